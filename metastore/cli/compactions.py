@@ -7,8 +7,8 @@ import click
 
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, show_rows
-
 from metastore.client.compactions import DONE, wait_until_done
+from metastore.client.shown import compaction_rows
 
 
 def table_argument(text: str) -> tuple[str, str]:

@@ -16,7 +16,10 @@ from metastore.errors import MetaError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
+from metastore.thrift_gen.operators.ttypes import StreamBatch as SentBatch
 from metastore.txns.core.rules import Snapshot, TxnType, reader_snapshot
+from metastore.txns.streams.rules import StreamBatch
 
 
 def open_txn(client: MetastoreClient, kind: TxnType, *, user: str, host: str, agent: str) -> int:
@@ -54,10 +57,12 @@ def valid_txns(client: MetastoreClient, txn_id: int) -> ValidTxnList:
     )
 
 
-def valid_write_ids(client: MetastoreClient, txns: ValidTxnList, tables: Iterable[str]) -> dict[str, ValidWriteIdList]:
-    """What may be read of each ``db.table`` in a snapshot."""
+def valid_write_ids(
+    client: MetastoreClient, txns: ValidTxnList | None, tables: Iterable[str]
+) -> dict[str, ValidWriteIdList]:
+    """What may be read of each ``db.table`` in a snapshot; None: now."""
     names = list(tables)
-    request = ttypes.GetValidWriteIdsRequest(fullTableNames=names, validTxnList=txns.format())
+    request = ttypes.GetValidWriteIdsRequest(fullTableNames=names, validTxnList=txns and txns.format())
     with domain_errors():
         answers = client.get_valid_write_ids(request).tblValidWriteIds
     return {name: _write_id_list(answer) for name, answer in zip(names, answers, strict=True)}
@@ -103,9 +108,19 @@ def add_dynamic_partitions(
         client.add_dynamic_partitions(request)
 
 
-def commit_request(txn_id: int, kind: TxnType, *, is_vouched: bool) -> ttypes.CommitTxnRequest:
-    """``is_vouched``: the snapshot was taken under exclusive locks of all that is changed, and missed nothing."""
-    return ttypes.CommitTxnRequest(txnid=txn_id, exclWriteEnabled=is_vouched, txn_type=int(kind))
+def commit_request(
+    txn_id: int, kind: TxnType, *, is_vouched: bool, batch: tuple[TableName, StreamBatch] | None = None
+) -> CommitRequest:
+    """``is_vouched``: the snapshot was taken under exclusive locks of all that is changed, and missed nothing.
+
+    ``batch``: of a streaming query, which the table is to remember.
+    """
+    if batch is None:
+        return ttypes.CommitTxnRequest(txnid=txn_id, exclWriteEnabled=is_vouched, txn_type=int(kind))
+    name, sent = batch
+    return CommitBatchRequest(
+        txnid=txn_id, exclWriteEnabled=is_vouched, batch=SentBatch(name.catalog, name.db, name.table, *sent)
+    )
 
 
 def commit(client: MetastoreClient, request: CommitRequest) -> None:

@@ -34,8 +34,6 @@ from metastore.ids import TableName
 from metastore.locks.rules import LockType, Operation
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
-from metastore.thrift_gen.operators.ttypes import StreamBatch as SentBatch
 from metastore.txns.core.rules import AbortCode, TxnType
 from metastore.txns.history.rules import Answer
 from metastore.txns.streams.rules import StreamBatch
@@ -148,7 +146,7 @@ class Transaction:
         self._write_ids: dict[tuple[str, str], int] = {}
         self._snapshot: ValidTxnList | None = None
         self._vouched = False
-        self._batch: SentBatch | None = None
+        self._batch: tuple[TableName, StreamBatch] | None = None
         self._is_sent = False
         """Whether a commit may be on its way."""
 
@@ -215,7 +213,7 @@ class Transaction:
 
     def record(self, name: TableName, batch: StreamBatch) -> None:
         """Let the commit remember, with the table, which batch of a streaming query this is; see ``commit``."""
-        self._batch = SentBatch(name.catalog, name.db, name.table, *batch)
+        self._batch = (name, batch)
 
     def check(self) -> None:
         """Raise LostError if the transaction is known to be lost."""
@@ -239,9 +237,7 @@ class Transaction:
         """
         self._heartbeater.stop()
         self._is_sent = True
-        request = txn_calls.commit_request(self.id, self._kind, is_vouched=self._vouched)
-        if self._batch is not None:
-            request = CommitBatchRequest(txnid=self.id, exclWriteEnabled=self._vouched, batch=self._batch)
+        request = txn_calls.commit_request(self.id, self._kind, is_vouched=self._vouched, batch=self._batch)
         txn_calls.commit(self._client, request)
 
     def abort(self, code: AbortCode = AbortCode.ROLLBACK) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from metastore.planner import definitions, partitions, procedures, scans, tables, transactions, writes
+from metastore.planner import definitions, partitions, procedures, scans, stream_reads, tables, transactions, writes
 from metastore.planner.call import Method
 
 CALLS: Mapping[str, Method] = {
@@ -14,10 +14,13 @@ CALLS: Mapping[str, Method] = {
     "heartbeat": Method(transactions.heartbeat),
     "commit": Method(transactions.commit),
     "abort": Method(transactions.abort),
+    "batch": Method(transactions.has_batch),
     "write": Method(writes.write),
     "publish": Method(writes.publish, is_work=True),
     "announce": Method(writes.announce),
     "plan": Method(scans.plan, is_work=True),
+    "settled": Method(stream_reads.settled),
+    "appended": Method(stream_reads.appended, is_work=True),
     "create": Method(definitions.create),
     "create_like": Method(definitions.create_like),
     "drop": Method(definitions.drop),

@@ -9,9 +9,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from metastore.client import streams
-from metastore.client.compactions import DONE, ended_rows, request_compaction, requested_rows
+from metastore.client.compactions import DONE, wait_until_done
 from metastore.client.shown import compaction_rows, lock_rows, transaction_rows
-from metastore.errors import InvalidInputError, InvalidOperationError, NoSuchObjectError, NoSuchTxnError
+from metastore.errors import (
+    InvalidInputError,
+    InvalidOperationError,
+    NoSuchObjectError,
+    NoSuchTxnError,
+    UnavailableError,
+)
 from metastore.ids import DEFAULT_DATABASE, TableName, table_name
 from metastore.partition_names import canonical
 from metastore.planner.body import Body
@@ -83,22 +89,29 @@ def _compact(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
     partition = canonical(given.text("partition")) if given.has("partition") else None
     pool = given.text("pool") if given.has("pool") else None
     wanted = types.CompactionRequest(name.db, name.table, partitionname=partition, type=kind, poolName=pool)
-    requested = request_compaction(call.client, wanted)
-    if not requested.is_accepted:
-        return [{"compaction_id": requested.first_id or None, "accepted": False, "partition": partition, "state": None,
-                 "message": requested.answer}]  # fmt: skip
+    answer = call.client.compact2(wanted)
+    if not answer.accepted:
+        refusal = {"compaction_id": answer.id or None, "accepted": False, "partition": partition, "state": None}
+        return [{**refusal, "message": answer.errormessage or answer.state}]
     if given.flag("wait"):
-        rows = ended_rows(call.client, wanted, requested.ids, call.gone.wait)
-        for row in rows:
-            if row["state"] not in DONE:
-                raise InvalidOperationError(
-                    f"Compaction {row['compaction_id']} of {_place(name, row['partition'])} is {row['state']}: "
-                    f"{row['error'] or 'no reason was recorded'}. `metastore compaction log {row['compaction_id']}` "
-                    "tells more."
-                )
-    else:
-        rows = requested_rows(call.client, wanted, requested.ids)
+        wait_until_done(call.client, wanted, answer.id, lambda _: _require_caller(call))
+    shown = types.ShowCompactRequest(dbName=name.db, tbName=name.table, partName=partition, limit=-1)
+    rows = [row for row in compaction_rows(call.client, shown) if row["compaction_id"] >= answer.id]
+    for row in rows if given.flag("wait") else ():
+        if row["state"] not in DONE:
+            raise InvalidOperationError(
+                f"Compaction {row['compaction_id']} of {_place(name, row['partition'])} is {row['state']}: "
+                f"{row['error'] or 'no reason was recorded'}. `metastore compaction log {row['compaction_id']}` "
+                "tells more."
+            )
+    rows.sort(key=lambda row: int(row["compaction_id"]))
     return [{**row, "accepted": True, "message": row["error"]} for row in rows]
+
+
+def _require_caller(call: Call) -> None:
+    """Raise UnavailableError where nobody waits for the answer any more."""
+    if call.gone.wait(0):
+        raise UnavailableError("The caller that waited for a compaction has gone away: the compaction goes on.")
 
 
 def _transactions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:

@@ -63,11 +63,11 @@ def plan(call: Call) -> Answer:
     laps, body = Laps(), call.body
     table = acid_table(call.client, body.table())
     laps.end("table")
-    seen = _snapshot(call, table, laps)
+    seen = snapshot_of(call, table, laps)
     if body.has("changes_after"):
         table.require(TableKind.FULL_ACID, action="Reading changes")
         require_changes(seen.directories, body.number("changes_after"))
-    answer = _files(seen)
+    answer = files_of(seen)
     deletes = DeleteFiles.of(call.files, [file for one in seen.directories for file in one.sources.deletes])
     events = deletes.events(file for one in seen.directories for file in one.sources.deletes)
     answer["deleted"] = None
@@ -87,7 +87,8 @@ def plan(call: Call) -> Answer:
     return answer
 
 
-def _snapshot(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
+def snapshot_of(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
+    """What the call's snapshot sees of a table, in the partitions that it asks for."""
     body = call.body
     write_ids, is_past = _write_ids(call, table), body.has("as_of")
     where = conjunction(body.values("partitions"), table.partition_keys)
@@ -118,7 +119,8 @@ def _past(call: Call, table: AcidTable, write_ids: ValidWriteIdList, as_of: Body
     return txn_calls.valid_write_ids_at(call.client, table.name, at)
 
 
-def _files(seen: Snapshot) -> Answer:
+def files_of(seen: Snapshot) -> Answer:
+    """The files of a snapshot, and which of their insert events count."""
     told = visibility([one.state for one in seen.directories], seen.write_ids, deletes=False)
     numbered = list(enumerate(seen.directories))
     events = [_file(file, at) for at, one in numbered for file in one.sources.events]

@@ -12,7 +12,7 @@ from itertools import accumulate, takewhile
 from metastore.acid.snapshots import ValidTxnList
 from metastore.acid_tables.table import AcidTable
 from metastore.backoff import doubling
-from metastore.client import outcome, txn_calls
+from metastore.client import outcome, streams, txn_calls
 from metastore.client.conflicts import lost_while_waiting
 from metastore.client.lock_manager import FIRST_WAIT, LockManager, LockWait
 from metastore.client.lock_plan import Kind, Output, StatementLocks, Target, statement_locks, target_of
@@ -22,6 +22,7 @@ from metastore.locks.rules import LockType
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
 from metastore.txns.core.rules import AbortCode, TxnType
+from metastore.txns.streams.rules import StreamBatch
 
 _EXCLUDING = frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE})
 _KINDS = {**Kind.__members__, "DDL_EXCLUSIVE": Kind.EXCLUSIVE_DDL}
@@ -96,20 +97,22 @@ def heartbeat(call: Call) -> Answer:
 
 
 def commit(call: Call) -> Answer:
-    """Commit. Raises: WriteConflictError, TxnAbortedError; AnswerLostError: it may have been done."""
-    kind = call.body.choice("kind", TxnType, TxnType.DEFAULT)
-    request = txn_calls.commit_request(call.body.number("txn"), kind, is_vouched=call.body.flag("vouched"))
+    """Commit. Raises: WriteConflictError, TxnAbortedError; AnswerLostError: it may have been done.
+
+    With ``batch`` the table remembers it. Raises: AlreadyExistsError too: it has it already, and the transaction is
+    still open; so it is with InvalidOperationError.
+    """
+    body = call.body
+    kind = body.choice("kind", TxnType, TxnType.DEFAULT)
+    batch = _stream_batch(body.body("batch")) if body.has("batch") else None
+    request = txn_calls.commit_request(body.number("txn"), kind, is_vouched=body.flag("vouched"), batch=batch)
     txn_calls.commit(call.client, request)
     return {}
 
 
-def abort(call: Call) -> Answer:
-    """Abort; whether what the transaction wrote may be removed: not of one that is committed, or may be."""
-    try:
-        outcome.abort(call.client, call.body.number("txn"))
-    except NoSuchTxnError:
-        return {"aborted": False}
-    return {"aborted": True}
+def has_batch(call: Call) -> Answer:
+    """Whether a table has a batch of a streaming query. Raises: InvalidOperationError: the query was set back."""
+    return {"has_batch": streams.has_batch(call.client, *_stream_batch(call.body))}
 
 
 def _open(call: Call, said: Body) -> int:
@@ -121,6 +124,20 @@ def _open(call: Call, said: Body) -> int:
         host=said.text("host"),
         agent=said.text("agent")[:_LONGEST_TEXT],
     )
+
+
+def _stream_batch(sent: Body) -> tuple[TableName, StreamBatch]:
+    """A batch as callers send it, and the table that it goes into."""
+    return sent.table(), StreamBatch(sent.text("query"), sent.number("batch"), sent.text("plan")).required()
+
+
+def abort(call: Call) -> Answer:
+    """Abort; whether what the transaction wrote may be removed: not of one that is committed, or may be."""
+    try:
+        outcome.abort(call.client, call.body.number("txn"))
+    except NoSuchTxnError:
+        return {"aborted": False}
+    return {"aborted": True}
 
 
 def _acquire(call: Call, txn_id: int, wanted: StatementLocks) -> int:

@@ -12,11 +12,10 @@ from pyspark.sql.utils import ForeachBatchFunction
 from metastore.ids import table_name
 from metastore.spark import acid
 from metastore.spark.streaming import BatchSink
+from tests.support.json_stream import JsonStream
 from tests.support.thrift_server import until
 
 pytestmark = pytest.mark.spark
-
-SCHEMA = "id INT, name STRING"
 
 
 @pytest.fixture
@@ -28,37 +27,9 @@ def table(acid_session, db):
     return name
 
 
-class Stream:
-    """A source of JSON files, one of them a batch; and a query's checkpoint."""
-
-    def __init__(self, spark, tmp_path):
-        self.spark, self.source, self.checkpoint = spark, tmp_path / "source", tmp_path / "checkpoint"
-        self.source.mkdir()
-
-    def add(self, *ids):
-        lines = "\n".join(f'{{"id": {one}, "name": "n{one}"}}' for one in ids)
-        (self.source / f"{len(list(self.source.iterdir())):03d}.json").write_text(lines)
-
-    def rows(self):
-        return (self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(self.source))
-                .withColumn("part", F.col("id") % 2))
-
-    def run(self, session, name, **options):
-        """Everything that there is, then stop."""
-        query = session.stream_into(self.rows().writeStream.trigger(availableNow=True), name,
-                                    checkpoint=str(self.checkpoint), **options)
-        query.awaitTermination(300)
-        return query
-
-    def forget(self, batch_id):
-        """What a crash after the table's commit and before the query's own leaves: the batch has no end."""
-        (self.checkpoint / "commits" / str(batch_id)).unlink()
-        (self.checkpoint / "commits" / f".{batch_id}.crc").unlink(missing_ok=True)
-
-
 @pytest.fixture
 def stream(spark, tmp_path):
-    return Stream(spark, tmp_path)
+    return JsonStream(spark, tmp_path)
 
 
 def ids(session, name):

@@ -6,6 +6,7 @@ import pytest
 
 from metastore.config import TxnSettings
 from metastore.errors import NoSuchTxnError, TxnAbortedError
+from metastore.ids import table_name
 from metastore.txns.core.rules import AbortCode, Operation
 from metastore.txns.core.service import AbortRequest, Heartbeat, OpenRequest
 from metastore.txns.history.rules import Conflict, Outcome
@@ -293,3 +294,29 @@ def test_an_error_stays_as_it_is_when_the_database_does_not_answer(history, monk
     history.tell([error])
 
     assert str(error) == "Transaction txnid:1 already aborted"
+
+
+def test_a_table_s_commits_are_known_while_they_are_listed_and_afterwards(t, history, test_clock):
+    name = table_name("sales", "orders")
+    [first] = raised(t.txns.open_txns([OpenRequest(1, "ann", "h1", "nightly load")]))
+    for place in ("sales.orders/day=1", "sales.orders/day=2", "sales.other/day=1"):
+        t.write(place, Operation.INSERT, first)
+    second = t.write("sales.orders/day=2", Operation.DELETE)
+    t.commit(first, second)
+    t.abort(t.write("sales.orders/day=1"))
+    t.write("sales.orders/day=1")
+
+    def commits():
+        return [(one.write_id, one.txn_id, one.operations, one.partitions) for one in history.table_commits(name, 0, 10)]
+
+    listed = commits()
+    assert listed == [(2, second, ["delete"], 1), (1, first, ["insert"], 2)]
+    [latest] = history.table_commits(name, 0, 1)
+    assert latest.write_id == 2
+    assert [one.write_id for one in history.table_commits(name, 1, 10)] == [2]
+    whole = history.table_commits(name, 0, 10)[1]
+    assert (whole.user, whole.host, whole.agent_info, whole.is_complete) == ("ann", "h1", "nightly load", True)
+
+    forget_records(t, test_clock)
+    t.rows("DELETE FROM completed_txn_components RETURNING txn_id")
+    assert commits() == listed

@@ -147,7 +147,8 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         if (asOf != null) return EnumSet.of(TableCapability.BATCH_READ);
         return EnumSet.of(
             TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.OVERWRITE_DYNAMIC,
-            TableCapability.OVERWRITE_BY_FILTER, TableCapability.TRUNCATE);
+            TableCapability.OVERWRITE_BY_FILTER, TableCapability.TRUNCATE, TableCapability.STREAMING_WRITE,
+            TableCapability.MICRO_BATCH_READ);
     }
 
     @Override
@@ -157,7 +158,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
 
     @Override
     public AcidScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        return new AcidScanBuilder(this);
+        return new AcidScanBuilder(this, options);
     }
 
     @Override

@@ -7,7 +7,6 @@ import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
-import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /** The procedures that the planner has, in the namespace "system" of a catalog. Which they are, only the planner knows. */
@@ -22,8 +21,7 @@ public final class Procedures {
         if (isTheirs(ident.namespace())) {
             for (JsonNode one : all(planner)) if (one.path("name").asText().equals(name)) return new PlannerProcedure(planner, one);
         }
-        throw new AcidException("NoSuchObjectError", "There is no procedure " + ident + ": SHOW PROCEDURES IN " + NAMESPACE
-            + " lists them.");
+        throw new IllegalArgumentException("There is no procedure " + ident + ": SHOW PROCEDURES IN " + NAMESPACE + " lists them.");
     }
 
     public static Identifier[] list(PlannerClient planner, String[] namespace) {

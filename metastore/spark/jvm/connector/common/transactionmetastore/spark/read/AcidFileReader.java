@@ -178,6 +178,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             if (visible.highWatermark() == null && visible.hidden().length == 0) return true;
             long by = events.column(Layout.BY).getLong(row);
             if (visible.highWatermark() != null && by > visible.highWatermark()) return false;
+            if (visible.after() != null && by <= visible.after()) return false;
             return Arrays.binarySearch(visible.hidden(), by) < 0;
         }
 

@@ -26,15 +26,19 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
 import transactionmetastore.spark.SparkInternals;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.Partitions;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.stream.AppendedRows;
+import transactionmetastore.spark.stream.StreamRange;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
 
@@ -45,6 +49,8 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     private final StructType wanted;
     private final boolean isCounted, isMoving;
     private final AcidScan planned;
+    private final CaseInsensitiveStringMap options;
+    private final StreamRange range;
     private final List<Predicate> ofKeys, ofRows;
     private List<Predicate> whileRunning = List.of();
     private ScanPlan plan;
@@ -53,11 +59,20 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
 
     /**
      * "isCounted": whether it is worth the footers to know how many rows there are; "planned": one of the same files, or
-     * null; "isMoving": whether the rows that are read are written again.
+     * null; "isMoving": whether the rows that are read are written again; "options": of a stream.
      */
     AcidScan(
             AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
-            AcidScan planned, boolean isMoving) {
+            AcidScan planned, boolean isMoving, CaseInsensitiveStringMap options) {
+        this(table, wanted, ofKeys, ofRows, isCounted, planned, isMoving, options, null);
+    }
+
+    /** "range": which rows it reads, for a batch of a stream. */
+    private AcidScan(
+            AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
+            AcidScan planned, boolean isMoving, CaseInsensitiveStringMap options, StreamRange range) {
+        this.options = options;
+        this.range = range;
         this.isMoving = isMoving;
         this.isCounted = isCounted;
         this.planned = planned;
@@ -68,8 +83,18 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         this.ofRows = ofRows;
     }
 
+    /** The same of a range of write ids alone, in a snapshot of its own. */
+    public AcidScan of(StreamRange batch) {
+        AcidTransaction reader = AcidTransaction.reader(table.planner(), "stream of " + table.fullName());
+        return new AcidScan(table.in(reader), wanted, ofKeys, ofRows, false, null, false, options, batch);
+    }
+
+    public AcidTable table() {
+        return table;
+    }
+
     /** The execution that read has ended. */
-    synchronized void release() {
+    public synchronized void release() {
         if (use != null) use.end();
     }
 
@@ -92,7 +117,8 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
             arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
             arguments.put("row_ids", layout().areIdsWanted);
             arguments.put("count", isCounted);
-            JsonNode answer = transaction.planner().call("plan", arguments);
+            if (range != null) range.addTo(arguments);
+            JsonNode answer = transaction.planner().call(range == null ? "plan" : range.call(), arguments);
             if (!table.definition().isFullAcid()) requireOrc(answer);
             plan = ScanPlan.of(answer, table.definition().isFullAcid());
         }
@@ -136,6 +162,11 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     @Override
     public Batch toBatch() {
         return this;
+    }
+
+    @Override
+    public MicroBatchStream toMicroBatchStream(String checkpoint) {
+        return new AppendedRows(this, options);
     }
 
     @Override

@@ -12,20 +12,24 @@ import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.catalog.AcidTable;
 
 /** What a query wants of a table. Building the scan asks nobody. */
 public final class AcidScanBuilder
         implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownAggregates {
     private final AcidTable table;
+    private final CaseInsensitiveStringMap options;
     private StructType wanted;
     private Predicate[] pushed = {};
     private AcidScan planned;
     private CountScan count;
     private boolean isMoving;
 
-    public AcidScanBuilder(AcidTable table) {
+    /** "options": of a stream. */
+    public AcidScanBuilder(AcidTable table, CaseInsensitiveStringMap options) {
         this.table = table;
+        this.options = options;
         this.wanted = table.type();
     }
 
@@ -79,6 +83,6 @@ public final class AcidScanBuilder
         for (Predicate one : pushed) {
             (PartitionConditions.isOfKeys(one, table.definition().partitionType()) ? ofKeys : ofRows).add(one);
         }
-        return new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned, isMoving);
+        return new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned, isMoving, options);
     }
 }

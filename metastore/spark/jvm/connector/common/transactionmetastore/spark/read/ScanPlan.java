@@ -35,12 +35,12 @@ public record ScanPlan(
         private static final long serialVersionUID = 1L;
     }
 
-    /** Conditions on events; "highWatermark" null: any. */
-    public record Visible(boolean isNotDelete, Long highWatermark, long[] hidden) implements Serializable {
+    /** Conditions on events, and on who wrote them: above "after", up to "highWatermark" (null: any), and not "hidden". */
+    public record Visible(boolean isNotDelete, Long after, Long highWatermark, long[] hidden) implements Serializable {
         private static final long serialVersionUID = 1L;
 
         boolean isAll() {
-            return !isNotDelete && highWatermark == null && hidden.length == 0;
+            return !isNotDelete && after == null && highWatermark == null && hidden.length == 0;
         }
     }
 
@@ -73,7 +73,8 @@ public record ScanPlan(
         for (JsonNode one : deleted.path("files")) deletes.add(file(one, "size", false));
         return new ScanPlan(
             directories, files,
-            new Visible(visible.path("not_delete").asBoolean(false), number(visible.path("high_watermark")), numbers(visible.path("hidden"))),
+            new Visible(visible.path("not_delete").asBoolean(false), number(visible.path("after")),
+                number(visible.path("high_watermark")), numbers(visible.path("hidden"))),
             deleted.has("bits") ? arrays(deleted.path("bits").asText()) : null, deleted.path("shift").asInt(),
             deletes.isEmpty() ? null
                 : new DeleteFiles(deletes, number(deleted.path("high_watermark")), numbers(deleted.path("hidden"))),

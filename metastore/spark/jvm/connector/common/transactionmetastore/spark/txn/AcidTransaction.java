@@ -46,6 +46,7 @@ public final class AcidTransaction {
     private boolean hasEnded, commitsItself;
     private boolean isVouched = true;
     private int uses;
+    private StreamBatch batch;
     private volatile AcidTransaction joined;
 
     private AcidTransaction(PlannerClient planner, boolean isReader, String statement) {
@@ -239,16 +240,22 @@ public final class AcidTransaction {
         if (commitsItself) commit();
     }
 
+    /** What it writes is a batch of a streaming query: the table is to remember that with the commit. */
+    public synchronized void brings(StreamBatch one) {
+        batch = one;
+    }
+
     /** Whoever cannot know whether it was committed asks: what is aborted then is undone. */
     public synchronized void commit() {
         if (hasEnded) return;
         hasEnded = true;
         if (lease == null) return;
         try {
-            lease.commit(isVouched);
+            lease.commit(isVouched, batch);
         } catch (AcidException error) {
             try {
                 undoIfAborted(lease);
+                if (batch != null && error.is("AlreadyExistsError") && batch.isThere(planner)) return;  // of a quicker run
             } catch (AcidException | IllegalStateException other) {
                 error.addSuppressed(other);
             }

@@ -1,6 +1,7 @@
 package transactionmetastore.spark.txn;
 
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.Map;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
@@ -56,10 +57,12 @@ final class Lease {
         return isFirst;
     }
 
-    /** "isVouched": what the planner said when it took the last locks. */
-    void commit(boolean isVouched) {
+    /** "isVouched": what the planner said when it took the last locks; "batch": that is to be remembered, or null. */
+    void commit(boolean isVouched, StreamBatch batch) {
         requireOpen();
-        if (end()) planner.call("commit", Map.of("txn", txn, "kind", "DEFAULT", "vouched", isVouched));
+        Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "kind", "DEFAULT", "vouched", isVouched));
+        if (batch != null) arguments.put("batch", batch.argument());
+        if (end()) planner.call("commit", arguments);
         Heartbeats.forget(this);
     }
 

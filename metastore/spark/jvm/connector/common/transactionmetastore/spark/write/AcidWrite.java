@@ -22,10 +22,12 @@ import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.write.DeltaBatchWrite;
 import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.DeltaWriterFactory;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.types.AtomicType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.util.SerializableConfiguration;
@@ -34,6 +36,7 @@ import transactionmetastore.spark.EventFile;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.RowId;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.stream.StreamAppend;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.WriteKind;
 
@@ -53,6 +56,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private final TableShape table;
     private final Command command;
     private final Overwriting overwriting;
+    private final LogicalWriteInfo info;
     private final Configuration settings;
     private final String zone;
     private final Publication publication;
@@ -61,8 +65,9 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private int statement = -1;
     private String staging;
 
-    /** "command": null for an INSERT; "overwriting": null where nothing is replaced. */
-    AcidWrite(AcidTable of, TableShape table, Command command, Overwriting overwriting) {
+    /** "command": null for an INSERT; "overwriting": null where nothing is replaced; "info": null where Spark asks for nothing. */
+    AcidWrite(AcidTable of, TableShape table, Command command, Overwriting overwriting, LogicalWriteInfo info) {
+        this.info = info;
         SparkSession spark = SparkSession.active();
         this.of = of;
         this.table = table;
@@ -82,6 +87,19 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     @Override
     public DeltaBatchWrite toBatch() {
         return this;
+    }
+
+    /** Batches of a streaming query. Where Spark runs them in no transaction, as before 4.2, each has one of its own. */
+    @Override
+    public StreamingWrite toStreaming() {
+        if (overwriting != null) {
+            throw new AcidException("UNSUPPORTED", "A streaming query adds rows to " + table.name() + ": it has the output mode "
+                + "append. One that replaces rows writes each batch in foreachBatch.");
+        }
+        AcidTable target = of.isInWriter() ? of : of.in(AcidTransaction.committingItself(of.planner(), description()));
+        target.transaction().write(table.name(), WriteKind.INSERT, null);
+        AcidWrite write = new AcidWrite(target, table, null, null, info);
+        return new StreamAppend(table.name(), info, target.transaction(), write, settings);
     }
 
     // -- where rows go and how they are ordered ------------------------------------------------------------------------
@@ -207,12 +225,17 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         JsonNode plan = call("publish", arguments);
         publication.publish(plan);
         Map<String, Object> announced = new HashMap<>();
-        announced.put("operation", overwriting == null && command == null ? "INSERT" : "UPDATE");
+        announced.put("operation", operation());
         announced.put("keys", new TreeSet<>(files.stream().map(WrittenFile::key).filter(key -> key != null).toList()));
         announced.put("overwrite", arguments.get("overwrite"));
         call("announce", announced);
         removeStaging();
         transaction.statementWritten();
+    }
+
+    private String operation() {
+        if (overwriting == null && command == null) return "INSERT";
+        return command == Command.DELETE ? "DELETE" : "UPDATE";
     }
 
     private void requireChangedOnce(WrittenFile file) {

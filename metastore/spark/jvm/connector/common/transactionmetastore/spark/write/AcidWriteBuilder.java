@@ -4,6 +4,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
@@ -16,9 +17,11 @@ final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, 
     private final AcidTable of;
     private final TableShape table;
     private final Command command;
+    private final LogicalWriteInfo info;
     private Overwriting overwriting;
 
-    AcidWriteBuilder(AcidTable of, TableShape table, Command command) {
+    AcidWriteBuilder(AcidTable of, TableShape table, Command command, LogicalWriteInfo info) {
+        this.info = info;
         this.of = of;
         this.table = table;
         this.command = command;
@@ -59,6 +62,6 @@ final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, 
 
     @Override
     public DeltaWrite build() {
-        return new AcidWrite(of, table, command, overwriting);
+        return new AcidWrite(of, table, command, overwriting, info);
     }
 }

@@ -19,7 +19,7 @@ public final class AcidWrites {
     private AcidWrites() {}
 
     public static WriteBuilder newWriteBuilder(AcidTable table, LogicalWriteInfo info) {
-        return new AcidWriteBuilder(table, shape(table), null);
+        return new AcidWriteBuilder(table, shape(table), null, info);
     }
 
     public static RowLevelOperationBuilder newRowLevelOperationBuilder(AcidTable table, RowLevelOperationInfo info) {
@@ -47,7 +47,7 @@ public final class AcidWrites {
         AcidTransaction transaction = AcidTransaction.writer(table.planner(), "TRUNCATE TABLE " + table.fullName());
         try {
             transaction.write(table.fullName(), WriteKind.INSERT_OVERWRITE, null);
-            AcidWrite write = new AcidWrite(table.in(transaction), shape, null, emptied);
+            AcidWrite write = new AcidWrite(table.in(transaction), shape, null, emptied, null);
             write.begin();
             write.commit(new WriterCommitMessage[0]);
             transaction.commit();

@@ -54,6 +54,6 @@ final class RowChanges implements SupportsDelta {
 
     @Override
     public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-        return new AcidWriteBuilder(table, shape, command);
+        return new AcidWriteBuilder(table, shape, command, info);
     }
 }

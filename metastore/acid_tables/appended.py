@@ -1,0 +1,96 @@
+"""The rows that transactions have added to a table, in the order of their write ids: what a stream reads of it.
+
+Rules kept here. A stream goes up to the first write id that may still be committed, never past it, and a transaction is
+read whole. It reads tables that are added to: which transactions changed rows is known of deltas by their names, and of
+what was compacted by the metastore's record alone. Rows keep their write id in a base, so a compaction hides none of
+them; only rows that were deleted since are missing there.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from metastore.acid.names import BaseName, DeltaName, parse_directory
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.state import NotEnoughHistoryError
+from metastore.acid_tables.listing import Directory
+from metastore.errors import InvalidOperationError
+
+
+class Range(NamedTuple):
+    """Write ids above ``after``, up to ``up_to``."""
+
+    after: int
+    up_to: int
+
+    def overlap(self, low: int, high: int) -> range:
+        """The write ids of another range, whose ends are included, that are in this one."""
+        return range(max(low, self.after + 1), min(high, self.up_to) + 1)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Write ids whose transactions changed rows that were there, and those of which names do not tell."""
+
+    certain: frozenset[int]
+    unclear: frozenset[int]
+
+
+def settled(write_ids: ValidWriteIdList, after: int, most: int | None) -> int:
+    """Up to which write id a stream may read that has come to ``after``; ``most``: so many transactions at a time."""
+    end = max(after, min([one - 1 for one in write_ids.open] or [write_ids.high_watermark]))
+    if most is None:
+        return end
+    committed = (one for one in range(after + 1, end + 1) if not write_ids.is_aborted(one))
+    for count, write_id in enumerate(committed, start=1):
+        if count == most:
+            return write_id
+    return end
+
+
+def changes(directories: Iterable[Directory], wanted: Range, write_ids: ValidWriteIdList) -> Changes:
+    """What the names of bases and deltas tell about changes."""
+    certain: set[int] = set()
+    unclear: set[int] = set()
+    for state in (directory.state for directory in directories):
+        for delta in state.delete_deltas:
+            touched = wanted.overlap(delta.name.min_write_id, delta.name.max_write_id)
+            (certain if delta.name.min_write_id == delta.name.max_write_id else unclear).update(touched)
+        if state.base is not None and state.base.compacted:
+            unclear.update(wanted.overlap(1, state.base.name.write_id))
+        elif state.base is not None:  # an overwrite, and the rows before it are gone
+            certain.update(wanted.overlap(state.base.name.write_id, state.base.name.write_id))
+    aborted = write_ids.aborted
+    return Changes(frozenset(certain - aborted), frozenset(unclear - certain - aborted))
+
+
+def changed(name: str, found: Changes, record: Mapping[int, bool], *, skips: bool) -> frozenset[int]:
+    """The write ids whose rows a stream leaves out. ``record``: of a write id, whether its transaction changed rows.
+
+    Raises: InvalidOperationError where rows were changed and the stream does not skip that; NotEnoughHistoryError.
+    """
+    unknown = found.unclear - record.keys()
+    if unknown:
+        raise NotEnoughHistoryError(
+            f"{name} was compacted, and it is not on record any more whether the transaction with write id "
+            f"{min(unknown)} only added rows: start the stream with a new checkpoint. Without startingVersion it "
+            "begins with all rows that are there"
+        )
+    all_changed = found.certain.union(one for one in found.unclear if record[one])
+    if all_changed and not skips:
+        raise InvalidOperationError(
+            f"The transaction with write id {min(all_changed)} updated, deleted, overwrote or rebalanced rows of {name}"
+            ", and a stream reads rows that are added: set the option skipChangeCommits to true to leave out what such "
+            "transactions did."
+        )
+    return all_changed
+
+
+def is_in(location: str, path: str, wanted: Range) -> bool:
+    """Whether a file of a directory can have rows of these write ids."""
+    match parse_directory(path.removeprefix(f"{location}/").partition("/")[0]):
+        case BaseName(write_id=write_id):
+            return write_id > wanted.after
+        case DeltaName(min_write_id=low, max_write_id=high):
+            return bool(wanted.overlap(low, high))
+    return wanted.after < 0 <= wanted.up_to

@@ -1,0 +1,81 @@
+"""The calls of a stream that reads a table: how far it may go, and which files have the rows of some write ids."""
+
+from datetime import UTC, datetime, timedelta
+
+from metastore.acid_tables import appended as rules
+from metastore.acid_tables.appended import Range
+from metastore.acid_tables.table import TableKind
+from metastore.client import txn_calls
+from metastore.errors import InvalidOperationError
+from metastore.ids import TableName
+from metastore.planner.call import Answer, Call
+from metastore.planner.scans import Laps, files_of, snapshot_of
+from metastore.planner.tables import acid_table
+from metastore.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+_INSERT = "insert"
+_MOST = 1_000_000
+
+
+def settled(call: Call) -> Answer:
+    """Up to which write id everything is committed or aborted. ``most``: so many transactions after ``after``."""
+    name = call.body.table()
+    text = f"{name.db}.{name.table}"
+    write_ids = txn_calls.valid_write_ids(call.client, None, [text])[text]
+    after, most = call.body.number("after", 0), call.body.number("most") if call.body.has("most") else None
+    return {"write_id": rules.settled(write_ids, after, most)}
+
+
+def appended(call: Call) -> Answer:
+    """The plan of a scan of the rows that were added with write ids above ``after``, up to ``up_to``.
+
+    Raises: InvalidOperationError where rows were changed, unless ``skips_changes``; NotEnoughHistoryError.
+    """
+    laps, body = Laps(), call.body
+    table = acid_table(call.client, body.table())
+    table.require(TableKind.FULL_ACID, action="Reading a stream")
+    laps.end("table")
+    wanted = Range(body.number("after"), body.number("up_to"))
+    seen = snapshot_of(call, table, laps)
+    if seen.write_ids.high_watermark < wanted.up_to:
+        raise InvalidOperationError(
+            f"{table.name} has write ids up to {seen.write_ids.high_watermark}, and the stream has come to "
+            f"{wanted.up_to}: the table is not what it was, start the stream with a new checkpoint."
+        )
+    found = rules.changes(seen.directories, wanted, seen.write_ids)
+    record = _record(call, table.name, found.unclear) if found.unclear else {}
+    left_out = rules.changed(str(table.name), found, record, skips=body.flag("skips_changes"))
+    answer = files_of(seen)
+    places = [directory.location for directory in seen.directories]
+    for group in ("events", "cut", "plain"):
+        answer[group] = [one for one in answer[group] if rules.is_in(places[one["dir"]], one["path"], wanted)]
+    answer["plain"] = [one for one in answer["plain"] if one["write_id"] is None or one["write_id"] not in left_out]
+    visible = answer["visible"]
+    visible["after"], visible["high_watermark"] = wanted.after, wanted.up_to
+    visible["hidden"] = sorted({*visible["hidden"], *left_out})
+    answer |= {"deleted": None, "row_count": None, "bytes": sum(one.get("size", 0) for one in answer["events"])}
+    laps.end("files")
+    _log.debug("stream_planned", table=str(table.name), files=len(answer["events"]), **laps.times)
+    return answer
+
+
+def _record(call: Call, name: TableName, asked: frozenset[int]) -> dict[int, bool]:
+    """Of transactions, by write id, whether they changed rows, as far as that is on record.
+
+    What is on record reaches back to a commit without gaps. So a transaction without any record that was committed
+    later has written nothing.
+    """
+    listed = call.client.metastore_table_history(name.catalog, name.db, name.table, 0, _MOST)
+    changing = {one.writeId: any(operation != _INSERT for operation in one.operations) for one in listed}
+    cut = {one.writeId for one in listed if not one.complete}
+    record = {write_id: changed for write_id, changed in changing.items() if changed or write_id not in cut}
+    silent = asked - changing.keys()
+    if not silent or not listed:
+        return record
+    first = datetime.fromtimestamp(min(one.committedAt for one in listed) / 1000, UTC)
+    try:
+        before = txn_calls.valid_write_ids_at(call.client, name, first - timedelta(milliseconds=1))
+    except InvalidOperationError:  # not on record either
+        return record
+    return record | {write_id: False for write_id in silent if not before.is_valid(write_id)}

@@ -1,0 +1,23 @@
+package transactionmetastore.spark.stream;
+
+import java.util.Map;
+
+/** What a batch of a stream reads: the rows of write ids above "after" up to "upTo"; with "after" -1 the table as of then. */
+public record StreamRange(long after, long upTo, boolean skipsChanges) {
+    static final long NOTHING_YET = -1;
+
+    /** The planner's call that plans it. */
+    public String call() {
+        return after == NOTHING_YET ? "plan" : "appended";
+    }
+
+    public void addTo(Map<String, Object> arguments) {
+        if (after == NOTHING_YET) {
+            arguments.put("as_of", Map.of("write_id", upTo));
+        } else {
+            arguments.put("after", after);
+            arguments.put("up_to", upTo);
+            arguments.put("skips_changes", skipsChanges);
+        }
+    }
+}

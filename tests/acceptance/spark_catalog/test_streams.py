@@ -1,0 +1,110 @@
+"""Streams into a table and out of one, in Spark's own words: every row once, in the order of the transactions."""
+
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from metastore.client import DomainClient, streams
+from metastore.ids import table_name
+from metastore.planner import server as planner_server
+from metastore.planner.call import Method
+from metastore.planner.calls import CALLS
+from metastore.spark import acid
+from tests.support.compacting import Compacting
+from tests.support.json_stream import JsonStream
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def table(catalog, db):
+    name = f"{db}.events"
+    catalog.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (part INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    return name
+
+
+@pytest.fixture
+def client(lakehouse):
+    with DomainClient(lakehouse.uri) as found:
+        yield found
+
+
+def ids(catalog, name):
+    return sorted(row.id for row in catalog.table(name).collect())
+
+
+def position(client, name):
+    [one] = streams.positions(client, table_name(*name.split(".")))
+    return one
+
+
+def data_files(client, name):
+    root = Path(urlsplit(client.get_table(*name.split(".")).sd.location).path)
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and not path.name.endswith(".crc"))
+
+
+def test_batches_arrive_once_though_their_end_is_not_known(catalog, client, table, tmp_path, open_transactions, monkeypatch) -> None:
+    stream = JsonStream(catalog, tmp_path)
+    stream.add(1, 2)
+    query = stream.to_table(table)
+    before = position(client, table)
+    assert (before.batch.query_id, before.batch.batch_id) == (query.id, 0)
+
+    stream.forget(0)
+    stream.add(3)
+    with acid(catalog) as session:  # which knows the batch too
+        stream.run(session, table)
+    assert ids(catalog, table) == [1, 2, 3]
+    known, files = position(client, table), data_files(client, table)
+    assert known.batch.batch_id == 1
+
+    # Another run of the query is quicker: it commits after this one has asked.
+    asked = []
+
+    def not_there(call):
+        asked.append(call.body.number("batch"))
+        return CALLS["batch"].answer(call) if len(asked) > 1 else {"has_batch": False}
+
+    monkeypatch.setattr(planner_server, "CALLS", {**CALLS, "batch": Method(not_there)})
+    stream.forget(1)
+    stream.to_table(table)
+
+    assert asked == [1, 1]
+    assert ids(catalog, table) == [1, 2, 3]
+    assert position(client, table) == known
+    assert data_files(client, table) == files
+    assert open_transactions() == []
+
+
+def test_rows_of_new_transactions_come_in_order(catalog, lakehouse, spark, table, tmp_path, open_transactions) -> None:
+    catalog.sql(f"INSERT INTO {table} VALUES (1, 'a', 0), (2, 'b', 1)")
+    catalog.sql(f"DELETE FROM {table} WHERE id = 2")
+    batches = []
+
+    def read(**options):
+        """Everything that there is; which rows came, batch by batch."""
+        batches.clear()
+        rows = catalog.readStream.options(maxTransactionsPerTrigger=1, **options).table(table)
+        query = (rows.writeStream.trigger(availableNow=True).option("checkpointLocation", str(tmp_path / "checkpoint"))
+                 .foreachBatch(lambda frame, _: batches.append(sorted(row.id for row in frame.collect()))).start())
+        query.awaitTermination(300)
+        return batches
+
+    assert read() == [[1]]
+    for number in (3, 4):
+        catalog.sql(f"INSERT INTO {table} VALUES ({number}, 'n', {number % 2})")
+    assert read() == [[3], [4]]
+
+    catalog.sql(f"INSERT INTO {table} VALUES (5, 'n', 0)")
+    with closing(Compacting(lakehouse.database_url, lakehouse.uri, spark)) as compacting:
+        compacting.compact(*table.split("."), "major", "part=0")
+    catalog.sql(f"UPDATE {table} SET name = 'late' WHERE id = 1")
+    catalog.sql(f"INSERT INTO {table} VALUES (6, 'n', 1)")
+    with pytest.raises(StreamingQueryException, match=f"write id 6 updated, deleted, overwrote or rebalanced rows of {table}"):
+        read()
+    assert batches == [[5]]
+    assert read(skipChangeCommits="true") == [[], [6]]
+    assert open_transactions() == []
