@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from pyspark.errors import SparkRuntimeException
 
 from metastore.client import DomainClient, TxnManager
 from metastore.locks.rules import Operation
@@ -111,6 +112,16 @@ def test_a_planner_that_dies_before_it_commits(catalog, table, unchanged, around
         catalog.sql(f"DELETE FROM {table}")
 
 
+def test_a_commit_whose_answer_is_lost_is_asked_for_again(catalog, table, around) -> None:
+    lost = []
+    around("commit", after=lambda *call: lost or lost.append(call[0].body.text("kind")) or hang_up(*call))
+    catalog.sql(f"UPDATE {table} SET n = 10 WHERE n = 1")
+
+    assert lost == ["DEFAULT"]
+    assert rows(catalog, table) == [(2, 2), (10, 1)]
+    catalog.sql(f"UPDATE {table} SET n = 1 WHERE n = 10")
+
+
 def test_what_was_committed_stays_though_nobody_heard_of_it(catalog, table, around) -> None:
     around("commit", after=hang_up)
     with pytest.raises(Exception, match="did not answer to commit"):
@@ -133,6 +144,15 @@ def test_the_loser_of_a_conflict_is_told_by_whom(catalog, client, table, unchang
     with pytest.raises(Exception, match="committed its update of") as lost:
         catalog.sql(f"UPDATE {table} SET n = n + 1")
     assert f"Transaction {winners[0]} of trino@elsewhere (q42)" in str(lost.value)
+
+
+def test_a_refusal_is_an_exception_of_sparks_with_our_sentence_alone(catalog, table) -> None:
+    with pytest.raises(SparkRuntimeException) as refused:
+        catalog.sql(f"UPDATE {table} SET k = 5")
+
+    assert str(refused.value) == (
+        f"Partition column k of {table} cannot be updated: delete the row and insert it into the other partition.")
+    assert refused.value.getCondition() == "InvalidOperationError"
 
 
 def test_a_transaction_that_was_aborted_meanwhile(catalog, client, table, unchanged, around) -> None:

@@ -1,25 +1,24 @@
 """TLS with clients that we did not write, on a whole server: Hive's own client 2.3.10, curl's peer, the CLI."""
 
 import json
-import shutil
 import ssl
 import subprocess
 import sys
 from pathlib import Path
 
-import pyspark
 import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
 from metastore.app import App
+from metastore.client import MetastoreClient
 from metastore.config import build
 from metastore.config.settings import Source
 from metastore.errors import InvalidInputError
+from metastore.tls.contexts import ClientSide
 from tests.support.certificates import Authority
+from tests.support.planner_caller.caller import RefusedError, is_there, java_caller
 from tests.support.probing import readyz
 from tests.support.thrift_server import until
-
-CLIENT = Path(__file__).with_name("HiveTlsClient.java")
-JARS = Path(pyspark.__file__).parent / "jars" / "*"
 
 
 @pytest.fixture(scope="module")
@@ -29,27 +28,39 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def app(postgres, authority, tmp_path_factory):
+    """With a planner beside it, as ``metastore serve`` has."""
+    tls = {"hive.metastore.use.SSL": "true", "hive.metastore.keystore.path": str(authority.server()),
+           "hive.metastore.truststore.path": str(authority.path), "metastore.ssl.client.certificates": "wanted"}
     with postgres.cloned() as url:
         app = App(build([Source("test", {
             "metastore.database.url": url, "hive.metastore.port": "0", "metastore.http.port": "0",
-            "hive.metastore.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),
-            "hive.metastore.use.SSL": "true", "hive.metastore.keystore.path": str(authority.server()),
-            "hive.metastore.truststore.path": str(authority.path), "metastore.ssl.client.certificates": "wanted"})]),
-            loops=False)
+            "hive.metastore.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(), **tls})]),
+            loops=False, planner=[part for pair in tls.items() for part in ("--set", "=".join(pair))])
         app.start()
         yield app
         app.stop()
 
 
-def test_hives_own_client(app, authority):
-    trust = authority.directory / "trust.jks"
-    if not shutil.which("keytool"):
-        pytest.skip("there is no Java here")
-    subprocess.run(["keytool", "-importcert", "-file", authority.path, "-keystore", trust, "-storetype", "JKS", "-storepass",
-                    "changeit", "-alias", "ca", "-noprompt"], check=True, capture_output=True, timeout=120)
-    done = subprocess.run(["java", "-cp", str(JARS), str(CLIENT), app.thrift_uri, str(trust), "changeit"],
-                          check=False, capture_output=True, text=True, timeout=120)
-    assert "databases [default]" in done.stdout, done.stderr[-3000:]
+@pytest.mark.spark
+def test_hives_own_client_and_the_planner_that_it_finds(app, authority, tmp_path):
+    """The trust store is that of Hive's client in Spark; the certificate is our own addition."""
+    if not is_there():
+        pytest.skip("there is no Java compiler")
+    trust = tmp_path / "trust.p12"
+    trust.write_bytes(pkcs12.serialize_java_truststore(
+        [pkcs12.PKCS12Certificate(authority.certificate, b"ca")], BestAvailableEncryption(b"changeit")))
+    settings = {"hive.metastore.uris": app.thrift_uri, "hive.metastore.use.SSL": "true", "hive.metastore.truststore.path": str(trust),
+                "hive.metastore.truststore.password": "changeit", "hive.metastore.connect.retries": "1"}
+    who = {"kind": "DEFAULT", "user": "ann", "host": "h1", "agent": "spark"}
+    with java_caller(tmp_path / "noise.txt") as call:
+        call("begin", settings, **who)
+        call("begin", {**settings, "metastore.client.keystore.path": str(authority.issue("bob"))}, **who)
+        with pytest.raises(RefusedError, match="did not say where its planner is: .*truststore.path"):
+            call("begin", {key: value for key, value in settings.items() if "truststore" not in key}, **who)
+
+    tls = ClientSide(truststore=(str(authority.path),))
+    with MetastoreClient(app.thrift_uri, tls=tls) as client:
+        assert sorted(one.user for one in client.get_open_txns_info().open_txns) == ["ann", "bob"]
 
 
 def test_the_command_line(app, authority):

@@ -1,40 +1,53 @@
 package transactionmetastore.spark.planner;
 
 import java.net.URI;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.metastore.HiveMetaStoreClient;
 import org.apache.thrift.TException;
 
-/** Where the planner is: the metastore says it, so that users set nothing but hive.metastore.uris. */
+/** Where the planner is: the metastore says it, so that users set nothing but hive.metastore.uris. It may move. */
 final class PlannerAddress {
     private static final String SETTING = "hive.metastore.planner.uri";
-    private static final Map<String, String> KNOWN = new ConcurrentHashMap<>();
 
-    private PlannerAddress() {}
+    private final String fixed;
+    private final Configuration settings;
+    private String known;
 
-    /** The address, asked for once for each metastore; by Hive's own client, with whatever identity and TLS that uses. */
-    static String from(Configuration settings) {
+    /** "fixed": where it is, or "" where the metastore of these settings says it. */
+    PlannerAddress(String fixed, Configuration settings) {
+        this.fixed = fixed;
+        this.settings = settings;
+    }
+
+    /** The address, asked for once; by Hive's own client, with whatever identity and TLS that uses. */
+    synchronized String get() {
+        if (known == null) known = (fixed.isEmpty() ? asked() : fixed).replaceAll("/+$", "");
+        return known;
+    }
+
+    /** Nobody answers at an address: whether the metastore, asked once more, names another one. */
+    synchronized boolean hasMovedFrom(String silent) {
+        if (!fixed.isEmpty()) return false;
+        if (silent.equals(known)) known = null;
+        return !get().equals(silent);
+    }
+
+    private String asked() {
         String metastore = settings.get("hive.metastore.uris", "");
         if (metastore.isEmpty()) {
             throw new AcidException("NO_METASTORE", "hive.metastore.uris is not set: ACID tables are in a metastore that "
                 + "runs as a service. Set spark.hadoop.hive.metastore.uris.");
         }
-        return KNOWN.computeIfAbsent(metastore, uris -> asked(uris, settings));
-    }
-
-    private static String asked(String metastore, Configuration settings) {
         HiveConf conf = new HiveConf(settings, HiveMetaStoreClient.class);
         HiveMetaStoreClient client = null;
         try {
             client = new HiveMetaStoreClient(conf);
             String address = client.getConfigValue(SETTING, "");
             if (address != null && !address.isEmpty()) return reachable(address, metastore);
-        } catch (TException error) {
-            throw new AcidException("METASTORE_UNREACHABLE",
-                "The metastore " + metastore + " did not say where its planner is: " + error.getMessage(), error);
+        } catch (TException | RuntimeException error) {  // without a trust store it is the latter
+            throw new AcidException("METASTORE_UNREACHABLE", "The metastore " + metastore + " did not say where its planner is: "
+                + AcidException.reason(error), error);
         } finally {
             if (client != null) client.close();
         }
@@ -48,10 +61,5 @@ final class PlannerAddress {
         if (!planner.getHost().equals("0.0.0.0") && !planner.getHost().equals("[::]")) return address;
         String beside = URI.create(metastore.split(",")[0].trim()).getHost();
         return planner.getScheme() + "://" + beside + ":" + planner.getPort();
-    }
-
-    /** It could not be reached: the next one who asks gets what the metastore says then. */
-    static void forget() {
-        KNOWN.clear();
     }
 }

@@ -7,66 +7,121 @@ import java.io.IOException;
 import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpClient;
+import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import javax.net.ssl.SSLException;
 import org.apache.hadoop.conf.Configuration;
 
 /**
  * Calls to the planner, which holds the rules of ACID tables: metastore/planner.
  *
- * One client for each planner and JVM; it may be used by any thread. An answer that did not come is not asked for again
- * here: only the planner knows which calls may be repeated.
+ * One client for each metastore, or planner that is set, and each identity in this JVM; it may be used by any thread. A
+ * planner that cannot be reached is looked for once more, since it may have moved: nothing was done yet. A call whose answer
+ * was lost is sent again where a second one changes nothing, which docs/reference/planner.md says of each.
  */
 public final class PlannerClient {
     private static final Duration CONNECT = Duration.ofSeconds(10);
+    private static final int ATTEMPTS = 3;
+    private static final Set<String> REPEATABLE = Set.of(
+        "table", "partitions", "begin", "lock", "snapshot", "heartbeat", "plan", "write", "publish", "commit", "abort");
+    private static final String UNREACHABLE = "PLANNER_UNREACHABLE", LOST = "ANSWER_LOST";
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final Map<String, PlannerClient> CLIENTS = new ConcurrentHashMap<>();
-    private static final HttpClient HTTP =
-        HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(CONNECT).build();
+    private static final Map<Service, PlannerClient> CLIENTS = new ConcurrentHashMap<>();
 
-    private final String address;
+    /** Of which planner, or of whose, and with which TLS. */
+    private record Service(String planner, String metastore, Tls tls) {}
 
-    private PlannerClient(String address) {
+    private final PlannerAddress address;
+    private final Tls tls;
+    private HttpClient http;
+
+    private PlannerClient(PlannerAddress address, Tls tls) {
         this.address = address;
+        this.tls = tls;
     }
 
     /** The planner at an address, or where that is empty the one that the metastore of these settings names. */
     public static PlannerClient of(String address, Configuration settings) {
-        String found = address.isEmpty() ? PlannerAddress.from(settings) : address;
-        return CLIENTS.computeIfAbsent(found.replaceAll("/+$", ""), PlannerClient::new);
-    }
-
-    public String address() {
-        return address;
+        Service service = new Service(address, address.isEmpty() ? settings.get("hive.metastore.uris", "") : "", Tls.of(settings));
+        return CLIENTS.computeIfAbsent(
+            service, one -> new PlannerClient(new PlannerAddress(address, new Configuration(settings)), one.tls));
     }
 
     /** The answer to a call. Arguments are texts, numbers, truth values, null, and lists and maps of them. */
     public JsonNode call(String name, Map<String, ?> arguments) {
-        HttpRequest request = HttpRequest.newBuilder(URI.create(address + "/v1/" + name))
+        byte[] body = encoded(arguments);
+        AcidException lost = null;
+        for (int attempt = 1; ; ++attempt) {
+            String at = address.get();
+            try {
+                return answer(at, name, body);
+            } catch (AcidException error) {
+                boolean isLost = error.is(LOST), isUnreachable = error.is(UNREACHABLE);
+                if (!isLost && !isUnreachable) throw error;
+                if (isLost && lost == null) lost = error;
+                boolean mayTryAgain = isUnreachable ? hasMoved(at, error) : REPEATABLE.contains(name);
+                if (attempt == ATTEMPTS || !mayTryAgain) throw lost != null ? lost : error;
+            }
+        }
+    }
+
+    private boolean hasMoved(String from, AcidException unreachable) {
+        try {
+            boolean hasMoved = address.hasMovedFrom(from);
+            if (hasMoved) forgetConnections();
+            return hasMoved;
+        } catch (AcidException error) {
+            unreachable.addSuppressed(error);
+            return false;
+        }
+    }
+
+    private JsonNode answer(String at, String name, byte[] body) {
+        HttpRequest request = HttpRequest.newBuilder(URI.create(at + "/v1/" + name))
             .header("Content-Type", "application/json")
-            .POST(HttpRequest.BodyPublishers.ofByteArray(encoded(arguments)))
+            .POST(HttpRequest.BodyPublishers.ofByteArray(body))
             .build();
         HttpResponse<byte[]> answer;
         try {
-            answer = HTTP.send(request, HttpResponse.BodyHandlers.ofByteArray());
-        } catch (ConnectException error) {
-            PlannerAddress.forget();
-            throw new AcidException("PLANNER_UNREACHABLE", "The planner at " + address + " cannot be reached: start "
+            answer = http().send(request, HttpResponse.BodyHandlers.ofByteArray());
+        } catch (ConnectException | HttpConnectTimeoutException error) {
+            throw new AcidException(UNREACHABLE, "The planner at " + at + " cannot be reached: start "
                 + "`metastore planner` (`metastore serve` starts one), or set hive.metastore.planner.uri.", error);
+        } catch (SSLException error) {
+            forgetConnections();
+            throw new AcidException("TLS_FAILED", "The planner at " + at + " and this Spark do not agree on TLS: "
+                + AcidException.reason(error) + ". " + tls.hint(), error);
         } catch (IOException error) {
-            throw new AcidException("ANSWER_LOST", "The planner at " + address + " did not answer to " + name + ": "
-                + error.getMessage() + ". Whether it was done is not known.", error);
+            throw new AcidException(LOST, "The planner at " + at + " did not answer to " + name + ": "
+                + AcidException.reason(error) + ". Whether it was done is not known."
+                + (at.startsWith("https:") && tls.own().isBlank() ? " " + tls.hint() : ""), error);
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
             throw new AcidException("INTERRUPTED", "Interrupted while waiting for the planner's answer to " + name, error);
         }
-        JsonNode body = decoded(name, answer);
-        if (answer.statusCode() == 200) return body;
-        throw new AcidException(body.path("error").asText("PLANNER_FAILED"), body.path("message").asText(
-            "The planner at " + address + " answered " + answer.statusCode() + " to " + name + "."));
+        JsonNode told = decoded(at, name, answer);
+        if (answer.statusCode() == 200) return told;
+        throw new AcidException(told.path("error").asText("PLANNER_FAILED"), told.path("message").asText(
+            "The planner at " + at + " answered " + answer.statusCode() + " to " + name + "."));
+    }
+
+    private synchronized HttpClient http() {
+        if (http == null) {
+            HttpClient.Builder builder = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(CONNECT);
+            if (address.get().startsWith("https:")) builder.sslContext(tls.context());
+            http = builder.build();
+        }
+        return http;
+    }
+
+    /** The next call reads the certificates anew, which may have been renewed. */
+    private synchronized void forgetConnections() {
+        http = null;
     }
 
     /** Whether somebody else's answer says that a transaction is over. */
@@ -90,11 +145,11 @@ public final class PlannerClient {
         }
     }
 
-    private JsonNode decoded(String name, HttpResponse<byte[]> answer) {
+    private static JsonNode decoded(String at, String name, HttpResponse<byte[]> answer) {
         try {
             return JSON.readTree(answer.body());
         } catch (IOException error) {
-            throw new AcidException("PLANNER_FAILED", address + " answered " + answer.statusCode() + " to " + name
+            throw new AcidException("PLANNER_FAILED", at + " answered " + answer.statusCode() + " to " + name
                 + ", and no JSON: is that the address of a planner?", error);
         }
     }

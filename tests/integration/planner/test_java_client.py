@@ -1,0 +1,148 @@
+"""The client that Spark's catalog calls a planner with: TLS, a planner that has moved, answers that are lost."""
+
+import socket
+
+import pytest
+
+from metastore.config import PlannerSettings, Settings, TlsSettings
+from metastore.planner import server as planner_server
+from metastore.planner.call import Method
+from metastore.planner.calls import CALLS
+from metastore.planner.metastores import Metastores
+from metastore.planner.server import PlannerServer
+from tests.integration.planner.conftest import WHO
+from tests.support.acid.creating import create_database
+from tests.support.certificates import Authority
+from tests.support.planner_caller.caller import RefusedError, is_there, java_caller
+
+pytestmark = pytest.mark.spark
+TRUSTED, OWN = "hive.metastore.truststore.path", "metastore.client.keystore.path"
+ANY_NAME = {"metastore.client.ssl.verify.hostname": "false"}
+
+
+@pytest.fixture(scope="module")
+def caller(tmp_path_factory):
+    if not is_there():
+        pytest.skip("there is no Java compiler")
+    with java_caller(tmp_path_factory.mktemp("caller") / "noise.txt") as found:
+        yield found
+
+
+@pytest.fixture
+def started(server):
+    """``started(tls)``: the address of a planner, and the planner."""
+    planners = []
+
+    def start(tls=TlsSettings()):  # noqa: B008 - frozen
+        planner = PlannerServer(Metastores(server.thrift_uri), PlannerSettings(), tls)
+        host, port = planner.start("127.0.0.1", 0)
+        planners.append(planner)
+        return f"{'https' if tls.use_ssl else 'http'}://{host}:{port}", planner
+
+    yield start
+    for planner in planners:
+        planner.stop()
+        planner.metastores.close()
+
+
+@pytest.fixture
+def call(caller, server, monkeypatch):
+    """Calls of a Spark that knows the metastore alone; ``call.planner``: where that says that the planner is."""
+    def called(name, **arguments):
+        return caller(name, {"hive.metastore.uris": server.thrift_uri}, **arguments)
+
+    lookup = Settings.lookup
+    monkeypatch.setattr(Settings, "lookup", lambda self, name: called.planner if name == "hive.metastore.planner.uri" else lookup(self, name))
+    return called
+
+
+@pytest.fixture
+def lose(monkeypatch):
+    """``lose(name)``: the next answer to a call of that name does not come; ``before``: nor is the call done."""
+    def losing(name, *, before=False):
+        left = [1]
+
+        def answer(call):
+            if not left:
+                return CALLS[name].answer(call)
+            left.clear()
+            if not before:
+                CALLS[name].answer(call)
+            call.gone._connection.shutdown(socket.SHUT_RDWR)
+            raise ConnectionAbortedError
+
+        monkeypatch.setattr(planner_server, "CALLS", {**planner_server.CALLS, name: Method(answer)})
+
+    return losing
+
+
+def states(client):
+    return {one.id: one.state for one in client.get_open_txns_info().open_txns}
+
+
+def test_certificates_are_those_of_the_sessions_settings(caller, client, started, tmp_path):
+    authority = Authority(tmp_path)
+    address, _ = started(TlsSettings(use_ssl=True, keystore=(str(authority.issue("elsewhere", "elsewhere.example")),),
+                                     truststore=(str(authority.path),), client_certificates="required"))
+    own = {TRUSTED: str(authority.path), OWN: str(authority.issue("bob"))}
+
+    def refused(**settings):
+        with pytest.raises(RefusedError) as error:
+            caller("begin", settings, address, kind="DEFAULT", **WHO)
+        return str(error.value)
+
+    assert f"TLS_FAILED: The planner at {address} and this Spark do not agree on TLS" in refused()
+    assert f"spark.hadoop.{TRUSTED} is what this Spark trusts (not set)" in refused(**ANY_NAME)
+    assert "127.0.0.1" in refused(**own).partition("do not agree on TLS")[2]
+    assert f"spark.hadoop.{OWN} what it shows where the planner wants a certificate (not set)" in refused(
+        **{TRUSTED: own[TRUSTED]}, **ANY_NAME)
+    assert "InvalidInputError: hive.metastore.truststore.path: /no/such.pem cannot be read" in refused(**{TRUSTED: "/no/such.pem"})
+    assert "holds no private key with its certificate" in refused(**{**own, OWN: str(authority.path)})
+    assert client.get_open_txns_info().open_txns == []
+
+    txn = caller("begin", {**own, **ANY_NAME}, address, kind="DEFAULT", **WHO)["txn"]  # which says that it is ann
+    [found] = client.get_open_txns_info().open_txns
+    assert (found.id, found.user) == (txn, "bob")
+
+
+def test_a_planner_that_has_moved_is_looked_for(call, client, started, lose):
+    call.planner, first = started()
+    txn = call("begin", kind="DEFAULT", **WHO)["txn"]
+    first.stop()
+    call.planner, _ = started()
+    lose("heartbeat", before=True)  # with the connection that is still open
+
+    assert call("heartbeat", txn=txn) == {}
+    assert call("commit", txn=txn) == {}
+    assert states(client) == {}
+
+
+def test_a_planner_that_is_nowhere_is_said(call, started, lose):
+    call.planner, first = started()
+    call("begin", kind="READ_ONLY", **WHO)
+    first.stop()
+    lose("begin", before=True)
+    with pytest.raises(RefusedError, match=f"The planner at {call.planner} did not answer to begin"):
+        call("begin", kind="READ_ONLY", **WHO)
+    with pytest.raises(RefusedError, match=f"PLANNER_UNREACHABLE: The planner at {call.planner} cannot be reached"):
+        call("begin", kind="READ_ONLY", **WHO)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["not done", "done"])
+def test_an_answer_that_is_lost_is_asked_for_again(call, client, started, lose, before):
+    call.planner, _ = started()
+    for end, answer in (("commit", {}), ("abort", {"aborted": True})):
+        txn = call("begin", kind="DEFAULT", **WHO)["txn"]
+        lose(end, before=before)
+        assert call(end, txn=txn) == answer
+        assert txn not in states(client) or states(client)[txn] == client.types.TxnState.ABORTED
+
+
+def test_what_must_not_be_done_twice_is_an_error(call, client, started, lose):
+    call.planner, _ = started()
+    create_database(client)
+    table = {"db": "d", "table": "t", "columns": [{"name": "n", "type": "int"}], "properties": {"transactional": "true"}}
+    lose("create")
+    with pytest.raises(RefusedError, match="did not answer to create: .*Whether it was done is not known"):
+        call("create", **table, user="ann")
+    assert client.get_all_tables("d") == ["t"]
