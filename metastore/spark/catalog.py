@@ -9,7 +9,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.jvm.jars import NoJarError, connector_jar
+from metastore.spark.jvm.jars import NoJarError, connector_jar, has_catalog
 
 CATALOG = "transactionmetastore.spark.catalog.AcidCatalog"
 EXTENSIONS = "transactionmetastore.spark.catalog.AcidExtensions"
@@ -20,6 +20,11 @@ def configured(builder: SparkSession.Builder, uri: str | None) -> SparkSession.B
 
     Raises: InvalidOperationError where there is no jar for this Spark.
     """
+    if not has_catalog(pyspark.__version__):
+        raise InvalidOperationError(
+            f"There is no catalog for Spark {pyspark.__version__}: it needs Spark 4.0 or newer. Install one: "
+            "pip install 'transaction-metastore[spark]'."
+        )
     try:
         jar = connector_jar(Path(pyspark.__file__).parent)
     except NoJarError as error:

@@ -11,7 +11,7 @@ import psycopg2
 import pytest
 
 from metastore.client import MetastoreClient
-from tests.support.spark_sessions import drop_database, spark_on
+from tests.support.spark_sessions import drop_database, skip_without_acid, spark_on
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +46,35 @@ def spark(lakehouse, tmp_path_factory):
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def planner(lakehouse) -> Iterator[str]:
+    """The address of a planner in this process."""
+    from metastore.config import PlannerSettings, TlsSettings
+    from metastore.planner.metastores import Metastores
+    from metastore.planner.server import PlannerServer
+
+    metastores = Metastores(lakehouse.uri)
+    server = PlannerServer(metastores, PlannerSettings(), TlsSettings())
+    host, port = server.start("127.0.0.1", 0)
+    yield f"http://{host}:{port}"
+    server.stop()
+    metastores.close()
+
+
+@pytest.fixture(scope="session")
+def catalog(spark, planner):
+    """The shared Spark with our catalog; the session ``spark`` has it not."""
+    from metastore.spark.catalog import CATALOG
+    from tests.support.spark_sessions import connector
+
+    if not connector():
+        pytest.skip("there is no Java compiler")
+    session = spark.newSession()
+    session.conf.set("spark.sql.catalog.spark_catalog", CATALOG)
+    session.conf.set("spark.sql.catalog.spark_catalog.planner", planner)
+    return session
+
+
 @pytest.fixture(autouse=True)
 def no_view_is_left(request):
     """Neither by a test nor by the session: tests share one Spark, in any order, and SHOW TABLES lists views as well."""
@@ -75,6 +104,7 @@ def acid_session(spark):
     """``acid(spark)``."""
     from metastore.spark import acid
 
+    skip_without_acid(spark)
     with acid(spark) as session:
         yield session
 

@@ -41,6 +41,19 @@ def connector() -> str:
         return ""
 
 
+def skip_without_acid(spark: Any) -> None:
+    """Skip what needs ``acid(spark)``, which older Sparks have not; the catalog they have."""
+    import pytest
+
+    from metastore.errors import InvalidOperationError
+    from metastore.spark.jvm.versions import require_supported
+
+    try:
+        require_supported(spark.version)
+    except InvalidOperationError as error:
+        pytest.skip(str(error))
+
+
 def drop_database(uri: str, name: str) -> None:
     """With all that is in it, whatever drivers that were killed still hold.
 

@@ -1,8 +1,9 @@
 """Jars of our Java classes: built with the wheel, one per Spark version; in a checkout at their first use.
 
-Rule: a jar is for the minor version of the Spark that it was compiled for. Its sources are ``java``, which Spark's own
-compiler takes too, and ``connector``: the common folder, and the newest version's folder that is not newer than the
-Spark. This module imports only the standard library: ``setup.py`` loads it by itself.
+Rule: a jar is for the minor version of the Spark that it was compiled for. Its sources are those of ``java``, which
+Spark's own compiler takes too, and of ``connector``: those that all versions share, and of each other the one in the
+newest folder that is not newer than the Spark. Only the standard library is imported here: ``setup.py`` loads this file
+by itself.
 """
 
 import os
@@ -15,6 +16,9 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 HERE = Path(__file__).parent
 COMMON = "common"
+COMPILED_FOR = "transactionmetastore/spark/compiled-for"
+"""In a jar: its name. A Spark of another version then says so, instead of missing some class."""
+
 _NO_WARNINGS, _NO_WARNING_PASSES = (
     ("-nowarn",),
     ("-Xlint:all,-path", "-Werror"),
@@ -73,8 +77,9 @@ def write_jar(spark: Path, directory: Path, *, are_warnings_errors: bool) -> Pat
         done = subprocess.run([compiler, *arguments], capture_output=True, text=True, check=False)  # noqa: S603 - our own
         if done.returncode:
             raise NoJarError(done.stderr.strip())
+        Path(classes, COMPILED_FOR).write_text(jar_name(version), "utf-8")
         with ZipFile(jar, "w") as out:
-            for path in sorted(Path(classes).rglob("*.class")):
+            for path in sorted(one for one in Path(classes).rglob("*") if one.is_file()):
                 entry = ZipInfo(path.relative_to(classes).as_posix())  # without a time: equal sources make equal jars
                 out.writestr(entry, path.read_bytes(), ZIP_DEFLATED)
     return jar
@@ -82,13 +87,17 @@ def write_jar(spark: Path, directory: Path, *, are_warnings_errors: bool) -> Pat
 
 def sources(version: str) -> list[Path]:
     """The Java files for a version of Spark."""
-    number = _number(version)
-    connector = HERE / "connector"
-    fitting = [folder for folder in connector.glob("spark-*") if _number(folder.name.removeprefix("spark-")) <= number]
+    fitting = [folder for since, folder in _of_versions() if since <= _number(version)]
     folders = [HERE / "java"]
-    if fitting:  # before Spark 4 a catalog would need another connector
-        folders += [connector / COMMON, max(fitting, key=lambda folder: _number(folder.name.removeprefix("spark-")))]
-    return sorted(path for folder in folders for path in folder.rglob("*.java"))
+    if fitting:
+        folders += [HERE / "connector" / COMMON, *fitting]
+    newest = {path.relative_to(folder): path for folder in folders for path in folder.rglob("*.java")}
+    return sorted(newest.values())
+
+
+def has_catalog(version: str) -> bool:
+    """Whether a jar for this version of Spark has the catalog: before 4.0 that would need another connector."""
+    return _number(version) >= _of_versions()[0][0]
 
 
 def spark_version(spark: Path) -> str:
@@ -100,6 +109,12 @@ def spark_version(spark: Path) -> str:
     if core is None:
         raise NoJarError(f"there is no Spark in {spark}")
     return core.stem.rpartition("-")[2]
+
+
+def _of_versions() -> list[tuple[tuple[int, ...], Path]]:
+    """The folders of what differs, each with the version from which on it is right; the oldest first."""
+    folders = (HERE / "connector").glob("spark-*")
+    return sorted((_number(folder.name.removeprefix("spark-")), folder) for folder in folders)
 
 
 def _number(version: str) -> tuple[int, ...]:

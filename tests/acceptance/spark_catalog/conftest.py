@@ -1,37 +1,8 @@
-"""A Spark session whose own SQL knows ACID tables, with a planner in this process."""
-
-from collections.abc import Iterator
+"""What tests of the catalog look at besides its answers."""
 
 import pytest
 
 from metastore.client import MetastoreClient
-from metastore.config import PlannerSettings, TlsSettings
-from metastore.planner.metastores import Metastores
-from metastore.planner.server import PlannerServer
-from metastore.spark.catalog import CATALOG
-from tests.support.spark_sessions import connector
-
-
-@pytest.fixture(scope="session")
-def planner(lakehouse) -> Iterator[str]:
-    """The address of a planner."""
-    metastores = Metastores(lakehouse.uri)
-    server = PlannerServer(metastores, PlannerSettings(), TlsSettings())
-    host, port = server.start("127.0.0.1", 0)
-    yield f"http://{host}:{port}"
-    server.stop()
-    metastores.close()
-
-
-@pytest.fixture(scope="session")
-def catalog(spark, planner):
-    """The shared Spark with our catalog; the session ``spark`` has it not."""
-    if not connector():
-        pytest.skip("there is no Java compiler")
-    session = spark.newSession()
-    session.conf.set("spark.sql.catalog.spark_catalog", CATALOG)
-    session.conf.set("spark.sql.catalog.spark_catalog.planner", planner)
-    return session
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.spark import acid
 from metastore.spark.catalog import CATALOG, EXTENSIONS
-from tests.support.spark_sessions import connector, drop_database
+from tests.support.spark_sessions import connector, drop_database, skip_without_acid
 
 pytestmark = pytest.mark.spark
 
@@ -42,6 +42,7 @@ _OF_ONE_TABLE = ("SELECT * FROM {db}.facts", "SELECT id, ROW__ID FROM {db}.old",
 @pytest.fixture(scope="module")
 def writer(spark):
     """``acid(spark)``, which is not what is tested."""
+    skip_without_acid(spark)
     with acid(spark) as session:
         yield session
 

@@ -1,11 +1,13 @@
-"""What statements write through the catalog: beside a model, read by the catalog and by acid(spark), and looked through."""
+"""What statements write through the catalog: beside a model, read by the catalog and without Spark, and looked through."""
 
 import pytest
 from pyspark.sql import functions as F
 
-from metastore.client import DomainClient
+from metastore.client import DomainClient, scan
 from metastore.files import Files
 from metastore.ids import table_name
+from metastore.planner import server as planner_server
+from metastore.planner.call import Method
 from metastore.spark.check.table_check import check_table
 from tests.support.nanoseconds import insert_nanoseconds
 
@@ -25,13 +27,18 @@ def rows(frame):
     return sorted(map(tuple, frame.selectExpr("n", "c.a", "k").collect()), key=repr)
 
 
+def arrow_rows(lakehouse, name):
+    """The same, read without Spark."""
+    return sorted(((row["n"], row["c"] and row["c"]["a"], row["k"]) for row in scan(name, uri=lakehouse.uri).to_arrow().to_pylist()), key=repr)
+
+
 def findings(lakehouse, name):
     with DomainClient(lakehouse.uri) as client:
         return [violation for violation in check_table(client, Files(), table_name(*name.split("."))) if not violation.finding.is_unneeded]
 
 
-def test_statements_equal_a_model(catalog, acid_session, db, lakehouse) -> None:
-    name, model = created(acid_session, f"{db}.t", PLACED), {}
+def test_statements_equal_a_model(catalog, db, lakehouse) -> None:
+    name, model = created(catalog, f"{db}.t", PLACED), {}
 
     def run(statement, change):
         nonlocal model
@@ -51,12 +58,12 @@ def test_statements_equal_a_model(catalog, acid_session, db, lakehouse) -> None:
         lambda now: {n: (0, k) if n > 6 else (-1, k) if n == 1 else (a, k) for n, (a, k) in now.items() if n != 6}
         | {n: (None, "q") for n in range(6, 15) if n not in now})
 
-    assert rows(acid_session.table(name)) == rows(catalog.table(name))
+    assert arrow_rows(lakehouse, name) == rows(catalog.table(name))
     assert findings(lakehouse, name) == []
 
 
-def test_an_overwrite_replaces_what_hive_replaces(catalog, acid_session, db, lakehouse) -> None:
-    name = created(acid_session, f"{db}.t", "(n BIGINT) PARTITIONED BY (k INT, d DATE)")
+def test_an_overwrite_replaces_what_hive_replaces(catalog, db, lakehouse) -> None:
+    name = created(catalog, f"{db}.t", "(n BIGINT) PARTITIONED BY (k INT, d DATE)")
     catalog.sql(f"INSERT INTO {name} VALUES (1, 1, DATE'2024-01-05'), (2, 1, NULL), (3, 2, DATE'2024-01-05')")
 
     def left(statement):
@@ -76,8 +83,8 @@ def test_an_overwrite_replaces_what_hive_replaces(catalog, acid_session, db, lak
     assert findings(lakehouse, name) == []
 
 
-def test_columns_by_which_rows_are_placed_are_not_assigned(catalog, acid_session, db) -> None:
-    name = created(acid_session, f"{db}.t", PLACED)
+def test_columns_by_which_rows_are_placed_are_not_assigned(catalog, db, lakehouse) -> None:
+    name = created(catalog, f"{db}.t", PLACED)
     catalog.sql(f"INSERT INTO {name} SELECT id, NULL, 'q' FROM range(6)")
 
     with pytest.raises(Exception, match=f"Bucketing column n of {name} cannot be updated: delete the row and insert the new one"):
@@ -88,19 +95,51 @@ def test_columns_by_which_rows_are_placed_are_not_assigned(catalog, acid_session
     catalog.sql(f"MERGE INTO {name} t USING {source.format(k='q')} ON t.n = s.n WHEN MATCHED THEN UPDATE SET *")
     with pytest.raises(Exception, match=f"Partition column k of {name} cannot be updated"):
         catalog.sql(f"MERGE INTO {name} t USING {source.format(k='z')} ON t.n = s.n WHEN MATCHED THEN UPDATE SET *")
-    assert rows(acid_session.table(name)) == sorted([(n, 1 if n < 2 else None, "q") for n in range(6)], key=repr)
+    assert arrow_rows(lakehouse, name) == sorted([(n, 1 if n < 2 else None, "q") for n in range(6)], key=repr)
 
 
-def test_rows_are_added_where_spark_has_begun_no_transaction(catalog, spark, acid_session, db) -> None:
+def test_rows_are_added_where_spark_has_begun_no_transaction(catalog, spark, db, lakehouse) -> None:
     """It asks the thread's session for the catalog, and not the frame's; before 4.2 it begins none at all."""
-    name = created(acid_session, f"{db}.t", "(n BIGINT)")
+    name = created(catalog, f"{db}.t", "(n BIGINT)")
     active = catalog._jvm.org.apache.spark.sql.classic.SparkSession
     active.setActiveSession(spark._jsparkSession)
     catalog.sql("SELECT 1L n").writeTo(name).append()
     active.setActiveSession(spark._jsparkSession)
     catalog.sql("SELECT 2L n").writeTo(name).overwritePartitions()
 
-    assert [tuple(row) for row in acid_session.table(name).collect()] == [(2,)]
+    assert scan(name, uri=lakehouse.uri).to_arrow().to_pylist() == [{"n": 2}]
+
+
+def test_a_statement_is_one_transaction_over_all_that_it_reads_and_writes(catalog, db, monkeypatch, open_transactions) -> None:
+    """Also of a frame that was read and written before. What is only explained leaves nothing."""
+    name, other = (created(catalog, f"{db}.{one}", "(n BIGINT)") for one in ("t", "other"))
+    frame = catalog.table(other)
+    began, locked = [], []
+    begin, lock = (planner_server.CALLS[one].answer for one in ("begin", "lock"))
+    monkeypatch.setitem(planner_server.CALLS, "begin", Method(lambda call: began.append(call.body.text("kind")) or begin(call)))
+    monkeypatch.setitem(planner_server.CALLS, "lock", Method(
+        lambda call: locked.extend(one.text("kind") for one in call.body.bodies("writes")) or lock(call)))
+    for statement, kinds in (
+        (f"INSERT INTO {other} SELECT id FROM range(6)", ["INSERT"]),
+        (f"INSERT INTO {name} SELECT n FROM {other}", ["INSERT"]),
+        (f"DELETE FROM {name} WHERE n IN (SELECT max(n) FROM {name}) OR n = (SELECT min(n) FROM {other})", ["DELETE"]),
+        (f"MERGE INTO {name} t USING {other} s ON t.n = s.n WHEN NOT MATCHED THEN INSERT *", ["DELETE", "MERGE_INSERT", "UPDATE"]),
+        (f"UPDATE {name} SET n = n + 10 WHERE EXISTS (SELECT 1 FROM {other} s WHERE s.n = {name}.n + 2) OR n > (SELECT max(n) FROM {name})",
+         ["UPDATE"]),
+        (f"INSERT OVERWRITE {name} SELECT n FROM {name} WHERE n > 3", ["INSERT_OVERWRITE"]),
+    ):
+        began.clear()
+        locked.clear()
+        catalog.sql(statement)
+        assert (began, sorted(locked)) == (["DEFAULT"], kinds), statement
+        catalog.sql(f"EXPLAIN {statement}").collect()
+        assert open_transactions() == [], statement
+    assert sorted(row.n for row in catalog.table(name).collect()) == [4, 5, 10, 11, 12, 13]
+    assert frame.count() == 6
+    for _ in range(2):
+        began.clear()
+        frame.writeTo(name).append()
+        assert began == ["DEFAULT"]
 
 
 def test_nanoseconds_are_not_cut(catalog, acid_session, db) -> None:

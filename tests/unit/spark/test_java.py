@@ -66,11 +66,16 @@ def test_each_class_says_of_which_package_it_is() -> None:
 
 
 def test_a_jar_has_the_newest_sources_that_fit_its_spark() -> None:
-    folders = {version: {path.relative_to(jars.HERE).parts[1] for path in jars.sources(version) if "connector" in path.parts}
-               for version in ("3.5.9", "4.1.4", "4.2.0", "4.10.1")}
+    def folders(version: str) -> dict[str, str]:
+        return {path.name: path.relative_to(jars.HERE).parts[1] for path in jars.sources(version) if "connector" in path.parts}
 
-    assert folders == {"3.5.9": set(), "4.1.4": {"common", "spark-4.0"}, "4.2.0": {"common", "spark-4.2"},
-                       "4.10.1": {"common", "spark-4.2"}}
+    assert folders("3.5.9") == {}
+    chosen = {version: (folders(version)["AcidCatalog.java"], folders(version)["ResolvedName.java"], folders(version)["AcidTable.java"])
+              for version in ("4.0.5", "4.1.4", "4.2.0", "4.10.1")}
+    assert chosen == {"4.0.5": ("spark-4.0", "spark-4.0", "common"), "4.1.4": ("spark-4.0", "spark-4.1", "common"),
+                      "4.2.0": ("spark-4.2", "spark-4.1", "common"), "4.10.1": ("spark-4.2", "spark-4.1", "common")}
+    assert [jars.has_catalog(version) for version in ("3.5.9", "4.0.0", "4.10.1")] == [False, True, True]
+
 
 
 @pytest.mark.parametrize(("version", "jar"), [("4.1.0", "spark-4.1.jar"), ("4.3.1-SNAPSHOT", "spark-4.3.jar")])

@@ -23,6 +23,7 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.procedure.Procedures;
 import transactionmetastore.spark.txn.AcidTransaction;
@@ -75,7 +76,12 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     final PlannerClient planner() {
-        return PlannerClient.of(address, SparkSession.active().sessionState().newHadoopConf());
+        SparkSession spark = SparkSession.active();
+        if (!spark.sharedState().conf().get("spark.sql.catalogImplementation", "in-memory").equals("hive")) {
+            throw new AcidException("NO_HIVE_SUPPORT", "The databases of this Spark are in its memory, and not in the metastore: "
+                + "set spark.sql.catalogImplementation=hive, or enableHiveSupport().");
+        }
+        return PlannerClient.of(address, spark.sessionState().newHadoopConf());
     }
 
     @Override

@@ -1,5 +1,9 @@
 package transactionmetastore.spark.catalog;
 
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -7,6 +11,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import scala.Function1;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
+import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.read.ReadsEnd;
 import transactionmetastore.spark.write.AssignedColumns;
 
@@ -14,6 +19,7 @@ import transactionmetastore.spark.write.AssignedColumns;
 public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     @Override
     public BoxedUnit apply(SparkSessionExtensions session) {
+        requireRightJar(org.apache.spark.package$.MODULE$.SPARK_VERSION());
         session.injectHintResolutionRule(new AbstractFunction1<>() {
             @Override
             public Rule<LogicalPlan> apply(SparkSession spark) {
@@ -34,5 +40,20 @@ public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensio
             }
         });
         return BoxedUnit.UNIT;
+    }
+
+    /** With the jar of another version some statement would fail later, for want of a class. */
+    private static void requireRightJar(String spark) {
+        String[] number = spark.split("\\.");
+        String wanted = "spark-" + number[0] + "." + number[1] + ".jar";
+        try (InputStream name = AcidExtensions.class.getResourceAsStream("/transactionmetastore/spark/compiled-for")) {
+            String jar = name == null ? wanted : new String(name.readAllBytes(), StandardCharsets.UTF_8);
+            if (!jar.equals(wanted)) {
+                throw new AcidException("WRONG_JAR", "This is Spark " + spark + ", and the jar of its catalog for ACID tables is "
+                    + jar + ": it needs " + wanted + ", of the same transaction-metastore.");
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 }

@@ -8,6 +8,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchPartitionException;
 import org.apache.spark.sql.catalyst.analysis.PartitionsAlreadyExistException;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsAtomicPartitionManagement;
@@ -42,6 +43,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     private final PlannerClient planner;
     private final TableDefinition definition;
     private final AsOf asOf;
+    private AcidTransaction begun;
     private AcidTransaction transaction;
 
     /** "transaction": null until a statement is known; "asOf": null for what the transaction sees. */
@@ -51,6 +53,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         this.definition = definition;
         this.asOf = asOf;
         this.transaction = transaction;
+        this.begun = transaction == null || transaction.isReader() ? null : transaction;
     }
 
     /** The same table in another statement. */
@@ -77,16 +80,25 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         return asOf;
     }
 
-    /** Whether it is in a statement that writes. */
-    public synchronized boolean isInWriter() {
-        return transaction != null && !transaction.isReader();
+    /**
+     * The transaction in which a statement writes this table; null where Spark has begun none, as for EXPLAIN. Where it begins
+     * none for any statement, this one gets its own, with all that it reads.
+     */
+    public synchronized AcidTransaction writer() {
+        if (!AcidCatalog.SPARK_BEGINS_TRANSACTIONS && (begun == null || begun.hasEnded())) {
+            begun = AcidTransaction.committingItself(planner, "");
+            begun.read(fullName());
+        }
+        if (begun == null || begun.hasEnded()) return null;
+        transaction = begun;  // a subquery of the same table was analysed before, by itself
+        return begun;
     }
 
     /** A statement has this table. What has begun to read goes on where it is. */
     synchronized void enter(AcidTransaction statement) {
         if (transaction != null && transaction.isReader() && statement.isReader()) {
             transaction = AcidTransaction.join(transaction, statement);
-        } else if (transaction == null || !transaction.live().hasBegun()) {
+        } else if (transaction == null || transaction.hasEnded() || !transaction.live().hasBegun()) {
             transaction = statement;
         }
         transaction.live().read(fullName());
@@ -125,6 +137,13 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     @Override
     public Column[] columns() {
         return definition.allColumns();
+    }
+
+    /** Spark 4.0 has no other way to say it. */
+    @Override
+    @SuppressWarnings("deprecation")
+    public StructType schema() {
+        return CatalogV2Util.v2ColumnsToStructType(columns());
     }
 
     @Override

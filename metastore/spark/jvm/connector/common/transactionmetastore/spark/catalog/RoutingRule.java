@@ -2,7 +2,6 @@ package transactionmetastore.spark.catalog;
 
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
@@ -117,7 +116,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         Named table = named(name.nameParts());
         if (table == null || table.catalog.acidTable(table.ident, null) == null) return drop;
         return drop.withNewChildInternal(
-            new ResolvedIdentifier(table.catalog.underAnotherName(), table.ident, drop.output()));
+            ResolvedName.of(table.catalog.underAnotherName(), table.ident, drop));
     }
 
     private LogicalPlan dropped(DropNamespace drop, UnresolvedNamespace name) {
@@ -142,7 +141,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (spark.sessionState().catalog().isTempView(source.multipartIdentifier())) return plan;
         Named made = named(name.nameParts()), like = named(source.multipartIdentifier());
         if (made == null || like == null || like.catalog.acidTable(like.ident, null) == null) return plan;
-        LogicalPlan routed = new ResolvedIdentifier(made.catalog.underAnotherName(), made.ident, plan.output());
+        LogicalPlan routed = ResolvedName.of(made.catalog.underAnotherName(), made.ident, plan);
         return plan.withNewChildren(CollectionConverters.asScala(List.of(routed, source)).toSeq());
     }
 

@@ -24,7 +24,7 @@ import transactionmetastore.spark.txn.WriteKind;
  * Spark applies this to each plan that it analyses, the inner ones of views before that around them. Tables of a plan enter
  * one transaction. A frame's tables are those of each plan that is made of it: where two meet in a plan, their readers are
  * joined. Where the statement writes a transactional table, all that it reads is seen by the transaction that writes, which
- * Spark has begun; where it writes one of Spark's own, Spark forgets that transaction, and its tables get a reader.
+ * Spark has begun, or before 4.2 the statement itself; where it writes one of Spark's own, Spark forgets that transaction, and its tables get a reader.
  * The plan stays what it is: one with other tables would be equal to it, so that Spark finds what it has cached.
  */
 final class StatementRule extends Rule<LogicalPlan> {
@@ -55,18 +55,18 @@ final class StatementRule extends Rule<LogicalPlan> {
     /** The transaction of the statement's write, or null. What it is going to write is noted there: locks come first. */
     private static AcidTransaction writer(LogicalPlan plan) {
         if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation target) {
-            if (target.table() instanceof AcidTable table && table.isInWriter()) {
+            if (target.table() instanceof AcidTable table && table.writer() != null) {
                 WriteKind kind = plan instanceof AppendData ? WriteKind.INSERT : WriteKind.INSERT_OVERWRITE;
                 table.transaction().write(table.fullName(), kind, null);
                 return table.transaction();
             }
             if (target.table() instanceof RowLevelOperationTable rows && rows.table() instanceof AcidTable table) {
-                return table.isInWriter() ? table.transaction() : null;
+                return table.writer();
             }
         }
         if (plan instanceof UpdateTable || plan instanceof DeleteFromTable || plan instanceof MergeIntoTable) {
             AcidTable table = table(EliminateSubqueryAliases.apply(plan.children().head()));
-            return table != null && table.isInWriter() ? table.transaction() : null;
+            return table == null ? null : table.writer();
         }
         for (var children = plan.children().iterator(); children.hasNext();) {
             AcidTransaction found = writer(children.next());

@@ -67,6 +67,7 @@ public final class ReadsEnd extends SparkListener {
     public void onOtherEvent(SparkListenerEvent event) {
         if (!(event instanceof SparkListenerSQLExecutionEnd end)) return;
         List<AcidTransaction.Use> begun = during.remove(end.executionId());
+        if (begun != null) begun.forEach(AcidTransaction.Use::executionEnded);
         forgetJobs();
         if (end.qe() == null || isOfIterator(end)) return;
         SparkPlan plan = executed(end);

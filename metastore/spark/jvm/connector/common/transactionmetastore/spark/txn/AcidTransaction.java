@@ -120,6 +120,11 @@ public final class AcidTransaction {
             return this;
         }
 
+        /** The execution that it began in is over, and so is a statement whose transaction no Spark ends. */
+        public void executionEnded() {
+            if (transaction.commitsItself) transaction.close();
+        }
+
         public void end() {
             synchronized (transaction) {
                 if (hasEnded) return;

@@ -168,20 +168,26 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         transaction = of.transaction();
         if (transaction.isReader()) transaction = ofItsOwn();
         statement = transaction.nextStatement();
-        transaction.lock();
-        JsonNode told = call("write", Map.of("kind", kind()));
-        staging = told.path("staging").asText();
-        return told;
+        try {
+            transaction.lock();
+            JsonNode told = call("write", Map.of("kind", kind()));
+            staging = told.path("staging").asText();
+            return told;
+        } catch (AcidException error) {
+            if (transaction.commitsItself()) transaction.close();  // Spark aborts no write that has not begun
+            throw error;
+        }
     }
 
     /**
-     * Where Spark has begun no transaction, as before 4.2. What else the statement reads is then of a snapshot that was taken
-     * before the locks, which is right for rows that are added; rows that change must be seen by who changes them.
+     * Where Spark has begun no transaction, and the statement was not known when it was analysed. What else it reads is then of
+     * a snapshot that was taken before the locks, which is right for rows that are added; rows that change must be seen by who
+     * changes them.
      */
     private AcidTransaction ofItsOwn() {
         if (command != null) {
             throw new AcidException("NO_TRANSACTION", command + " of " + table.name() + " needs a transaction of the statement, "
-                + "and Spark has begun none: use Spark 4.2 or newer, with the catalog set for the session that runs it.");
+                + "and Spark has begun none: set the catalog for the session that runs the statement.");
         }
         AcidTransaction own = AcidTransaction.committingItself(of.planner(), description());
         own.write(table.name(), WriteKind.valueOf(kind()), null);

@@ -24,11 +24,12 @@ public final class AcidWrites {
 
     public static RowLevelOperationBuilder newRowLevelOperationBuilder(AcidTable table, RowLevelOperationInfo info) {
         TableShape shape = shape(table);
-        if (!table.isInWriter()) {  // nobody runs what is only explained
+        AcidTransaction writer = table.writer();
+        if (writer == null) {  // nobody runs what is only explained
             AcidTable read = table.in(AcidTransaction.reader(table.planner(), ""));
             return () -> new RowChanges(read, shape, info.command());
         }
-        for (WriteKind kind : kinds(info.command())) table.transaction().write(table.fullName(), kind, null);
+        for (WriteKind kind : kinds(info.command())) writer.write(table.fullName(), kind, null);
         return () -> new RowChanges(table, shape, info.command());
     }
 

@@ -1,7 +1,9 @@
 package transactionmetastore.spark.catalog;
 
-/** The catalog where Spark has no transactions: each write commits for itself. */
+/** The catalog where Spark has no transactions: each statement that writes a table has one that it commits itself. */
 public final class AcidCatalog extends AcidCatalogBase {
+    static final boolean SPARK_BEGINS_TRANSACTIONS = false;
+
     @Override
     AcidCatalogBase another() {
         return new AcidCatalog();

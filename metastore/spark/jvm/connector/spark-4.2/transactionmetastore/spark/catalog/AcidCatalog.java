@@ -14,6 +14,8 @@ import transactionmetastore.spark.txn.AcidTransaction;
 
 /** The catalog where Spark runs each statement that writes in a transaction, which is the metastore's. */
 public final class AcidCatalog extends AcidCatalogBase implements TransactionalCatalogPlugin {
+    static final boolean SPARK_BEGINS_TRANSACTIONS = true;
+
     @Override
     AcidCatalogBase another() {
         return new AcidCatalog();
