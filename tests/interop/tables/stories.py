@@ -27,6 +27,35 @@ def texts(rows):
     return sorted((tuple(value if value is None else str(value) for value in row) for row in rows), key=repr)
 
 
+@pytest.fixture(params=["session", "catalog"])
+def writer(request):
+    """Who makes the statements: ``acid(spark)``, or Spark's own SQL through the catalog."""
+    if request.param == "session":
+        return request.getfixturevalue("acid_session")
+    return ThroughCatalog(request.getfixturevalue("catalog"), request.getfixturevalue("acid_session").client)
+
+
+class ThroughCatalog:
+    """The calls of a session, as statements that Spark itself understands."""
+
+    def __init__(self, spark, client):
+        self.spark, self.client, self.sql, self.table = spark, client, spark.sql, spark.table
+
+    def insert(self, name, rows):
+        rows.writeTo(name).append()
+
+    def update(self, name, values, condition):
+        self.sql(f"UPDATE {name} SET {', '.join(f'{column} = {value}' for column, value in values.items())} WHERE {condition}")
+
+    def delete(self, name, condition):
+        self.sql(f"DELETE FROM {name} WHERE {condition}")
+
+    def merge(self, name, source, condition, clauses):
+        source.createOrReplaceTempView("merged")
+        self.sql(f"MERGE INTO {name} t USING merged s ON {condition} {' '.join(clauses)}")
+        self.spark.catalog.dropTempView("merged")
+
+
 @pytest.fixture
 def agree(acid_session, hive, trino):
     """``agree(name, rows)``: every reader shows these rows; ``hives``: settings for Hive's reader."""
@@ -44,27 +73,27 @@ def agree(acid_session, hive, trino):
     return check
 
 
-def test_every_statement_and_every_compaction(acid_session, db, compacting, agree):
+def test_every_statement_and_every_compaction(writer, db, compacting, agree):
     name = f"{db}.t"
-    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    writer.sql(f"CREATE TABLE {name} (id INT, name STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     rows = {}
 
     def insert(first, last):
         values = [(number, f"n{number}") for number in range(first, last)]
         rows.update(values)
-        acid_session.sql(f"INSERT INTO {name} VALUES {', '.join(map(str, values))}")
+        writer.sql(f"INSERT INTO {name} VALUES {', '.join(map(str, values))}")
 
     insert(0, 40)
     agree(name, rows.items())
-    acid_session.update(name, {"name": "concat(name, '!')"}, "id % 5 = 0")
+    writer.update(name, {"name": "concat(name, '!')"}, "id % 5 = 0")
     rows.update({number: f"{value}!" for number, value in rows.items() if number % 5 == 0})
-    acid_session.delete(name, "id % 7 = 3")
+    writer.delete(name, "id % 7 = 3")
     for number in [number for number in rows if number % 7 == 3]:
         del rows[number]
     agree(name, rows.items())
     insert(40, 50)
-    source = acid_session.spark.createDataFrame([(number, f"m{number}") for number in (1, 2, 44, 60, 61)], "id INT, name STRING")
-    acid_session.merge(name, source, "t.id = s.id", [
+    source = writer.spark.createDataFrame([(number, f"m{number}") for number in (1, 2, 44, 60, 61)], "id INT, name STRING")
+    writer.merge(name, source, "t.id = s.id", [
         "WHEN MATCHED AND s.id = 2 THEN DELETE", "WHEN MATCHED THEN UPDATE SET name = s.name",
         "WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)"])
     del rows[2]
@@ -74,7 +103,7 @@ def test_every_statement_and_every_compaction(acid_session, db, compacting, agre
     agree(name, rows.items(), is_compacted=True)
     compacting.clean()
     agree(name, rows.items(), is_compacted=True)
-    acid_session.delete(name, "id = 1 OR id = 48")
+    writer.delete(name, "id = 1 OR id = 48")
     del rows[1], rows[48]
     agree(name, rows.items(), is_compacted=True)
     assert compacting.compact(db, "t", "major") == "compacted"
@@ -92,22 +121,22 @@ def test_two_statements_of_one_transaction(acid_session, db, agree):
     agree(name, [(1, "a"), (3, "zz")])
 
 
-def test_partitions(acid_session, db, compacting, trino, agree):
+def test_partitions(writer, db, compacting, trino, agree):
     name = f"{db}.t"
-    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (p STRING, n INT) STORED AS ORC "
+    writer.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (p STRING, n INT) STORED AS ORC "
                      "TBLPROPERTIES ('transactional'='true')")
     rows = [(1, "a", "b/ü=%", 1), (2, "b", "b/ü=%", 1), (3, "c", "b/ü=%", 2), (4, "d", None, 1), (5, None, "x", None)]
-    acid_session.insert(name, acid_session.spark.createDataFrame(rows, "id INT, name STRING, p STRING, n INT"))
+    writer.insert(name, writer.spark.createDataFrame(rows, "id INT, name STRING, p STRING, n INT"))
     agree(name, rows)
-    acid_session.update(name, {"name": "'u'"}, "id IN (1, 4)")
-    acid_session.delete(name, "id = 2")
+    writer.update(name, {"name": "'u'"}, "id IN (1, 4)")
+    writer.delete(name, "id = 2")
     rows = [(1, "u", "b/ü=%", 1), (3, "c", "b/ü=%", 2), (4, "u", None, 1), (5, None, "x", None)]
     agree(name, rows)
-    source = acid_session.spark.createDataFrame([(3, "m", "b/ü=%", 2), (6, "m", "new", 7)], "id INT, name STRING, p STRING, n INT")
-    acid_session.merge(name, source, "t.id = s.id", [
+    source = writer.spark.createDataFrame([(3, "m", "b/ü=%", 2), (6, "m", "new", 7)], "id INT, name STRING, p STRING, n INT")
+    writer.merge(name, source, "t.id = s.id", [
         "WHEN MATCHED THEN UPDATE SET name = s.name",
         "WHEN NOT MATCHED THEN INSERT (id, name, p, n) VALUES (s.id, s.name, s.p, s.n)"])
-    acid_session.sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p = 'x', n = 5) VALUES (7, 'o')")
+    writer.sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p = 'x', n = 5) VALUES (7, 'o')")
     rows = [(1, "u", "b/ü=%", 1), (3, "m", "b/ü=%", 2), (4, "u", None, 1), (5, None, "x", None), (6, "m", "new", 7), (7, "o", "x", 5)]
     agree(name, rows)
     trino.sql(f"INSERT INTO {name} VALUES (8, 't', 'new', 7), (9, 't', 'trino''s', 8)")
@@ -121,27 +150,27 @@ def test_partitions(acid_session, db, compacting, trino, agree):
 
 
 @pytest.mark.parametrize("keys", ["id", "name", "name, id"])
-def test_buckets(acid_session, db, compacting, trino, agree, keys):
+def test_buckets(writer, db, compacting, trino, agree, keys):
     """Trino checks the bucket of each row that it reads, and looks for the rows of a key in one bucket only."""
     name = f"{db}.t"
-    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) CLUSTERED BY ({keys}) INTO 4 BUCKETS STORED AS ORC "
+    writer.sql(f"CREATE TABLE {name} (id INT, name STRING) CLUSTERED BY ({keys}) INTO 4 BUCKETS STORED AS ORC "
                      "TBLPROPERTIES ('transactional'='true')")
     rows = {number: f"größe {number}" for number in range(40)}
-    acid_session.sql(f"INSERT INTO {name} VALUES {', '.join(map(str, rows.items()))}")
+    writer.sql(f"INSERT INTO {name} VALUES {', '.join(map(str, rows.items()))}")
     agree(name, rows.items())
     trino.sql(f"INSERT INTO {name} VALUES {', '.join(f'({number}, {text!r})' for number, text in ((50, 'é'), (51, 'ü'), (52, 'z')))}")
     rows |= {50: "é", 51: "ü", 52: "z"}
     agree(name, rows.items())
-    acid_session.delete(name, "id % 5 = 1")
+    writer.delete(name, "id % 5 = 1")
     rows = {number: text for number, text in rows.items() if number % 5 != 1}
     agree(name, rows.items())
-    source = acid_session.spark.createDataFrame([(number, "again") for number in (3, 50, 70)], "id INT, name STRING")
-    acid_session.merge(name, source, "t.id = s.id", ["WHEN MATCHED THEN DELETE",
+    source = writer.spark.createDataFrame([(number, "again") for number in (3, 50, 70)], "id INT, name STRING")
+    writer.merge(name, source, "t.id = s.id", ["WHEN MATCHED THEN DELETE",
                                                      "WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)"])
     rows = {number: text for number, text in rows.items() if number not in (3, 50)} | {70: "again"}
     agree(name, rows.items())
     assert texts(trino.sql(f"SELECT id FROM {name} WHERE id = 4 AND name = 'größe 4'")) == [("4",)]
-    assert [one for one in check_table(acid_session.client, Files(), table_name(db, "t")) if not one.finding.is_unneeded] == []
+    assert [one for one in check_table(writer.client, Files(), table_name(db, "t")) if not one.finding.is_unneeded] == []
     assert compacting.compact(db, "t", "major") == "compacted"
     agree(name, rows.items(), is_compacted=True)
 
