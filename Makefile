@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: spark-versions manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
+.PHONY: spark-versions spark-clients manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,8 +100,11 @@ interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3
 robustness-tables: setup ## ACID tables: random stories, kill -9 at every point of a commit, lost executors, concurrent writers (SEED=17 | SEEDS=1-50)
 	@TABLE_SEEDS=$(or $(SEED),$(SEEDS),1-8) $(bin)/python -m pytest -n0 -s tests/acceptance/tables $(ARGS)
 
-spark-versions: setup ## The ACID tests on Spark 4.1, 4.2 and 4.3, half an hour each (SPARKS="4.1" TESTS="..."; fetches them with pip)
+spark-versions: setup ## The ACID tests on Spark 4.0 to 4.3, half an hour each (SPARKS="4.1" TESTS="..."; fetches them with pip)
 	@bash tools/spark_versions.sh $(ARGS)
+
+spark-clients: setup ## ACID tables through spark-sql, JDBC and Spark Connect (SPARKS="4.2"; fetches Spark with pip)
+	@SPARKS="$${SPARKS:-4.3}" TESTS=tests/interop/spark_clients/clients.py bash tools/spark_versions.sh $(ARGS)
 
 fuzz: setup ## Mutated messages, expressions, filters, id lists, names and files, for minutes (FUZZ_SECONDS=600 FUZZ_SEED=7 | FUZZ_INPUT=7:orc:123)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-1} $(bin)/python -m pytest -n0 -s --timeout 0 $(ARGS) tests/fuzz
