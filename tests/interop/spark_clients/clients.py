@@ -51,10 +51,8 @@ _MISTAKES = (
     (f"CREATE TABLE {{db}}.t (id INT) {_ACID}", "already exists"),
     ("""MERGE INTO {db}.t t USING (SELECT 1 AS id UNION ALL SELECT 1) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = 'two'""",
      "MERGE_CARDINALITY_VIOLATION|match the same row"),
-    ("DROP DATABASE {db} CASCADE", "transactional|ACID"),
 )
 _LEFT = [(1, "A"), (2, "B"), (5, "e"), (9, "o")]
-_FRAME = re.compile(r"^\s+at ", re.MULTILINE)
 
 
 def test_the_jar_of_another_version_is_refused(metastore, settings, tmp_path):
@@ -81,8 +79,8 @@ def test_a_client(request, metastore, client):
         assert answer == [tuple(text and text.format(db=db) for text in row) for row in rows], statement
     for (statement, sentence), answer in zip(_MISTAKES, answers[len(_STORY):], strict=True):
         assert isinstance(answer, str), statement
-        assert re.search(sentence.format(db=db), answer, re.DOTALL), f"{statement}: {answer[:2000]}"
-        assert len(_FRAME.findall(answer)) < 40, f"{statement}: {answer[:2000]}"
+        said, _, _frames = answer.partition("\n\tat ")  # which JDBC and Connect append to any error
+        assert re.search(sentence.format(db=db), said, re.DOTALL), f"{statement}: {answer[:2000]}"
     left = scan(f"{db}.t", columns=["id", "name"], uri=metastore.uri).to_arrow().to_pydict()
     assert sorted(zip(*left.values(), strict=True)) == _LEFT
     with MetastoreClient(metastore.uri) as wire:

@@ -9,6 +9,8 @@ import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
+import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -56,8 +58,7 @@ final class StatementRule extends Rule<LogicalPlan> {
     private static AcidTransaction writer(LogicalPlan plan) {
         if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation target) {
             if (target.table() instanceof AcidTable table && table.writer() != null) {
-                WriteKind kind = plan instanceof AppendData ? WriteKind.INSERT : WriteKind.INSERT_OVERWRITE;
-                table.transaction().write(table.fullName(), kind, null);
+                table.transaction().write(table.fullName(), kind(write), null);
                 return table.transaction();
             }
             if (target.table() instanceof RowLevelOperationTable rows && rows.table() instanceof AcidTable table) {
@@ -66,13 +67,29 @@ final class StatementRule extends Rule<LogicalPlan> {
         }
         if (plan instanceof UpdateTable || plan instanceof DeleteFromTable || plan instanceof MergeIntoTable) {
             AcidTable table = table(EliminateSubqueryAliases.apply(plan.children().head()));
-            return table == null ? null : table.writer();
+            AcidTransaction writer = table == null ? null : table.writer();
+            if (writer != null && plan instanceof MergeIntoTable merge && isOfNewRowsAlone(merge)) {
+                writer.write(table.fullName(), WriteKind.MERGE_INSERT, null);
+            }
+            return writer;
         }
         for (var children = plan.children().iterator(); children.hasNext();) {
             AcidTransaction found = writer(children.next());
             if (found != null) return found;
         }
         return null;
+    }
+
+    /** Such a MERGE is no row-level operation to Spark, which appends what it adds. */
+    private static boolean isOfNewRowsAlone(MergeIntoTable merge) {
+        return merge.matchedActions().isEmpty() && merge.notMatchedBySourceActions().isEmpty();
+    }
+
+    /** What else adds rows is, from Spark 4.2 on, a MERGE that changes none. */
+    private static WriteKind kind(V2WriteCommand write) {
+        if (write instanceof AppendData) return WriteKind.INSERT;
+        boolean isOverwriting = write instanceof OverwriteByExpression || write instanceof OverwritePartitionsDynamic;
+        return isOverwriting ? WriteKind.INSERT_OVERWRITE : WriteKind.MERGE_INSERT;
     }
 
     private static AcidTable table(LogicalPlan node) {
