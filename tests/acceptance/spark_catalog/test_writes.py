@@ -140,6 +140,7 @@ def test_a_statement_is_one_transaction_over_all_that_it_reads_and_writes(catalo
     assert sorted(row.n for row in catalog.table(name).collect()) == [4, 5, 10, 11, 12, 13]
     assert frame.count() == 6
     for _ in range(2):
+        assert open_transactions() == []
         began.clear()
         frame.writeTo(name).append()
         assert began == ["DEFAULT"]
