@@ -94,6 +94,11 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         return begun;
     }
 
+    /** Whether it is in a statement that writes. */
+    public synchronized boolean isInWriter() {
+        return transaction != null && !transaction.isReader();
+    }
+
     /** A statement has this table. What has begun to read goes on where it is. */
     synchronized void enter(AcidTransaction statement) {
         if (transaction != null && transaction.isReader() && statement.isReader()) {
