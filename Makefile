@@ -4,7 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
 bin := .venv/bin
-WORKERS ?= 2
+# Three on two cores: tests wait for PostgreSQL, disks and Java as long as they compute.
+WORKERS ?= 3
 # Options for pytest, for example: make test-fast ARGS="-k locks"
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
