@@ -49,8 +49,8 @@ def loops(lakehouse, spark, nobody_reads):
     database.close()
 
 
-@pytest.mark.parametrize("file_format", [
-    "ORC", pytest.param("PARQUET", marks=pytest.mark.robustness), pytest.param("AVRO", marks=pytest.mark.robustness)])
+@pytest.mark.robustness
+@pytest.mark.parametrize("file_format", ["ORC", "PARQUET", "AVRO"])
 def test_they_are_compacted_and_read_the_same(acid_session, db, loops, spark, monkeypatch, file_format):
     """Minor, then major: the rows of committed writes, and none of an aborted one whose files stayed."""
     table = f"{db}.only"

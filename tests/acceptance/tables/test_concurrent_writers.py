@@ -63,7 +63,9 @@ class Writer:
         raise AssertionError("a hundred conflicts in a row")
 
 
-@pytest.mark.parametrize("modes", [LockModes(), LockModes(exclusive_write=False)], ids=["exclusive", "first committer wins"])
+@pytest.mark.parametrize("modes", [
+    pytest.param(LockModes(), id="exclusive"),
+    pytest.param(LockModes(exclusive_write=False), id="first committer wins", marks=pytest.mark.robustness)])
 def test_no_change_is_lost_and_none_is_done_twice(acid_session, db, spark, monkeypatch, modes):
     monkeypatch.setattr("metastore.spark.txn.transactions.statement_locks", partial(statement_locks, modes=modes))
     name = f"{db}.t"
