@@ -68,8 +68,8 @@ def plan(call: Call) -> Answer:
         table.require(TableKind.FULL_ACID, action="Reading changes")
         require_changes(seen.directories, body.number("changes_after"))
     answer = files_of(seen)
-    deletes = DeleteFiles.of(call.files, [file for one in seen.directories for file in one.sources.deletes])
-    events = deletes.events(file for one in seen.directories for file in one.sources.deletes)
+    deletes = DeleteFiles.of(call.files, [file for directory in seen.directories for file in directory.sources.deletes])
+    events = deletes.events(file for directory in seen.directories for file in directory.sources.deletes)
     answer["deleted"] = None
     if events != 0:
         answer["deleted"] = _deleted(call.files, seen, deletes, as_files=body.has("changes_after"))
@@ -121,10 +121,10 @@ def _past(call: Call, table: AcidTable, write_ids: ValidWriteIdList, as_of: Body
 
 def files_of(seen: Snapshot) -> Answer:
     """The files of a snapshot, and which of their insert events count."""
-    told = visibility([one.state for one in seen.directories], seen.write_ids, deletes=False)
+    visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=False)
     numbered = list(enumerate(seen.directories))
-    events = [_file(file, at) for at, one in numbered for file in one.sources.events]
-    sizes = {path: size for one in seen.directories for path, size in _sizes(one)}
+    events = [_file(file, at) for at, directory in numbered for file in directory.sources.events]
+    sizes = {path: size for directory in seen.directories for path, size in _sizes(directory)}
     ids: list[Answer] = [
         {
             "path": file.path,
@@ -134,32 +134,34 @@ def files_of(seen: Snapshot) -> Answer:
             "bucket": file.bucket,
             "first_row_id": file.first_row_id,
         }
-        for at, one in numbered
-        for file in one.sources.plain
+        for at, directory in numbered
+        for file in directory.sources.plain
     ]
     unnamed: list[Answer] = [
         {"path": path, "size": sizes[path], "dir": at, "write_id": None, "bucket": None, "first_row_id": None}
-        for at, one in numbered
-        for path in one.sources.unnamed
+        for at, directory in numbered
+        for path in directory.sources.unnamed
     ]
     return {
         "directories": [
             {
-                "partition": one.partition,
-                "key": partition_key(one.values),
-                "values": list(one.values),
-                "location": one.location,
-                "format": format_of(one.stored_as or seen.table.file_format),
-                "deletes": bool(one.sources.deletes),
+                "partition": directory.partition,
+                "key": partition_key(directory.values),
+                "values": list(directory.values),
+                "location": directory.location,
+                "format": format_of(directory.stored_as or seen.table.file_format),
+                "deletes": bool(directory.sources.deletes),
             }
-            for one in seen.directories
+            for directory in seen.directories
         ],
         "events": events,
         "cut": [
-            {"path": file.path, "length": file.length, "dir": at} for at, one in numbered for file in one.sources.cut
+            {"path": file.path, "length": file.length, "dir": at}
+            for at, directory in numbered
+            for file in directory.sources.cut
         ],
         "plain": [*ids, *unnamed],
-        "visible": _visible(told.by_operation, told.high_watermark, told.hidden),
+        "visible": _visible(visible.by_operation, visible.high_watermark, visible.hidden),
         "bytes": sum(file["size"] for file in (*events, *ids, *unnamed)),
     }
 
@@ -187,11 +189,13 @@ def _deleted(files: Files, seen: Snapshot, deletes: DeleteFiles, *, as_files: bo
     rows = None if as_files else deleted_rows(files, seen.directories, seen.write_ids, deletes)
     if rows is not None:
         return {"shift": rows.shift, "bits": base64.b64encode(rows.in_bytes()).decode()}
-    told = visibility([one.state for one in seen.directories], seen.write_ids, deletes=True)
+    visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=True)
     return {
-        "files": [_file(file, at) for at, one in enumerate(seen.directories) for file in one.sources.deletes],
-        "high_watermark": told.high_watermark,
-        "hidden": list(told.hidden),
+        "files": [
+            _file(file, at) for at, directory in enumerate(seen.directories) for file in directory.sources.deletes
+        ],
+        "high_watermark": visible.high_watermark,
+        "hidden": list(visible.hidden),
     }
 
 
@@ -200,7 +204,7 @@ def _row_count(files: Files, answer: Answer) -> int | None:
     hides = answer["visible"] != _visible(by_operation=False, high_watermark=None, hidden=())
     if answer["deleted"] is not None or answer["cut"] or hides:
         return None
-    if any(one["format"] != "orc" for one in answer["directories"]):
+    if any(directory["format"] != "orc" for directory in answer["directories"]):
         return None
     paths = [file["path"] for file in (*answer["events"], *answer["plain"])]
     return sum(tail.rows for tail in orc_tails(files, paths))

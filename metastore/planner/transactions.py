@@ -86,8 +86,8 @@ def snapshot(call: Call) -> Answer:
     names, txn_id = [full_table_name(text) for text in call.body.texts("tables")], call.body.number("txn")
     is_taken = call.body.has("txns")
     txns = ValidTxnList.parse(call.body.text("txns")) if is_taken else txn_calls.valid_txns(call.client, txn_id)
-    told = txn_calls.valid_write_ids(call.client, txns, [f"{name.db}.{name.table}" for name in names])
-    return {"txns": txns.format(), "write_ids": {name: one.format() for name, one in told.items()}}
+    lists = txn_calls.valid_write_ids(call.client, txns, [f"{name.db}.{name.table}" for name in names])
+    return {"txns": txns.format(), "write_ids": {name: write_ids.format() for name, write_ids in lists.items()}}
 
 
 def heartbeat(call: Call) -> Answer:
