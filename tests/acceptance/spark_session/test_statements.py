@@ -575,5 +575,3 @@ def test_create_table_as_select_and_its_refusals(acid_session, db):
         acid_session.sql(f"CREATE TABLE {db}.empty TBLPROPERTIES ('transactional'='true')")
     with pytest.raises(InvalidOperationError, match="the kinds are"):
         acid_session.sql(f"ALTER TABLE {db}.ctas COMPACT 'medium'")
-    with pytest.raises(InvalidOperationError, match="would block"):
-        acid_session.sql(f"ALTER TABLE {db}.ctas COMPACT 'major' AND WAIT")
