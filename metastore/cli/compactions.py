@@ -7,8 +7,8 @@ import click
 
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, show_rows
-from metastore.client.compactions import DONE, wait_until_done
-from metastore.client.shown import compaction_rows
+from metastore.client.compactions import DONE, requested, wait_until_done
+from metastore.client.shown import shown_compactions
 
 
 def table_argument(text: str) -> tuple[str, str]:
@@ -78,12 +78,7 @@ def request(
                 ["compaction_id", "accepted", "answer"], [(answer.id, False, answer.errormessage or answer.state)], form
             )
             sys.exit(1)
-        # A request for a partitioned table becomes a request for each partition, with ids from the first on.
-        if wait:
-            wait_until_done(client, request, answer.id)
-        shown = types.ShowCompactRequest(dbName=db, tbName=name, partName=partition, limit=-1)
-        rows = [row for row in compaction_rows(client, shown) if row["compaction_id"] >= answer.id]
-        rows.sort(key=lambda row: int(row["compaction_id"]))
+        rows = shown_compactions(client, (wait_until_done if wait else requested)(client, request, answer.id))
     show_rows(
         ["compaction_id", "partition", "state", "error"],
         [(row["compaction_id"], row["partition"], row["state"], row["error"]) for row in rows],

@@ -32,24 +32,30 @@ def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> N
         )
 
 
+def requested(
+    client: MetastoreClient, request: ttypes.CompactionRequest, first_id: int
+) -> list[ttypes.ShowCompactResponseElement]:
+    """The compactions that a request became, by id.
+
+    A request for a partitioned table becomes a request for each partition, with ids from the first on.
+    """
+    wanted = ttypes.ShowCompactRequest(
+        dbName=request.dbname, tbName=request.tablename, partName=request.partitionname, limit=-1
+    )
+    rows = [row for row in client.show_compact(wanted).compacts if row.id >= first_id]
+    return sorted(rows, key=lambda row: int(row.id))
+
+
 def wait_until_done(
     client: MetastoreClient,
     request: ttypes.CompactionRequest,
     first_id: int,
     progress: Callable[[list[ttypes.ShowCompactResponseElement]], None] = lambda _: None,
 ) -> list[ttypes.ShowCompactResponseElement]:
-    """The compactions that a request became, once none of them waits or runs any more; ``progress``: at each look.
-
-    A request for a partitioned table becomes a request for each partition, with ids from the first on.
-    """
+    """As ``requested``, once none of them waits or runs any more; ``progress``: at each look."""
     pause, seconds = Event(), _FIRST_PAUSE_S
-    wanted = ttypes.ShowCompactRequest(
-        dbName=request.dbname, tbName=request.tablename, partName=request.partitionname, limit=-1
-    )
     while True:
-        rows = sorted(
-            (row for row in client.show_compact(wanted).compacts if row.id >= first_id), key=lambda row: int(row.id)
-        )
+        rows = requested(client, request, first_id)
         progress(rows)
         if not any(row.state in PENDING for row in rows):
             return rows

@@ -3,7 +3,7 @@
 Rule: an instant is in milliseconds, and None is "never"; so is what there is not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from metastore.client.client import MetastoreClient
@@ -51,8 +51,13 @@ def lock_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
 
 def compaction_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
     """Compactions that wait or run, and the last that ended. ``request``: a ShowCompactRequest."""
+    return shown_compactions(client, client.show_compact(request).compacts)
+
+
+def shown_compactions(client: MetastoreClient, compactions: Iterable[Any]) -> list[dict[str, Any]]:
+    """As ``compaction_rows``, of what show_compact has answered."""
     kinds = names(client.types.CompactionType)
-    return [_compaction(row, kinds) for row in client.show_compact(request).compacts]
+    return [_compaction(row, kinds) for row in compactions]
 
 
 def names(enum: Any) -> Mapping[int, str]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from metastore.client import streams
-from metastore.client.compactions import DONE, wait_until_done
-from metastore.client.shown import compaction_rows, lock_rows, transaction_rows
+from metastore.client.compactions import DONE, requested, wait_until_done
+from metastore.client.shown import compaction_rows, lock_rows, shown_compactions, transaction_rows
 from metastore.errors import (
     InvalidInputError,
     InvalidOperationError,
@@ -94,18 +94,16 @@ def _compact(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
         refusal = {"compaction_id": answer.id or None, "accepted": False, "partition": partition, "state": None}
         return [{**refusal, "message": answer.errormessage or answer.state}]
     if given.flag("wait"):
-        wait_until_done(call.client, wanted, answer.id, lambda _: _require_caller(call))
-    shown = types.ShowCompactRequest(dbName=name.db, tbName=name.table, partName=partition, limit=-1)
-    rows = [row for row in compaction_rows(call.client, shown) if row["compaction_id"] >= answer.id]
-    for row in rows if given.flag("wait") else ():
-        if row["state"] not in DONE:
-            raise InvalidOperationError(
-                f"Compaction {row['compaction_id']} of {_place(name, row['partition'])} is {row['state']}: "
-                f"{row['error'] or 'no reason was recorded'}. `metastore compaction log {row['compaction_id']}` "
-                "tells more."
-            )
-    rows.sort(key=lambda row: int(row["compaction_id"]))
-    return [{**row, "accepted": True, "message": row["error"]} for row in rows]
+        became = wait_until_done(call.client, wanted, answer.id, lambda _: _require_caller(call))
+        for row in became:
+            if row.state not in DONE:
+                raise InvalidOperationError(
+                    f"Compaction {row.id} of {_place(name, row.partitionname)} is {row.state}: "
+                    f"{row.errorMessage or 'no reason was recorded'}. `metastore compaction log {row.id}` tells more."
+                )
+    else:
+        became = requested(call.client, wanted, answer.id)
+    return [{**row, "accepted": True, "message": row["error"]} for row in shown_compactions(call.client, became)]
 
 
 def _require_caller(call: Call) -> None:

@@ -48,9 +48,8 @@ def test_compactions_are_asked_for_and_shown(client, run):
 
 def test_who_waits_for_a_compaction_is_told_that_it_failed(client, call, run, monkeypatch):
     create_table(client, "t", {"id": "int"})
-    ended = {"compaction_id": 1, "partition": None, "state": "failed", "error": "no more room"}
-    monkeypatch.setattr("metastore.planner.procedures.wait_until_done", lambda *_: [])
-    monkeypatch.setattr("metastore.planner.procedures.compaction_rows", lambda *_: [ended])
+    ended = client.types.ShowCompactResponseElement(id=1, dbname="d", tablename="t", state="failed", errorMessage="no more room")
+    monkeypatch.setattr("metastore.planner.procedures.wait_until_done", lambda *_: [ended])
     arguments = {"table": "d.t", "type": "major", "wait": True}
     assert call.refused("procedure", procedure="compact", arguments=arguments) == (
         400, "InvalidOperationError", "Compaction 1 of d.t is failed: no more room. `metastore compaction log 1` tells more.")
