@@ -32,8 +32,8 @@ import transactionmetastore.spark.write.WriterFunction;
 /**
  * Spark's session catalog, with the transactional tables of its metastore.
  *
- * Rule: the planner says what a name is. Spark's own catalog is never asked for a transactional table, which to it would be
- * an empty one; and for anything else it is what answers. Nothing is remembered from one statement to the next.
+ * Rule: the planner says what a name is. Spark's own catalog never loads a transactional table, which it would take for an
+ * empty table, and answers for everything else. Nothing is remembered from statement to statement.
  * What differs between versions of Spark is in AcidCatalog.
  */
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
@@ -45,8 +45,8 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     private AcidTransaction transaction;
 
     @Override
-    public final void initialize(String given, CaseInsensitiveStringMap options) {
-        name = given;
+    public final void initialize(String catalogName, CaseInsensitiveStringMap options) {
+        name = catalogName;
         address = options.getOrDefault("planner", "");
     }
 
@@ -55,15 +55,15 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return name;
     }
 
-    /** Another one, that knows nothing yet. */
-    abstract AcidCatalogBase another();
+    /** A catalog of this class, not initialized yet. */
+    abstract AcidCatalogBase newCatalog();
 
     /** A catalog of the same tables, for one transaction. */
-    final AcidCatalogBase inside(AcidTransaction of) {
-        AcidCatalogBase other = another();
+    final AcidCatalogBase inside(AcidTransaction statement) {
+        AcidCatalogBase other = newCatalog();
         other.name = name;
         other.address = address;
-        other.transaction = of;
+        other.transaction = statement;
         other.setDelegateCatalog(delegate);
         return other;
     }
@@ -107,7 +107,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return table == null ? super.loadTable(ident, timestamp) : table;
     }
 
-    /** Spark looks there for the functions by which writes are distributed. */
+    /** Spark loads here the functions by which it distributes writes. */
     @Override
     public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
         UnboundFunction writer = WriterFunction.named(ident.name());
@@ -119,7 +119,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return Procedures.named(planner(), ident);
     }
 
-    /** No override in Spark 4.0. */
+    /** Spark 4.0 has no such method to override. */
     public Identifier[] listProcedures(String[] namespace) {
         return Procedures.list(planner(), namespace);
     }
@@ -139,7 +139,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return acidTable(ident, null);
     }
 
-    /** A table of the kind of another one. "properties": what the statement says besides. */
+    /** Create a table like "source". "properties": those of the statement, beside the source's. */
     final Table createLike(Identifier ident, AcidTable source, Map<String, String> properties) {
         planner().call("create_like", Creation.like(ident, source, properties));
         return acidTable(ident, null);
@@ -163,7 +163,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return acidTable(ident, null) == null ? super.purgeTable(ident) : drop(ident, true);
     }
 
-    /** Spark's own client asks for each table before it drops a database, and does not get transactional ones. */
+    /** Spark's own client loads each table before it drops a database, and the metastore refuses it transactional tables. */
     @Override
     public boolean dropNamespace(String[] namespace, boolean cascade)
             throws NoSuchNamespaceException, NonEmptyNamespaceException {
@@ -200,7 +200,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return name.toLowerCase(Locale.ROOT);
     }
 
-    /** The table where it is a transactional one, or null. */
+    /** The transactional table of this name, or null where there is none. */
     final AcidTable acidTable(Identifier ident, AsOf asOf) {
         if (ident.namespace().length != 1) return null;
         String db = lower(ident.namespace()[0]), table = lower(ident.name());

@@ -81,8 +81,8 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     }
 
     /**
-     * The transaction in which a statement writes this table; null where Spark has begun none, as for EXPLAIN. Where it begins
-     * none for any statement, this one gets its own, with all that it reads.
+     * The transaction in which a statement writes this table; null where Spark has begun none, as for EXPLAIN. In a Spark
+     * without transactions the table gets its own, which also reads the other tables of the statement.
      */
     public synchronized AcidTransaction writer() {
         if (!AcidCatalog.SPARK_BEGINS_TRANSACTIONS && (begun == null || begun.hasEnded())) {
@@ -90,7 +90,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
             begun.read(fullName());
         }
         if (begun == null || begun.hasEnded()) return null;
-        transaction = begun;  // a subquery of the same table was analysed before, by itself
+        transaction = begun;  // Spark may have analysed a subquery of this table first, which gave it a reader
         return begun;
     }
 
@@ -99,7 +99,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         return transaction != null && !transaction.isReader();
     }
 
-    /** A statement has this table. What has begun to read goes on where it is. */
+    /** Put this table into a statement. A read that has begun stays in its transaction. */
     synchronized void enter(AcidTransaction statement) {
         if (transaction != null && transaction.isReader() && statement.isReader()) {
             transaction = AcidTransaction.join(transaction, statement);
@@ -109,7 +109,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         transaction.live().read(fullName());
     }
 
-    /** Whether a statement has this table: to DESCRIBE it none is needed. */
+    /** Whether this table is in a statement; DESCRIBE needs none. */
     public synchronized boolean isInStatement() {
         return transaction != null;
     }
@@ -120,7 +120,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
             throw new AcidException("NO_EXTENSION", "The table " + name() + " is in no transaction, because the session lacks "
                 + "an extension: set spark.sql.extensions=" + AcidExtensions.class.getName() + ".");
         }
-        if (transaction.hasEnded()) {  // a frame that was written is read now
+        if (transaction.hasEnded()) {  // a frame is read after it was written
             transaction = AcidTransaction.reader(planner, "");
             transaction.read(fullName());
         }
@@ -144,7 +144,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         return definition.allColumns();
     }
 
-    /** Spark 4.0 has no other way to say it. */
+    /** Spark 4.0 reads the columns from here alone. */
     @Override
     @SuppressWarnings("deprecation")
     public StructType schema() {
@@ -259,7 +259,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         throw new AcidException("UNSUPPORTED", "Partitions of " + name() + " have no properties of their own.");
     }
 
-    /** Whatever the statement, so that Spark finds a table that it has cached. */
+    /** Regardless of the statement, so that Spark uses a table that it has cached. */
     @Override
     public boolean equals(Object other) {
         return other instanceof AcidTable table && table.name().equals(name())

@@ -102,66 +102,66 @@ final class Creation {
     }
 
     static List<Map<String, Object>> changes(AcidTable table, TableChange[] changes) {
-        List<Map<String, Object>> told = new ArrayList<>();
-        for (TableChange change : changes) told.add(change(table, change));
-        return told;
+        List<Map<String, Object>> arguments = new ArrayList<>();
+        for (TableChange change : changes) arguments.add(change(table, change));
+        return arguments;
     }
 
     private static Map<String, Object> change(AcidTable table, TableChange change) {
-        Map<String, Object> told = new HashMap<>();
+        Map<String, Object> argument = new HashMap<>();
         if (change instanceof TableChange.SetProperty set) {
             requireProperty(table, set.property());
-            told.put("op", "set");
-            told.put("properties", Map.of(set.property(), set.value()));
+            argument.put("op", "set");
+            argument.put("properties", Map.of(set.property(), set.value()));
         } else if (change instanceof TableChange.RemoveProperty unset) {
             requireProperty(table, unset.property());
-            told.put("op", "unset");
-            told.put("keys", List.of(unset.property()));
+            argument.put("op", "unset");
+            argument.put("keys", List.of(unset.property()));
         } else if (change instanceof TableChange.AddColumn add) {
             if (!add.isNullable() || add.defaultValue() != null) {
                 throw new AcidException("UNSUPPORTED", "Column " + path(add.fieldNames()) + " of " + table.fullName() + " is added "
                     + "without NOT NULL and DEFAULT, which rows that are there would not have: give them by UPDATE, and declare "
                     + "constraints with session.sql of acid(spark).");
             }
-            told.put("op", "add_column");
-            told.put("name", path(add.fieldNames()));
-            told.put("type", add.dataType().catalogString());
-            told.put("comment", add.comment());
-            told.put("after", after(add.position()));
+            argument.put("op", "add_column");
+            argument.put("name", path(add.fieldNames()));
+            argument.put("type", add.dataType().catalogString());
+            argument.put("comment", add.comment());
+            argument.put("after", after(add.position()));
         } else if (change instanceof TableChange.RenameColumn rename) {
-            told.put("op", "rename_column");
-            told.put("name", path(rename.fieldNames()));
-            told.put("to", AcidCatalogBase.lower(rename.newName()));
+            argument.put("op", "rename_column");
+            argument.put("name", path(rename.fieldNames()));
+            argument.put("to", AcidCatalogBase.lower(rename.newName()));
         } else if (change instanceof TableChange.UpdateColumnType type) {
-            told.put("op", "change_type");
-            told.put("name", path(type.fieldNames()));
-            told.put("type", type.newDataType().catalogString());
+            argument.put("op", "change_type");
+            argument.put("name", path(type.fieldNames()));
+            argument.put("type", type.newDataType().catalogString());
         } else if (change instanceof TableChange.UpdateColumnComment comment) {
-            told.put("op", "comment");
-            told.put("name", path(comment.fieldNames()));
-            told.put("comment", comment.newComment());
+            argument.put("op", "comment");
+            argument.put("name", path(comment.fieldNames()));
+            argument.put("comment", comment.newComment());
         } else if (change instanceof TableChange.UpdateColumnPosition move) {
-            told.put("op", "move_column");
-            told.put("name", path(move.fieldNames()));
-            told.put("after", after(move.position()));
+            argument.put("op", "move_column");
+            argument.put("name", path(move.fieldNames()));
+            argument.put("after", after(move.position()));
         } else if (change instanceof TableChange.DeleteColumn drop) {
-            told.put("op", "drop_column");
-            told.put("name", path(drop.fieldNames()));
+            argument.put("op", "drop_column");
+            argument.put("name", path(drop.fieldNames()));
         } else {
             throw new AcidException("UNSUPPORTED", "The catalog cannot do this to " + table.fullName() + ": "
                 + change.getClass().getSimpleName() + ". Set or unset properties, add, rename, retype or drop columns.");
         }
-        return told;
+        return argument;
     }
 
-    /** Spark tells what is no property as one with a name of its own: ALTER TABLE ... SET LOCATION, OWNER TO. */
+    /** Spark passes SET LOCATION and OWNER TO as properties with reserved names. */
     private static void requireProperty(AcidTable table, String name) {
         if (!NOT_PROPERTIES.contains(name) || name.equals(TableCatalog.PROP_COMMENT)) return;
         throw new AcidException("UNSUPPORTED", "The " + name + " of " + table.fullName() + " cannot be changed: its files, which "
             + "its transactions have written, stay where they are. INSERT its rows into a new table.");
     }
 
-    /** The column before it: "" for none, null for where it would be anyway. */
+    /** The column before it: "" for the first place, null where the statement names no place. */
     private static String after(TableChange.ColumnPosition position) {
         if (position instanceof TableChange.After after) return AcidCatalogBase.lower(after.column());
         return position instanceof TableChange.First ? "" : null;

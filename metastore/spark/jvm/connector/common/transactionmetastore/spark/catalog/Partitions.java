@@ -35,7 +35,7 @@ public final class Partitions {
     private final AcidTable table;
     private final StructType keys;
 
-    /** A registered one; "texts": its values as its name spells them. */
+    /** A registered partition; "texts": its values as its name spells them. */
     private record Place(String name, List<String> texts, InternalRow values, String location) {}
 
     Partitions(AcidTable table) {
@@ -43,7 +43,7 @@ public final class Partitions {
         this.keys = table.definition().partitionType();
     }
 
-    /** The values of partition keys, of which the metastore has texts. */
+    /** The typed values of partition keys, from the metastore's texts. */
     public static InternalRow typed(StructType keys, List<String> texts) {
         ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone());
         StructField[] fields = keys.fields();
@@ -56,18 +56,18 @@ public final class Partitions {
         return new GenericInternalRow(values);
     }
 
-    /** The values of those that have these values for some keys. */
+    /** The values of the partitions that have these values of the keys "names". */
     InternalRow[] identifiers(String[] names, InternalRow wanted) {
-        return found(names, wanted).stream().map(Place::values).toArray(InternalRow[]::new);
+        return matching(names, wanted).stream().map(Place::values).toArray(InternalRow[]::new);
     }
 
     void add(InternalRow[] wanted, Map<String, String>[] properties) {
         List<Map<String, Object>> added = new ArrayList<>();
         for (int at = 0; at < wanted.length; ++at) {
-            Map<String, Object> one = new HashMap<>();
-            one.put("values", texts(wanted[at]));
-            one.put("location", properties[at].get(TableCatalog.PROP_LOCATION));
-            added.add(one);
+            Map<String, Object> partition = new HashMap<>();
+            partition.put("values", texts(wanted[at]));
+            partition.put("location", properties[at].get(TableCatalog.PROP_LOCATION));
+            added.add(partition);
         }
         table.planner().call("add_partitions", arguments(Map.of("partitions", added)));
     }
@@ -91,16 +91,16 @@ public final class Partitions {
         return truncate(new InternalRow[] {wanted});
     }
 
-    /** All in one transaction. */
+    /** All in the same transaction. */
     boolean truncate(InternalRow[] wanted) {
-        List<String> emptied = Arrays.stream(wanted).flatMap(this::named).map(one -> Messages.text(one.texts)).toList();
+        List<String> emptied = Arrays.stream(wanted).flatMap(this::named).map(place -> Messages.text(place.texts)).toList();
         if (!emptied.isEmpty()) AcidWrites.truncate(table, emptied);
         return true;
     }
 
-    /** What SHOW TABLE EXTENDED ... PARTITION says of one. */
+    /** What SHOW TABLE EXTENDED ... PARTITION shows of it. */
     Map<String, String> metadata(InternalRow wanted) {
-        return named(wanted).findFirst().map(one -> Map.of(TableCatalog.PROP_LOCATION, one.location)).orElse(Map.of());
+        return named(wanted).findFirst().map(place -> Map.of(TableCatalog.PROP_LOCATION, place.location)).orElse(Map.of());
     }
 
     private Place existing(InternalRow wanted) throws NoSuchPartitionException {
@@ -109,12 +109,12 @@ public final class Partitions {
         return first.get();
     }
 
-    /** One, or several that Spark cannot tell apart. */
+    /** The partitions of these values: several names may spell the same values. */
     private Stream<Place> named(InternalRow wanted) {
-        return found(keys.fieldNames(), wanted).stream();
+        return matching(keys.fieldNames(), wanted).stream();
     }
 
-    private List<Place> found(String[] names, InternalRow wanted) {
+    private List<Place> matching(String[] names, InternalRow wanted) {
         List<Object> values = new ArrayList<>();
         List<Integer> places = new ArrayList<>();
         List<List<String>> filter = new ArrayList<>();
@@ -128,24 +128,24 @@ public final class Partitions {
             values.add(value);
             places.add(place);
         }
-        List<Place> found = new ArrayList<>();
-        for (JsonNode one : table.planner().call("partitions", arguments(Map.of("filter", filter))).path("partitions")) {
-            Place place = place(one);
+        List<Place> matching = new ArrayList<>();
+        for (JsonNode partition : table.planner().call("partitions", arguments(Map.of("filter", filter))).path("partitions")) {
+            Place place = place(partition);
             boolean isIt = true;
             for (int at = 0; at < names.length; ++at) {
                 Object own = place.values.isNullAt(places.get(at)) ? null
                     : place.values.get(places.get(at), keys.fields()[places.get(at)].dataType());
                 isIt &= Objects.equals(own, values.get(at));
             }
-            if (isIt) found.add(place);
+            if (isIt) matching.add(place);
         }
-        return found;
+        return matching;
     }
 
-    private Place place(JsonNode one) {
+    private Place place(JsonNode partition) {
         List<String> texts = new ArrayList<>();
-        for (JsonNode value : one.path("values")) texts.add(value.isNull() ? null : value.asText());
-        return new Place(one.path("name").asText(), texts, typed(keys, texts), one.path("location").asText());
+        for (JsonNode value : partition.path("values")) texts.add(value.isNull() ? null : value.asText());
+        return new Place(partition.path("name").asText(), texts, typed(keys, texts), partition.path("location").asText());
     }
 
     private List<String> texts(InternalRow values) {

@@ -69,8 +69,8 @@ final class RoutingRule extends Rule<LogicalPlan> {
     }
 
     private static boolean isTransactional(scala.collection.immutable.Map<String, String> properties) {
-        for (var one = properties.iterator(); one.hasNext();) {
-            var property = one.next();
+        for (var each = properties.iterator(); each.hasNext();) {
+            var property = each.next();
             if (property._1().equalsIgnoreCase("transactional")) return property._2().equalsIgnoreCase("true");
         }
         return false;
@@ -103,7 +103,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
             + "by acid(spark) of metastore.spark.");
     }
 
-    /** The node with another part. Which parts there are differs from one Spark to the next. */
+    /** The node with another part. Versions of Spark differ in the parts. */
     static <N extends TreeNode<?> & Product> TreeNode<?> with(N node, int place, Object part) {
         Object[] parts = new Object[node.productArity()];
         for (int other = 0; other < parts.length; ++other) parts[other] = node.productElement(other);
@@ -134,7 +134,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         return (Seq<String>) parts.tail();
     }
 
-    /** From Spark 4.2 on there is such a node: a table to be made like one of ours is made by its catalog. */
+    /** From Spark 4.2 on: CREATE TABLE LIKE a transactional table goes to the catalog. */
     private LogicalPlan createdLike(LogicalPlan plan) {
         if (!(plan.children().apply(0) instanceof UnresolvedIdentifier name)
                 || !(plan.children().apply(1) instanceof UnresolvedTableOrView source)) return plan;
@@ -145,10 +145,10 @@ final class RoutingRule extends Rule<LogicalPlan> {
         return plan.withNewChildren(CollectionConverters.asScala(List.of(routed, source)).toSeq());
     }
 
-    /** A table of one of our catalogs, which may be there or not. */
+    /** The name of a table in a catalog of this class. The table may be missing. */
     private record Named(AcidCatalogBase catalog, Identifier ident) {}
 
-    /** What a name means; null where that is none of ours. */
+    /** What a name means; null where it is in another catalog. */
     private Named named(Seq<String> parts) {
         CatalogManager catalogs = spark.sessionState().catalogManager();
         boolean isInNamed = parts.length() > 2 || parts.length() == 2 && catalogs.isCatalogRegistered(parts.head());
@@ -163,10 +163,10 @@ final class RoutingRule extends Rule<LogicalPlan> {
     private void requireNothingReplaced(LogicalPlan plan) {
         if (!(plan.children().head() instanceof UnresolvedIdentifier name)) return;
         Named table = named(name.nameParts());
-        AcidTable found = table == null ? null : table.catalog.acidTable(table.ident, null);
-        if (found == null) return;
-        throw new AcidException("UNSUPPORTED", "REPLACE TABLE would drop " + found.fullName() + " before its new rows are there: "
-            + "use INSERT OVERWRITE " + found.fullName() + ", or DROP TABLE and CREATE TABLE where its columns change.");
+        AcidTable replaced = table == null ? null : table.catalog.acidTable(table.ident, null);
+        if (replaced == null) return;
+        throw new AcidException("UNSUPPORTED", "REPLACE TABLE would drop " + replaced.fullName() + " before its new rows are there: "
+            + "use INSERT OVERWRITE " + replaced.fullName() + ", or DROP TABLE and CREATE TABLE where its columns change.");
     }
 
     /** Rows of files with Spark's names could not be changed: the session gives them Hive's. */
@@ -181,9 +181,9 @@ final class RoutingRule extends Rule<LogicalPlan> {
         CatalogManager catalogs = spark.sessionState().catalogManager();
         if (!(catalogs.v2SessionCatalog() instanceof AcidCatalogBase catalog)) return;
         String db = table.identifier().database().getOrElse(() -> catalogs.v1SessionCatalog().getCurrentDatabase());
-        AcidTable found = catalog.acidTable(Identifier.of(new String[] {db}, table.identifier().table()), null);
-        if (found == null) return;
-        throw new AcidException("UNSUPPORTED", "saveAsTable would write files beside the transactions of " + found.fullName()
-            + ": use writeTo(\"" + found.fullName() + "\").append() or .overwritePartitions(), or insertInto.");
+        AcidTable target = catalog.acidTable(Identifier.of(new String[] {db}, table.identifier().table()), null);
+        if (target == null) return;
+        throw new AcidException("UNSUPPORTED", "saveAsTable would write files beside the transactions of " + target.fullName()
+            + ": use writeTo(\"" + target.fullName() + "\").append() or .overwritePartitions(), or insertInto.");
     }
 }

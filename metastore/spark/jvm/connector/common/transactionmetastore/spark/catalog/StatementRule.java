@@ -23,11 +23,11 @@ import transactionmetastore.spark.txn.WriteKind;
 /**
  * One transaction for a statement, over all its tables: also of subqueries, views and other databases.
  *
- * Spark applies this to each plan that it analyses, the inner ones of views before that around them. Tables of a plan enter
- * one transaction. A frame's tables are those of each plan that is made of it: where two meet in a plan, their readers are
- * joined. Where the statement writes a transactional table, all that it reads is seen by the transaction that writes, which
- * Spark has begun, or before 4.2 the statement itself; where it writes one of Spark's own, Spark forgets that transaction, and its tables get a reader.
- * The plan stays what it is: one with other tables would be equal to it, so that Spark finds what it has cached.
+ * Spark applies this to each plan that it analyses, to a view's plan before the plan around it. The tables of a plan enter the
+ * same transaction. A frame's tables are in each plan that is made of the frame: where two frames meet in a plan, their readers
+ * are joined. Where the statement writes a transactional table, the transaction that writes reads all tables: Spark has begun
+ * it, or before 4.2 the table itself. Where it writes a table of Spark's own, Spark drops that transaction, and the tables get a
+ * reader. The rule changes tables in place and returns the same plan, since Spark compares plans with those in its cache.
  */
 final class StatementRule extends Rule<LogicalPlan> {
     @Override
@@ -74,8 +74,8 @@ final class StatementRule extends Rule<LogicalPlan> {
             return writer;
         }
         for (var children = plan.children().iterator(); children.hasNext();) {
-            AcidTransaction found = writer(children.next());
-            if (found != null) return found;
+            AcidTransaction writer = writer(children.next());
+            if (writer != null) return writer;
         }
         return null;
     }

@@ -19,7 +19,7 @@ public record TableDefinition(
         List<Field> partitionKeys, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,
         Long bytes) {
 
-    /** A column; "type" is Hive's text of it. Whatever is declared, there may be NULLs: see RowRules. */
+    /** A column; "type": in Hive's text. Any column may hold NULLs, also one that is declared NOT NULL: see RowRules. */
     public record Field(String name, String type, DataType sqlType, String comment, String defaultValue) {
         Column column() {
             ColumnDefaultValue value = defaultValue == null ? null : new ColumnDefaultValue(
@@ -28,7 +28,7 @@ public record TableDefinition(
         }
     }
 
-    /** How rows are spread over files; "count" 0: they are not. */
+    /** How rows are spread over files. "count" is 0 in a table without buckets. */
     public record Buckets(int count, List<String> columns, List<String> sortColumns, int version) {}
 
     static TableDefinition of(String name, JsonNode answer) {
@@ -38,7 +38,7 @@ public record TableDefinition(
         buckets.path("columns").forEach(column -> bucketColumns.add(column.asText()));
         buckets.path("sort").forEach(column -> sortColumns.add(column.path(0).asText()));
         Map<String, String> properties = new HashMap<>();
-        answer.path("properties").properties().forEach(one -> properties.put(one.getKey(), one.getValue().asText()));
+        answer.path("properties").properties().forEach(property -> properties.put(property.getKey(), property.getValue().asText()));
         return new TableDefinition(
             name, answer.path("kind").asText(), answer.path("id").asText(), answer.path("location").asText(),
             answer.path("format").asText(), columns, keys,

@@ -20,9 +20,9 @@ import org.apache.hadoop.conf.Configuration;
 /**
  * Calls to the planner, which holds the rules of ACID tables: metastore/planner.
  *
- * One client for each metastore, or planner that is set, and each identity in this JVM; it may be used by any thread. A
- * planner that cannot be reached is looked for once more, since it may have moved: nothing was done yet. A call whose answer
- * was lost is sent again where a second one changes nothing, which docs/reference/planner.md says of each.
+ * This JVM has a client for each metastore (or planner that is set) and identity; any thread may use it. When a planner cannot
+ * be reached, nothing was done yet: the client looks up its address again, since it may have moved. A call whose answer was lost
+ * is sent again where that changes nothing: docs/reference/planner.md lists these calls.
  */
 public final class PlannerClient {
     private static final Duration CONNECT = Duration.ofSeconds(10);
@@ -49,7 +49,7 @@ public final class PlannerClient {
     public static PlannerClient of(String address, Configuration settings) {
         Service service = new Service(address, address.isEmpty() ? settings.get("hive.metastore.uris", "") : "", Tls.of(settings));
         return CLIENTS.computeIfAbsent(
-            service, one -> new PlannerClient(new PlannerAddress(address, new Configuration(settings)), one.tls));
+            service, key -> new PlannerClient(new PlannerAddress(address, new Configuration(settings)), key.tls));
     }
 
     /** The answer to a call. Arguments are texts, numbers, truth values, null, and lists and maps of them. */
@@ -104,9 +104,9 @@ public final class PlannerClient {
             Thread.currentThread().interrupt();
             throw new AcidException("INTERRUPTED", "Interrupted while waiting for the planner's answer to " + name, error);
         }
-        JsonNode told = decoded(at, name, answer);
-        if (answer.statusCode() == 200) return told;
-        throw new AcidException(told.path("error").asText("PLANNER_FAILED"), told.path("message").asText(
+        JsonNode decoded = decoded(at, name, answer);
+        if (answer.statusCode() == 200) return decoded;
+        throw new AcidException(decoded.path("error").asText("PLANNER_FAILED"), decoded.path("message").asText(
             "The planner at " + at + " answered " + answer.statusCode() + " to " + name + "."));
     }
 

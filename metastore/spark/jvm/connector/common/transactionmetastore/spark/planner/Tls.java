@@ -57,7 +57,7 @@ record Tls(String trusted, String trustedPassword, String own, String ownPasswor
         }
     }
 
-    /** What to look at where hands are not shaken. Who is refused is not always told so before the connection breaks. */
+    /** What to look at where hands are not shaken. The server does not always give a reason before the connection breaks. */
     String hint() {
         return "spark.hadoop." + TRUSTED + " is what this Spark trusts (" + (trusted.isBlank() ? "not set" : trusted)
             + "), spark.hadoop." + OWN + " what it shows where the planner wants a certificate ("

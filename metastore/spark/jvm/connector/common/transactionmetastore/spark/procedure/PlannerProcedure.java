@@ -38,8 +38,8 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
         this.planner = planner;
         this.description = description;
         StructType type = new StructType();
-        for (JsonNode one : description.path("columns")) {
-            type = type.add(one.path("name").asText(), DataType.fromDDL(one.path("type").asText()));
+        for (JsonNode column : description.path("columns")) {
+            type = type.add(column.path("name").asText(), DataType.fromDDL(column.path("type").asText()));
         }
         this.columns = type;
     }
@@ -62,10 +62,11 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
     @Override
     public ProcedureParameter[] parameters() {
         List<ProcedureParameter> parameters = new ArrayList<>();
-        for (JsonNode one : description.path("parameters")) {
+        for (JsonNode declared : description.path("parameters")) {
             ProcedureParameter.Builder parameter = ProcedureParameter
-                .in(one.path("name").asText(), DataType.fromDDL(one.path("type").asText())).comment(one.path("comment").asText());
-            if (!one.path("default").isNull()) parameter = parameter.defaultValue(one.path("default").asText());
+                .in(declared.path("name").asText(), DataType.fromDDL(declared.path("type").asText()))
+                .comment(declared.path("comment").asText());
+            if (!declared.path("default").isNull()) parameter = parameter.defaultValue(declared.path("default").asText());
             parameters.add(parameter.build());
         }
         return parameters.toArray(new ProcedureParameter[0]);
@@ -77,12 +78,12 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
     }
 
     @Override
-    public Iterator<Scan> call(InternalRow given) {
+    public Iterator<Scan> call(InternalRow values) {
         Map<String, Object> arguments = new HashMap<>();
         ProcedureParameter[] parameters = parameters();
         for (int place = 0; place < parameters.length; ++place) {
             DataType type = parameters[place].dataType();
-            arguments.put(parameters[place].name(), given.isNullAt(place) ? null : argument(given.get(place, type), type));
+            arguments.put(parameters[place].name(), values.isNullAt(place) ? null : argument(values.get(place, type), type));
         }
         Map<String, Object> whole = new HashMap<>(AcidTransaction.caller());
         whole.put("procedure", name());

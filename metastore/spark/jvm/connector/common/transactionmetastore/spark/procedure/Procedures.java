@@ -19,7 +19,7 @@ public final class Procedures {
     public static UnboundProcedure named(PlannerClient planner, Identifier ident) {
         String name = ident.name().toLowerCase(Locale.ROOT);
         if (isTheirs(ident.namespace())) {
-            for (JsonNode one : all(planner)) if (one.path("name").asText().equals(name)) return new PlannerProcedure(planner, one);
+            for (JsonNode each : all(planner)) if (each.path("name").asText().equals(name)) return new PlannerProcedure(planner, each);
         }
         throw new IllegalArgumentException("There is no procedure " + ident + ": SHOW PROCEDURES IN " + NAMESPACE + " lists them.");
     }
@@ -27,7 +27,7 @@ public final class Procedures {
     public static Identifier[] list(PlannerClient planner, String[] namespace) {
         List<Identifier> listed = new ArrayList<>();
         if (isTheirs(namespace)) {
-            for (JsonNode one : all(planner)) listed.add(Identifier.of(new String[] {NAMESPACE}, one.path("name").asText()));
+            for (JsonNode each : all(planner)) listed.add(Identifier.of(new String[] {NAMESPACE}, each.path("name").asText()));
         }
         return listed.toArray(new Identifier[0]);
     }

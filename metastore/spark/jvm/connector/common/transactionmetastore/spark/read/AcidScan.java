@@ -42,7 +42,7 @@ import transactionmetastore.spark.stream.StreamRange;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
 
-/** A scan of a table in the snapshot of its statement. The planner is asked when somebody wants to know sizes or files. */
+/** A scan of a table in the snapshot of its statement. It calls the planner when Spark first needs sizes or files. */
 public final class AcidScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
     private final AcidTable table;
     private final AcidTransaction transaction;
@@ -58,8 +58,8 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     private AcidTransaction.Use use;
 
     /**
-     * "isCounted": whether it is worth the footers to know how many rows there are; "planned": one of the same files, or
-     * null; "isMoving": whether the rows that are read are written again; "options": of a stream.
+     * "isCounted": whether the planner reads footers for the number of rows; "planned": a scan of the same files, whose plan it
+     * uses, or null; "isMoving": whether the rows that are read are written again; "options": of a stream.
      */
     AcidScan(
             AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
@@ -83,7 +83,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         this.ofRows = ofRows;
     }
 
-    /** The same of a range of write ids alone, in a snapshot of its own. */
+    /** This scan of a range of write ids alone, in a new snapshot. */
     public AcidScan of(StreamRange batch) {
         AcidTransaction reader = AcidTransaction.reader(table.planner(), "stream of " + table.fullName());
         return new AcidScan(table.in(reader), wanted, ofKeys, ofRows, false, null, false, options, batch);
@@ -93,7 +93,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         return table;
     }
 
-    /** The execution that read has ended. */
+    /** The execution that read it has ended. */
     public synchronized void release() {
         if (use != null) use.end();
     }
@@ -104,7 +104,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
             use = planned.use;
         }
         if (plan == null) {
-            if (transaction == null) table.transaction();  // which says why there is none
+            if (transaction == null) table.transaction();  // throws: it says why there is none
             use = transaction.use().atMostAsLongAs(this);
             ReadsEnd.isUsed(spark().sparkContext(), use);
             Snapshot snapshot = transaction.snapshot();
@@ -135,13 +135,13 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         }
     }
 
-    /** How many rows there are, where footers tell it; null where rows have to be read. */
+    /** The number of rows by the footers; null where rows have to be read for it. */
     Long rowCount() {
         return plan().rowCount();
     }
 
-    boolean isUsedBy(AcidTransaction.Use one) {
-        return use == one;
+    boolean isUsedBy(AcidTransaction.Use other) {
+        return use == other;
     }
 
     private Layout layout() {
@@ -174,7 +174,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         return ColumnarSupportMode.SUPPORTED;
     }
 
-    /** Of what is read, by the share of the columns, as Spark guesses for its own files. */
+    /** Of the columns that are read, by their share of a row, as Spark estimates for its own files. */
     @Override
     public Statistics estimateStatistics() {
         if (transaction == null) return statistics(table.definition().bytes(), table.definition().rows());
@@ -210,7 +210,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
             .toArray(new InputPartition[0]);
     }
 
-    /** Keys by which a join may leave out partitions once it has read its other side. */
+    /** The keys by which a join may skip partitions once it has read its other side. */
     @Override
     public NamedReference[] filterAttributes() {
         List<String> names = List.of(table.definition().partitionType().fieldNames());
@@ -223,7 +223,8 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     }
 
     private boolean canHoldRows(InternalRow keys) {
-        return whileRunning.stream().allMatch(one -> PartitionConditions.canHold(one, table.definition().partitionType(), keys));
+        StructType types = table.definition().partitionType();
+        return whileRunning.stream().allMatch(condition -> PartitionConditions.canHold(condition, types, keys));
     }
 
     @Override
@@ -242,12 +243,12 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         return SparkSession.active();
     }
 
-    /** Conditions go to ORC, which looks for the columns inside "row" when a file is an ACID one. */
+    /** Conditions go to ORC. In an ACID file it takes their columns from inside "row". */
     private void pushDown(Configuration settings) {
         StructType row = table.definition().rowType();
         List<Filter> filters = new ArrayList<>();
-        for (Predicate one : ofRows) {
-            scala.Option<Filter> filter = PredicateUtils.toV1(one);
+        for (Predicate condition : ofRows) {
+            scala.Option<Filter> filter = PredicateUtils.toV1(condition);
             if (filter.isDefined() && isOfRow(filter.get(), row)) filters.add(filter.get());
         }
         scala.Option<?> argument = SparkInternals.orcFilter(row, filters);

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.catalog.AcidTable;
 
-/** What a query wants of a table. Building the scan asks nobody. */
+/** The columns and conditions of a query. Building the scan calls nobody. */
 public final class AcidScanBuilder
         implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownAggregates {
     private final AcidTable table;
@@ -33,7 +33,7 @@ public final class AcidScanBuilder
         this.wanted = table.type();
     }
 
-    /** For an UPDATE or a MERGE: rows that are read are written again. */
+    /** For an UPDATE or a MERGE, which write again the rows that they read. */
     public AcidScanBuilder moving() {
         isMoving = true;
         return this;
@@ -44,7 +44,7 @@ public final class AcidScanBuilder
         wanted = required;
     }
 
-    /** All of them leave out partitions, files or stripes; none of them leaves out rows, so Spark looks at each again. */
+    /** They skip partitions, files or stripes, and no single rows: so Spark evaluates all of them again. */
     @Override
     public Predicate[] pushPredicates(Predicate[] predicates) {
         pushed = predicates;
@@ -56,7 +56,7 @@ public final class AcidScanBuilder
         return pushed.clone();
     }
 
-    /** count(*) of a whole table, where footers tell it. */
+    /** count(*) of a whole table, where the footers say it. */
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
         boolean isCount = aggregation.groupByExpressions().length == 0 && aggregation.aggregateExpressions().length > 0
@@ -80,8 +80,8 @@ public final class AcidScanBuilder
 
     private AcidScan scan(boolean isCounted) {
         List<Predicate> ofKeys = new ArrayList<>(), ofRows = new ArrayList<>();
-        for (Predicate one : pushed) {
-            (PartitionConditions.isOfKeys(one, table.definition().partitionType()) ? ofKeys : ofRows).add(one);
+        for (Predicate condition : pushed) {
+            (PartitionConditions.isOfKeys(condition, table.definition().partitionType()) ? ofKeys : ofRows).add(condition);
         }
         return new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned, isMoving, options);
     }

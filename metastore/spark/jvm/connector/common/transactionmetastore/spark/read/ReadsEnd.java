@@ -49,9 +49,9 @@ public final class ReadsEnd extends SparkListener {
     }
 
     private static ReadsEnd watching(SparkContext context) {
-        return WATCHED.computeIfAbsent(context, one -> {
-            ReadsEnd listener = new ReadsEnd(one);
-            one.addSparkListener(listener);
+        return WATCHED.computeIfAbsent(context, key -> {
+            ReadsEnd listener = new ReadsEnd(key);
+            key.addSparkListener(listener);
             return listener;
         });
     }
@@ -60,7 +60,7 @@ public final class ReadsEnd extends SparkListener {
     static void isUsed(SparkContext context, AcidTransaction.Use use) {
         String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
         if (execution == null) return;
-        watching(context).during.computeIfAbsent(Long.valueOf(execution), one -> new CopyOnWriteArrayList<>()).add(use);
+        watching(context).during.computeIfAbsent(Long.valueOf(execution), key -> new CopyOnWriteArrayList<>()).add(use);
     }
 
     @Override
@@ -112,7 +112,7 @@ public final class ReadsEnd extends SparkListener {
         AcidTransaction.endReaders();
     }
 
-    /** Whether the plan is one that fills a cache. */
+    /** Whether the plan fills a cache. */
     private static boolean collect(SparkPlan plan, Set<AcidScan> read, Set<AcidScan> cached) {
         if (plan instanceof BatchScanExec scan && scan.scan() instanceof AcidScan acid) read.add(acid);
         if (plan instanceof BatchScanExec scan && scan.scan() instanceof CountScan count) read.add(count.counted());

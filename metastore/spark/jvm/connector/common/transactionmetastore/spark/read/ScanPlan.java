@@ -52,25 +52,25 @@ public record ScanPlan(
     /** "areEvents": whether "events" are that: an insert-only table has files of its rows there. */
     static ScanPlan of(JsonNode answer, boolean areEvents) {
         List<Directory> directories = new ArrayList<>();
-        for (JsonNode one : answer.path("directories")) {
-            JsonNode values = one.path("values");
+        for (JsonNode directory : answer.path("directories")) {
+            JsonNode values = directory.path("values");
             String[] texts = new String[values.size()];
             for (int key = 0; key < texts.length; ++key) texts[key] = values.path(key).isNull() ? null : values.path(key).asText();
-            directories.add(new Directory(texts.length == 0 ? "" : one.path("key").asText(), texts));
+            directories.add(new Directory(texts.length == 0 ? "" : directory.path("key").asText(), texts));
         }
         List<DataFile> files = new ArrayList<>();
-        for (JsonNode one : answer.path("events")) files.add(areEvents ? file(one, "size", false) : withoutIds(one));
-        for (JsonNode one : answer.path("cut")) files.add(file(one, "length", true));
-        for (JsonNode one : answer.path("plain")) {
-            Integer encoded = integer(one.path("bucket"));
+        for (JsonNode file : answer.path("events")) files.add(areEvents ? file(file, "size", false) : withoutIds(file));
+        for (JsonNode file : answer.path("cut")) files.add(file(file, "length", true));
+        for (JsonNode file : answer.path("plain")) {
+            Integer encoded = integer(file.path("bucket"));
             files.add(new DataFile(
-                one.path("path").asText(), one.path("size").asLong(), one.path("dir").asInt(), false,
+                file.path("path").asText(), file.path("size").asLong(), file.path("dir").asInt(), false,
                 encoded == null ? null : Integer.valueOf(bucket(encoded)),
-                new PlainIds(one.path("write_id").asLong(), encoded, one.path("first_row_id").asLong())));
+                new PlainIds(file.path("write_id").asLong(), encoded, file.path("first_row_id").asLong())));
         }
         JsonNode visible = answer.path("visible"), deleted = answer.path("deleted");
         List<DataFile> deletes = new ArrayList<>();
-        for (JsonNode one : deleted.path("files")) deletes.add(file(one, "size", false));
+        for (JsonNode file : deleted.path("files")) deletes.add(file(file, "size", false));
         return new ScanPlan(
             directories, files,
             new Visible(visible.path("not_delete").asBoolean(false), number(visible.path("after")),
@@ -81,14 +81,14 @@ public record ScanPlan(
             number(answer.path("row_count")), answer.path("bytes").asLong());
     }
 
-    private static DataFile file(JsonNode one, String size, boolean isCut) {
+    private static DataFile file(JsonNode file, String size, boolean isCut) {
         return new DataFile(
-            one.path("path").asText(), one.path(size).asLong(), one.path("dir").asInt(), isCut, integer(one.path("bucket")), null);
+            file.path("path").asText(), file.path(size).asLong(), file.path("dir").asInt(), isCut, integer(file.path("bucket")), null);
     }
 
-    private static DataFile withoutIds(JsonNode one) {
+    private static DataFile withoutIds(JsonNode file) {
         return new DataFile(
-            one.path("path").asText(), one.path("size").asLong(), one.path("dir").asInt(), false, null, new PlainIds(0, null, 0));
+            file.path("path").asText(), file.path("size").asLong(), file.path("dir").asInt(), false, null, new PlainIds(0, null, 0));
     }
 
     /** The bucket of a row's number: metastore/acid/bucket.py. */

@@ -19,11 +19,11 @@ import transactionmetastore.spark.planner.PlannerClient;
 /**
  * The transaction of one statement, over all tables that it reads and writes.
  *
- * Rules kept here. Nothing is opened before somebody needs an id or a snapshot, so that a statement that is only analysed
- * leaves nothing behind. Locks come before the snapshot: whoever plans a statement says first which tables it reads and
- * writes. There is one snapshot, over all of them.
- * A reader (kind READ_ONLY) is open as long as somebody uses it; who uses it after that has another transaction of it, with a
- * snapshot of its own. Readers of tables that meet in a statement are joined, for good. A writer ends by commit or abort, once.
+ * Rules kept here. The transaction opens when an id or a snapshot is first needed, so that a statement that is only analysed
+ * leaves nothing behind. Locks come before the snapshot: the plan of a statement first names the tables that it reads and
+ * writes. A single snapshot covers all of them.
+ * A reader (kind READ_ONLY) is open while it has uses. The next use opens another transaction, with a new snapshot. Readers of
+ * tables that meet in a statement are joined, for good. A writer ends once, by commit or abort.
  */
 public final class AcidTransaction {
     private static final Cleaner CLEANER = Cleaner.create();
@@ -55,7 +55,7 @@ public final class AcidTransaction {
         this.statement = statement.substring(0, Math.min(statement.length(), STATEMENT_LENGTH));
     }
 
-    /** "statement": its text as far as it is known, for whoever looks at open transactions. */
+    /** "statement": its text as far as it is known, for the list of open transactions. */
     public static AcidTransaction reader(PlannerClient planner, String statement) {
         return new AcidTransaction(planner, true, statement);
     }
@@ -64,7 +64,7 @@ public final class AcidTransaction {
         return new AcidTransaction(planner, false, statement);
     }
 
-    /** For a statement that Spark runs in no transaction: it is committed as soon as that has written. */
+    /** For a statement that Spark runs in no transaction: it commits when the statement has written. */
     public static AcidTransaction committingItself(PlannerClient planner, String statement) {
         AcidTransaction transaction = writer(planner, statement);
         transaction.commitsItself = true;
@@ -85,10 +85,10 @@ public final class AcidTransaction {
         return other == null ? this : other.live();
     }
 
-    /** One reader for the tables of both: what reads already goes on in the transaction in which it does. */
-    public static AcidTransaction join(AcidTransaction one, AcidTransaction other) {
+    /** The reader for the tables of both. A read that has begun stays in its transaction. */
+    public static AcidTransaction join(AcidTransaction reader, AcidTransaction other) {
         synchronized (AcidTransaction.class) {
-            AcidTransaction first = one.live(), second = other.live();
+            AcidTransaction first = reader.live(), second = other.live();
             if (first == second) return first;
             for (String table : second.reads()) first.read(table);
             second.joined = first;
@@ -100,13 +100,13 @@ public final class AcidTransaction {
         return List.copyOf(reads);
     }
 
-    /** Somebody reads in it, until that use ends. What a writer reads, it reads until it ends itself. */
+    /** Begin a use: a reader stays open until all its uses have ended. A writer stays open until its own end. */
     public synchronized Use use() {
         ++uses;
         return new Use(this);
     }
 
-    /** Ends once, whoever says so, and when "reader" is garbage at the latest. */
+    /** A read of the transaction. Only the first end() counts. */
     public static final class Use {
         private final AcidTransaction transaction;
         private boolean hasEnded;
@@ -115,12 +115,13 @@ public final class AcidTransaction {
             this.transaction = transaction;
         }
 
+        /** Ends the use when "reader" is garbage, if nothing else has. */
         public Use atMostAsLongAs(Object reader) {
             CLEANER.register(reader, () -> Heartbeats.later(this::end));
             return this;
         }
 
-        /** The execution that it began in is over, and so is a statement whose transaction no Spark ends. */
+        /** The execution of this use is over, and with it a statement whose transaction Spark does not end. */
         public void executionEnded() {
             if (transaction.commitsItself) transaction.close();
         }
@@ -134,7 +135,7 @@ public final class AcidTransaction {
         }
     }
 
-    /** Spark ends: nobody reads any more. */
+    /** Spark stops: end all readers. */
     public static void endReaders() {
         Heartbeats.releaseReaders();
     }
@@ -153,12 +154,12 @@ public final class AcidTransaction {
         return hasEnded;
     }
 
-    /** It will read a table ("db.table"). */
+    /** Note that the statement reads a table ("db.table"). */
     public synchronized void read(String table) {
         reads.add(table);
     }
 
-    /** It will write a table; "partition": its name where it is the only one, or null. */
+    /** Note that the statement writes a table. "partition": the name of the only partition that it writes, or null. */
     public synchronized void write(String table, WriteKind kind, String partition) {
         if (isReader) throw new IllegalStateException("A reader writes nothing");
         writes.add(new Write(table, kind, partition));
@@ -172,7 +173,7 @@ public final class AcidTransaction {
         return lease != null;
     }
 
-    /** Its id, which stays what it is. The first call opens it, and takes the locks. */
+    /** The transaction's id, which never changes. The first call opens it and takes the locks. */
     public synchronized long id() {
         lock();
         return open().txn;
@@ -184,31 +185,31 @@ public final class AcidTransaction {
         return lease;
     }
 
-    /** What it sees of these tables and of all that are known to be read. The first call takes the locks. */
+    /** The snapshot over all tables that the statement reads. The first call takes the locks. */
     public synchronized Snapshot snapshot() {
         lock();
         List<String> wanted = new ArrayList<>(reads);
         wanted.removeAll(writeIds.keySet());
         if (!wanted.isEmpty() || txns == null) {
             Map<String, Object> arguments = new HashMap<>(Map.of("txn", open().txn, "tables", wanted));
-            if (txns != null) arguments.put("txns", txns);  // a table that came late is seen as of the same moment
+            if (txns != null) arguments.put("txns", txns);  // a table that was added later has the same snapshot
             JsonNode answer = planner.call("snapshot", arguments);
             if (txns == null) txns = answer.path("txns").asText();
-            answer.path("write_ids").properties().forEach(one -> writeIds.put(one.getKey(), one.getValue().asText()));
+            answer.path("write_ids").properties().forEach(ids -> writeIds.put(ids.getKey(), ids.getValue().asText()));
         }
         return new Snapshot(txns, Map.copyOf(writeIds));
     }
 
-    /** Take the locks for all that was said to be read or written, as far as they are not held yet. */
+    /** Take the locks for the tables noted by read and write, as far as they are not held yet. */
     public synchronized void lock() {
         List<String> ofReads = new ArrayList<>();
         List<Map<String, Object>> ofWrites = new ArrayList<>();
         for (String table : reads) if (!locked.contains(table)) ofReads.add(table);
-        for (Write one : writes) {
-            if (locked.contains(one)) continue;
-            Map<String, Object> write = new HashMap<>(Map.of("table", one.table, "kind", one.kind.name()));
-            write.put("partition", one.partition);
-            ofWrites.add(write);
+        for (Write write : writes) {
+            if (locked.contains(write)) continue;
+            Map<String, Object> argument = new HashMap<>(Map.of("table", write.table, "kind", write.kind.name()));
+            argument.put("partition", write.partition);
+            ofWrites.add(argument);
         }
         if (ofReads.isEmpty() && ofWrites.isEmpty()) return;
         Map<String, Object> arguments = new HashMap<>(opening());
@@ -225,32 +226,32 @@ public final class AcidTransaction {
         locked.addAll(writes);
     }
 
-    /** The number of a statement in it, from 0 on: each write of a table has one. */
+    /** The next statement id, from 0 on: each write of a table has its own. */
     public synchronized int nextStatement() {
         return statements++;
     }
 
-    /** What is to be done once nothing of it counts: to remove what it wrote. */
-    public synchronized void whenUndone(Runnable what) {
-        undo.add(what);
+    /** "action" runs when the transaction is undone: it removes what was written. */
+    public synchronized void whenUndone(Runnable action) {
+        undo.add(action);
     }
 
-    /** Whether no Spark ends it. */
+    /** Whether it commits by itself, because Spark ends no transaction here. */
     public boolean commitsItself() {
         return commitsItself;
     }
 
-    /** A statement has written all that it writes. Where Spark has no transactions, that is the end of this one. */
+    /** The statement has written everything. Where Spark has no transactions, this commits. */
     public void statementWritten() {
         if (commitsItself) commit();
     }
 
-    /** What it writes is a batch of a streaming query: the table is to remember that with the commit. */
-    public synchronized void brings(StreamBatch one) {
-        batch = one;
+    /** It writes a batch of a streaming query, which the table remembers by the commit. */
+    public synchronized void brings(StreamBatch written) {
+        batch = written;
     }
 
-    /** Whoever cannot know whether it was committed asks: what is aborted then is undone. */
+    /** After an error the commit may have happened: an abort decides that, and what is aborted is undone. */
     public synchronized void commit() {
         if (hasEnded) return;
         hasEnded = true;
@@ -269,13 +270,13 @@ public final class AcidTransaction {
         undo.clear();
     }
 
-    /** Whether nothing of it counts: false when it is committed, or may be. It may be called more than once. */
+    /** Whether nothing that it wrote counts: false when it is committed, or may be. It may be called more than once. */
     public synchronized boolean abort() {
         hasEnded = true;
         return lease == null || undoIfAborted(lease);
     }
 
-    /** Let go of it, whatever became of it: where it was neither committed nor aborted, it is aborted. */
+    /** End it: abort it where it was neither committed nor aborted. */
     public synchronized void close() {
         if (hasEnded) return;
         hasEnded = true;
@@ -292,7 +293,7 @@ public final class AcidTransaction {
         if (isAborted) {
             List<Runnable> todo = List.copyOf(undo);
             undo.clear();
-            for (Runnable one : todo) one.run();
+            for (Runnable action : todo) action.run();
         }
         return isAborted;
     }
@@ -303,7 +304,7 @@ public final class AcidTransaction {
         keep(new Lease(planner, answer.path("txn").asLong(), isReader, answer.path("timeout_s").asDouble(300)));
     }
 
-    /** A later transaction has taken the place of the one that waited for its locks: see "lock" of the planner. */
+    /** The planner has opened another transaction in the place of this, which waited for its locks: see its call "lock". */
     private void adopt(long txn, Lease before) {
         before.forget();
         keep(new Lease(planner, txn, isReader, before.timeoutSeconds));

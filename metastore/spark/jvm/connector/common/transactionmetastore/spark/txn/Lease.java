@@ -50,14 +50,14 @@ final class Lease {
         if (lost != null) throw lost;
     }
 
-    /** Whether the caller is the one who ends it. */
+    /** Whether this call was the first to end it. */
     private synchronized boolean end() {
         boolean isFirst = !isOver;
         isOver = true;
         return isFirst;
     }
 
-    /** "isVouched": what the planner said when it took the last locks; "batch": that is to be remembered, or null. */
+    /** "isVouched": the planner's answer to the last locks. "batch": what the table remembers by the commit, or null. */
     void commit(boolean isVouched, StreamBatch batch) {
         requireOpen();
         Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "kind", "DEFAULT", "vouched", isVouched));
@@ -66,7 +66,7 @@ final class Lease {
         Heartbeats.forget(this);
     }
 
-    /** It is another transaction that goes on in its place. */
+    /** Another transaction has taken its place. */
     void forget() {
         end();
         Heartbeats.forget(this);

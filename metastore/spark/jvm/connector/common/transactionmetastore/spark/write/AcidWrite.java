@@ -41,18 +41,18 @@ import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.WriteKind;
 
 /**
- * One statement that writes one table: tasks write files in staging, the planner says what becomes of them, and the driver
- * gives them their names. Only the transaction's commit makes them visible.
+ * A statement's write of a table: tasks write files in staging, the planner chooses their names, and the driver renames
+ * them. Only the transaction's commit makes them visible.
  *
- * Rules kept here. Events of one (partition, bucket) are brought together wherever they decide the file's name, which is
- * so for rows that exist and for tables with buckets; they come in the order that a file of deletes must have. The write id
- * is taken when the statement runs, not when it is planned. An UPDATE is one record until a task makes both events of it.
+ * Rules kept here. All events of a (partition, bucket) go to the same task wherever these decide the file's name: for rows that
+ * exist, and in tables with buckets. They have the order that a file of deletes must have. The write id is allocated when the
+ * statement runs, not when it is planned. An UPDATE is a single record until a task makes both events of it.
  */
 final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributionAndOrdering {
     private static final String ROW_IDS = RowId.BUCKET.column();
     private static final int MOST_SPREADING = 8;
 
-    private final AcidTable of;
+    private final AcidTable target;
     private final TableShape table;
     private final Command command;
     private final Overwriting overwriting;
@@ -65,11 +65,11 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private int statement = -1;
     private String staging;
 
-    /** "command": null for an INSERT; "overwriting": null where nothing is replaced; "info": null where Spark asks for nothing. */
-    AcidWrite(AcidTable of, TableShape table, Command command, Overwriting overwriting, LogicalWriteInfo info) {
+    /** "command": null for an INSERT; "overwriting": null where nothing is replaced; "info": null for a TRUNCATE. */
+    AcidWrite(AcidTable target, TableShape table, Command command, Overwriting overwriting, LogicalWriteInfo info) {
         this.info = info;
         SparkSession spark = SparkSession.active();
-        this.of = of;
+        this.target = target;
         this.table = table;
         this.command = command;
         this.overwriting = overwriting;
@@ -89,17 +89,18 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         return this;
     }
 
-    /** Batches of a streaming query. Where Spark runs them in no transaction, as before 4.2, each has one of its own. */
+    /** Batches of a streaming query. Where Spark runs them in no transaction, as before 4.2, each gets its own. */
     @Override
     public StreamingWrite toStreaming() {
         if (overwriting != null) {
             throw new AcidException("UNSUPPORTED", "A streaming query adds rows to " + table.name() + ": it has the output mode "
                 + "append. One that replaces rows writes each batch in foreachBatch.");
         }
-        AcidTable target = of.isInWriter() ? of : of.in(AcidTransaction.committingItself(of.planner(), description()));
-        target.transaction().write(table.name(), WriteKind.INSERT, null);
-        AcidWrite write = new AcidWrite(target, table, null, null, info);
-        return new StreamAppend(table.name(), info, target.transaction(), write, settings);
+        AcidTable written = target.isInWriter() ? target
+            : target.in(AcidTransaction.committingItself(target.planner(), description()));
+        written.transaction().write(table.name(), WriteKind.INSERT, null);
+        AcidWrite write = new AcidWrite(written, table, null, null, info);
+        return new StreamAppend(table.name(), info, written.transaction(), write, settings);
     }
 
     // -- where rows go and how they are ordered ------------------------------------------------------------------------
@@ -128,7 +129,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             order.add(writer(WriterFunction.Purpose.ORDER));
             for (RowId id : List.of(RowId.WRITE_ID, RowId.BUCKET, RowId.ROW)) order.add(Expressions.column(id.column()));
         }
-        return order.stream().map(one -> Expressions.sort(one, SortDirection.ASCENDING)).toArray(SortOrder[]::new);
+        return order.stream().map(key -> Expressions.sort(key, SortDirection.ASCENDING)).toArray(SortOrder[]::new);
     }
 
     private Expression writer(WriterFunction.Purpose purpose) {
@@ -163,16 +164,16 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         return (partition, task) -> new TaskWriter(how, partition, task);
     }
 
-    /** What the planner says of the write; the locks are held, or are taken now. */
+    /** Take the locks that are not held yet, and get the planner's answer about the write. */
     JsonNode begin() {
-        transaction = of.transaction();
-        if (transaction.isReader()) transaction = ofItsOwn();
+        transaction = target.transaction();
+        if (transaction.isReader()) transaction = ownTransaction();
         statement = transaction.nextStatement();
         try {
             transaction.lock();
-            JsonNode told = call("write", Map.of("kind", kind()));
-            staging = told.path("staging").asText();
-            return told;
+            JsonNode answer = call("write", Map.of("kind", kind()));
+            staging = answer.path("staging").asText();
+            return answer;
         } catch (AcidException error) {
             if (transaction.commitsItself()) transaction.close();  // Spark aborts no write that has not begun
             throw error;
@@ -180,16 +181,16 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     }
 
     /**
-     * Where Spark has begun no transaction, and the statement was not known when it was analysed. What else it reads is then of
-     * a snapshot that was taken before the locks, which is right for rows that are added; rows that change must be seen by who
-     * changes them.
+     * For a statement for which Spark has begun no transaction, and which was not known at its analysis. The other tables that it
+     * reads then have a snapshot from before the locks. That is right for added rows; changed rows must be read in the
+     * transaction that changes them.
      */
-    private AcidTransaction ofItsOwn() {
+    private AcidTransaction ownTransaction() {
         if (command != null) {
             throw new AcidException("NO_TRANSACTION", command + " of " + table.name() + " needs a transaction of the statement, "
                 + "and Spark has begun none: set the catalog for the session that runs the statement.");
         }
-        AcidTransaction own = AcidTransaction.committingItself(of.planner(), description());
+        AcidTransaction own = AcidTransaction.committingItself(target.planner(), description());
         own.write(table.name(), WriteKind.valueOf(kind()), null);
         return own;
     }
@@ -212,7 +213,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         publish(files);
     }
 
-    /** What tasks have left in staging goes; what was published goes when the transaction is undone. */
+    /** Removes what tasks have left in staging. What was published is removed when the transaction is undone. */
     @Override
     public void abort(WriterCommitMessage[] messages) {
         removeStaging();

@@ -12,22 +12,22 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
 
-/** Takes from Spark what a write replaces: see Overwriting. */
+/** Collects what a write replaces: see Overwriting. */
 final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
-    private final AcidTable of;
+    private final AcidTable target;
     private final TableShape table;
     private final Command command;
     private final LogicalWriteInfo info;
     private Overwriting overwriting;
 
-    AcidWriteBuilder(AcidTable of, TableShape table, Command command, LogicalWriteInfo info) {
+    AcidWriteBuilder(AcidTable target, TableShape table, Command command, LogicalWriteInfo info) {
         this.info = info;
-        this.of = of;
+        this.target = target;
         this.table = table;
         this.command = command;
     }
 
-    /** Spark means all partitions, in its own "static" mode; Hive replaces those that get rows, and so does this. */
+    /** In its "static" mode Spark means all partitions. As in Hive, only those that get rows are replaced. */
     @Override
     public WriteBuilder truncate() {
         overwriting = Overwriting.ALL_THAT_GET_ROWS;
@@ -62,6 +62,6 @@ final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, 
 
     @Override
     public DeltaWrite build() {
-        return new AcidWrite(of, table, command, overwriting, info);
+        return new AcidWrite(target, table, command, overwriting, info);
     }
 }

@@ -25,7 +25,7 @@ public final class AcidWrites {
     public static RowLevelOperationBuilder newRowLevelOperationBuilder(AcidTable table, RowLevelOperationInfo info) {
         TableShape shape = shape(table);
         AcidTransaction writer = table.writer();
-        if (writer == null) {  // nobody runs what is only explained
+        if (writer == null) {  // EXPLAIN: nothing is written
             AcidTable read = table.in(AcidTransaction.reader(table.planner(), ""));
             return () -> new RowChanges(read, shape, info.command());
         }
@@ -65,7 +65,7 @@ public final class AcidWrites {
         };
     }
 
-    /** What writers need of a table. Throws AcidException for one that is not written here. */
+    /** What writers need of a table. Throws AcidException for a table that the catalog does not write. */
     private static TableShape shape(AcidTable table) {
         TableDefinition definition = table.definition();
         if (!definition.isFullAcid()) {
@@ -83,7 +83,7 @@ public final class AcidWrites {
     }
 
     private static String typeOf(TableDefinition definition, String column) {
-        return Stream.of(definition.columns()).flatMap(List::stream).filter(one -> one.name().equals(column)).findFirst()
+        return Stream.of(definition.columns()).flatMap(List::stream).filter(field -> field.name().equals(column)).findFirst()
             .orElseThrow(() -> new IllegalStateException(definition.name() + " is bucketed by " + column)).type();
     }
 }

@@ -46,8 +46,8 @@ record Overwriting(Map<String, String> named, boolean isWhole, List<String> empt
                 return null;
             }
             InternalRow row = new GenericInternalRow(new Object[] {value});
-            StructType one = new StructType().add(keys.fields()[key]);
-            named.put(keys.fields()[key].name(), (String) Messages.list(new PartitionKeys(one, 0, zone).of(row)).get(0));
+            StructType type = new StructType().add(keys.fields()[key]);
+            named.put(keys.fields()[key].name(), (String) Messages.list(new PartitionKeys(type, 0, zone).of(row)).get(0));
         }
         return new Overwriting(named, false, List.of());
     }

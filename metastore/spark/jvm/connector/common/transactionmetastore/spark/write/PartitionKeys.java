@@ -16,7 +16,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.Messages;
 
 /**
- * The keys of rows' partitions: their values as Spark writes them, as a JSON list, so that one text says them all.
+ * The keys of rows' partitions: their values as Spark writes them, in the text of a JSON list.
  *
  * It is what to_json(array(CAST(... AS STRING), ...)) gives (metastore/spark/write/events.py). Rows of one partition mostly
  * come one after the other, so the values of the last are kept.
@@ -74,19 +74,19 @@ public final class PartitionKeys {
     }
 
     private List<String> respelled(String other) {
-        List<String> found = new ArrayList<>();
+        List<String> texts = new ArrayList<>();
         for (Object value : Messages.list(other)) {
             if (value == null) {
-                found.add(null);
+                texts.add(null);
                 continue;
             }
-            int at = found.size();
+            int at = texts.size();
             Expression text = Literal$.MODULE$.create(UTF8String.fromString((String) value), DataTypes.StringType);
             Object read = Cast$.MODULE$.apply(text, types[at], scala.Option.apply(zone), false).eval(null);
-            Object written = texts[at].eval(values(at, read));
-            found.add(written == null ? null : written.toString());
+            Object written = this.texts[at].eval(values(at, read));
+            texts.add(written == null ? null : written.toString());
         }
-        return found;
+        return texts;
     }
 
     private InternalRow values(int at, Object value) {
@@ -95,18 +95,18 @@ public final class PartitionKeys {
         return new GenericInternalRow(row);
     }
 
-    private static boolean same(Object one, Object other) {
-        return one instanceof byte[] bytes && other instanceof byte[] others ? Arrays.equals(bytes, others)
-            : java.util.Objects.equals(one, other);
+    private static boolean same(Object value, Object other) {
+        return value instanceof byte[] bytes && other instanceof byte[] others ? Arrays.equals(bytes, others)
+            : java.util.Objects.equals(value, other);
     }
 
     private String text() {
         InternalRow values = new GenericInternalRow(last);
-        List<String> found = new ArrayList<>();
+        List<String> written = new ArrayList<>();
         for (Expression text : texts) {
             Object value = text.eval(values);
-            found.add(value == null ? null : value.toString());
+            written.add(value == null ? null : value.toString());
         }
-        return Messages.text(found);
+        return Messages.text(written);
     }
 }

@@ -21,14 +21,14 @@ import transactionmetastore.spark.planner.AcidException;
 /**
  * NOT NULL and CHECK of a table: each task counts the rows that break them, and where there are any nothing is published.
  *
- * The planner says them when the statement holds its locks. Spark is not told that a column has no NULLs: rows from before
- * the constraint may have some (NOVALIDATE), and Spark would answer IS NULL without looking.
- * "broken": true for a row that breaks the rule of that number; of the columns "row".
+ * The planner names the rules once the statement holds its locks. To Spark all columns may hold NULLs: rows from before the
+ * constraint may have some (NOVALIDATE), and Spark would answer IS NULL of a NOT NULL column without reading.
+ * "broken": an expression of the columns "row" for each rule, true for a row that breaks it.
  */
 record RowRules(List<String> labels, List<Expression> broken, Seq<Attribute> row) implements Serializable {
     static final RowRules NONE = new RowRules(List.of(), List.of(), null);
 
-    /** As "write" of the planner answers them. Throws AcidException for one that Spark does not understand. */
+    /** From the planner's answer to "write". Throws AcidException for a rule that Spark does not understand. */
     static RowRules of(JsonNode rules, TableShape table) {
         List<String> labels = new ArrayList<>();
         List<Column> conditions = new ArrayList<>();
@@ -39,20 +39,20 @@ record RowRules(List<String> labels, List<Expression> broken, Seq<Attribute> row
         if (labels.isEmpty()) return NONE;
         Project analysed = analysed(conditions, labels, table);
         List<Expression> broken = new ArrayList<>();
-        for (var one = analysed.projectList().iterator(); one.hasNext();) {
-            broken.add(((Expression) one.next()).children().head());
+        for (var each = analysed.projectList().iterator(); each.hasNext();) {
+            broken.add(((Expression) each.next()).children().head());
         }
         return new RowRules(labels, broken, analysed.child().output());
     }
 
-    /** Optimized, since some expressions are only names of what is evaluated. */
+    /** Optimized, which replaces expressions that Spark does not evaluate as they are. */
     private static Project analysed(List<Column> conditions, List<String> labels, TableShape table) {
         SparkSession spark = SparkSession.active();
         var nothing = JavaSparkContext.fromSparkContext(spark.sparkContext()).<Row>emptyRDD();
         try {
             var none = spark.createDataFrame(nothing, table.row());
             return (Project) none.select(conditions.toArray(new Column[0])).queryExecution().optimizedPlan();
-        } catch (Exception error) {  // Spark's for what it cannot analyse is a checked one, which no method declares
+        } catch (Exception error) {  // Spark throws a checked AnalysisException that no method declares
             throw new AcidException("InvalidOperationError", "Spark cannot tell whether rows keep " + String.join(", ", labels)
                 + " of " + table.name() + ": " + String.valueOf(error.getMessage()).lines().findFirst().orElse("") + " Declare the "
                 + "constraint anew, in Spark's SQL.", error);
@@ -63,17 +63,17 @@ record RowRules(List<String> labels, List<Expression> broken, Seq<Attribute> row
         return new Watch(this);
     }
 
-    /** Throws AcidException where tasks have met rows that break a rule. */
+    /** Throws AcidException where tasks have counted rows that break a rule. */
     void require(String table, Iterable<long[]> counted) {
-        List<String> said = new ArrayList<>();
+        List<String> violations = new ArrayList<>();
         for (int rule = 0; rule < labels.size(); ++rule) {
             long count = 0;
             for (long[] counts : counted) count += counts[rule];
-            if (count > 0) said.add(labels.get(rule) + " by " + count + (count == 1 ? " row" : " rows"));
+            if (count > 0) violations.add(labels.get(rule) + " by " + count + (count == 1 ? " row" : " rows"));
         }
-        if (said.isEmpty()) return;
+        if (violations.isEmpty()) return;
         throw new AcidException("ConstraintViolationError", table + ": nothing was written, because rows break "
-            + String.join("; ", said) + ".");
+            + String.join("; ", violations) + ".");
     }
 
     /** Looks at the rows of one task. */

@@ -4,7 +4,7 @@ import java.io.Serializable;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * What every task of a write is told. "staging": where it may write; "zone": in which timestamps are shown;
+ * What every task of a write needs. "staging": where it may write; "zone": in which timestamps are shown;
  * "isOrdered": rows come in the order of their files, so that only one is open at a time; "mayMove": new versions of
  * rows may have values that belong elsewhere; "rules": what rows must keep.
  */

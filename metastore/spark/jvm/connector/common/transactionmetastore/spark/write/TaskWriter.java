@@ -154,9 +154,9 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
 
     @Override
     public WriterCommitMessage commit() throws IOException {
-        for (var one : deletes.entrySet()) finish(one.getKey(), one.getValue(), true);
+        for (var open : deletes.entrySet()) finish(open.getKey(), open.getValue(), true);
         deletes.clear();
-        for (var one : inserts.entrySet()) finish(one.getKey(), one.getValue(), false);
+        for (var open : inserts.entrySet()) finish(open.getKey(), open.getValue(), false);
         inserts.clear();
         return new Written(written, watch.counts());
     }
@@ -172,14 +172,14 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     @Override
     public void close() {
         for (var open : List.of(deletes, inserts)) {
-            for (Open one : open.values()) abandon(one);
+            for (Open file : open.values()) abandon(file);
             open.clear();
         }
     }
 
-    private static void abandon(Open one) {
+    private static void abandon(Open open) {
         try {
-            one.file.close();
+            open.file.close();
         } catch (IOException | RuntimeException error) {
             // it goes with the directory
         }

@@ -5,7 +5,7 @@ public final class AcidCatalog extends AcidCatalogBase {
     static final boolean SPARK_BEGINS_TRANSACTIONS = false;
 
     @Override
-    AcidCatalogBase another() {
+    AcidCatalogBase newCatalog() {
         return new AcidCatalog();
     }
 }

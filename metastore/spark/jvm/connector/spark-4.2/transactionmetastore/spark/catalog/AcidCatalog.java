@@ -17,11 +17,11 @@ public final class AcidCatalog extends AcidCatalogBase implements TransactionalC
     static final boolean SPARK_BEGINS_TRANSACTIONS = true;
 
     @Override
-    AcidCatalogBase another() {
+    AcidCatalogBase newCatalog() {
         return new AcidCatalog();
     }
 
-    /** Opens nothing: Spark begins one by a name alone, and forgets it where the table turns out to be one of its own. */
+    /** Opens nothing yet: Spark begins a transaction when it has a name alone, and drops it where the table is Spark's own. */
     @Override
     public Transaction beginTransaction(TransactionInfo info) {
         AcidTransaction transaction = AcidTransaction.writer(planner(), info.id());
@@ -29,10 +29,10 @@ public final class AcidCatalog extends AcidCatalogBase implements TransactionalC
     }
 
     @Override
-    public Table createTableLike(Identifier ident, TableInfo said, Table source)
+    public Table createTableLike(Identifier ident, TableInfo info, Table source)
             throws TableAlreadyExistsException, NoSuchNamespaceException {
-        if (source instanceof AcidTable table) return createLike(ident, table, said.properties());
-        return super.createTableLike(ident, said, source);
+        if (source instanceof AcidTable table) return createLike(ident, table, info.properties());
+        return super.createTableLike(ident, info, source);
     }
 
     private record StatementTransaction(AcidTransaction transaction, CatalogPlugin catalog) implements Transaction {
