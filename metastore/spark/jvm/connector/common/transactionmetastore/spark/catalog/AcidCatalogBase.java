@@ -208,8 +208,9 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         JsonNode answer = planner.call("table", Map.of("db", db, "table", table));
         return switch (answer.path("kind").asText()) {
             case "full_acid", "insert_only" -> {
-                if (transaction != null) transaction.read(db + "." + table);
-                yield new AcidTable(name, planner, TableDefinition.of(db + "." + table, answer), asOf, transaction);
+                TableDefinition definition = TableDefinition.of(db, table, answer);
+                if (transaction != null) transaction.read(definition.name());
+                yield new AcidTable(name, planner, definition, asOf, transaction);
             }
             default -> null;
         };

@@ -168,9 +168,7 @@ public final class Partitions {
 
     private Map<String, Object> arguments(Map<String, Object> more) {
         Map<String, Object> arguments = new HashMap<>(AcidTransaction.caller());
-        String[] name = table.fullName().split("\\.", 2);
-        arguments.put("db", name[0]);
-        arguments.put("table", name[1]);
+        arguments.putAll(table.definition().dbAndTable());
         arguments.putAll(more);
         return arguments;
     }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.StructType;
 
 /** A table as the planner describes it: metastore/planner/tables.py. */
 public record TableDefinition(
-        String name, String kind, String id, String location, String format, List<Field> columns,
+        String db, String table, String kind, String id, String location, String format, List<Field> columns,
         List<Field> partitionKeys, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,
         Long bytes) {
 
@@ -31,7 +31,7 @@ public record TableDefinition(
     /** How rows are spread over files. "count" is 0 in a table without buckets. */
     public record Buckets(int count, List<String> columns, List<String> sortColumns, int version) {}
 
-    static TableDefinition of(String name, JsonNode answer) {
+    static TableDefinition of(String db, String table, JsonNode answer) {
         List<Field> columns = fields(answer.path("columns")), keys = fields(answer.path("partition_keys"));
         JsonNode buckets = answer.path("buckets"), statistics = answer.path("statistics");
         List<String> bucketColumns = new ArrayList<>(), sortColumns = new ArrayList<>();
@@ -40,7 +40,7 @@ public record TableDefinition(
         Map<String, String> properties = new HashMap<>();
         answer.path("properties").properties().forEach(property -> properties.put(property.getKey(), property.getValue().asText()));
         return new TableDefinition(
-            name, answer.path("kind").asText(), answer.path("id").asText(), answer.path("location").asText(),
+            db, table, answer.path("kind").asText(), answer.path("id").asText(), answer.path("location").asText(),
             answer.path("format").asText(), columns, keys,
             new Buckets(buckets.path("count").asInt(0), bucketColumns, sortColumns, buckets.path("version").asInt(2)),
             properties, text(answer.path("comment")), text(answer.path("owner")), number(statistics.path("rows")),
@@ -63,6 +63,16 @@ public record TableDefinition(
 
     private static Long number(JsonNode value) {
         return value.isNumber() ? Long.valueOf(value.asLong()) : null;
+    }
+
+    /** "db.table", as the metastore names it. */
+    public String name() {
+        return db + "." + table;
+    }
+
+    /** The arguments by which a call to the planner names it. */
+    public Map<String, String> dbAndTable() {
+        return Map.of("db", db, "table", table);
     }
 
     public boolean isFullAcid() {

@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.read.AcidScan;
 
@@ -119,8 +120,8 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
 
     /** Where a stream is started again, one of both may be what it has noted of a table that was dropped since. */
     private void requireSame(TableOffset begin, TableOffset end) {
-        String[] parts = name().split("\\.");
-        String now = whole.table().planner().call("table", Map.of("db", parts[0], "table", parts[1])).path("id").asText();
+        AcidTable table = whole.table();
+        String now = table.planner().call("table", table.definition().dbAndTable()).path("id").asText();
         if (begin.table.equals(now) && end.table.equals(now)) return;
         throw new AcidException("InvalidOperationError", name() + " is not the table any more that this stream has begun to "
             + "read: it was dropped, and created again. Start the stream with a new checkpoint.");
