@@ -11,6 +11,7 @@ import sys
 # fmt: off
 # What to run, and how to make it short: then it shows that all of it works, not how fast it is.
 BENCHMARKS = {
+    "call_counts": [],
     "startup": ["--runs", "1", "--idle", "1"],
     "thrift_server": ["--runs", "1", "--seconds", "0.5"],
     "upstream": ["--runs", "1", "--calls", "200"],

@@ -1,16 +1,21 @@
-"""A listener between our server and PostgreSQL that notes every message with SQL and the rows of its answer.
+"""A listener between our server and PostgreSQL that notes every message with SQL and what is answered.
 
 It understands the simple query protocol, which psycopg2 speaks; a server that used another would be refused with a
-clear error, not silently recorded as doing nothing.
+clear error, not silently recorded as doing nothing. It can also ask something in the server's own sessions, of which
+the server notices nothing.
 """
 
 import socket
 import struct
 import threading
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Self
 
 _SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
+_PATIENCE_S = 60
+_READY = b"Z"
+_OF_AN_ANSWER = {b"T", b"D", b"C", b"E", b"I", _READY}
 
 
 @dataclass
@@ -20,6 +25,23 @@ class Exchange:
     sql: str
     columns: list[str] = field(default_factory=list)
     rows: list[list[str | None]] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    """What PostgreSQL calls each statement of the message that it has run, as ``SELECT 1``."""
+    received: int = 0
+    """Bytes of the whole answer."""
+    is_ours: bool = False
+    """Sent by the listener itself."""
+    answered: threading.Event = field(default_factory=threading.Event)
+
+    def note(self, kind: bytes, body: bytes) -> None:
+        """Take in a message of the answer."""
+        self.received += 5 + len(body)
+        if kind == b"T":
+            self.columns, self.rows = _columns(body), []
+        elif kind == b"D":
+            self.rows.append(_row(body))
+        elif kind == b"C":
+            self.done.append(body[:-1].decode())
 
 
 class Wiretap:
@@ -33,6 +55,7 @@ class Wiretap:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._sockets: list[socket.socket] = []
+        self._connections: list[_Connection] = []
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -49,6 +72,14 @@ class Wiretap:
         exchanges, self.exchanges = self.exchanges, []
         return exchanges
 
+    def ask(self, sql: str) -> list[list[str | None]]:
+        """The rows that a query has in all sessions of the server that are open."""
+        rows = []
+        for connection in self._connections:
+            if connection.is_open:
+                rows += connection.ask(sql)
+        return rows
+
     def _accept(self) -> None:
         while True:
             try:
@@ -60,6 +91,7 @@ class Wiretap:
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._sockets.append(end)
             connection = _Connection(self, near, far)
+            self._connections.append(connection)
             for pump in (connection.forth, connection.back):
                 threading.Thread(target=pump, daemon=True).start()
 
@@ -69,7 +101,17 @@ class _Connection:
 
     def __init__(self, tap: Wiretap, near: socket.socket, far: socket.socket) -> None:
         self.tap, self.near, self.far = tap, near, far
-        self.current = Exchange("")
+        self.is_open = False
+        self._unanswered: deque[Exchange] = deque()
+        self._sending = threading.Lock()
+
+    def ask(self, sql: str) -> list[list[str | None]]:
+        """The rows of a query of our own. Raises: TimeoutError."""
+        exchange = Exchange(sql, is_ours=True)
+        self._send(exchange, sql.encode() + b"\0")
+        if not exchange.answered.wait(_PATIENCE_S):
+            raise TimeoutError(f"no answer within {_PATIENCE_S} s: {sql}")
+        return exchange.rows
 
     def forth(self) -> None:
         """From the server to PostgreSQL."""
@@ -87,11 +129,13 @@ class _Connection:
             while True:
                 kind, body = _message(self.near)
                 if kind == b"Q":
-                    self.current = Exchange(body[:-1].decode())
-                    self.tap.exchanges.append(self.current)
-                elif kind in {b"P", b"B"}:
+                    exchange = Exchange(body[:-1].decode())
+                    self.tap.exchanges.append(exchange)
+                    self._send(exchange, body)
+                    continue
+                if kind in {b"P", b"B"}:
                     self.tap.refused = "the server speaks the extended query protocol, which is not recorded here"
-                self.far.sendall(kind + struct.pack(">i", len(body) + 4) + body)
+                self.far.sendall(_packed(kind, body))
         except (OSError, EOFError):
             self.far.close()
 
@@ -100,13 +144,25 @@ class _Connection:
         try:
             while True:
                 kind, body = _message(self.far)
-                if kind == b"T":
-                    self.current.columns, self.current.rows = _columns(body), []
-                elif kind == b"D":
-                    self.current.rows.append(_row(body))
-                self.near.sendall(kind + struct.pack(">i", len(body) + 4) + body)
+                exchange = self._unanswered[0] if self._unanswered else None
+                if exchange is not None:
+                    exchange.note(kind, body)
+                if exchange is None or not exchange.is_ours or kind not in _OF_AN_ANSWER:
+                    self.near.sendall(_packed(kind, body))
+                if kind == _READY:
+                    self.is_open = True
+                    if exchange is not None:
+                        self._unanswered.popleft().answered.set()
         except (OSError, EOFError):
+            self.is_open = False
+            for exchange in self._unanswered:
+                exchange.answered.set()
             self.near.close()
+
+    def _send(self, exchange: Exchange, body: bytes) -> None:
+        with self._sending:  # answers come in the order of what was sent
+            self._unanswered.append(exchange)
+            self.far.sendall(_packed(b"Q", body))
 
 
 def _exactly(sock: socket.socket, count: int) -> bytes:
@@ -121,6 +177,10 @@ def _exactly(sock: socket.socket, count: int) -> bytes:
 
 def _body(sock: socket.socket) -> bytes:
     return _exactly(sock, struct.unpack(">i", _exactly(sock, 4))[0] - 4)
+
+
+def _packed(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack(">i", len(body) + 4) + body
 
 
 def _message(sock: socket.socket) -> tuple[bytes, bytes]:

@@ -1,0 +1,156 @@
+"""What each call costs in figures that do not depend on how busy the machine is, and whether a change adds to them.
+
+    python -m benchmarks.call_counts                   the table, measured now
+    python -m benchmarks.call_counts --write           ... into call_counts.txt, with which `make test` compares
+    python -m benchmarks.call_counts --against HEAD~5  what differs from another revision's server
+
+Counted between the server and PostgreSQL, one client alone: messages that wait for an answer (round trips), statements
+besides BEGIN and COMMIT, how often a session waited for the write-ahead log to reach the disk, and bytes. Each is the
+least of a few calls, since now and then a call also does something that is due: a block of ids, a statement that this
+session has not prepared yet.
+"""
+
+import argparse
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from benchmarks.counted_calls import CASES, World
+from benchmarks.peers import database, end, start_ours
+from benchmarks.transactions import own_postgres
+from benchmarks.wiretap import Wiretap
+from metastore.client import MetastoreClient
+
+EXPECTED = Path(__file__).with_suffix(".txt")
+ROUNDS = 3
+_UNCOUNTED = ("BEGIN", "COMMIT", "PREPARE")
+_FLUSHES = "SELECT sum(writes) FROM pg_stat_get_backend_io(pg_backend_pid()) WHERE object = 'wal'"
+_HEAD = "# Written by `python -m benchmarks.call_counts --write`, where the columns are explained.\n"
+
+
+class Counts(NamedTuple):
+    """What a call costs."""
+
+    trips: int
+    statements: int
+    flushes: int
+    sent: int
+    """Bytes to PostgreSQL."""
+    received: int
+
+    def differs(self, expected: "Counts") -> bool:
+        """Whether there are other trips or statements, or more of the rest than ids with more digits explain.
+
+        A flush may be missing: PostgreSQL's own writer of the log can have been quicker.
+        """
+        return (
+            self[:2] != expected[:2]
+            or self.flushes > expected.flushes
+            or any(now > 1.1 * then + 100 for now, then in zip(self[3:], expected[3:], strict=True))
+        )
+
+
+def measured(client: MetastoreClient, tap: Wiretap, place: Path) -> dict[str, Counts]:
+    """The counts of every case, of a server behind a wiretap that nobody else uses; ``place``: for its tables."""
+    world = World(client)
+    world.fill(place)
+    return {name: _least(_counted(world, tap, name) for _ in range(ROUNDS)) for name in CASES}
+
+
+def _counted(world: World, tap: Wiretap, name: str) -> Counts:
+    world.clear()
+    arguments = CASES[name](world)
+    before = _flushes(tap)
+    tap.taken()
+    getattr(world.client, name.split(maxsplit=1)[0])(*arguments)
+    exchanges = tap.taken()
+    return Counts(
+        trips=len(exchanges),
+        statements=sum(not done.startswith(_UNCOUNTED) for exchange in exchanges for done in exchange.done),
+        flushes=_flushes(tap) - before,
+        sent=sum(5 + len(exchange.sql.encode()) for exchange in exchanges),
+        received=sum(exchange.received for exchange in exchanges),
+    )
+
+
+def _flushes(tap: Wiretap) -> int:
+    """How often the server's sessions have written the log out themselves: what does not wait leaves that to others."""
+    tap.ask("SELECT pg_stat_force_next_flush()")
+    return sum(int(count or 0) for [count] in tap.ask(_FLUSHES))
+
+
+def _least(rounds: Iterable[Counts]) -> Counts:
+    return Counts(*map(min, zip(*rounds, strict=True)))
+
+
+def text(counts: Mapping[str, Counts]) -> str:
+    """The table."""
+    titles = ("call", "trips", "statements", "flushes", "bytes sent", "received")
+    rows = [titles, *((name, *map(str, each)) for name, each in counts.items())]
+    return "".join(f"{row[0]:44}" + "".join(f"{cell:>12}" for cell in row[1:]) + "\n" for row in rows)
+
+
+def expected() -> dict[str, Counts]:
+    """The table that is kept."""
+    _, _, *lines = EXPECTED.read_text().splitlines()
+    rows = [line.rsplit(maxsplit=5) for line in lines]
+    return {name: Counts(*map(int, counts)) for name, *counts in rows}
+
+
+def served(work: Path, running: ExitStack, revision: str | None = None) -> dict[str, Counts]:
+    """The counts of a server of its own, of the working tree or of another revision."""
+    if revision is not None:
+        tree = work / "tree"
+        subprocess.run(["git", "worktree", "add", "--detach", "--force", tree, revision], check=True)
+        running.callback(subprocess.run, ["git", "worktree", "remove", "--force", tree], check=True)
+    work.mkdir(exist_ok=True)
+    url = urlsplit(database(own_postgres(work, running), "bench_counts"))
+    tap = running.enter_context(Wiretap(url.hostname or "", url.port or 0))
+    tapped = url._replace(netloc=url.netloc.replace(f":{url.port}", f":{tap.port}")).geturl()
+    path = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = str(work / "tree" if revision else Path(__file__).parents[1])
+    try:
+        server, ready = start_ours(work, "--database-url", tapped, "--no-loops", "--set", "metastore.lock.check.wait=0")
+    finally:
+        os.environ["PYTHONPATH"] = path
+    running.callback(end, server)
+    with MetastoreClient(ready["thrift"]) as client:
+        return measured(client, tap, work)
+
+
+def differences(then: Mapping[str, Counts], now: Mapping[str, Counts]) -> str:
+    """Both tables, where they are not the same."""
+    changed = [
+        name
+        for name, counts in now.items()
+        if name not in then or counts.differs(then[name]) or then[name].differs(counts)
+    ]
+    return "before\n{}\nnow\n{}".format(
+        *(text({name: counts[name] for name in changed if name in counts}) for counts in (then, now))
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help=f"write {EXPECTED.name}")
+    parser.add_argument("--against", metavar="REVISION", help="of git")
+    options = parser.parse_args()
+    with ExitStack() as running:
+        work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        work.chmod(0o711)  # PostgreSQL does not run as root
+        now = served(work / "now", running)
+        if options.against:
+            print(differences(served(work / "then", running, options.against), now))
+        elif options.write:
+            EXPECTED.write_text(_HEAD + text(now))
+        else:
+            print(text(now))
+
+
+if __name__ == "__main__":
+    main()
