@@ -50,7 +50,7 @@ def acid_directories(
     result = []
     for place in places:
         state = acid_state(listings[place.location], write_ids, txns, partial(_read, files, place.location))
-        if is_past:
+        if is_past and not place.name:
             _require_past(place.location, listings[place.location], state, write_ids)
         if table.kind is TableKind.INSERT_ONLY:
             sources = insert_only_sources(table, place.location, place.stored_as, state)
@@ -63,7 +63,8 @@ def acid_directories(
 def _require_past(location: str, listing: Iterable[Listed], state: AcidState, write_ids: ValidWriteIdList) -> None:
     """After an INSERT OVERWRITE the Cleaner removes the older files; a past snapshot would look empty then.
 
-    (``acid_state`` itself notices when a compaction's base is the cause.)
+    (``acid_state`` itself notices when a compaction's base is the cause.) Of a partition the Cleaner's record tells it
+    (``require_kept``): a partition that an overwrite made later had no rows then.
     """
     if state.base or state.deltas or state.originals:
         return

@@ -74,7 +74,7 @@ def require_kept(
         if _sees_all(write_ids, up_to):
             continue
         seen = directory.state.base.name.write_id if directory.state.base else 0
-        if replaced_by := [base for base in _bases(files, directory.location) if seen < base.write_id <= up_to]:
+        if replaced_by := [base for base in bases(files, directory.location) if seen < base.write_id <= up_to]:
             raise NotEnoughHistoryError(
                 f"{directory.location} was compacted or overwritten since then ({min(replaced_by)}), and what that "
                 "replaced has been cleaned up, or is just being"
@@ -93,7 +93,8 @@ def _require_whole_deltas(directory: Directory, write_ids: ValidWriteIdList) -> 
             raise NotEnoughHistoryError(f"{directory.location}/{delta.path} holds rows from before and from after then")
 
 
-def _bases(files: Files, location: str) -> Sequence[BaseName]:
+def bases(files: Files, location: str) -> Sequence[BaseName]:
+    """The bases of a directory, whoever sees them."""
     names = {entry.path.partition("/")[0] for entry in files.listing(location)}
     return [
         parsed for name in names if name.startswith("base_") and isinstance(parsed := parse_directory(name), BaseName)

@@ -20,6 +20,7 @@ from metastore.errors import (
 )
 from metastore.ids import DEFAULT_DATABASE, TableName, table_name
 from metastore.partition_names import canonical
+from metastore.planner import restoring
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
 from metastore.planner.tables import acid_table
@@ -48,6 +49,8 @@ class Procedure:
     parameters: Sequence[Parameter]
     columns: Mapping[str, str]
     rows: Callable[[Call, Body], Iterable[Mapping[str, Any]]]
+    statement: Callable[[Call, Body], str] | None = None
+    """SQL that the engine is to run before it shows the rows."""
 
 
 _TABLE = Parameter("table", _TEXT, "db.table, or the name of a table of the database default", None)
@@ -77,8 +80,12 @@ def procedure(call: Call) -> Answer:
     wanted = PROCEDURES.get(name)
     if wanted is None:
         raise NoSuchObjectError(f"There is no procedure {name}: procedures are {', '.join(PROCEDURES)}.")
-    rows = wanted.rows(call, call.body.body("arguments"))
-    return {"rows": [[row[column] for column in wanted.columns] for row in rows]}
+    given = call.body.body("arguments")
+    rows = wanted.rows(call, given)
+    return {
+        "rows": [[row[column] for column in wanted.columns] for row in rows],
+        "statement": wanted.statement(call, given) if wanted.statement else None,
+    }
 
 
 def _compact(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
@@ -167,6 +174,12 @@ def _history(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
         }
         for one in listed
     ]
+
+
+def _restore(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+    name = _existing(call, given)
+    points = restoring.require_restorable(call, name, given)
+    return [{"table": str(name), "restored_write_id": points.restored, "previous_write_id": points.present}]
 
 
 def _stream_positions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
@@ -300,6 +313,17 @@ PROCEDURES: Mapping[str, Procedure] = {
             "complete": _FLAG,
         },
         _history,
+    ),
+    "restore": Procedure(
+        "Make a table what it was at a point of its past, by an overwrite: what came later stays in its history",
+        (
+            _TABLE,
+            Parameter(restoring.TO_WRITE_ID, _NUMBER, "up to this write id, as history lists them"),
+            Parameter(restoring.TO_TIMESTAMP, _INSTANT, "or: what had been committed by then"),
+        ),
+        {"table": _TEXT, "restored_write_id": _NUMBER, "previous_write_id": _NUMBER},
+        _restore,
+        lambda call, given: restoring.statement(call, _existing(call, given), given),
     ),
     "stream_positions": Procedure(
         "How far each streaming query has come in a table, the latest first",

@@ -154,7 +154,7 @@ class InitiatorService:
         """Forget what is beyond the retention, a page of the history at a time; how many rows went."""
         settings = self.settings
         retention = Retention(
-            settings.history_succeeded,
+            max(settings.history_succeeded, 1),  # who reads the past asks how far files have been removed
             max(settings.history_failed, settings.failed_compacts_threshold),
             settings.history_refused,
             settings.history_did_not_initiate,

@@ -35,3 +35,33 @@ def test_procedures_answer_typed_rows(catalog, db) -> None:
             catalog.sql(f"CALL system.{statement}")
     with pytest.raises(Exception, match=f"{db}.none"):
         catalog.sql(f"CALL system.history('{db}.none')")
+
+
+def test_restore_gives_back_the_rows_of_a_write_id_or_a_time(catalog, db, open_transactions) -> None:
+    """Partitions that had no rows then have none afterwards, and what a restore did is undone by another."""
+    catalog.sql(f"CREATE TABLE {db}.r (n INT) PARTITIONED BY (k STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+
+    def rows() -> list[tuple[int, str]]:
+        return sorted(tuple(row) for row in catalog.table(f"{db}.r").collect())
+
+    then = []
+    for statement in (
+            "INSERT INTO {} VALUES (1, 'a'), (2, 'b')",
+            "UPDATE {} SET n = n + 10 WHERE k = 'b'",
+            "INSERT OVERWRITE {} VALUES (3, 'a'), (4, 'c')"):
+        catalog.sql(statement.format(f"{db}.r"))
+        then.append(rows())
+    assert then == [[(1, "a"), (2, "b")], [(1, "a"), (12, "b")], [(3, "a"), (4, "c"), (12, "b")]]
+
+    [done] = catalog.sql(f"CALL spark_catalog.system.restore('{db}.r', to_write_id => 1)").collect()
+    assert (done.table, done.restored_write_id, done.previous_write_id) == (f"{db}.r", 1, 3)
+    assert rows() == then[0]
+    at = catalog.sql(f"CALL system.history('{db}.r')").where("write_id = 2").first().committed_at
+    catalog.sql(f"CALL system.restore('{db}.r', to_timestamp => TIMESTAMP'{at}')")
+    assert rows() == then[1]
+    catalog.sql(f"CALL system.restore('{db}.r', to_write_id => 4)")  # what the first restore made
+    assert rows() == then[0]
+    assert [row.write_id for row in catalog.sql(f"CALL system.history('{db}.r')").collect()] == [6, 5, 4, 3, 2, 1]
+    with pytest.raises(Exception, match="write ids up to 6; as_of_write_id=9"):
+        catalog.sql(f"CALL system.restore('{db}.r', to_write_id => 9)")
+    assert open_transactions() == []

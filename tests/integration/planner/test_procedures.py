@@ -1,10 +1,15 @@
 """Procedures over HTTP: what CALL does, and how its arguments are refused."""
 
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
 from metastore.client import TxnManager
 from metastore.locks.rules import Operation
 from metastore.planner.procedures import PROCEDURES
+from metastore.streaming import connect
 from tests.integration.planner.conftest import WHO
 from tests.support.acid.creating import create_database, create_table
 
@@ -86,6 +91,50 @@ def test_history_tells_who_did_what(client, run):
     assert inserted["started_at"] <= inserted["committed_at"] <= deleted["committed_at"]
     assert [one["write_id"] for one in run("history", table="d.t", limit=1)] == [2]
     assert [one["partitions"] for one in run("history", table="d.other")] == [1]
+
+
+def test_a_restore_is_worded_where_its_point_is_there_and_else_says_which_is(client, call):
+    """The oldest point that is named is the first that can be read: asked of each write id."""
+    location = Path(create_table(client, "t", {"id": "int"}))
+    for number in range(5):
+        with connect("d.t", client=client) as stream, stream.transaction():
+            stream.write(pa.Table.from_pylist([{"id": number}]))
+    [third] = location.glob("delta_0000003*")
+    third.rename(location / "base_0000003")  # an overwrite, and the Cleaner was there
+    for path in [*location.glob("delta_0000001*"), *location.glob("delta_0000002*")]:
+        shutil.rmtree(path)
+
+    def restore(write_id):
+        return call("procedure", procedure="restore", arguments={"table": "d.t", "to_write_id": write_id}, catalog="lake", **WHO)
+
+    def refusal(**arguments):
+        return call.refused("procedure", procedure="restore", arguments={"table": "d.t"} | arguments, **WHO)
+
+    for gone in (0, 1, 2):
+        assert call.refused("plan", **_now(call), as_of={"write_id": gone})[1] == "NotEnoughHistoryError"
+        status, error, message = refusal(to_write_id=gone)
+        assert (status, error) == (400, "InvalidOperationError")
+        assert message.startswith(f"d.t cannot be restored to write id {gone}, because files of that point are gone: ")
+        assert message.endswith("base_0000003, and its files are gone. The oldest point that is still there is write id 3.")
+    for there in (3, 4, 5):
+        call("plan", **_now(call), as_of={"write_id": there})
+        assert restore(there) == {"rows": [["d.t", there, 5]], "statement":
+            "INSERT OVERWRITE TABLE `lake`.`d`.`t` WITH ('partitionOverwriteMode' = 'static') "
+            f"SELECT * FROM `lake`.`d`.`t` VERSION AS OF {there}"}
+    assert refusal(to_write_id=6)[2] == "d.t has write ids up to 5; as_of_write_id=6 is not among them."
+    assert "restore needs to_write_id or to_timestamp, and not both." in refusal()[2]
+    assert "restore needs to_write_id or to_timestamp, and not both." in refusal(to_write_id=3, to_timestamp=0)[2]
+    latest = call("procedure", procedure="history", arguments={"table": "d.t"})["rows"][0][2]
+    at = call("procedure", procedure="restore", arguments={"table": "d.t", "to_timestamp": latest}, **WHO)
+    assert at["statement"].endswith(f"FROM `spark_catalog`.`d`.`t` TIMESTAMP AS OF timestamp_millis({latest})")
+    assert client.get_open_txns().open_txns == []
+
+
+def _now(call):
+    txn = call.begin("READ_ONLY")
+    seen = call("snapshot", txn=txn, tables=["d.t"])
+    call("commit", txn=txn, kind="READ_ONLY")
+    return {"table": "d.t", "txns": seen["txns"], "write_ids": seen["write_ids"]["d.t"]}
 
 
 def test_what_is_wrong_is_said_with_its_name(client, call):

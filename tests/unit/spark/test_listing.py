@@ -137,6 +137,8 @@ def test_a_past_that_was_overwritten_and_removed_is_an_error(tmp_path: Path) -> 
     assert _sources(tmp_path, mark=4) == Sources(), "a reader that held its snapshot would know better"
     with pytest.raises(NotEnoughHistoryError, match="as of write id 4 was overwritten by base_0000005"):
         _directories(tmp_path, mark=4, is_past=True)
+    later = PartitionPlace("p=1", ("1",), str(tmp_path))
+    assert _directories(tmp_path, places=[later], mark=4, is_past=True)[0].sources == Sources(), "the Cleaner's record says more"
     _orc(tmp_path / "delta_0000004_0000004_0000" / "bucket_00000")
     assert _sources(tmp_path, mark=4, is_past=True).events
     assert _sources(tmp_path, mark=5, is_past=True).events

@@ -116,7 +116,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
 
     @Override
     public UnboundProcedure loadProcedure(Identifier ident) {
-        return Procedures.named(planner(), ident);
+        return Procedures.named(name, planner(), ident);
     }
 
     /** Spark 4.0 has no such method to override. */

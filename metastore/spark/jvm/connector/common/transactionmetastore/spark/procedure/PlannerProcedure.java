@@ -10,6 +10,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
@@ -26,15 +27,17 @@ import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
 
-/** A procedure as the planner describes it: arguments go there, rows come back. */
+/** A procedure as the planner describes it: arguments go there, rows come back, and perhaps a statement to be run before. */
 final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
     private static final long MICROS = 1000;
 
+    private final String catalog;
     private final PlannerClient planner;
     private final JsonNode description;
     private final StructType columns;
 
-    PlannerProcedure(PlannerClient planner, JsonNode description) {
+    PlannerProcedure(String catalog, PlannerClient planner, JsonNode description) {
+        this.catalog = catalog;
         this.planner = planner;
         this.description = description;
         StructType type = new StructType();
@@ -87,14 +90,18 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
         }
         Map<String, Object> whole = new HashMap<>(AcidTransaction.caller());
         whole.put("procedure", name());
+        whole.put("catalog", catalog);
         whole.put("arguments", arguments);
+        JsonNode answer = planner.call("procedure", whole);
+        if (answer.path("statement").isTextual()) SparkSession.active().sql(answer.path("statement").asText());
         List<InternalRow> rows = new ArrayList<>();
-        for (JsonNode row : planner.call("procedure", whole).path("rows")) rows.add(row(row));
+        for (JsonNode row : answer.path("rows")) rows.add(row(row));
         return Collections.<Scan>singletonList(new Rows(columns, rows.toArray(new InternalRow[0]))).iterator();
     }
 
     private static Object argument(Object value, DataType type) {
         if (value instanceof UTF8String text) return text.toString();
+        if (type instanceof TimestampType) return Math.floorDiv((Long) value, MICROS);
         if (!(value instanceof ArrayData array)) return value;
         DataType element = ((ArrayType) type).elementType();
         List<Object> values = new ArrayList<>();

@@ -16,10 +16,12 @@ public final class Procedures {
     private Procedures() {}
 
     /** The procedure of a name; where there is none, Spark says so in its own words. */
-    public static UnboundProcedure named(PlannerClient planner, Identifier ident) {
+    public static UnboundProcedure named(String catalog, PlannerClient planner, Identifier ident) {
         String name = ident.name().toLowerCase(Locale.ROOT);
         if (isTheirs(ident.namespace())) {
-            for (JsonNode each : all(planner)) if (each.path("name").asText().equals(name)) return new PlannerProcedure(planner, each);
+            for (JsonNode each : all(planner)) {
+                if (each.path("name").asText().equals(name)) return new PlannerProcedure(catalog, planner, each);
+            }
         }
         throw new IllegalArgumentException("There is no procedure " + ident + ": SHOW PROCEDURES IN " + NAMESPACE + " lists them.");
     }

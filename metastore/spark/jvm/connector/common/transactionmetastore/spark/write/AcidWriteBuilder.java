@@ -27,17 +27,20 @@ final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, 
         this.command = command;
     }
 
-    /** In its "static" mode Spark means all partitions. As in Hive, only those that get rows are replaced. */
+    /**
+     * In its "static" mode, the default, Spark means all partitions. As in Hive, only those that get rows are replaced, unless the
+     * statement has the mode as an option of its own.
+     */
     @Override
     public WriteBuilder truncate() {
-        overwriting = Overwriting.ALL_THAT_GET_ROWS;
+        boolean isWhole = "static".equalsIgnoreCase(info.options().get("partitionOverwriteMode"));
+        overwriting = isWhole ? Overwriting.EVERYTHING : Overwriting.ALL_THAT_GET_ROWS;
         return this;
     }
 
     @Override
     public WriteBuilder overwriteDynamicPartitions() {
-        overwriting = Overwriting.ALL_THAT_GET_ROWS;
-        return this;
+        return truncate();
     }
 
     @Override

@@ -1,0 +1,115 @@
+"""Restore: a table becomes what it was, by a statement that the engine runs as any other.
+
+Rule: the planner says whether the point is still there, with the rules of reading the past, and words the statement:
+an INSERT OVERWRITE of the whole table from its own past. So it takes an overwrite's lock, is one transaction, and reads
+the past under that lock; whether the point is there is decided again when it reads.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.state import NotEnoughHistoryError
+from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.time_travel import as_of_write_id, bases
+from metastore.client.lock_plan import statement_locks, target_of
+from metastore.client.partitions import partition_places
+from metastore.client.scans import snapshot_directories
+from metastore.client.txn_manager import Transaction, TxnManager
+from metastore.errors import InvalidInputError, InvalidOperationError
+from metastore.ids import TableName
+from metastore.planner.body import Body
+from metastore.planner.call import Call
+from metastore.planner.tables import acid_table
+from metastore.txns.core.rules import TxnType
+
+TO_WRITE_ID, TO_TIMESTAMP = "to_write_id", "to_timestamp"
+
+
+class Points(NamedTuple):
+    """Write ids of a table: up to which it is restored, and up to which it is read now."""
+
+    restored: int
+    present: int
+
+
+def require_restorable(call: Call, name: TableName, given: Body) -> Points:
+    """What a restore would do. Raises: InvalidInputError, InvalidOperationError: the point is no longer there."""
+    _require_point(given)
+    table = acid_table(call.client, name)
+    table.require(TableKind.FULL_ACID, action="Restoring")
+    manager = TxnManager(call.client, host=call.body.text("host", "") or None)
+    user = call.user or call.body.text("user", call.client.user)
+    with manager.transaction(kind=TxnType.READ_ONLY, user=user, agent="restore") as txn:
+        txn.lock(statement_locks([target_of(table)]))
+        text = f"{name.db}.{name.table}"
+        present = txn.valid_write_ids([text])[text]
+        wanted = _wanted(txn, name, present, given)
+        look = _look(call, table, txn)
+        try:
+            look(wanted)
+        except NotEnoughHistoryError as error:
+            raise InvalidOperationError(
+                f"{name} cannot be restored to {_said(given)}, because files of that point are gone: {error}. The "
+                f"oldest point that is still there is write id {_oldest(call, table, present, look)}."
+            ) from error
+        return Points(wanted.high_watermark, present.high_watermark)
+
+
+def statement(call: Call, name: TableName, given: Body) -> str:
+    """What the engine runs, in Spark's SQL. ``partitionOverwriteMode``: partitions that were empty then are, too."""
+    _require_point(given)
+    table = ".".join(f"`{part}`" for part in (call.body.text("catalog", "spark_catalog"), name.db, name.table))
+    if given.has(TO_WRITE_ID):
+        point = f"VERSION AS OF {given.number(TO_WRITE_ID)}"
+    else:
+        point = f"TIMESTAMP AS OF timestamp_millis({given.number(TO_TIMESTAMP)})"
+    return f"INSERT OVERWRITE TABLE {table} WITH ('partitionOverwriteMode' = 'static') SELECT * FROM {table} {point}"
+
+
+def _require_point(given: Body) -> None:
+    if given.has(TO_WRITE_ID) == given.has(TO_TIMESTAMP):
+        raise InvalidInputError(f"restore needs {TO_WRITE_ID} or {TO_TIMESTAMP}, and not both.")
+
+
+def _wanted(txn: Transaction, name: TableName, present: ValidWriteIdList, given: Body) -> ValidWriteIdList:
+    if given.has(TO_WRITE_ID):
+        return as_of_write_id(present, given.number(TO_WRITE_ID))
+    return txn.valid_write_ids_at(name, _instant(given))
+
+
+def _look(call: Call, table: AcidTable, txn: Transaction) -> Callable[[ValidWriteIdList], object]:
+    """What raises NotEnoughHistoryError for a point that is gone."""
+    places = partition_places(call.client, table)
+    txns = txn.valid_txns()
+    return lambda write_ids: snapshot_directories(call.client, call.files, table, places, write_ids, txns, is_past=True)
+
+
+def _oldest(call: Call, table: AcidTable, present: ValidWriteIdList, look: Callable[[ValidWriteIdList], object]) -> int:
+    """The lowest write id that can be read. Points are lost up to a base: where one is there, so are all after it."""
+
+    def is_there(write_id: int) -> bool:
+        try:
+            look(as_of_write_id(present, write_id))
+        except NotEnoughHistoryError:
+            return False
+        return True
+
+    found = {
+        base.write_id for place in partition_places(call.client, table) for base in bases(call.files, place.location)
+    }
+    candidates = sorted(write_id for write_id in found if write_id < present.high_watermark)
+    place = bisect_left(candidates, True, key=is_there)  # noqa: FBT003 - False stands before True
+    return candidates[place] if place < len(candidates) else present.high_watermark
+
+
+def _instant(given: Body) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=given.number(TO_TIMESTAMP))
+
+
+def _said(given: Body) -> str:
+    if given.has(TO_WRITE_ID):
+        return f"write id {given.number(TO_WRITE_ID)}"
+    return f"{_instant(given):%Y-%m-%d %H:%M:%S} UTC"
