@@ -61,6 +61,7 @@ public final class Tests {
         run(Tests.class, new File(arguments[0]));
         run(transactionmetastore.spark.read.ReadTests.class, new File(arguments[0]));
         run(transactionmetastore.spark.write.WriteTests.class, new File(arguments[0]));
+        run(transactionmetastore.spark.txn.TxnTests.class, new File(arguments[0]));
     }
 
     private static void run(Class<?> tests, File directories) throws ReflectiveOperationException {

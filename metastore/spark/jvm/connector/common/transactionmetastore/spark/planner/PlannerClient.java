@@ -10,6 +10,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Set;
@@ -25,7 +26,7 @@ import org.apache.hadoop.conf.Configuration;
  * is sent again where that changes nothing: docs/reference/planner.md lists these calls.
  */
 public final class PlannerClient {
-    private static final Duration CONNECT = Duration.ofSeconds(10);
+    private static final Duration CONNECT = Duration.ofSeconds(10), PATIENCE = Duration.ofHours(1);
     private static final int ATTEMPTS = 3;
     private static final Set<String> REPEATABLE = Set.of(
         "table", "partitions", "begin", "lock", "snapshot", "heartbeat", "plan", "write", "publish", "commit", "abort");
@@ -54,17 +55,23 @@ public final class PlannerClient {
 
     /** The answer to a call. Arguments are texts, numbers, truth values, null, and lists and maps of them. */
     public JsonNode call(String name, Map<String, ?> arguments) {
+        return call(name, arguments, PATIENCE);
+    }
+
+    /** "patience": how long an answer is waited for. A planner that hangs, or whose host is gone, would never give one. */
+    public JsonNode call(String name, Map<String, ?> arguments, Duration patience) {
         byte[] body = encoded(arguments);
         AcidException lost = null;
         for (int attempt = 1; ; ++attempt) {
             String at = address.get();
             try {
-                return answer(at, name, body);
+                return answer(at, name, body, patience);
             } catch (AcidException error) {
                 boolean isLost = error.is(LOST), isUnreachable = error.is(UNREACHABLE);
                 if (!isLost && !isUnreachable) throw error;
                 if (isLost && lost == null) lost = error;
-                boolean mayTryAgain = isUnreachable ? hasMoved(at, error) : REPEATABLE.contains(name);
+                boolean hangs = error.getCause() instanceof HttpTimeoutException && isLost;
+                boolean mayTryAgain = isUnreachable ? hasMoved(at, error) : REPEATABLE.contains(name) && !hangs;
                 if (attempt == ATTEMPTS || !mayTryAgain) throw lost != null ? lost : error;
             }
         }
@@ -81,9 +88,10 @@ public final class PlannerClient {
         }
     }
 
-    private JsonNode answer(String at, String name, byte[] body) {
+    private JsonNode answer(String at, String name, byte[] body, Duration patience) {
         HttpRequest request = HttpRequest.newBuilder(URI.create(at + "/v1/" + name))
             .header("Content-Type", "application/json")
+            .timeout(patience)
             .POST(HttpRequest.BodyPublishers.ofByteArray(body))
             .build();
         HttpResponse<byte[]> answer;

@@ -1,6 +1,7 @@
 package transactionmetastore.spark.procedure;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -29,6 +30,7 @@ import transactionmetastore.spark.txn.AcidTransaction;
 
 /** A procedure as the planner describes it: arguments go there, rows come back, and perhaps a statement to be run before. */
 final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
+    private static final Duration LONGEST = Duration.ofDays(1);  // one may wait for a compaction
     private static final long MICROS = 1000;
 
     private final String catalog;
@@ -92,7 +94,7 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
         whole.put("procedure", name());
         whole.put("catalog", catalog);
         whole.put("arguments", arguments);
-        JsonNode answer = planner.call("procedure", whole);
+        JsonNode answer = planner.call("procedure", whole, LONGEST);
         if (answer.path("statement").isTextual()) SparkSession.active().sql(answer.path("statement").asText());
         List<InternalRow> rows = new ArrayList<>();
         for (JsonNode row : answer.path("rows")) rows.add(row(row));

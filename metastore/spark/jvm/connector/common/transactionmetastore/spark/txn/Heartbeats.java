@@ -2,25 +2,28 @@ package transactionmetastore.spark.txn;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 
-/** Keeps all transactions of this JVM open, with one thread. */
+/**
+ * Keeps all transactions of this JVM open. A heartbeat waits neither for other work nor, as long as there are threads, for a
+ * planner that hangs.
+ */
 final class Heartbeats {
-    private static final ScheduledExecutorService THREAD = Executors.newSingleThreadScheduledExecutor(work -> {
-        Thread thread = new Thread(work, "acid-heartbeats");
-        thread.setDaemon(true);
-        return thread;
-    });
+    private static final int THREADS = 4;
+    private static final ScheduledExecutorService BEATS = Executors.newScheduledThreadPool(THREADS, daemons("acid-heartbeats"));
+    private static final ExecutorService LATER = Executors.newSingleThreadExecutor(daemons("acid-endings"));
     private static final Map<Lease, ScheduledFuture<?>> KEPT = new ConcurrentHashMap<>();
 
     private Heartbeats() {}
 
     static void keep(Lease lease) {
         long pause = lease.every.toMillis();
-        KEPT.put(lease, THREAD.scheduleAtFixedRate(() -> beat(lease), pause, pause, TimeUnit.MILLISECONDS));
+        KEPT.put(lease, BEATS.scheduleAtFixedRate(() -> beat(lease), pause, pause, TimeUnit.MILLISECONDS));
     }
 
     static void forget(Lease lease) {
@@ -28,9 +31,17 @@ final class Heartbeats {
         if (beats != null) beats.cancel(false);
     }
 
-    /** Run something soon, on the same thread: for callers that must not wait. */
+    private static ThreadFactory daemons(String name) {
+        return work -> {
+            Thread thread = new Thread(work, name);
+            thread.setDaemon(true);
+            return thread;
+        };
+    }
+
+    /** Run something soon, for callers that must not wait. It may wait itself: for a statement's locks, or for the planner. */
     static void later(Runnable work) {
-        THREAD.execute(work);
+        LATER.execute(work);
     }
 
     static void releaseReaders() {

@@ -12,6 +12,8 @@ import transactionmetastore.spark.planner.PlannerClient;
  * A transaction that nobody heartbeats, as that of a killed driver, expires in the service.
  */
 final class Lease {
+    private static final Duration LEAST_PATIENCE = Duration.ofSeconds(1), RELEASE_PATIENCE = Duration.ofSeconds(10);
+
     final PlannerClient planner;
     final long txn;
     final boolean isReader;
@@ -31,7 +33,7 @@ final class Lease {
     void heartbeat() {
         if (isOver()) return;
         try {
-            planner.call("heartbeat", Map.of("txn", txn));
+            planner.call("heartbeat", Map.of("txn", txn), every.compareTo(LEAST_PATIENCE) < 0 ? LEAST_PATIENCE : every);
         } catch (AcidException error) {
             if (PlannerClient.saysThatItIsOver(error)) lose(error);
         }
@@ -84,7 +86,7 @@ final class Lease {
         if (!end()) return;
         Heartbeats.forget(this);
         try {
-            planner.call("commit", Map.of("txn", txn, "kind", "READ_ONLY"));
+            planner.call("commit", Map.of("txn", txn, "kind", "READ_ONLY"), RELEASE_PATIENCE);
         } catch (AcidException error) {
             // it expires
         }
