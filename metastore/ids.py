@@ -65,6 +65,17 @@ def table_name(db: str, table: str, catalog: str | None = None) -> TableName:
     return TableName(*database_name(db, catalog), table.lower())
 
 
+def split_table_name(text: str) -> tuple[str | None, str]:
+    """The database and the table of ``db.table``, as a user writes it; None without a database.
+
+    Raises: ValueError for anything else.
+    """
+    db, dot, table = text.rpartition(".")
+    if not table or (dot and not db) or "." in db:
+        raise ValueError(f"'{text}' is not a table's name: write db.table.")
+    return db or None, table
+
+
 def full_table_name(text: str) -> TableName:
     """The stored name for ``db.table`` or ``cat.db.table``, as get_valid_write_ids receives it."""
     *catalog, db, table = text.split(".", 2) if text.count(".") else ("", text)

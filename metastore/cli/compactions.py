@@ -7,16 +7,18 @@ import click
 
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, show_rows
-from metastore.client.compactions import DONE, requested, wait_until_done
+from metastore.client.compactions import DONE, compaction_type, requested, wait_until_done
 from metastore.client.shown import shown_compactions
+from metastore.ids import DEFAULT_DATABASE, split_table_name
 
 
 def table_argument(text: str) -> tuple[str, str]:
     """Read ``DB.TABLE``, or the name of a table of the database ``default``."""
-    db, dot, table = text.rpartition(".")
-    if not table or (dot and not db) or "." in db:
-        raise click.BadParameter(f"{text!r} is not a table: write DB.TABLE")
-    return db or "default", table
+    try:
+        db, table = split_table_name(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return db or DEFAULT_DATABASE, table
 
 
 @click.group()
@@ -66,7 +68,7 @@ def request(
             dbname=db,
             tablename=name,
             partitionname=partition,
-            type=getattr(types.CompactionType, kind.upper()),
+            type=compaction_type(kind),
             poolName=pool,
             properties=_properties(properties) or None,
             numberOfBuckets=buckets,

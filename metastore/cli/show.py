@@ -10,6 +10,7 @@ import click
 
 from metastore.cli.connected import connected, instant, repeated, uri_option, watch_option
 from metastore.cli.output import form_option, show_rows
+from metastore.client.compactions import compaction_type
 from metastore.client.shown import compaction_rows, lock_rows, transaction_rows
 from metastore.partition_names import canonical
 
@@ -164,7 +165,7 @@ def compactions(
             state=state,
             order=order_by,
             limit=limit or -1,
-            type=getattr(types.CompactionType, kind.upper()) if kind else None,
+            type=compaction_type(kind) if kind else None,
         )
 
         def once() -> None:

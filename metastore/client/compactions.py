@@ -4,8 +4,8 @@ from collections.abc import Callable
 from threading import Event
 
 from metastore.client.client import MetastoreClient
-from metastore.compaction.queue.rules.requests import CompactionState
-from metastore.errors import ClaimLostError
+from metastore.compaction.queue.rules.requests import CompactionState, CompactionType
+from metastore.errors import ClaimLostError, InvalidInputError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -30,6 +30,16 @@ def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> N
             f"Compaction {compaction_id} does not belong to transaction {txn_id} any more: what its "
             "job has written is not published"
         )
+
+
+def compaction_type(word: str) -> int:
+    """The number of a kind of compaction, from the word that a user writes. Raises: InvalidInputError."""
+    try:
+        return CompactionType(word.lower()).number
+    except ValueError:
+        raise InvalidInputError(
+            f"'{word}' is not a kind of compaction: the kinds are 'minor', 'major' and 'rebalance'."
+        ) from None
 
 
 def requested(

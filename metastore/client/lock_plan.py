@@ -143,13 +143,13 @@ class LockModes(NamedTuple):
 HIVE_DEFAULTS = LockModes()
 
 
-def told_modes(ask: Callable[[str, str], str]) -> LockModes:
-    """The switches as the metastore tells them; ``ask``: get_config_value, with the key and what to tell by default."""
+def lock_modes(setting: Callable[[str, str], str]) -> LockModes:
+    """The metastore's switches. ``setting``: get_config_value, with a key and its default."""
 
     def flag(key: str, *, default: bool) -> bool:
-        return ask(key, str(default).lower()).strip().lower() == "true"
+        return setting(key, str(default).lower()).strip().lower() == "true"
 
-    partitions = ask("hive.locks.max.partitions", "-1").strip()
+    partitions = setting("hive.locks.max.partitions", "-1").strip()
     return LockModes(
         strict=flag("hive.txn.strict.locking.mode", default=True),
         read_locks=flag("hive.txn.read.locks", default=True),

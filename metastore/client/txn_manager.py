@@ -28,7 +28,7 @@ from metastore.client.conflicts import lost_while_waiting
 from metastore.client.fence import Fence
 from metastore.client.heartbeat import Heartbeater, txn_timeout
 from metastore.client.lock_manager import LockManager, LockWait, told_wait
-from metastore.client.lock_plan import LockModes, LockPlan, StatementLocks, told_modes
+from metastore.client.lock_plan import LockModes, LockPlan, StatementLocks, lock_modes
 from metastore.errors import MetastoreError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.locks.rules import LockType, Operation
@@ -59,7 +59,7 @@ class TxnManager:
     @cached_property
     def modes(self) -> LockModes:
         """The switches of the lock plan as the metastore's settings have them."""
-        return told_modes(self._setting)
+        return lock_modes(self._setting)
 
     def _setting(self, key: str, default: str) -> str:
         with domain_errors():

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from metastore.errors import InvalidInputError
-from metastore.ids import TableName, table_name
+from metastore.ids import TableName, split_table_name, table_name
 
 Choice = TypeVar("Choice", bound=Enum)
 _MOST = 2**63 - 1
@@ -87,8 +87,11 @@ class Body:
 
     def table(self, name: str = "table") -> TableName:
         """A table, as ``db.table``."""
-        db, dot, table = self.text(name).partition(".")
-        if not db or not dot or not table:
+        try:
+            db, table = split_table_name(self.text(name))
+        except ValueError:
+            db, table = None, ""
+        if db is None:
             raise self._wrong(name, "a table's name, like db.table")
         return table_name(db, table)
 

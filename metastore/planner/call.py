@@ -8,21 +8,21 @@ from metastore.client import DomainClient
 from metastore.client.lock_manager import Stop
 from metastore.files import Files
 from metastore.planner.body import Body
-from metastore.planner.metastores import Told
+from metastore.planner.metastores import ClientSettings
 
 Answer: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call. ``client``: of this call alone. ``told``: the metastore's settings for clients.
+    """A call. ``client``: of this call alone. ``settings``: the metastore's settings for clients.
 
     ``user``: the user in the caller's certificate; None without one. ``gone``: a wait that ends when the caller leaves.
     """
 
     body: Body
     client: DomainClient
-    told: Told
+    settings: ClientSettings
     files: Files
     user: str | None
     gone: Stop

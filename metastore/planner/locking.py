@@ -25,7 +25,7 @@ def locked(call: Call, table: AcidTable, kind: Kind) -> Iterator[None]:
     """The table is locked inside the block, in the caller's name. Raises: LockNotAcquiredError."""
     patience = timedelta(seconds=call.body.number("wait_s", _PATIENCE_S))
     manager = TxnManager(call.client, wait=Within(patience=patience), host=call.body.text("host", "") or None)
-    wanted = statement_locks([], [Output(target_of(table), kind)], call.told.modes)
+    wanted = statement_locks([], [Output(target_of(table), kind)], call.settings.modes)
     user = call.user or call.body.text("user", call.client.user)
     with manager.locked(wanted, user=user, agent=call.body.text("agent", "planner")):
         yield

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from metastore.client import DomainClient
 from metastore.client.heartbeat import txn_timeout
-from metastore.client.lock_plan import LockModes, told_modes
+from metastore.client.lock_plan import LockModes, lock_modes
 
 _HOLDS_S = 60.0
 
 
-class Told(NamedTuple):
+class ClientSettings(NamedTuple):
     """The metastore's settings for clients."""
 
     timeout: timedelta
@@ -31,8 +31,8 @@ class Metastores:
         self._first = DomainClient(uri, timeout_s=120.0)
         self.uri = self._first.uri
         self._idle: deque[DomainClient] = deque([self._first])
-        self._asking = threading.Lock()
-        self._told: tuple[float, Told] | None = None
+        self._reading = threading.Lock()
+        self._settings: tuple[float, ClientSettings] | None = None
 
     @contextmanager
     def lent(self) -> Iterator[DomainClient]:
@@ -46,13 +46,13 @@ class Metastores:
         finally:
             self._idle.append(client)
 
-    def told(self, client: DomainClient) -> Told:
+    def settings(self, client: DomainClient) -> ClientSettings:
         """The settings, read from the metastore once a minute. Raises: MetastoreUnreachableError."""
-        with self._asking:
-            if self._told is None or monotonic() - self._told[0] > _HOLDS_S:
-                modes = told_modes(lambda key, default: str(client.get_config_value(key, default)))
-                self._told = (monotonic(), Told(txn_timeout(client), modes))
-            return self._told[1]
+        with self._reading:
+            if self._settings is None or monotonic() - self._settings[0] > _HOLDS_S:
+                modes = lock_modes(lambda key, default: str(client.get_config_value(key, default)))
+                self._settings = (monotonic(), ClientSettings(txn_timeout(client), modes))
+            return self._settings[1]
 
     def close(self) -> None:
         """Close the connections that are not in use."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from metastore.client import streams
-from metastore.client.compactions import DONE, requested, wait_until_done
+from metastore.client.compactions import DONE, compaction_type, requested, wait_until_done
 from metastore.client.shown import compaction_rows, lock_rows, shown_compactions, transaction_rows
 from metastore.errors import (
     InvalidInputError,
@@ -18,7 +18,7 @@ from metastore.errors import (
     NoSuchTxnError,
     UnavailableError,
 )
-from metastore.ids import DEFAULT_DATABASE, TableName, table_name
+from metastore.ids import DEFAULT_DATABASE, TableName, split_table_name, table_name
 from metastore.partition_names import canonical
 from metastore.planner import restoring
 from metastore.planner.body import Body
@@ -90,9 +90,7 @@ def procedure(call: Call) -> Answer:
 
 def _compact(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
     types, name = call.client.types, _existing(call, given)
-    kind = types.CompactionType._NAMES_TO_VALUES.get(given.text("type").upper())  # noqa: SLF001 - how Thrift has enums
-    if kind is None:
-        raise InvalidInputError(f"type => '{given.text('type')}': compactions are 'minor', 'major' and 'rebalance'.")
+    kind = compaction_type(given.text("type"))
     partition = canonical(given.text("partition")) if given.has("partition") else None
     pool = given.text("pool") if given.has("pool") else None
     wanted = types.CompactionRequest(name.db, name.table, partitionname=partition, type=kind, poolName=pool)
@@ -196,9 +194,10 @@ def _stream_positions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
 
 def _existing(call: Call, given: Body) -> TableName:
     """The table that an argument names. Raises: NoSuchObjectError; InvalidOperationError: it has no transactions."""
-    db, dot, table = given.text("table").rpartition(".")
-    if not table or (dot and not db) or "." in db:
-        raise InvalidInputError(f"table => '{given.text('table')}' is not a table's name: write db.table.")
+    try:
+        db, table = split_table_name(given.text("table"))
+    except ValueError as error:
+        raise InvalidInputError(f"table => {error}") from None
     return acid_table(call.client, table_name(db or DEFAULT_DATABASE, table)).name
 
 

@@ -88,7 +88,7 @@ class PlannerServer:
         """The answer to a call. Raises: whatever the call raises."""
         body = Body.of(content)
         with self._place(method), self.metastores.lent() as client:
-            settings = self.metastores.told(client)
+            settings = self.metastores.settings(client)
             return method.answer(Call(body, client, settings, self.files, user, _Gone(connection)))
 
     def user_of(self, connection: Any) -> str | None:

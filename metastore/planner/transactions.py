@@ -48,7 +48,7 @@ class Within(LockWait):
 def begin(call: Call) -> Answer:
     """Open a transaction."""
     txn_id = _open(call, call.body)
-    return {"txn": txn_id, "timeout_s": call.told.timeout.total_seconds()}
+    return {"txn": txn_id, "timeout_s": call.settings.timeout.total_seconds()}
 
 
 def lock(call: Call) -> Answer:
@@ -168,7 +168,7 @@ def _locks(call: Call) -> StatementLocks:
         if written.has("partition"):
             one = one._replace(partition=written.text("partition"), is_dynamic=False)
         outputs.append(Output(one, _kind(written)))
-    return statement_locks(inputs, outputs, call.told.modes)
+    return statement_locks(inputs, outputs, call.settings.modes)
 
 
 def _kind(written: Body) -> Kind:

@@ -44,11 +44,11 @@ class InputFile(NamedTuple):
     is_of_deletes: bool = False
 
 
-class Came(NamedTuple):
-    """The events that reached the writers of a bucket, and those left out; as the tasks counted."""
+class Tally(NamedTuple):
+    """A task's counts of the events for a writer, in a file or left out. A writer has the number of its bucket."""
 
-    lowest_bucket: int
-    highest_bucket: int
+    lowest_writer: int
+    highest_writer: int
     inserts: int = 0
     deletes: int = 0
     hidden_inserts: int = 0
@@ -101,7 +101,7 @@ class Evidence:
     there: tuple[str, ...]
     """Every file with rows of the compacted directories, by the listing."""
     inputs: tuple[InputFile, ...]
-    came: tuple[Came, ...]
+    tallies: tuple[Tally, ...]
     outputs: tuple[OutputFile, ...]
     directories: tuple[BaseName | DeltaName, ...]
     dealt: tuple[int, ...] = ()
@@ -199,10 +199,10 @@ def _names(evidence: Evidence) -> Iterator[str]:
 
 def _shares(evidence: Evidence) -> Iterator[str]:
     """Rows in = rows out, each bucket its share; their ids go on from bucket to bucket."""
-    there, came = sum(one.rows for one in evidence.inputs), _sum(evidence.came)
-    if there != came.inserts:
-        yield f"The input files have {there} rows, and {came.inserts} were read"
-    if others := came.deletes + came.hidden_inserts + came.hidden_deletes:
+    there, read = sum(file.rows for file in evidence.inputs), _sum(evidence.tallies)
+    if there != read.inserts:
+        yield f"The input files have {there} rows, and {read.inserts} were read"
+    if others := read.deletes + read.hidden_inserts + read.hidden_deletes:
         yield f"{others} events came that are no rows, where only rows may come"
     shares = list(pairwise(evidence.dealt))
     if evidence.dealt[-1] != there:
@@ -224,13 +224,14 @@ def _shares(evidence: Evidence) -> Iterator[str]:
 
 def _counts(evidence: Evidence) -> Iterator[str]:
     """Rows in = rows out + rows left out, for each bucket."""
-    for tally in evidence.came:
-        if tally.lowest_bucket != tally.highest_bucket:
-            yield f"One task's writer got events of the buckets {tally.lowest_bucket} to {tally.highest_bucket}"
-    came = {
-        bucket: _sum(tally for tally in evidence.came if tally.lowest_bucket == bucket) for bucket in _buckets(evidence)
+    for tally in evidence.tallies:
+        if tally.lowest_writer != tally.highest_writer:
+            yield f"One task's writer got events of the buckets {tally.lowest_writer} to {tally.highest_writer}"
+    sums = {
+        bucket: _sum(tally for tally in evidence.tallies if tally.lowest_writer == bucket)
+        for bucket in _buckets(evidence)
     }
-    for bucket, here in sorted(came.items()):
+    for bucket, here in sorted(sums.items()):
         for word, is_delete in (("insert", False), ("delete", True)):
             there = sum(
                 file.rows for file in evidence.inputs if file.bucket == bucket and file.is_of_deletes == is_delete
@@ -274,23 +275,23 @@ def _file(file: OutputFile) -> Iterator[str]:
 def _buckets(evidence: Evidence) -> set[int]:
     return {
         *(file.bucket for file in evidence.inputs),
-        *(tally.lowest_bucket for tally in evidence.came),
+        *(tally.lowest_writer for tally in evidence.tallies),
         *(file.bucket for file in evidence.outputs),
     }
 
 
-def _sum(parts: Iterable[Came]) -> Came:
-    came = list(parts)
-    return Came(
+def _sum(parts: Iterable[Tally]) -> Tally:
+    tallies = list(parts)
+    return Tally(
         0,
         0,
-        inserts=sum(tally.inserts for tally in came),
-        deletes=sum(tally.deletes for tally in came),
-        hidden_inserts=sum(tally.hidden_inserts for tally in came),
-        hidden_deletes=sum(tally.hidden_deletes for tally in came),
-        deleted=sum(tally.deleted for tally in came),
-        found=sum(tally.found for tally in came),
-        highest_named=max((tally.highest_named for tally in came), default=-1),
+        inserts=sum(tally.inserts for tally in tallies),
+        deletes=sum(tally.deletes for tally in tallies),
+        hidden_inserts=sum(tally.hidden_inserts for tally in tallies),
+        hidden_deletes=sum(tally.hidden_deletes for tally in tallies),
+        deleted=sum(tally.deleted for tally in tallies),
+        found=sum(tally.found for tally in tallies),
+        highest_named=max((tally.highest_named for tally in tallies), default=-1),
     )
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient
-from metastore.client.compactions import DONE, wait_until_done
+from metastore.client.compactions import DONE, compaction_type, wait_until_done
 from metastore.errors import InvalidOperationError
 from metastore.ids import table_name
 from metastore.partition_names import make_name
@@ -43,15 +43,15 @@ _log = get_logger(__name__)
 def compact(spark: SparkSession, client: DomainClient, table: AcidTable, statement: Compact) -> DataFrame:
     """ALTER TABLE ... COMPACT: queue it; the answer is its id and whether it is new. AND WAIT: how it ended.
 
-    Raises: InvalidOperationError for a statement that asks for what is not there, or when a compaction that is waited
-    for does not succeed.
+    Raises: InvalidInputError for another kind of compaction; InvalidOperationError for a partition that does not name
+    all keys, and when a compaction that is waited for does not succeed.
     """
     types = client.types
     request = types.CompactionRequest(
         dbname=table.name.db,
         tablename=table.name.table,
         partitionname=_partition(table, statement.partition),
-        type=_kind(types.CompactionType, statement.kind),
+        type=compaction_type(statement.kind),
         poolName=statement.pool,
         properties=statement.properties or None,
         numberOfBuckets=statement.buckets,
@@ -82,7 +82,7 @@ def show(spark: SparkSession, client: DomainClient, statement: ShowCompactions) 
             tbName=name,
             partName=partition,
             poolName=statement.pool,
-            type=_kind(types.CompactionType, statement.kind) if statement.kind else None,
+            type=compaction_type(statement.kind) if statement.kind else None,
             state=statement.state,
             order=statement.order,
             limit=statement.limit or -1,
@@ -108,13 +108,6 @@ class _Progress:
             if self._states.get(row.id) != row.state:
                 self._states[row.id] = row.state
                 _log.info("compaction_awaited", compaction_id=row.id, state=row.state, reason=row.errorMessage)
-
-
-def _kind(kinds: Any, word: str) -> int:
-    kind: int | None = kinds._NAMES_TO_VALUES.get(word.upper())  # noqa: SLF001 - how Thrift spells its enums
-    if kind is None:
-        raise InvalidOperationError(f"COMPACT '{word}': the kinds are 'minor', 'major' and 'rebalance'.")
-    return kind
 
 
 def _partition(table: AcidTable, values: Mapping[str, str]) -> str | None:

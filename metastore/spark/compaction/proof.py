@@ -16,11 +16,11 @@ from metastore.acid_tables.footers import orc_tails
 from metastore.acid_tables.sources import Sources
 from metastore.compaction.working.job import CompactionJobSpec
 from metastore.compaction.working.rules import (
-    Came,
     Evidence,
     Footer,
     InputFile,
     OutputFile,
+    Tally,
     UnprovenError,
     differences,
     footer_differences,
@@ -28,7 +28,6 @@ from metastore.compaction.working.rules import (
 from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.write.acid_writer import Staged, WrittenFile
-from metastore.spark.write.event_format import Tally
 
 
 def input_files(hadoop: Hadoop, sources: Sources) -> tuple[InputFile, ...]:
@@ -77,7 +76,7 @@ class Proof:
             may_hide=self.may_hide,
             there=self._there(),
             inputs=tuple(read),
-            came=tuple(Came(*tally) for tally in tallies),
+            tallies=tuple(tallies),
             outputs=tuple(
                 output
                 for directory in staged

@@ -25,9 +25,10 @@ from metastore.acid.events import EVENT_COLUMNS, ID_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
 from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.acid_tables.table import OURS
+from metastore.compaction.working.rules import Tally
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.write.event_format import DELETES_PREFIX, Counting, FileReport, Reports, Tally, write_changes
+from metastore.spark.write.event_format import DELETES_PREFIX, Counting, FileReport, Reports, write_changes
 from metastore.spark.write.in_place import Below, ElsewhereError, InPlaceWrite, Upload, abort, complete
 
 WRITER_COLUMN = f"{OURS}writer"

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrameWriter, SparkSession
 
 from metastore.acid.orc_footer import RowKey
+from metastore.compaction.working.rules import Tally
 from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.messages import from_java
 
@@ -39,23 +40,6 @@ class FileReport(NamedTuple):
     def is_of_deletes(self) -> bool:
         """Whether it holds delete events."""
         return self.file.rpartition("/")[2].startswith(DELETES_PREFIX)
-
-
-class Tally(NamedTuple):
-    """A task's counts of all events that it got for a writer, in a file or not."""
-
-    lowest_writer: int
-    highest_writer: int
-    inserts: int
-    deletes: int
-    hidden_inserts: int
-    hidden_deletes: int
-    deleted: int
-    """Insert events that it left out because a delete event names their row."""
-    found: int
-    """Rows that delete events name and that the task got."""
-    highest_named: int
-    """The highest write id of a row that a delete event names."""
 
 
 class Reports(NamedTuple):

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.client.heartbeat import LostError
-from metastore.errors import InvalidOperationError, NoSuchObjectError, TxnAbortedError
+from metastore.errors import InvalidInputError, InvalidOperationError, NoSuchObjectError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark import acid
@@ -573,5 +573,5 @@ def test_create_table_as_select_and_its_refusals(acid_session, db):
     assert acid_session.sql(again).first()[0] == 0
     with pytest.raises(InvalidOperationError, match="declares no columns"):
         acid_session.sql(f"CREATE TABLE {db}.empty TBLPROPERTIES ('transactional'='true')")
-    with pytest.raises(InvalidOperationError, match="the kinds are"):
+    with pytest.raises(InvalidInputError, match="the kinds are"):
         acid_session.sql(f"ALTER TABLE {db}.ctas COMPACT 'medium'")

@@ -144,7 +144,7 @@ def test_what_is_wrong_is_said_with_its_name(client, call):
             ("compact", {"table": "d.none", "type": "major"}, "d.none"),
             ("compact", {"table": "d.plain", "type": "major"}, "d.plain is not transactional"),
             ("compact", {"table": "a.b.c", "type": "major"}, "table => 'a.b.c' is not a table's name: write db.table."),
-            ("compact", {"table": "d.t", "type": "tiny"}, "type => 'tiny': compactions are 'minor', 'major' and 'rebalance'."),
+            ("compact", {"table": "d.t", "type": "tiny"}, "'tiny' is not a kind of compaction: the kinds are 'minor', 'major' and 'rebalance'."),
             ("compact", {"type": "major"}, "arguments.table is missing"),
             ("abort_transactions", {"txn_ids": ["x"]}, "txn_ids must be ids of transactions, as in array(17, 18)."),
             ("nothing", {}, "There is no procedure nothing: procedures are compact, ")):

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from metastore.client import compactions
+from metastore.client.compactions import compaction_type
+from metastore.errors import InvalidInputError
 from metastore.thrift_gen.hive_metastore import ttypes
 
 REQUEST = ttypes.CompactionRequest(dbname="d", tablename="t", type=ttypes.CompactionType.MAJOR)
@@ -42,3 +44,9 @@ def test_it_waits_until_all_partitions_are_done(monkeypatch):
 @pytest.mark.parametrize("state", ["refused", "aborted", "failed", "succeeded"])
 def test_whatever_is_no_work_any_more_ends_it(state):
     assert [one.state for one in compactions.wait_until_done(Server([row(1, state)]), REQUEST, 1)] == [state]
+
+
+def test_a_kind_of_compaction_is_a_word_whatever_its_case():
+    assert [compaction_type(word) for word in ("minor", "MAJOR", "Rebalance")] == [1, 2, 3]
+    with pytest.raises(InvalidInputError, match="'medium' is not a kind of compaction: the kinds are 'minor'"):
+        compaction_type("medium")

@@ -12,8 +12,8 @@ from metastore.client.lock_plan import (
     Output,
     Target,
     global_mutex,
+    lock_modes,
     statement_locks,
-    told_modes,
 )
 from metastore.locks.rules import LockType, Operation
 
@@ -134,8 +134,8 @@ def test_before_hive_4_reads_are_locked_whatever_the_switches(generation):
 def test_the_switches_as_the_metastore_tells_them():
     told = {"hive.txn.strict.locking.mode": "false", "hive.acid.lockless.reads.enabled": "TRUE", "hive.locks.max.partitions": "7"}
 
-    assert told_modes(told.get) == LockModes(strict=False, lockless_reads=True, max_partitions=7)
-    assert told_modes(lambda _key, default: default) == LockModes()
+    assert lock_modes(told.get) == LockModes(strict=False, lockless_reads=True, max_partitions=7)
+    assert lock_modes(lambda _key, default: default) == LockModes()
 
 
 @pytest.mark.parametrize(("target", "modes", "locked"), [

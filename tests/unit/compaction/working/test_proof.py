@@ -10,11 +10,11 @@ from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
 from metastore.compaction.working.rules import (
-    Came,
     Evidence,
     Footer,
     InputFile,
     OutputFile,
+    Tally,
     UnprovenError,
     dealt,
     differences,
@@ -38,17 +38,17 @@ MAJOR = Evidence(
     there=("t/base_1/bucket_00000", "t/delta_2_5/bucket_00000", "t/delta_2_5/bucket_00001", "t/delete_delta_3_3/bucket_00000"),
     inputs=(InputFile("t/base_1/bucket_00000", 0, 6), InputFile("t/delta_2_5/bucket_00000", 0, 4),
             InputFile("t/delta_2_5/bucket_00001", 1, 3), InputFile("t/delete_delta_3_3/bucket_00000", 0, 2, is_of_deletes=True)),
-    came=(Came(0, 0, inserts=10, deletes=2, deleted=2, found=2, highest_named=4), Came(1, 1, inserts=3)),
+    tallies=(Tally(0, 0, inserts=10, deletes=2, deleted=2, found=2, highest_named=4), Tally(1, 1, inserts=3)),
     outputs=(output(BASE, 0, 8), output(BASE, 1, 3)),
     directories=(BASE,))
 MINOR = replace(
     MAJOR, kind="minor", there=MAJOR.there[1:], inputs=MAJOR.inputs[1:],
-    came=(Came(0, 0, inserts=4), Came(1, 1, inserts=3), Came(0, 0, deletes=2)),
+    tallies=(Tally(0, 0, inserts=4), Tally(1, 1, inserts=3), Tally(0, 0, deletes=2)),
     outputs=(output(DELETES, 0, 2, times=2), output(INSERTS, 0, 4), output(INSERTS, 1, 3)), directories=(DELETES, INSERTS))
 
 REBALANCE = replace(
     MAJOR, kind="rebalance", there=MAJOR.there[:3], inputs=MAJOR.inputs[:3],
-    came=(Came(0, 0, inserts=7), Came(1, 1, inserts=6)), dealt=(0, 7, 13),
+    tallies=(Tally(0, 0, inserts=7), Tally(1, 1, inserts=6)), dealt=(0, 7, 13),
     outputs=(output(BASE, 0, 7, first_row_id=0), output(BASE, 1, 6, first_row_id=7)))
 
 
@@ -67,16 +67,16 @@ def without(evidence, part, at):
 @pytest.mark.parametrize("evidence", [
     MAJOR, MINOR, REBALANCE,
     replace(MAJOR, outputs=tuple(one._replace(footer=None) for one in MAJOR.outputs)),
-    replace(MAJOR, there=(), inputs=(), came=(), outputs=(output(BASE, 0, 0, last=None, footer=Footer(
+    replace(MAJOR, there=(), inputs=(), tallies=(), outputs=(output(BASE, 0, 0, last=None, footer=Footer(
         0, 0, EVENT_COLUMNS, acid_entries((), 0, is_delete=False))),)),
-    replace(REBALANCE, there=(), inputs=(), came=(), dealt=(0,), outputs=()),
+    replace(REBALANCE, there=(), inputs=(), tallies=(), dealt=(0,), outputs=()),
 ], ids=["major", "minor", "rebalance", "uploads", "empty base", "empty rebalance"])
 def test_what_is_right_is_proven(evidence):
     assert differences(evidence) == []
 
 
 def test_rows_of_aborted_write_ids_are_left_out_and_counted():
-    hidden = changed(replace(MINOR, may_hide=True), "came", 0, inserts=3, hidden_inserts=1)
+    hidden = changed(replace(MINOR, may_hide=True), "tallies", 0, inserts=3, hidden_inserts=1)
     assert differences(changed(hidden, "outputs", 1, rows=3, footer=None)) == []
     assert differences(changed(replace(hidden, may_hide=False), "outputs", 1, rows=3, footer=None)) == [
         "Bucket 0: 1 insert events were left out as invisible, and none is"]
@@ -89,16 +89,16 @@ def test_rows_of_aborted_write_ids_are_left_out_and_counted():
      ["t/delta_2_5/bucket_00000 was read 2 times", "Bucket 0: the input files have 14 insert events, and 10 were read"]),
     (without(MAJOR, "there", 3), ["t/delete_delta_3_3/bucket_00000 was read and is no part of what is compacted"]),
     (without(MAJOR, "outputs", 1), ["Bucket 1: of 3 insert events 0 were written and 0 left out as deleted"]),
-    (without(MAJOR, "came", 1), ["Bucket 1: the input files have 3 insert events, and 0 were read",
+    (without(MAJOR, "tallies", 1), ["Bucket 1: the input files have 3 insert events, and 0 were read",
                                  "Bucket 1: of 0 insert events 3 were written and 0 left out as deleted"]),
-    (changed(MAJOR, "came", 0, inserts=12), ["Bucket 0: the input files have 10 insert events, and 12 were read",
+    (changed(MAJOR, "tallies", 0, inserts=12), ["Bucket 0: the input files have 10 insert events, and 12 were read",
                                              "Bucket 0: of 12 insert events 8 were written and 2 left out as deleted"]),
-    (changed(MAJOR, "came", 0, deletes=0, deleted=2), ["Bucket 0: the input files have 2 delete events, and 0 were read"]),
-    (changed(MAJOR, "came", 0, deleted=0, found=0), ["Bucket 0: of 10 insert events 8 were written and 0 left out as deleted"]),
-    (changed(MAJOR, "came", 0, found=1), ["Bucket 0: 2 events were left out for 1 deleted rows"]),
-    (changed(MAJOR, "came", 0, highest_named=6),
+    (changed(MAJOR, "tallies", 0, deletes=0, deleted=2), ["Bucket 0: the input files have 2 delete events, and 0 were read"]),
+    (changed(MAJOR, "tallies", 0, deleted=0, found=0), ["Bucket 0: of 10 insert events 8 were written and 0 left out as deleted"]),
+    (changed(MAJOR, "tallies", 0, found=1), ["Bucket 0: 2 events were left out for 1 deleted rows"]),
+    (changed(MAJOR, "tallies", 0, highest_named=6),
      ["Bucket 0: a delete event names a row of write id 6, above the mark 5: it would be lost"]),
-    (changed(MAJOR, "came", 1, highest_bucket=2), ["One task's writer got events of the buckets 1 to 2"]),
+    (changed(MAJOR, "tallies", 1, highest_writer=2), ["One task's writer got events of the buckets 1 to 2"]),
     (without(MINOR, "outputs", 0), ["Bucket 0: of 2 delete events 0 were written and 0 left out as deleted"]),
     (changed(MAJOR, "outputs", 0, unsorted=3),
      ["base_0000005_v0000009/bucket_00000 has 3 events that do not belong behind the ones before them"]),
@@ -112,7 +112,7 @@ def test_a_planted_fault_is_said(evidence, said):
 
 
 def test_a_bucket_number_of_no_codec_is_said():
-    wrong = changed(changed(MAJOR, "outputs", 1, bucket=1 << 30), "came", 1, lowest_bucket=1 << 30, highest_bucket=1 << 30)
+    wrong = changed(changed(MAJOR, "outputs", 1, bucket=1 << 30), "tallies", 1, lowest_writer=1 << 30, highest_writer=1 << 30)
     wrong = changed(wrong, "inputs", 2, bucket=1 << 30)
     assert differences(wrong) == [
         "base_0000005_v0000009/bucket_00001 holds events of the bucket 1073741824, which no bucket number stands for"]
@@ -166,7 +166,7 @@ def test_rows_are_dealt_evenly(rows, buckets, firsts):
 @pytest.mark.parametrize(("evidence", "said"), [
     (without(REBALANCE, "inputs", 2), ["t/delta_2_5/bucket_00001 was not read", "The input files have 10 rows, and 13 were read",
                                        "13 rows were dealt to buckets, and the input files have 10"]),
-    (changed(REBALANCE, "came", 0, inserts=6, hidden_inserts=1), [
+    (changed(REBALANCE, "tallies", 0, inserts=6, hidden_inserts=1), [
         "The input files have 13 rows, and 12 were read", "1 events came that are no rows, where only rows may come"]),
     (without(REBALANCE, "outputs", 1), ["Bucket 1 has 0 rows instead of 6"]),
     (changed(REBALANCE, "outputs", 0, rows=6, footer=None), ["Bucket 0 has 6 rows instead of 7"]),

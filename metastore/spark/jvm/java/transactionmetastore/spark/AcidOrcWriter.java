@@ -238,7 +238,7 @@ public class AcidOrcWriter extends OrcFileFormat {
         }
     }
 
-    /** What became of all events that came to one writer, also of those that are in no file: Tally in event_format.py. */
+    /** What became of all events that came to one writer, also of those that are in no file: Tally in metastore/compaction/working/rules.py. */
     static class Tally {
         private final boolean merges;
         private int lowest = Integer.MAX_VALUE, highest = Integer.MIN_VALUE, namedBucket;
