@@ -105,7 +105,7 @@ spark-versions: setup ## The ACID tests on Spark 4.0 to 4.3, half an hour each (
 	@bash tools/spark_versions.sh $(ARGS)
 
 spark-clients: setup ## ACID tables through spark-sql, JDBC and Spark Connect (SPARKS="4.2"; fetches Spark with pip)
-	@SPARKS="$${SPARKS:-4.3}" TESTS=tests/interop/spark_clients/clients.py bash tools/spark_versions.sh $(ARGS)
+	@SPARKS="$${SPARKS:-4.3}" TESTS="tests/interop/spark_clients/clients.py tests/interop/spark_clients/statements.py" bash tools/spark_versions.sh $(ARGS)
 
 fuzz: setup ## Mutated messages, expressions, filters, id lists, names and files, for minutes (FUZZ_SECONDS=600 FUZZ_SEED=7 | FUZZ_INPUT=7:orc:123)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-1} $(bin)/python -m pytest -n0 -s --timeout 0 $(ARGS) tests/fuzz

@@ -15,6 +15,19 @@ TABLES = {
     "spread": "(id BIGINT, name STRING, seen BOOLEAN) PARTITIONED BY (k INT) CLUSTERED BY (id) INTO 3 BUCKETS",
 }
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+OURS = {"UNSUPPORTED", "INVALID_VERSION", "InvalidOperationError", "InvalidInputError", "MetaError"}
+"""Conditions of our own errors; any other is Spark's."""
+
+
+def columns_of(table: str) -> str:
+    """Its columns and behind them its partition keys, as Spark writes a schema."""
+    return TABLES[table].partition(" CLUSTERED BY")[0].replace(") PARTITIONED BY (", ", ")[1:-1]
+
+COLUMNS = {
+    "facts": ("id", "name", "amount", "place", "tags", "scores", "at"),
+    "days": ("id", "name", "amount", "day", "region"),
+    "spread": ("id", "name", "seen", "k"),
+}
 
 
 class Change(NamedTuple):
@@ -60,15 +73,10 @@ def updated(table: str, sets: str, condition: str) -> Change:
     pairs = [one.strip().split(" = ", 1) for one in sets.split(";")]
     changed = ", ".join(f"IF({condition}, {value}, {name}) AS {name}" for name, value in pairs)
     columns = ", ".join(name for name, _ in pairs)
-    order = ", ".join(_columns(table))
+    order = ", ".join(COLUMNS[table])
     assigned = ", ".join(f"{name} = {value}" for name, value in pairs)
     return Change(table, f"UPDATE {{{table}}} SET {assigned} WHERE {condition}",
                   f"SELECT {order} FROM (SELECT * EXCEPT ({columns}), {changed} FROM {{m}})")
-
-
-def _columns(table: str) -> list[str]:
-    return {"facts": ["id", "name", "amount", "place", "tags", "scores", "at"], "days": ["id", "name", "amount", "day", "region"],
-            "spread": ["id", "name", "seen", "k"]}[table]
 
 
 CHANGES = (
@@ -193,6 +201,9 @@ CHANGES = (
     added("spread", "INSERT INTO {spread} PARTITION (k = 7) VALUES (1000, 'again', true)", "SELECT 1000, 'again', true, 7"),
     Change("facts", "INSERT OVERWRITE {facts} SELECT * FROM {facts} WHERE id < 100", "SELECT * FROM {m} WHERE id < 100"),
 )
+
+FIRST = {change.table: change.sql for change in reversed(CHANGES)}
+"""The statement with which the rows of each table begin."""
 
 QUERIES = (
     "SELECT * FROM {facts}",

@@ -9,14 +9,12 @@ from metastore.client import DomainClient
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark.check.table_check import check_table
-from tests.acceptance.spark_catalog.statements import ACID, CHANGES, DEFINITIONS, MISTAKES, QUERIES, TABLES
+from tests.acceptance.spark_catalog.models import Models
+from tests.acceptance.spark_catalog.statements import ACID, CHANGES, DEFINITIONS, FIRST, MISTAKES, OURS, QUERIES, TABLES
 from tests.support.spark_sessions import drop_database
 
 pytestmark = pytest.mark.spark
 
-FIRST = {change.table: change for change in reversed(CHANGES)}
-"""The statement with which the rows of each table begin."""
-OURS = {"UNSUPPORTED", "INVALID_VERSION", "InvalidOperationError", "InvalidInputError", "MetaError"}
 LONGEST = 30
 
 
@@ -31,33 +29,9 @@ def names(catalog, lakehouse):
     drop_database(lakehouse.uri, db)
 
 
-class Models:
-    """The rows that tables should have, as views of the session, which no transactional table is behind."""
-
-    def __init__(self, session, names) -> None:
-        self.session = session
-        self.schemas = {name: session.table(names[name]).schema for name in TABLES}
-        self.views = {f"m_{name}": f"model_{name}" for name in TABLES}
-        for name, schema in self.schemas.items():
-            session.createDataFrame([], schema).createOrReplaceTempView(f"model_{name}")
-
-    def change(self, change) -> None:
-        rows = self.session.sql(change.model.format(m=f"model_{change.table}", **self.views))
-        schema = self.schemas[change.table]
-        typed = rows.toDF(*schema.names).selectExpr(*(f"CAST({one.name} AS {one.dataType.simpleString()}) {one.name}" for one in schema))
-        typed.localCheckpoint().createOrReplaceTempView(f"model_{change.table}")
-
-    def rows(self, query):
-        return shown(self.session.sql(query.format(**{name: f"model_{name}" for name in TABLES})))
-
-    def drop(self) -> None:
-        for view in self.views.values():
-            self.session.catalog.dropTempView(view)
-
-
 @pytest.fixture
-def models(catalog, names):
-    made = Models(catalog, names)
+def models(catalog):
+    made = Models(catalog)
     yield made
     made.drop()
 
@@ -71,9 +45,9 @@ def test_each_statement_does_what_it_says(catalog, lakehouse, names, models) -> 
     for change in CHANGES:
         catalog.sql(change.sql.format(**names))
         models.change(change)
-        assert shown(catalog.table(names[change.table])) == models.rows(f"SELECT * FROM {{{change.table}}}"), change.sql
+        assert shown(catalog.table(names[change.table])) == shown(models.answer(f"SELECT * FROM {{{change.table}}}")), change.sql
     for query in QUERIES:
-        assert shown(catalog.sql(query.format(**names))) == models.rows(query), query
+        assert shown(catalog.sql(query.format(**names))) == shown(models.answer(query)), query
     with DomainClient(lakehouse.uri) as client:
         for name in TABLES:
             assert [one for one in check_table(client, Files(), table_name(names["db"], name)) if not one.finding.is_unneeded] == []
@@ -85,7 +59,7 @@ def test_definitions_show_what_those_of_a_plain_table_do(catalog, names) -> None
     catalog.sql(f"CREATE TABLE {plain} {TABLES['days']} STORED AS ORC")
     catalog.sql("SET hive.exec.dynamic.partition.mode=nonstrict")
     for name in (acid, plain):
-        catalog.sql(FIRST["days"].sql.format(days=name))
+        catalog.sql(FIRST["days"].format(days=name))
     for definition in DEFINITIONS:
         seen = []
         for name in (acid, plain):
@@ -97,7 +71,7 @@ def test_definitions_show_what_those_of_a_plain_table_do(catalog, names) -> None
 @pytest.mark.parametrize("are_ours", [True, pytest.param(False, marks=pytest.mark.robustness)], ids=["ours", "sparks"])
 def test_each_mistake_is_told_in_a_sentence(catalog, names, are_ours) -> None:
     for name in TABLES:
-        catalog.sql(FIRST[name].sql.format(**names))
+        catalog.sql(FIRST[name].format(**names))
     wrong = []
     for mistake in MISTAKES:
         if (mistake.condition in OURS) is not are_ours:

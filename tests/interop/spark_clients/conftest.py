@@ -26,7 +26,8 @@ PATIENCE_S = 300.0
 def environment():
     """Of a Spark of this Python, whatever else is installed."""
     root = str(HERE.parents[2])
-    return {**os.environ, "SPARK_HOME": str(SPARK), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": root}
+    return {**os.environ, "SPARK_HOME": str(SPARK), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": root,
+            "LC_ALL": "C.UTF-8"}
 
 
 def waited(condition, what):
@@ -142,7 +143,7 @@ def shell(metastore, settings, tmp_path_factory):
         script.write_text("".join(f"SELECT '@@{number}';\n{one};\n" for number, one in enumerate([*statements, "SELECT 1"])), "utf-8")
         done = subprocess.run(
             [SPARK / "bin" / "spark-sql", *settings, "--conf=spark.log.level=ERROR", "--hiveconf", "hive.cli.errors.ignore=true", "-f", script],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=environment(), cwd=script.parent)
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", check=False, env=environment(), cwd=script.parent)
         (metastore.place / "shell.log").write_text(done.stdout)
         lines = [line for line in done.stdout.splitlines() if not line.startswith("Time taken: ")]
         assert f"@@{len(statements)}" in lines, done.stdout[-3000:]
