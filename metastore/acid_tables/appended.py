@@ -30,18 +30,18 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """Write ids whose transactions changed rows that were there, and those of which names do not tell."""
+    """Write ids whose transactions changed rows that were there, and those whose directories' names do not say it."""
 
     certain: frozenset[int]
     unclear: frozenset[int]
 
 
 def settled(write_ids: ValidWriteIdList, after: int, most: int | None) -> int:
-    """Up to which write id a stream may read that has come to ``after``; ``most``: so many transactions at a time."""
-    end = max(after, min([one - 1 for one in write_ids.open] or [write_ids.high_watermark]))
+    """Up to which write id a stream may read behind ``after``; ``most``: at most so many transactions."""
+    end = max(after, min([number - 1 for number in write_ids.open] or [write_ids.high_watermark]))
     if most is None:
         return end
-    committed = (one for one in range(after + 1, end + 1) if not write_ids.is_aborted(one))
+    committed = (number for number in range(after + 1, end + 1) if not write_ids.is_aborted(number))
     for count, write_id in enumerate(committed, start=1):
         if count == most:
             return write_id
@@ -49,7 +49,7 @@ def settled(write_ids: ValidWriteIdList, after: int, most: int | None) -> int:
 
 
 def changes(directories: Iterable[Directory], wanted: Range, write_ids: ValidWriteIdList) -> Changes:
-    """What the names of bases and deltas tell about changes."""
+    """The changes that the names of bases and deltas show."""
     certain: set[int] = set()
     unclear: set[int] = set()
     for state in (directory.state for directory in directories):
@@ -64,19 +64,19 @@ def changes(directories: Iterable[Directory], wanted: Range, write_ids: ValidWri
     return Changes(frozenset(certain - aborted), frozenset(unclear - certain - aborted))
 
 
-def changed(name: str, found: Changes, record: Mapping[int, bool], *, skips: bool) -> frozenset[int]:
+def changed(name: str, changes: Changes, record: Mapping[int, bool], *, skips: bool) -> frozenset[int]:
     """The write ids whose rows a stream leaves out. ``record``: of a write id, whether its transaction changed rows.
 
     Raises: InvalidOperationError where rows were changed and the stream does not skip that; NotEnoughHistoryError.
     """
-    unknown = found.unclear - record.keys()
+    unknown = changes.unclear - record.keys()
     if unknown:
         raise NotEnoughHistoryError(
             f"{name} was compacted, and it is not on record any more whether the transaction with write id "
             f"{min(unknown)} only added rows: start the stream with a new checkpoint. Without startingVersion it "
             "begins with all rows that are there"
         )
-    all_changed = found.certain.union(one for one in found.unclear if record[one])
+    all_changed = changes.certain.union(write_id for write_id in changes.unclear if record[write_id])
     if all_changed and not skips:
         raise InvalidOperationError(
             f"The transaction with write id {min(all_changed)} updated, deleted, overwrote or rebalanced rows of {name}"

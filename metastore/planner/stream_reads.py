@@ -43,37 +43,37 @@ def appended(call: Call) -> Answer:
             f"{table.name} has write ids up to {seen.write_ids.high_watermark}, and the stream has come to "
             f"{wanted.up_to}: the table is not what it was, start the stream with a new checkpoint."
         )
-    found = rules.changes(seen.directories, wanted, seen.write_ids)
-    record = _record(call, table.name, found.unclear) if found.unclear else {}
-    left_out = rules.changed(str(table.name), found, record, skips=body.flag("skips_changes"))
+    changes = rules.changes(seen.directories, wanted, seen.write_ids)
+    record = _record(call, table.name, changes.unclear) if changes.unclear else {}
+    left_out = rules.changed(str(table.name), changes, record, skips=body.flag("skips_changes"))
     answer = files_of(seen)
     places = [directory.location for directory in seen.directories]
     for group in ("events", "cut", "plain"):
-        answer[group] = [one for one in answer[group] if rules.is_in(places[one["dir"]], one["path"], wanted)]
-    answer["plain"] = [one for one in answer["plain"] if one["write_id"] is None or one["write_id"] not in left_out]
+        answer[group] = [file for file in answer[group] if rules.is_in(places[file["dir"]], file["path"], wanted)]
+    answer["plain"] = [file for file in answer["plain"] if file["write_id"] is None or file["write_id"] not in left_out]
     visible = answer["visible"]
     visible["after"], visible["high_watermark"] = wanted.after, wanted.up_to
     visible["hidden"] = sorted({*visible["hidden"], *left_out})
-    answer |= {"deleted": None, "row_count": None, "bytes": sum(one.get("size", 0) for one in answer["events"])}
+    answer |= {"deleted": None, "row_count": None, "bytes": sum(file.get("size", 0) for file in answer["events"])}
     laps.end("files")
     _log.debug("stream_planned", table=str(table.name), files=len(answer["events"]), **laps.times)
     return answer
 
 
-def _record(call: Call, name: TableName, asked: frozenset[int]) -> dict[int, bool]:
-    """Of transactions, by write id, whether they changed rows, as far as that is on record.
+def _record(call: Call, name: TableName, write_ids: frozenset[int]) -> dict[int, bool]:
+    """Whether transactions changed rows, by write id, as far as the history has them.
 
-    What is on record reaches back to a commit without gaps. So a transaction without any record that was committed
-    later has written nothing.
+    The history reaches back to a commit without gaps. So a transaction that was committed later and is not in it has
+    written nothing.
     """
     listed = call.client.metastore_table_history(name.catalog, name.db, name.table, 0, _MOST)
-    changing = {one.writeId: any(operation != _INSERT for operation in one.operations) for one in listed}
-    cut = {one.writeId for one in listed if not one.complete}
+    changing = {txn.writeId: any(operation != _INSERT for operation in txn.operations) for txn in listed}
+    cut = {txn.writeId for txn in listed if not txn.complete}
     record = {write_id: changed for write_id, changed in changing.items() if changed or write_id not in cut}
-    silent = asked - changing.keys()
+    silent = write_ids - changing.keys()
     if not silent or not listed:
         return record
-    first = datetime.fromtimestamp(min(one.committedAt for one in listed) / 1000, UTC)
+    first = datetime.fromtimestamp(min(txn.committedAt for txn in listed) / 1000, UTC)
     try:
         before = txn_calls.valid_write_ids_at(call.client, name, first - timedelta(milliseconds=1))
     except InvalidOperationError:  # not on record either

@@ -60,7 +60,7 @@ def lock(call: Call) -> Answer:
     if not wanted.locks:
         return {"lock": None, "txn": txn_id, "vouched": True}
     lock_id = _acquire(call, txn_id, wanted)
-    if not any(one.type in _EXCLUDING for one in wanted.locks):
+    if not any(component.type in _EXCLUDING for component in wanted.locks):
         return {"lock": lock_id, "txn": txn_id, "vouched": True}
     for _ in range(_REOPENINGS):
         latest = txn_calls.latest_conflict(call.client, txn_id)
@@ -68,7 +68,8 @@ def lock(call: Call) -> Answer:
             return {"lock": lock_id, "txn": txn_id, "vouched": latest is not None}
         if call.body.has("txns"):
             if not ValidTxnList.parse(call.body.text("txns")).is_valid(latest):
-                raise lost_while_waiting(call.client, txn_id, latest, {(one.db, one.table) for one in wanted.locks})
+                tables = {(component.db, component.table) for component in wanted.locks}
+                raise lost_while_waiting(call.client, txn_id, latest, tables)
             return {"lock": lock_id, "txn": txn_id, "vouched": False}
         if latest <= txn_id or not call.body.has("reopen"):
             return {"lock": lock_id, "txn": txn_id, "vouched": latest <= txn_id}
@@ -164,10 +165,10 @@ def _locks(call: Call) -> StatementLocks:
     inputs = [target(full_table_name(text), is_written=False) for text in call.body.texts("reads")]
     outputs = []
     for written in call.body.bodies("writes"):
-        one = target(written.table(), is_written=True)
+        place = target(written.table(), is_written=True)
         if written.has("partition"):
-            one = one._replace(partition=written.text("partition"), is_dynamic=False)
-        outputs.append(Output(one, _kind(written)))
+            place = place._replace(partition=written.text("partition"), is_dynamic=False)
+        outputs.append(Output(place, _kind(written)))
     return statement_locks(inputs, outputs, call.settings.modes)
 
 

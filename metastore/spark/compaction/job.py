@@ -210,7 +210,7 @@ class _Job:
         if not inputs.sources.deletes and not proof.may_hide:
             return self._dealt(inputs, order, wanted)
         with self._staged(inputs, {self._base: self._live(inputs)}, "major", in_place=False) as merged:
-            rows = [f"{one.out}/{file.path}" for one in merged.directories for file in one.files]
+            rows = [f"{directory.out}/{file.path}" for directory in merged.directories for file in directory.files]
             sources = Sources(events=tuple(DataFile(path, 0) for path in rows))
             base = replace(inputs, sources=sources, read=input_files(Hadoop(self.spark), sources), are_staged=True)
             deleted = sum(tally.deleted for tally in merged.tallies)

@@ -99,7 +99,7 @@ def deal(
     routed = events.withColumn(bucket, _bucket(keys, bounds, 0)).repartitionById(len(firsts), F.col(bucket))
     place = F.monotonically_increasing_id().bitwiseAND(POSITION_BITS)
     first = F.element_at(F.array(*(F.lit(number).cast("bigint") for number in firsts)), F.col(bucket) + 1)
-    number = F.element_at(F.array(*(F.lit(encode(one)) for one in range(len(firsts)))), F.col(bucket) + 1)
+    number = F.element_at(F.array(*(F.lit(encode(writer)) for writer in range(len(firsts)))), F.col(bucket) + 1)
     write_id = F.lit(highest).cast("bigint") if order else F.col("originalTransaction")
     numbered = routed.sortWithinPartitions(*(key.order for key in keys)).withColumn(_NUMBER, first + place)
     return numbered.select(
@@ -133,7 +133,7 @@ def _survey(events: DataFrame, keys: Sequence[_Key], numbers: Sequence[int]) -> 
             total += counts.get(part, 0)
         number = F.element_at(F.array(*begins), F.spark_partition_id() + 1)
         place = F.monotonically_increasing_id().bitwiseAND(POSITION_BITS)
-        found = (
+        bounds = (
             spread.sortWithinPartitions(*ordered)
             .withColumn(_NUMBER, number + place)
             .where(F.col(_NUMBER).isin(*numbers))
@@ -141,7 +141,7 @@ def _survey(events: DataFrame, keys: Sequence[_Key], numbers: Sequence[int]) -> 
             .select(*names)
             .collect()
         )
-        return [tuple(values) for values in found], highest
+        return [tuple(values) for values in bounds], highest
     finally:
         spread.unpersist()
 

@@ -147,10 +147,10 @@ def _constraints_added(text: str) -> AddConstraints | None:
     """ALTER TABLE that adds constraints, read as a CREATE TABLE that has nothing else."""
     match = _ADD_CONSTRAINT.match(text)
     changed = None if match else _CHANGE_COLUMN.match(text)
-    found = match or changed
-    if found is None:
+    parts = match or changed
+    if parts is None:
         return None
-    item = found["constraint"] if match else found["column"]
+    item = parts["constraint"] if match else parts["column"]
     plain, words = without_words(f"CREATE TABLE t ({item})")
     if not words and changed:
         return None  # an alteration of the column, which is Spark's
@@ -161,7 +161,7 @@ def _constraints_added(text: str) -> AddConstraints | None:
     constraints, columns = declarations(schema, words), column_definitions(schema.expressions) if changed else ()
     if changed and changed["old"].lower() != changed["new"].lower():
         raise InvalidOperationError("One thing at a time: rename the column first, then add its constraint.")
-    return AddConstraints(dotted(found["table"]), constraints, columns[0][:2] if columns else None)
+    return AddConstraints(dotted(parts["table"]), constraints, columns[0][:2] if columns else None)
 
 
 def column_definitions(nodes: list[exp.Expr]) -> tuple[tuple[str, str, str | None], ...]:

@@ -48,7 +48,7 @@ def without_words(text: str) -> tuple[str, list[frozenset[str]]]:
                 words.append(set())
     for start, end in reversed(cuts):
         text = f"{text[:start]} {text[end:]}"
-    return text, [frozenset(found) for found in words]
+    return text, [frozenset(behind) for behind in words]
 
 
 def _items(text: str) -> Iterator[list[Token]]:
@@ -72,23 +72,23 @@ def _items(text: str) -> Iterator[list[Token]]:
 
 def declarations(schema: exp.Schema, words: list[frozenset[str]]) -> tuple[Declaration, ...]:
     """The constraints of a CREATE TABLE's columns and of the table. Raises: InvalidOperationError."""
-    found = list(_declared(schema))
-    if len(found) != len(words):
+    declared = list(_declared(schema))
+    if len(declared) != len(words):
         raise InvalidOperationError(
             "The constraints of this CREATE TABLE cannot be understood: put each one's ENABLE, "
             "DISABLE, NOVALIDATE, RELY directly behind it."
         )
-    return tuple(_with_words(one, said) for one, said in zip(found, words, strict=True))
+    return tuple(_with_words(declaration, behind) for declaration, behind in zip(declared, words, strict=True))
 
 
-def _with_words(one: Declaration, words: frozenset[str]) -> Declaration:
-    is_key = one.kind in _KEYS
+def _with_words(declared: Declaration, words: frozenset[str]) -> Declaration:
+    is_key = declared.kind in _KEYS
     enabled = (
         not is_key
         if not words & {"ENABLE", "ENFORCED", "DISABLE", "NOT ENFORCED"}
         else bool(words & {"ENABLE", "ENFORCED"})
     )
-    name = _NAMES[one.kind] + (f" {one.name}" if one.name else "")
+    name = _NAMES[declared.kind] + (f" {declared.name}" if declared.name else "")
     if enabled and is_key:
         raise InvalidOperationError(f"{name}: keys are not enforced. Declare it DISABLE NOVALIDATE.")
     if "VALIDATE" in words:
@@ -96,7 +96,7 @@ def _with_words(one: Declaration, words: frozenset[str]) -> Declaration:
             f"{name}: VALIDATE is not supported, rows that are there are not looked at. Declare it NOVALIDATE."
         )
     relied_on = "RELY" in words or (not is_key and enabled and "NORELY" not in words)
-    return one._replace(is_enabled=enabled, is_relied_on=relied_on)
+    return declared._replace(is_enabled=enabled, is_relied_on=relied_on)
 
 
 def _declared(schema: exp.Schema) -> Iterator[Declaration]:

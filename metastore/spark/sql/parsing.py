@@ -85,7 +85,7 @@ _ABORT = re.compile(r"\s*abort\s+transactions((?:[\s,]+\d+)+)\s*;?\s*$", re.IGNO
 
 
 def parse(text: str, compute: Compute | None = None) -> Statement:
-    """Read one statement; ``compute``: gives the values of the constants in its conditions.
+    """Read a statement; ``compute``: computes the constants in its conditions.
 
     Raises: InvalidOperationError for a data statement that cannot be understood, with what was wrong with it.
     """
@@ -176,9 +176,9 @@ def _require_understood(tree: exp.Expr) -> None:
 
 
 def _require_names(tree: exp.Expr) -> None:
-    """Refuse what sqlglot takes for an alias only because something unknown stands where one may."""
-    for one in tree.find_all(exp.TableAlias, exp.Alias):
-        name = one.this if isinstance(one, exp.TableAlias) else one.args["alias"]
+    """Refuse an unknown word that sqlglot takes for an alias, because it stands where an alias may."""
+    for node in tree.find_all(exp.TableAlias, exp.Alias):
+        name = node.this if isinstance(node, exp.TableAlias) else node.args["alias"]
         if name and not isinstance(name, exp.Identifier):
             raise InvalidOperationError(f"This statement cannot be understood: {name.sql(DIALECT)} is no name.")
 
@@ -207,11 +207,11 @@ def _statement(tree: exp.Expr) -> Statement:
 
 def _truncate(tree: exp.TruncateTable) -> Truncate:
     spec = tree.args.get("partition")
-    given = spec.expressions if spec else []
-    if len(tree.expressions) != 1 or not all(isinstance(one, exp.EQ) for one in given):
+    keys = spec.expressions if spec else []
+    if len(tree.expressions) != 1 or not all(isinstance(key, exp.EQ) for key in keys):
         raise InvalidOperationError("TRUNCATE takes one table, or its partitions with given values: PARTITION (k = v).")
     return Truncate(
-        table_ref(tree.expressions[0]), {one.this.name.lower(): one.expression.sql(DIALECT) for one in given}
+        table_ref(tree.expressions[0]), {key.this.name.lower(): key.expression.sql(DIALECT) for key in keys}
     )
 
 
@@ -260,7 +260,7 @@ def _multi_insert(tree: exp.MultitableInserts) -> MultiInsert:
         query = exp.select("*").from_(source.copy())
         query.set("with_", with_.copy() if with_ else None)
         return MultiInsert(query, source.alias_or_name or "source", inserts)
-    names = [one.alias_or_name for one in (source, *(join.this for join in joins), *laterals)]
+    names = [item.alias_or_name for item in (source, *(join.this for join in joins), *laterals)]
     if not all(names) or len({name.lower() for name in names}) < len(names):
         raise InvalidOperationError("Each table and subquery that FROM joins for several INSERTs needs its own name.")
     query = _of_structs(source, names)
@@ -369,20 +369,20 @@ class _Made:
                 self.bucket_columns = tuple(column.name.lower() for column in node.expressions)
                 self.bucket_count = int(node.args["buckets"].name)
                 self.order = tuple(
-                    (one.name.lower(), not one.args.get("desc")) for one in node.args.get("sorted_by") or ()
+                    (column.name.lower(), not column.args.get("desc")) for column in node.args.get("sorted_by") or ()
                 )
-            case exp.FileFormatProperty(this=exp.InputOutputFormat() as given):
-                self.classes = given.args["input_format"].name, given.args["output_format"].name
+            case exp.FileFormatProperty(this=exp.InputOutputFormat() as classes):
+                self.classes = classes.args["input_format"].name, classes.args["output_format"].name
                 self.stored_as = _FORMATS.get(self.classes[0].rpartition(".")[2], "inputformat")
             case exp.FileFormatProperty():
                 self.stored_as = node.name.lower()
             case exp.RowFormatDelimitedProperty():
                 self.serde_parameters = _delimiters(node)
             case exp.RowFormatSerdeProperty():
-                told = node.args.get("serde_properties")
+                properties = node.args.get("serde_properties")
                 self.serde = node.this.name
                 self.serde_parameters = {
-                    one.this.name: one.args["value"].name for one in (told.expressions if told else ())
+                    item.this.name: item.args["value"].name for item in (properties.expressions if properties else ())
                 }
             case exp.StorageHandlerProperty():
                 raise InvalidOperationError("What is STORED BY another system cannot be transactional here.")
@@ -407,23 +407,23 @@ _DELIMITERS = {
 
 
 def _delimiters(node: exp.Expr) -> dict[str, str]:
-    found = {_DELIMITERS[part]: value.name for part, value in node.args.items() if part in _DELIMITERS and value}
-    if found.get("line.delim", "\n") != "\n":
+    delimiters = {_DELIMITERS[part]: value.name for part, value in node.args.items() if part in _DELIMITERS and value}
+    if delimiters.get("line.delim", "\n") != "\n":
         raise InvalidOperationError("LINES TERMINATED BY takes '\\n' only, as in Hive.")
-    if "field.delim" in found:
-        found["serialization.format"] = found["field.delim"]
-    if "colelction.delim" in found:  # as Hive has spelled it since version 3
-        found["collection.delim"] = found["colelction.delim"]
-    return found
+    if "field.delim" in delimiters:
+        delimiters["serialization.format"] = delimiters["field.delim"]
+    if "colelction.delim" in delimiters:  # as Hive has spelled it since version 3
+        delimiters["collection.delim"] = delimiters["colelction.delim"]
+    return delimiters
 
 
 def _create(
-    tree: exp.Create, words: list[frozenset[str]], given: Mapping[str, str]
+    tree: exp.Create, words: list[frozenset[str]], defaults: Mapping[str, str]
 ) -> CreateTable | CreateLike | PassThrough:
     properties = tree.args.get("properties")
     nodes = properties.expressions if properties else []
     named = {
-        **given,
+        **defaults,
         **{node.this.name.lower(): node.args["value"].name for node in nodes if type(node) is exp.Property},
     }
     never = [kind for node in nodes if (kind := _NEVER_TRANSACTIONAL.get(type(node)))]

@@ -74,12 +74,12 @@ class _Reader:
                 return all_of([part for part in map(self.read, (tree.this, tree.expression)) if part is not None])
             case exp.Or():
                 return self._any([self.read(tree.this), self.read(tree.expression)])
-            case exp.In() if tree.expressions and not any(tree.args.get(one) for one in ("query", "unnest", "field")):
-                return self._any([self._compared(tree.this, operator.eq, one) for one in tree.expressions])
+            case exp.In() if tree.expressions and not any(tree.args.get(part) for part in ("query", "unnest", "field")):
+                return self._any([self._compared(tree.this, operator.eq, item) for item in tree.expressions])
             case exp.Between() if not tree.args.get("symmetric"):
                 bounds = ((operator.ge, tree.args["low"]), (operator.le, tree.args["high"]))
-                found = (self._compared(tree.this, holds, bound) for holds, bound in bounds)
-                return all_of([part for part in found if part is not None])
+                compared = (self._compared(tree.this, holds, bound) for holds, bound in bounds)
+                return all_of([part for part in compared if part is not None])
             case exp.Is() if isinstance(tree.expression, exp.Null) and (key := self._key(tree.this)) is not None:
                 return Missing(*key)
             case exp.Binary() if type(tree) in _COMPARED:
