@@ -5,6 +5,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
@@ -33,7 +34,7 @@ import transactionmetastore.spark.planner.AcidException;
  *
  * It keeps these for every extension of its session catalog, and what they write lies beside the deltas: an empty answer, or
  * rows that nobody sees. So this comes before Spark resolves a name: what creates a transactional table gets a provider that
- * Spark leaves to the catalog, DROP TABLE goes there too, and saveAsTable over one is refused.
+ * Spark leaves to the catalog, DROP TABLE goes there too, and saveAsTable over one is refused. So is what Spark would leave out.
  */
 final class RoutingRule extends Rule<LogicalPlan> {
     private final org.apache.spark.sql.classic.SparkSession spark;
@@ -54,6 +55,8 @@ final class RoutingRule extends Rule<LogicalPlan> {
             requireNotConverted(name);
         }
         if (plan.nodeName().equals("CreateTableLike")) return createdLike(plan);
+        UnresolvedRelation changed = AssignedNames.target(plan);
+        if (changed != null) requireNothingHiddenAssigned(plan, changed);
         if (plan instanceof CreateTable save && save.query().isDefined()) requireNotTransactional(save.tableDesc());
         return plan;
     }
@@ -167,6 +170,15 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (replaced == null) return;
         throw new AcidException("UNSUPPORTED", "REPLACE TABLE would drop " + replaced.fullName() + " before its new rows are there: "
             + "use INSERT OVERWRITE " + replaced.fullName() + ", or DROP TABLE and CREATE TABLE where its columns change.");
+    }
+
+    private void requireNothingHiddenAssigned(LogicalPlan plan, UnresolvedRelation target) {
+        String column = AssignedNames.hidden(plan);
+        Named table = column == null ? null : named(target.multipartIdentifier());
+        AcidTable changed = table == null ? null : table.catalog.acidTable(table.ident, null);
+        if (changed == null) return;
+        throw new AcidException("InvalidOperationError", "Hidden column " + column + " of " + changed.fullName()
+            + " cannot be updated: it is where the row was written. Leave it out of SET, and use it in WHERE.");
     }
 
     /** Rows of files with Spark's names could not be changed: the session gives them Hive's. */
