@@ -213,6 +213,7 @@ CASES: dict[str, Callable[[World], list[Any]]] = {
     "lock of a writer": lambda world: [wish(*world.begun(), "p=1", "p=2")],
     "lock without a transaction": lambda _: [exclusive()],
     "lock that must wait": lambda world: [world.held() and exclusive()],
+    "lock that must wait behind others": lambda world: [world.held() and world.held() and exclusive()],
     "check_lock of one that is held": lambda world: [ttypes.CheckLockRequest(lockid=world.held())],
     "check_lock of one that still waits": lambda world: [ttypes.CheckLockRequest(lockid=world.held() and world.held())],
     "check_lock of one that is free now": lambda world: [ttypes.CheckLockRequest(lockid=world.released())],

@@ -268,15 +268,17 @@ def contains(outer: LockObject, inner: LockObject) -> bool:
     return outer in (inner, inner._replace(partition=""), inner._replace(table="", partition=""))
 
 
+def tables_of(request: LockRequest) -> set[tuple[str, str, str]]:
+    """Catalog, database and name of the tables that a request locks something of; no name for a whole database."""
+    return {(lock.object.catalog, lock.object.db, lock.object.table) for lock in request.components}
+
+
 def apart(requests: Sequence[LockRequest]) -> bool:
     """Whether no member of a batch can be in another's way, without a look at types: each has tables of its own.
 
     Not of large requests and locks of whole databases: looking closely pays there.
     """
-    tables = [
-        {(lock.object.catalog, lock.object.db, lock.object.table) for lock in request.components}
-        for request in requests
-    ]
+    tables = [tables_of(request) for request in requests]
     return (
         all(tables)
         and all(table for names in tables for _, _, table in names)

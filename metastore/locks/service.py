@@ -26,6 +26,8 @@ from metastore.telemetry.logs import get_logger
 from metastore.txns.core import store as txn_store
 from metastore.txns.core.rules import AbortCode, TxnState, required_open
 
+MOST_CROWDED = 10_000
+"""Tables that are remembered."""
 _log = get_logger(__name__)
 
 
@@ -54,6 +56,8 @@ class LockService:
     db: Database
     settings: LockSettings = field(default_factory=LockSettings)
     stats: LockStats = field(default_factory=LockStats)
+    _crowded: set[tuple[str, str, str]] = field(default_factory=set)
+    """Tables for which the last request had to wait: the quick way is hardly open there. A guess, of this process."""
 
     def lock(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
         """Queue each request, and grant it at once unless an earlier request is in its way.
@@ -63,10 +67,12 @@ class LockService:
         Serialises on: the tail of each database's queue, and the rows of the transactions.
         Gives for a member: NoSuchTxnError, TxnAbortedError (also for the victim of a deadlock), InvalidRequestError.
         """
-        granted = store.lock_uncontended(self.db, requests) if rules.apart(requests) else None
-        if granted is not None:
-            return [LockResult(lock_id, LockState.ACQUIRED) for lock_id in granted]
+        if not (self._crowded and self._is_crowded(requests)) and rules.apart(requests):
+            granted = store.lock_uncontended(self.db, requests)
+            if granted is not None:
+                return [LockResult(lock_id, LockState.ACQUIRED) for lock_id in granted]
         answers = self._enqueue(requests)
+        self._note_crowds(requests, answers)
         waiting = {
             request.txn_id
             for request, answer in zip(requests, answers, strict=True)
@@ -77,6 +83,17 @@ class LockService:
             TxnAbortedError(victims[request.txn_id]) if request.txn_id in victims else answer
             for request, answer in zip(requests, answers, strict=True)
         ]
+
+    def _is_crowded(self, requests: Sequence[LockRequest]) -> bool:
+        return not all(self._crowded.isdisjoint(rules.tables_of(request)) for request in requests)
+
+    def _note_crowds(self, requests: Sequence[LockRequest], answers: Sequence[LockResult | MetastoreError]) -> None:
+        for request, answer in zip(requests, answers, strict=True):
+            waits = isinstance(answer, LockResult) and answer.state is LockState.WAITING
+            if waits and len(self._crowded) < MOST_CROWDED:
+                self._crowded.update(rules.tables_of(request))
+            elif not waits and self._crowded:
+                self._crowded.difference_update(rules.tables_of(request))
 
     def _enqueue(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
         with self.db.begin() as pg:
@@ -178,29 +195,28 @@ class LockService:
         crash of the database except a grant. Those whose transaction died in a deadlock are answered so.
         Gives for a member: NoSuchLockError, NoSuchTxnError, TxnAbortedError.
         """
-        with self.db.begin(durable=False) as pg:
-            requests = store.heartbeat_and_select(pg, set(lock_ids))
-            queue = LockQueue(requests.ahead)
-            answers: dict[int, LockResult | MetastoreError] = {}
-            grants: set[int] = set()
-            notes: list[tuple[Lock, Lock]] = []
-            for lock_id, stored in requests.by_id.items():
-                txn_id = stored[0].lock.txn_id
-                error = _not_open(txn_id, requests.txn_states)
-                waiting = [row.lock for row in stored if row.lock.state is LockState.WAITING]
-                blocked = queue.blocked(waiting)
-                if error is not None:
-                    answers[lock_id] = error
-                elif blocked:
-                    last = max((request.last for request in blocked), key=lambda lock: (lock.ext_id, lock.int_id))
-                    answers[lock_id] = LockResult(lock_id, LockState.WAITING, waits_for=last)
-                    notes += _news(blocked[0], stored)
-                else:
-                    answers[lock_id] = LockResult(lock_id, LockState.ACQUIRED)
-                    grants |= {lock_id} if waiting else set()
-            if grants or notes:
-                for lost in grants - store.update_acquired(pg, grants, notes):
-                    del answers[lost]  # its transaction ended after the rows had been read
+        requests = store.grant_and_select(self.db, set(lock_ids))
+        queue = LockQueue(requests.ahead)
+        answers: dict[int, LockResult | MetastoreError] = {}
+        grants: set[int] = set()
+        notes: list[tuple[Lock, Lock]] = []
+        for lock_id, stored in requests.by_id.items():
+            txn_id = stored[0].lock.txn_id
+            error = _not_open(txn_id, requests.txn_states)
+            waiting = [row.lock for row in stored if row.lock.state is LockState.WAITING]
+            blocked = queue.blocked(waiting)
+            if error is not None:
+                answers[lock_id] = error
+            elif blocked:
+                last = max((request.last for request in blocked), key=lambda lock: (lock.ext_id, lock.int_id))
+                answers[lock_id] = LockResult(lock_id, LockState.WAITING, waits_for=last)
+                notes += _news(blocked[0], stored)
+            else:
+                answers[lock_id] = LockResult(lock_id, LockState.ACQUIRED)
+                grants |= {lock_id} if waiting else set()
+        if grants or notes:
+            for lost in grants - store.update_acquired(self.db, grants, notes):
+                del answers[lost]  # its transaction ended after the rows had been read
         missing = set(lock_ids) - answers.keys()
         victims = wait_store.select_victims(self.db, missing) if missing else {}
         answers |= {

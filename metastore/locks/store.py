@@ -38,7 +38,14 @@ _COMPATIBILITY = ", ".join(
     f"('{wanted.value}', '{blocking.value}')" for wanted, types in WAITS_FOR.items() for blocking in sorted(types)
 )
 
-_AHEAD_OF_WANTED = _SQL.text("ahead_of_wanted", ahead=_AHEAD, compatibility=_COMPATIBILITY, no_txn=NO_TXN)
+_AHEAD_OF_WANTED, _WAITING_FOR = (
+    _SQL.text("ahead_of_wanted", selected=selected, compatibility=_COMPATIBILITY, no_txn=NO_TXN)
+    for selected in (
+        f"""{_AHEAD} AS kind, l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type,
+       l.state, l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id""",
+        "w.ext_id",
+    )
+)
 
 _TYPES_WAITED_FOR = {wanted: ",".join(sorted(types)) for wanted, types in WAITS_FOR.items()}
 
@@ -65,7 +72,7 @@ _COMPONENTS = """
 _INSERT_LOCKS = Prepared(_LOCKS)
 _INSERT_LOCKS_AND_COMPONENTS = Prepared(_LOCKS, _COMPONENTS)
 
-_HEARTBEAT_AND_SELECT = Prepared(
+_GRANT_AND_SELECT = Prepared(
     f"""
         UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
                         longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
@@ -79,6 +86,13 @@ _HEARTBEAT_AND_SELECT = Prepared(
           FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id = {NO_TXN}
                  ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
          WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id""",
+    _SQL.text(
+        "grant_requests",
+        acquired=LockState.ACQUIRED,
+        waiting=LockState.WAITING,
+        no_txn=NO_TXN,
+        waiting_for=_WAITING_FOR,
+    ),
     _SQL.text("select_requests", waiting=LockState.WAITING, ahead_of_wanted=_AHEAD_OF_WANTED, mine=_MINE, txn=_TXN),
 )
 
@@ -90,6 +104,17 @@ _RELEASE = Prepared(
         SELECT ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
           FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) ORDER BY ext_id, int_id DESC""",
 )
+
+_NOTE = """
+        UPDATE locks SET blocked_by_ext_id = CASE WHEN locks.int_id = n.int_id THEN n.blocker_ext_id END,
+                         blocked_by_int_id = CASE WHEN locks.int_id = n.int_id THEN n.blocker_int_id END
+          FROM unnest(%(n0)s::bigint[], %(n1)s::int[], %(n2)s::bigint[], %(n3)s::int[])
+                 AS n (ext_id, int_id, blocker_ext_id, blocker_int_id)
+         WHERE locks.ext_id = n.ext_id;"""
+_GRANT = f"""
+        UPDATE locks SET state = '{LockState.ACQUIRED}', acquired_at = metastore_now(),
+                         blocked_by_ext_id = NULL, blocked_by_int_id = NULL
+         WHERE ext_id = ANY (%(ids)s::bigint[]) AND state = '{LockState.WAITING}' RETURNING ext_id"""
 
 _LOCK_TAIL = _SQL.text("lock_tail", advisory_class=_ADVISORY_CLASS, no_txn=NO_TXN)
 
@@ -282,38 +307,27 @@ def finish_requests(pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[
     )
 
 
-def heartbeat_and_select(pg: PgTx, ext_ids: Collection[int]) -> Requests:
-    """Keep the owners of these requests alive, and read the requests and what is ahead of those that wait.
+def grant_and_select(db: Database, ext_ids: Collection[int]) -> Requests:
+    """Keep the owners of these requests alive, grant those that nobody can be in the way of, and read what is then.
 
-    The heartbeats lock rows in id order, as every batch that heartbeats does. Index: locks (ext_id, int_id).
+    With the requests, what is ahead of those that still wait. One round trip, which waits for the disk only where it
+    grants. The heartbeats lock rows in id order, as every batch that heartbeats does; owners cannot end before this
+    does. Index: locks (ext_id, int_id).
     """
-    rows = _answers(pg.sql(_HEARTBEAT_AND_SELECT, {"ids": bigints(sorted(ext_ids))}))
+    rows = _answers(db.once(_GRANT_AND_SELECT, {"ids": bigints(sorted(ext_ids))}, durable=False))
     by_id: dict[int, list[StoredLock]] = {}
     for row in sorted(row for row in rows if row.kind == _MINE):
         by_id.setdefault(row.ext_id, []).append(StoredLock(row.lock, row.blocker))
     return Requests(by_id=by_id, txn_states=_states(rows), ahead=[row.lock for row in rows if row.kind == _AHEAD])
 
 
-def update_acquired(pg: PgTx, ext_ids: Collection[int], blocked: Sequence[tuple[Lock, Lock]]) -> set[int]:
+def update_acquired(db: Database, ext_ids: Collection[int], blocked: Sequence[tuple[Lock, Lock]]) -> set[int]:
     """Grant the requests, durably, and note for others what they wait for now; return the granted that still exist."""
     notes = [(wanted.ext_id, wanted.int_id, blocker.ext_id, blocker.int_id) for wanted, blocker in blocked]
-    statement = ""
-    if notes:
-        statement = """
-        UPDATE locks SET blocked_by_ext_id = CASE WHEN locks.int_id = n.int_id THEN n.blocker_ext_id END,
-                         blocked_by_int_id = CASE WHEN locks.int_id = n.int_id THEN n.blocker_int_id END
-          FROM unnest(%(n0)s::bigint[], %(n1)s::int[], %(n2)s::bigint[], %(n3)s::int[])
-                 AS n (ext_id, int_id, blocker_ext_id, blocker_int_id)
-         WHERE locks.ext_id = n.ext_id;"""
-    if ext_ids:
-        statement += "SET LOCAL synchronous_commit TO DEFAULT;"
-    rows = pg.sql(
-        statement
-        + f"""
-        UPDATE locks SET state = '{LockState.ACQUIRED}', acquired_at = %(now)s,
-                         blocked_by_ext_id = NULL, blocked_by_int_id = NULL
-         WHERE ext_id = ANY (%(ids)s) AND state = '{LockState.WAITING}' RETURNING ext_id""",
-        {"ids": sorted(ext_ids), "now": pg.now, **_columns("n", notes, 4)},
+    rows = db.once(
+        _NOTE + _GRANT if notes else _GRANT,
+        {"ids": bigints(sorted(ext_ids)), **_columns("n", notes, 4)},
+        durable=bool(ext_ids),
     )
     return {ext_id for (ext_id,) in rows}
 

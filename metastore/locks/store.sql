@@ -2,8 +2,7 @@
 -- Locks that may block the requests in "wanted" (grouped per table, so that a request for thousands of partitions probes
 -- once): the matrix and the hierarchy without their exceptions. LATERAL makes it one index probe for each wanted table,
 -- however many locks others have. Index: locks (catalog, db, table, type).
-SELECT DISTINCT {ahead} AS kind, l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type,
-       l.state, l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id
+SELECT DISTINCT {selected}
   FROM (SELECT ext_id, txn_id, catalog, db, "table", CASE WHEN count(*) = 1 THEN min(partition) ELSE '' END,
                ARRAY(SELECT m.blocking FROM (VALUES {compatibility}) AS m (wanting, blocking)
                       WHERE m.wanting = wanted.type)
@@ -54,6 +53,17 @@ SELECT {mine}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, st
 UNION ALL
 SELECT {txn}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
   FROM txns WHERE id IN (SELECT txn_id FROM mine);
+
+-- name: grant_requests
+-- Those with nobody ahead who may be in the way; a request that this leaves out may be granted all the same by the rules.
+UPDATE locks SET state = '{acquired}', acquired_at = metastore_now(), blocked_by_ext_id = NULL, blocked_by_int_id = NULL
+ WHERE ext_id = ANY (%(ids)s::bigint[]) AND state = '{waiting}'
+   AND (txn_id = {no_txn} OR EXISTS (SELECT FROM txns WHERE txns.id = locks.txn_id AND txns.state = 'open'))
+   AND ext_id <> ALL (ARRAY(
+         WITH wanted AS MATERIALIZED (
+           SELECT * FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND state = '{waiting}')
+         {waiting_for}))
+RETURNING set_config('synchronous_commit', 'on', true);
 
 -- name: lock_tail
 SELECT pg_advisory_xact_lock({advisory_class}, %(key)s);

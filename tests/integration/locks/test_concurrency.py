@@ -84,7 +84,7 @@ requests = st.builds(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(queued=st.lists(requests, max_size=6), wanted_locks=requests)
 def test_sql_never_drops_what_the_rule_keeps(database, queued, wanted_locks):
-    """``lock_tails`` and ``heartbeat_and_select`` read a superset; here they are compared with the rules themselves."""
+    """``lock_tails`` and ``grant_and_select`` read a superset; here they are compared with the rules themselves."""
     database.once(THREE_OPEN_TXNS)
     service = LockService(database, LockSettings(detect_deadlocks=False))
     answers = service.lock(queued) if queued else []
@@ -97,10 +97,10 @@ def test_sql_never_drops_what_the_rule_keeps(database, queued, wanted_locks):
     assert {lock._replace(state=LockState.WAITING, user="", host="") for lock in tail.ahead} >= kept
 
     [answer] = service.lock([wanted_locks])
-    with database.begin() as pg:
-        found = store.heartbeat_and_select(pg, [answer.lock_id])
+    found = store.grant_and_select(database, [answer.lock_id])
     if answer.state is LockState.WAITING:
         mine = [row.lock for row in found.by_id[answer.lock_id]]
+        assert {lock.state for lock in mine} == {LockState.WAITING}
         kept = {lock for want in mine for lock in rows if conflicts(want, lock)}
         assert {lock._replace(state=LockState.WAITING, user="", host="") for lock in found.ahead} >= kept
 

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from metastore.db.prepared import Prepared
 from metastore.locks import rules, store
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockFilter, LockResult
@@ -32,7 +33,7 @@ def story(t, seed):
     chance = random.Random(seed)
     txn_ids = t.open(4)
     t.allocate("db.t", *txn_ids[:2])
-    t.abort(txn_ids[3])
+    t.abort(txn_ids.pop())
     told = []
     for _ in range(4):
         batch = [request(chance, chance.choice([0, 0, 0, *txn_ids])) for _ in range(chance.randint(1, 3))]
@@ -41,6 +42,10 @@ def story(t, seed):
         granted = [answer.lock_id for one, answer in zip(batch, answers, strict=True)
                    if isinstance(answer, LockResult) and answer.state is LockState.ACQUIRED and not one.txn_id]
         t.locks.unlock(chance.sample(granted, len(granted) // 2))
+        queued = [lock_id for lock_id, in t.rows("SELECT DISTINCT ext_id FROM locks ORDER BY ext_id")]
+        told += [(answer.state, answer.lock_id) for answer in t.locks.check_lock(queued)]
+        if len(txn_ids) > 1 and chance.random() < 0.5:
+            t.abort(txn_ids.pop())
     return told, t.rows(OUTCOME), t.rows(COMPONENTS)
 
 
@@ -101,3 +106,42 @@ def test_both_ways_queue_at_the_same_tail(database):
     [(source,)] = database.once("SELECT prosrc FROM pg_proc WHERE proname = 'lock_uncontended'")
 
     assert f"pg_advisory_xact_lock({store._ADVISORY_CLASS}, tail)" in source
+
+
+def test_who_is_granted_by_sql_is_who_the_rules_grant(database, monkeypatch):
+    """And the second round trip grants only what SQL left out."""
+    t = Transactions(database)
+    seeds = range(12)
+    rules_alone = Prepared.__new__(Prepared)
+    rules_alone.statements = tuple(one for one in store._GRANT_AND_SELECT.statements if "SET state" not in one.prepare)
+    rules_alone.names = frozenset(one.name for one in rules_alone.statements)
+    rules_alone.execute = "; ".join(one.execute for one in rules_alone.statements)
+    by_rules = []
+    original = store.update_acquired
+    monkeypatch.setattr(store, "update_acquired", lambda db, ids, notes: (by_rules.extend(ids), original(db, ids, notes))[1])
+    told = [without_ids(story(t, seed)) for seed in seeds]
+    left = len(by_rules)
+    monkeypatch.setattr(store, "_GRANT_AND_SELECT", rules_alone)
+
+    assert [without_ids(story(t, seed)) for seed in seeds] == told
+    assert left < len(by_rules) - left
+
+
+def exclusive(txn_id=0):
+    return one("t", txn_id)._replace(components=(WantedLock(LockType.EXCLUSIVE, LockObject("hive", "db", "t")),))
+
+
+def test_what_queues_behind_others_does_not_try_the_quick_way(locks, monkeypatch):
+    tried = []
+    original = store.lock_uncontended
+    monkeypatch.setattr(store, "lock_uncontended", lambda *args: (tried.append(args), original(*args))[1])
+    [first] = locks.lock([exclusive()])
+    [second] = locks.lock([exclusive()])
+    [third] = locks.lock([exclusive()])
+
+    assert len(tried) == 2
+    locks.unlock([first.lock_id, second.lock_id, third.lock_id])
+    [alone] = locks.lock([exclusive()])
+    [again] = locks.lock([one("t", partition="p=1")])
+    assert (alone.state.value, again.state.value) == ("acquired", "waiting")
+    assert len(tried) == 3
