@@ -154,6 +154,85 @@ struct TableCommit {
   10: required bool complete,  // false: more was written than is on record
 }
 
+// A table or partition, or all partitions of a table with something to compact or to clean.
+struct CompactionQuestion {
+  1: optional string catName,
+  2: required string dbname,
+  3: required string tablename,
+  4: optional string partitionname,
+  5: optional i32 limit,  // of partitions that are looked at; 100 without
+}
+
+// Something that readers read now and a compaction would replace.
+struct CompactionInput {
+  1: required string path,
+  2: required string kind,  // base, delta, delete delta, original files
+  3: required i32 files,
+  4: required i64 bytes,
+}
+
+// A threshold of the Initiator; what equals the limit does not exceed it.
+struct CompactionThreshold {
+  1: required string name,
+  2: required double measured,
+  3: required double limit,
+  4: required bool exceeded,
+}
+
+// An open transaction that something waits for.
+struct CompactionHolder {
+  1: required i64 txnid,
+  2: required string user,
+  3: required string hostname,
+  4: required string agentInfo,
+  5: required i64 startedAt,
+  6: required i64 lastHeartbeatAt,
+  7: optional i64 writeId,  // in this table
+  8: required string endsWith,  // the command that ends it
+}
+
+// Why something has not happened.
+struct CompactionReason {
+  1: required string text,
+  2: optional i64 since,
+  3: required list<CompactionHolder> holders,
+  4: optional string endsWith,  // the command that ends it
+}
+
+struct CompactionExamined {
+  1: optional string partitionname,
+  2: optional string type,  // what is due; unset: nothing
+  3: required string reason,
+  4: required list<CompactionInput> inputs,
+  5: required list<CompactionThreshold> thresholds,
+  6: required i64 readBytes,  // it writes at most as many
+  7: optional i64 takesMs,  // as one took before
+  8: required string takesBy,
+  9: required CompactionReason compaction,
+  10: required list<CompactionReason> cleanings,
+  11: required i64 heldBytes,  // below what no new reader reads
+  12: required list<CompactionHolder> delays,  // who would delay the cleaning of a compaction that commits now
+}
+
+struct CompactionExamination {
+  1: required list<CompactionExamined> entities,
+  2: required i32 leftOut,  // partitions that were not looked at
+}
+
+// A pool of Workers within a window of time.
+struct CompactionForecast {
+  1: required string pool,
+  2: required i32 waiting,
+  3: required i32 working,
+  4: optional i64 oldestMs,
+  5: required double arrivedPerHour,
+  6: optional double servedPerHour,  // by those who are at work now
+  7: optional double secondsEach,
+  8: optional i64 clearsInMs,  // unset: never, or not known
+  9: required i32 workersWanted,
+  10: required string text,
+}
+
 service MetastoreOperators {
   // Operators
   TxnOutcome metastore_txn_outcome(1: i64 txnid) throws (1: hive_metastore.MetaException o1)
@@ -161,6 +240,13 @@ service MetastoreOperators {
   LockWhyResponse metastore_lock_why(1: LockWhyRequest request) throws (1: hive_metastore.MetaException o1)
   // The latest first
   list<EndedDeadlock> metastore_show_deadlocks(1: i32 limit) throws (1: hive_metastore.MetaException o1)
+
+  // Of a table that does not exist: NoSuchObjectException; of a table that is not transactional:
+  // InvalidOperationException.
+  CompactionExamination metastore_compaction_examine(1: CompactionQuestion question)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  list<CompactionForecast> metastore_compaction_forecast(1: i64 windowMs) throws (1: hive_metastore.MetaException o1)
 
   // Readers
   // As get_valid_write_ids at that instant would have answered who reads by no transaction of their own. What is not on

@@ -14,6 +14,7 @@ from metastore.thrift_server.gate import TableGate
 from metastore.thrift_server.handler import Handler, handlers_of
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
+from metastore.thrift_server.handlers.compaction_operators import CompactionOperatorHandlers
 from metastore.thrift_server.handlers.constraints import ConstraintHandlers
 from metastore.thrift_server.handlers.databases import DatabaseHandlers
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
@@ -60,6 +61,7 @@ def handlers(
         RebuildHandlers(services.rebuilds),
         LockHandlers(services.locks, waiting, services.holders, services.purges, in_pieces=_in_pieces(settings)),
         CompactionHandlers(services.compaction.queue),
+        CompactionOperatorHandlers(services.compaction.explaining, services.compaction.forecasting),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(
             _catalog(services, settings, changers, writes, TableGate(settings.abilities, tables))

@@ -141,8 +141,8 @@ class Process:
 
     def compaction_loops(self, environment: Mapping[str, str]) -> list[Loop]:
         """The loops of compaction. ``environment``: that in which jobs reach the metastore."""
-        backlog = BacklogCounter(self.services.compaction.queue)
-        self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working)
+        backlog = BacklogCounter(self.services.compaction.queue, self.services.compaction.forecasting)
+        self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working, lambda: backlog.wanted)
         runner = SubprocessRunner(self.settings.compaction, self.thrift_uri, environment)
         return compaction(self.services, self.settings, runner, backlog, version=VERSION, stopping=self.stopping)
 

@@ -21,6 +21,8 @@ from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.service.tables import TableService
 from metastore.catalog.service.upstream_changes import UpstreamChanges
 from metastore.compaction.cleaning.service import CleanerService
+from metastore.compaction.explaining.service import ExplainingService
+from metastore.compaction.forecasting.service import ForecastingService
 from metastore.compaction.initiating.service import InitiatorService
 from metastore.compaction.queue.service import CompactionService
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog
@@ -108,15 +110,19 @@ class CompactionServices:
     initiator: InitiatorService
     cleaner: CleanerService
     worker: WorkerService
+    explaining: ExplainingService
+    forecasting: ForecastingService
 
     @classmethod
-    def of(cls, db: Database, settings: Settings, roots: Roots | None, catalog: Catalog) -> "CompactionServices":
+    def of(cls, db: Database, settings: Settings, files: Files, catalog: Catalog) -> "CompactionServices":
         """Build each. ``catalog``: whom to ask about tables."""
         return cls(
-            queue=CompactionService(db, settings.compaction, roots, catalog),
+            queue=CompactionService(db, settings.compaction, files.roots, catalog),
             initiator=InitiatorService(db, settings.compaction, catalog),
             cleaner=CleanerService(db, settings.compaction, catalog),
             worker=WorkerService(db, settings.compaction, catalog),
+            explaining=ExplainingService(db, settings.compaction, files, catalog),
+            forecasting=ForecastingService(db),
         )
 
 
@@ -173,7 +179,7 @@ class Services:
             waits=WhyService(db, settings.txns, settings.locks.orphan_timeout, purges.not_before),
             holders=Holders(),
             compaction=CompactionServices.of(
-                db, settings, files.roots, OWN_CATALOG if upstream is None else upstream.catalog
+                db, settings, files, OWN_CATALOG if upstream is None else upstream.catalog
             ),
             catalog=CatalogServices.of(db, settings, files),
             upstream=upstream,

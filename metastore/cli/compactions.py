@@ -1,10 +1,11 @@
-"""``metastore compaction``: ask for compactions and take them back."""
+"""``metastore compaction``: ask for compactions and take them back; questions about them are in compaction_answers."""
 
 import sys
 from collections.abc import Sequence
 
 import click
 
+from metastore.cli.compaction_answers import explain, forecast, plan
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, show_rows
 from metastore.client.compactions import DONE, compaction_type, requested, wait_until_done
@@ -23,7 +24,12 @@ def table_argument(text: str) -> tuple[str, str]:
 
 @click.group()
 def compaction() -> None:
-    """Compactions: ask for them, take them back."""
+    """Compactions: what is due, what waits for whom, ask for them, take them back."""
+
+
+compaction.add_command(plan)
+compaction.add_command(explain)
+compaction.add_command(forecast)
 
 
 @compaction.command()

@@ -36,7 +36,7 @@ _SUMMARIES = {
     "show": "What is going on: transactions, locks, compactions, deadlocks.",
     "txn": "Transactions: what became of them, end them.",
     "lock": "Locks: why they wait, release them.",
-    "compaction": "Compactions: ask for them, take them back.",
+    "compaction": "Compactions: what is due, what waits for whom, ask for them, take them back.",
     "table": "Tables as the transactions see them.",
     "upstream": "Take a Hive metastore's transactions over, or hand them back.",
 }

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from metastore.compaction.forecasting.service import ForecastingService
 from metastore.compaction.queue.service import CompactionService
 from metastore.compaction.queue.store.requests import Backlog
 
@@ -15,6 +16,7 @@ class BacklogReport:
 
     waiting: int = field(metadata={"gauge": True})
     working: int = field(metadata={"gauge": True})
+    wanted: int = field(metadata={"gauge": True})
 
 
 @dataclass
@@ -22,9 +24,13 @@ class BacklogCounter:
     """Keeps what this process tells of the backlog fresh, so that no reader of /metrics asks the database."""
 
     compactions: CompactionService
+    forecasts: ForecastingService
     seen: Backlog = field(default_factory=Backlog)
+    wanted: int = 0
+    """Workers that would be enough for the pools of this process."""
 
     def tick(self) -> BacklogReport:
         """Count."""
         self.seen = self.compactions.backlog()
-        return BacklogReport(*self.seen)
+        self.wanted = self.forecasts.workers_wanted(self.compactions.settings.worker_pools or ("",))
+        return BacklogReport(*self.seen, self.wanted)

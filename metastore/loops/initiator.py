@@ -10,17 +10,7 @@ from threading import Event
 from typing import NamedTuple
 
 from metastore.acid.state import acid_state
-from metastore.compaction.initiating.rules import (
-    Action,
-    Due,
-    Limits,
-    Thresholds,
-    decide,
-    due,
-    due_for_aborts,
-    ineligible,
-    measure,
-)
+from metastore.compaction.initiating.rules import Due, Limits, Thresholds, due_for_aborts, examined, ineligible
 from metastore.compaction.initiating.service import Candidate, InitiatorService, Inputs, Revoked
 from metastore.compaction.queue.rules.requests import CompactionType, Entity, is_active_duplicate
 from metastore.compaction.queue.store.entities import Described
@@ -123,16 +113,14 @@ class Initiator:
             self.files.listing(location), write_ids, inputs.txns, lambda path: self.files.read(f"{location}/{path}")
         )
         defaults = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
-        verdict = verdict or due(
-            measure(state), defaults.overridden_by(table.parameters), insert_only=table.is_insert_only
+        return examined(
+            verdict,
+            state,
+            write_ids,
+            defaults.overridden_by(table.parameters),
+            settings.aborted_txn_threshold,
+            insert_only=table.is_insert_only,
         )
-        if verdict.type is None:
-            return verdict
-        decision = decide(
-            verdict.type, state, write_ids, settings.aborted_txn_threshold, insert_only=table.is_insert_only
-        )
-        is_refused = decision.action is Action.REFUSE
-        return Due(None, f"{verdict.reason}, but: {decision.reason}") if is_refused else verdict
 
     def _queue(self, entity: Entity, kind: CompactionType, reason: str, inputs: Inputs, table: Described) -> Finding:
         mark = inputs.write_ids.for_compactor().high_watermark

@@ -38,6 +38,11 @@ class Metrics:
         self._working = Gauge(
             "metastore_compactions_working", "Compactions that Workers of ours work on.", registry=self.registry
         )
+        self._wanted = Gauge(
+            "metastore_compaction_workers_wanted",
+            "Workers that would do what arrives, and what waits within an hour.",
+            registry=self.registry,
+        )
         self._connections_in_use = Gauge(
             "metastore_database_connections_in_use", "Lent database connections.", registry=self.registry
         )
@@ -54,9 +59,10 @@ class Metrics:
         """Show how many transactions are open."""
         self._open_txns.set_function(count)
 
-    def watch_backlog(self, waiting: Callable[[], int], working: Callable[[], int]) -> None:
-        """Show how many compactions there are to do, in the whole cluster."""
+    def watch_backlog(self, waiting: Callable[[], int], working: Callable[[], int], wanted: Callable[[], int]) -> None:
+        """Show how many compactions there are to do, in the whole cluster, and how many Workers would be enough."""
         self._waiting.set_function(waiting)
+        self._wanted.set_function(wanted)
         self._working.set_function(working)
 
     def add(self, collector: Collector) -> None:

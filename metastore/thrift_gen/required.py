@@ -198,4 +198,12 @@ REQUIRED = {
     'StreamPosition': ('batch', 'txnid', 'committedAt',),
     'CommitBatchRequest': ('txnid', 'batch',),
     'TableCommit': ('writeId', 'txnid', 'user', 'hostname', 'agentInfo', 'startedAt', 'committedAt', 'operations', 'partitions', 'complete',),
+    'CompactionQuestion': ('dbname', 'tablename',),
+    'CompactionInput': ('path', 'kind', 'files', 'bytes',),
+    'CompactionThreshold': ('name', 'measured', 'limit', 'exceeded',),
+    'CompactionHolder': ('txnid', 'user', 'hostname', 'agentInfo', 'startedAt', 'lastHeartbeatAt', 'endsWith',),
+    'CompactionReason': ('text', 'holders',),
+    'CompactionExamined': ('reason', 'inputs', 'thresholds', 'readBytes', 'takesBy', 'compaction', 'cleanings', 'heldBytes', 'delays',),
+    'CompactionExamination': ('entities', 'leftOut',),
+    'CompactionForecast': ('pool', 'waiting', 'working', 'arrivedPerHour', 'workersWanted', 'text',),
 }

@@ -69,11 +69,11 @@ def partition(name: str | None) -> str:
     return canonical(name) if name else ""
 
 
-def entity(db: str, table: str, partition_name: str | None) -> Entity:
+def entity(db: str, table: str, partition_name: str | None, catalog: str | None = None) -> Entity:
     """What a request is about."""
     if not db or not table:
         raise InvalidRequestError("A compaction needs the names of a database and a table")
-    return Entity(table_name(db, table), partition(partition_name))
+    return Entity(table_name(db, table, catalog), partition(partition_name))
 
 
 def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:

@@ -237,6 +237,24 @@ def decide(
     )
 
 
+def examined(
+    for_aborts: Due | None,
+    state: AcidState,
+    write_ids: CompactorWriteIdList,
+    thresholds: Thresholds,
+    max_aborts: int,
+    *,
+    insert_only: bool,
+) -> Due:
+    """What is due, unless a Worker would refuse it. ``for_aborts``: what is due whatever the directories say."""
+    verdict = for_aborts or due(measure(state), thresholds, insert_only=insert_only)
+    if verdict.type is None:
+        return verdict
+    decision = decide(verdict.type, state, write_ids, max_aborts, insert_only=insert_only)
+    is_refused = decision.action is Action.REFUSE
+    return Due(None, f"{verdict.reason}, but: {decision.reason}") if is_refused else verdict
+
+
 def _is_enough(kind: CompactionType, state: AcidState) -> bool:
     if kind is CompactionType.MAJOR:
         return bool(state.originals) or len(state.deltas) + (state.base is not None) > 1

@@ -52,6 +52,22 @@ class Iface(object):
         """
         pass
 
+    def metastore_compaction_examine(self, question):
+        """
+        Parameters:
+         - question
+
+        """
+        pass
+
+    def metastore_compaction_forecast(self, windowMs):
+        """
+        Parameters:
+         - windowMs
+
+        """
+        pass
+
     def metastore_valid_write_ids_at(self, catName, dbname, tablename, at):
         """
         Parameters:
@@ -237,6 +253,78 @@ class Client(Iface):
             raise result.o1
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_show_deadlocks failed: unknown result")
 
+    def metastore_compaction_examine(self, question):
+        """
+        Parameters:
+         - question
+
+        """
+        self.send_metastore_compaction_examine(question)
+        return self.recv_metastore_compaction_examine()
+
+    def send_metastore_compaction_examine(self, question):
+        self._oprot.writeMessageBegin('metastore_compaction_examine', TMessageType.CALL, self._seqid)
+        args = metastore_compaction_examine_args()
+        args.question = question
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_compaction_examine(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_compaction_examine_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        if result.o2 is not None:
+            raise result.o2
+        if result.o3 is not None:
+            raise result.o3
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_compaction_examine failed: unknown result")
+
+    def metastore_compaction_forecast(self, windowMs):
+        """
+        Parameters:
+         - windowMs
+
+        """
+        self.send_metastore_compaction_forecast(windowMs)
+        return self.recv_metastore_compaction_forecast()
+
+    def send_metastore_compaction_forecast(self, windowMs):
+        self._oprot.writeMessageBegin('metastore_compaction_forecast', TMessageType.CALL, self._seqid)
+        args = metastore_compaction_forecast_args()
+        args.windowMs = windowMs
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_compaction_forecast(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_compaction_forecast_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_compaction_forecast failed: unknown result")
+
     def metastore_valid_write_ids_at(self, catName, dbname, tablename, at):
         """
         Parameters:
@@ -410,6 +498,8 @@ class Processor(Iface, TProcessor):
         self._processMap["metastore_txn_explain"] = Processor.process_metastore_txn_explain
         self._processMap["metastore_lock_why"] = Processor.process_metastore_lock_why
         self._processMap["metastore_show_deadlocks"] = Processor.process_metastore_show_deadlocks
+        self._processMap["metastore_compaction_examine"] = Processor.process_metastore_compaction_examine
+        self._processMap["metastore_compaction_forecast"] = Processor.process_metastore_compaction_forecast
         self._processMap["metastore_valid_write_ids_at"] = Processor.process_metastore_valid_write_ids_at
         self._processMap["metastore_table_history"] = Processor.process_metastore_table_history
         self._processMap["metastore_stream_positions"] = Processor.process_metastore_stream_positions
@@ -536,6 +626,64 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("metastore_show_deadlocks", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_compaction_examine(self, seqid, iprot, oprot):
+        args = metastore_compaction_examine_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_compaction_examine_result()
+        try:
+            result.success = self._handler.metastore_compaction_examine(args.question)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.NoSuchObjectException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except metastore.thrift_gen.hive_metastore.ttypes.InvalidOperationException as o2:
+            msg_type = TMessageType.REPLY
+            result.o2 = o2
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o3:
+            msg_type = TMessageType.REPLY
+            result.o3 = o3
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_compaction_examine", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_compaction_forecast(self, seqid, iprot, oprot):
+        args = metastore_compaction_forecast_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_compaction_forecast_result()
+        try:
+            result.success = self._handler.metastore_compaction_forecast(args.windowMs)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_compaction_forecast", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -841,6 +989,104 @@ class metastore_show_deadlocks_result(TBase):
 all_structs.append(metastore_show_deadlocks_result)
 metastore_show_deadlocks_result.thrift_spec = (
     (0, TType.LIST, 'success', (TType.STRUCT, [EndedDeadlock, None], False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
+)
+
+
+class metastore_compaction_examine_args(TBase):
+    """
+    Attributes:
+     - question
+
+    """
+
+    __slots__ = (
+        'question',
+    )
+
+
+    def __init__(self, question=None,):
+        self.question = question
+all_structs.append(metastore_compaction_examine_args)
+metastore_compaction_examine_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'question', [CompactionQuestion, None], None, ),  # 1
+)
+
+
+class metastore_compaction_examine_result(TBase):
+    """
+    Attributes:
+     - success
+     - o1
+     - o2
+     - o3
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+        'o2',
+        'o3',
+    )
+
+
+    def __init__(self, success=None, o1=None, o2=None, o3=None,):
+        self.success = success
+        self.o1 = o1
+        self.o2 = o2
+        self.o3 = o3
+all_structs.append(metastore_compaction_examine_result)
+metastore_compaction_examine_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [CompactionExamination, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.NoSuchObjectException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [metastore.thrift_gen.hive_metastore.ttypes.InvalidOperationException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 3
+)
+
+
+class metastore_compaction_forecast_args(TBase):
+    """
+    Attributes:
+     - windowMs
+
+    """
+
+    __slots__ = (
+        'windowMs',
+    )
+
+
+    def __init__(self, windowMs=None,):
+        self.windowMs = windowMs
+all_structs.append(metastore_compaction_forecast_args)
+metastore_compaction_forecast_args.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'windowMs', None, None, ),  # 1
+)
+
+
+class metastore_compaction_forecast_result(TBase):
+    """
+    Attributes:
+     - success
+     - o1
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+    )
+
+
+    def __init__(self, success=None, o1=None,):
+        self.success = success
+        self.o1 = o1
+all_structs.append(metastore_compaction_forecast_result)
+metastore_compaction_forecast_result.thrift_spec = (
+    (0, TType.LIST, 'success', (TType.STRUCT, [CompactionForecast, None], False), None, ),  # 0
     (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
 )
 

@@ -470,6 +470,257 @@ class TableCommit(TBase):
         self.operations = operations
         self.partitions = partitions
         self.complete = complete
+
+
+class CompactionQuestion(TBase):
+    """
+    Attributes:
+     - catName
+     - dbname
+     - tablename
+     - partitionname
+     - limit
+
+    """
+
+    __slots__ = (
+        'catName',
+        'dbname',
+        'tablename',
+        'partitionname',
+        'limit',
+    )
+
+
+    def __init__(self, catName=None, dbname=None, tablename=None, partitionname=None, limit=None,):
+        self.catName = catName
+        self.dbname = dbname
+        self.tablename = tablename
+        self.partitionname = partitionname
+        self.limit = limit
+
+
+class CompactionInput(TBase):
+    """
+    Attributes:
+     - path
+     - kind
+     - files
+     - bytes
+
+    """
+
+    __slots__ = (
+        'path',
+        'kind',
+        'files',
+        'bytes',
+    )
+
+
+    def __init__(self, path=None, kind=None, files=None, bytes=None,):
+        self.path = path
+        self.kind = kind
+        self.files = files
+        self.bytes = bytes
+
+
+class CompactionThreshold(TBase):
+    """
+    Attributes:
+     - name
+     - measured
+     - limit
+     - exceeded
+
+    """
+
+    __slots__ = (
+        'name',
+        'measured',
+        'limit',
+        'exceeded',
+    )
+
+
+    def __init__(self, name=None, measured=None, limit=None, exceeded=None,):
+        self.name = name
+        self.measured = measured
+        self.limit = limit
+        self.exceeded = exceeded
+
+
+class CompactionHolder(TBase):
+    """
+    Attributes:
+     - txnid
+     - user
+     - hostname
+     - agentInfo
+     - startedAt
+     - lastHeartbeatAt
+     - writeId
+     - endsWith
+
+    """
+
+    __slots__ = (
+        'txnid',
+        'user',
+        'hostname',
+        'agentInfo',
+        'startedAt',
+        'lastHeartbeatAt',
+        'writeId',
+        'endsWith',
+    )
+
+
+    def __init__(self, txnid=None, user=None, hostname=None, agentInfo=None, startedAt=None, lastHeartbeatAt=None, writeId=None, endsWith=None,):
+        self.txnid = txnid
+        self.user = user
+        self.hostname = hostname
+        self.agentInfo = agentInfo
+        self.startedAt = startedAt
+        self.lastHeartbeatAt = lastHeartbeatAt
+        self.writeId = writeId
+        self.endsWith = endsWith
+
+
+class CompactionReason(TBase):
+    """
+    Attributes:
+     - text
+     - since
+     - holders
+     - endsWith
+
+    """
+
+    __slots__ = (
+        'text',
+        'since',
+        'holders',
+        'endsWith',
+    )
+
+
+    def __init__(self, text=None, since=None, holders=None, endsWith=None,):
+        self.text = text
+        self.since = since
+        self.holders = holders
+        self.endsWith = endsWith
+
+
+class CompactionExamined(TBase):
+    """
+    Attributes:
+     - partitionname
+     - type
+     - reason
+     - inputs
+     - thresholds
+     - readBytes
+     - takesMs
+     - takesBy
+     - compaction
+     - cleanings
+     - heldBytes
+     - delays
+
+    """
+
+    __slots__ = (
+        'partitionname',
+        'type',
+        'reason',
+        'inputs',
+        'thresholds',
+        'readBytes',
+        'takesMs',
+        'takesBy',
+        'compaction',
+        'cleanings',
+        'heldBytes',
+        'delays',
+    )
+
+
+    def __init__(self, partitionname=None, type=None, reason=None, inputs=None, thresholds=None, readBytes=None, takesMs=None, takesBy=None, compaction=None, cleanings=None, heldBytes=None, delays=None,):
+        self.partitionname = partitionname
+        self.type = type
+        self.reason = reason
+        self.inputs = inputs
+        self.thresholds = thresholds
+        self.readBytes = readBytes
+        self.takesMs = takesMs
+        self.takesBy = takesBy
+        self.compaction = compaction
+        self.cleanings = cleanings
+        self.heldBytes = heldBytes
+        self.delays = delays
+
+
+class CompactionExamination(TBase):
+    """
+    Attributes:
+     - entities
+     - leftOut
+
+    """
+
+    __slots__ = (
+        'entities',
+        'leftOut',
+    )
+
+
+    def __init__(self, entities=None, leftOut=None,):
+        self.entities = entities
+        self.leftOut = leftOut
+
+
+class CompactionForecast(TBase):
+    """
+    Attributes:
+     - pool
+     - waiting
+     - working
+     - oldestMs
+     - arrivedPerHour
+     - servedPerHour
+     - secondsEach
+     - clearsInMs
+     - workersWanted
+     - text
+
+    """
+
+    __slots__ = (
+        'pool',
+        'waiting',
+        'working',
+        'oldestMs',
+        'arrivedPerHour',
+        'servedPerHour',
+        'secondsEach',
+        'clearsInMs',
+        'workersWanted',
+        'text',
+    )
+
+
+    def __init__(self, pool=None, waiting=None, working=None, oldestMs=None, arrivedPerHour=None, servedPerHour=None, secondsEach=None, clearsInMs=None, workersWanted=None, text=None,):
+        self.pool = pool
+        self.waiting = waiting
+        self.working = working
+        self.oldestMs = oldestMs
+        self.arrivedPerHour = arrivedPerHour
+        self.servedPerHour = servedPerHour
+        self.secondsEach = secondsEach
+        self.clearsInMs = clearsInMs
+        self.workersWanted = workersWanted
+        self.text = text
 all_structs.append(TxnOutcome)
 TxnOutcome.thrift_spec = (
     None,  # 0
@@ -616,6 +867,87 @@ TableCommit.thrift_spec = (
     (8, TType.LIST, 'operations', (TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.I32, 'partitions', None, None, ),  # 9
     (10, TType.BOOL, 'complete', None, None, ),  # 10
+)
+all_structs.append(CompactionQuestion)
+CompactionQuestion.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'catName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'dbname', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tablename', 'UTF8', None, ),  # 3
+    (4, TType.STRING, 'partitionname', 'UTF8', None, ),  # 4
+    (5, TType.I32, 'limit', None, None, ),  # 5
+)
+all_structs.append(CompactionInput)
+CompactionInput.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'path', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'kind', 'UTF8', None, ),  # 2
+    (3, TType.I32, 'files', None, None, ),  # 3
+    (4, TType.I64, 'bytes', None, None, ),  # 4
+)
+all_structs.append(CompactionThreshold)
+CompactionThreshold.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.DOUBLE, 'measured', None, None, ),  # 2
+    (3, TType.DOUBLE, 'limit', None, None, ),  # 3
+    (4, TType.BOOL, 'exceeded', None, None, ),  # 4
+)
+all_structs.append(CompactionHolder)
+CompactionHolder.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'txnid', None, None, ),  # 1
+    (2, TType.STRING, 'user', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'hostname', 'UTF8', None, ),  # 3
+    (4, TType.STRING, 'agentInfo', 'UTF8', None, ),  # 4
+    (5, TType.I64, 'startedAt', None, None, ),  # 5
+    (6, TType.I64, 'lastHeartbeatAt', None, None, ),  # 6
+    (7, TType.I64, 'writeId', None, None, ),  # 7
+    (8, TType.STRING, 'endsWith', 'UTF8', None, ),  # 8
+)
+all_structs.append(CompactionReason)
+CompactionReason.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'text', 'UTF8', None, ),  # 1
+    (2, TType.I64, 'since', None, None, ),  # 2
+    (3, TType.LIST, 'holders', (TType.STRUCT, [CompactionHolder, None], False), None, ),  # 3
+    (4, TType.STRING, 'endsWith', 'UTF8', None, ),  # 4
+)
+all_structs.append(CompactionExamined)
+CompactionExamined.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'partitionname', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'type', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'reason', 'UTF8', None, ),  # 3
+    (4, TType.LIST, 'inputs', (TType.STRUCT, [CompactionInput, None], False), None, ),  # 4
+    (5, TType.LIST, 'thresholds', (TType.STRUCT, [CompactionThreshold, None], False), None, ),  # 5
+    (6, TType.I64, 'readBytes', None, None, ),  # 6
+    (7, TType.I64, 'takesMs', None, None, ),  # 7
+    (8, TType.STRING, 'takesBy', 'UTF8', None, ),  # 8
+    (9, TType.STRUCT, 'compaction', [CompactionReason, None], None, ),  # 9
+    (10, TType.LIST, 'cleanings', (TType.STRUCT, [CompactionReason, None], False), None, ),  # 10
+    (11, TType.I64, 'heldBytes', None, None, ),  # 11
+    (12, TType.LIST, 'delays', (TType.STRUCT, [CompactionHolder, None], False), None, ),  # 12
+)
+all_structs.append(CompactionExamination)
+CompactionExamination.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'entities', (TType.STRUCT, [CompactionExamined, None], False), None, ),  # 1
+    (2, TType.I32, 'leftOut', None, None, ),  # 2
+)
+all_structs.append(CompactionForecast)
+CompactionForecast.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'pool', 'UTF8', None, ),  # 1
+    (2, TType.I32, 'waiting', None, None, ),  # 2
+    (3, TType.I32, 'working', None, None, ),  # 3
+    (4, TType.I64, 'oldestMs', None, None, ),  # 4
+    (5, TType.DOUBLE, 'arrivedPerHour', None, None, ),  # 5
+    (6, TType.DOUBLE, 'servedPerHour', None, None, ),  # 6
+    (7, TType.DOUBLE, 'secondsEach', None, None, ),  # 7
+    (8, TType.I64, 'clearsInMs', None, None, ),  # 8
+    (9, TType.I32, 'workersWanted', None, None, ),  # 9
+    (10, TType.STRING, 'text', 'UTF8', None, ),  # 10
 )
 fix_spec(all_structs)
 del all_structs

@@ -65,7 +65,7 @@ def compose(upstream):
                            forwarding=forwarding)
     handlers(services, settings, CallStats(), Limits(settings.limits), tables=TableStats())
     loops = [*server_loops(services, settings),
-             *compaction(services, settings, None, BacklogCounter(services.compaction.queue), version="1",
+             *compaction(services, settings, None, BacklogCounter(services.compaction.queue, services.compaction.forecasting), version="1",
                          stopping=threading.Event())]
     return services, loops
 

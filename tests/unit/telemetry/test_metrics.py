@@ -36,7 +36,7 @@ class Report:
 def test_what_a_loop_did_and_when():
     metrics = Metrics("1")
     metrics.watch_open_txns(lambda: 7)
-    metrics.watch_backlog(lambda: 4, lambda: 2)
+    metrics.watch_backlog(lambda: 4, lambda: 2, lambda: 3)
     metrics.loops.ticked("reaper", 0.5, Report(3, (8, 9)), failed=False)
     metrics.loops.ticked("reaper", 0.5, Report(2, failed={"expired_locks": "no database"}, open=5), failed=False)
     metrics.loops.ticked("reaper", 0.5, None, failed=True)

@@ -1,0 +1,213 @@
+"""What a compaction would read, by how much a threshold was missed, and whom a compaction or a cleaning waits for.
+
+Rule: this decides nothing that the Initiator, the Worker or the Cleaner decide; it says in words what their rules say.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.state import AcidState, DeltaDirectory, Listed
+from metastore.compaction.cleaning.rules import OpenTxn, may_read_old_files
+from metastore.compaction.initiating.rules import Due, Ineligible, Measured, Thresholds
+from metastore.compaction.queue.rules.requests import Compaction, CompactionState, CompactionType, Entity
+
+
+class Input(NamedTuple):
+    """Something that readers read now and a compaction would replace."""
+
+    path: str
+    kind: str
+    """``base``, ``delta``, ``delete delta`` or ``original files``."""
+    files: int
+    size: int
+
+
+class Gauge(NamedTuple):
+    """A threshold and what is measured against it; strict: what equals the limit does not exceed it."""
+
+    name: str
+    measured: float
+    limit: float
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether it asks for a compaction."""
+        return self.measured > self.limit
+
+
+class Holder(NamedTuple):
+    """An open transaction that something waits for."""
+
+    txn: OpenTxn
+    agent_info: str
+    started_at: datetime
+    last_heartbeat_at: datetime
+    write_id: int | None = None
+    """Its write id in the table, if it writes to it."""
+
+    @property
+    def ends_with(self) -> str:
+        """The command that ends it."""
+        return f"metastore txn abort {self.txn.id}"
+
+
+class Reason(NamedTuple):
+    """Why something has not happened, since when, who is in the way, and what ends it."""
+
+    text: str
+    since: datetime | None = None
+    holders: tuple[Holder, ...] = ()
+    ends_with: str = ""
+
+
+class Plan(NamedTuple):
+    """What a compaction would do. ``type``: what is due by the thresholds, None: nothing."""
+
+    type: CompactionType | None
+    reason: str
+    inputs: tuple[Input, ...] = ()
+    gauges: tuple[Gauge, ...] = ()
+
+    @property
+    def reads(self) -> int:
+        """The bytes that it would read; where nothing is due, those of a major compaction."""
+        return sum(each.size for each in self.inputs if self.type is not CompactionType.MINOR or _is_delta(each))
+
+
+def plan(verdict: Due, state: AcidState, measured: Measured, thresholds: Thresholds) -> Plan:
+    """The plan of what the Initiator's rules have said."""
+    inputs = [Input(state.base.path, "base", *_extent(state.base.files))] if state.base else []
+    if state.originals:
+        inputs.append(Input(".", "original files", *_extent(state.originals)))
+    inputs += [Input(delta.path, _kind(delta), *_extent(delta.files)) for delta in state.deltas]
+    ratio = measured.delta_size / measured.base_size if measured.base_size else 0.0
+    gauges = (
+        Gauge("hive.compactor.delta.num.threshold", measured.deltas, thresholds.delta_num),
+        Gauge("hive.compactor.delta.pct.threshold", ratio, thresholds.delta_pct),
+    )
+    return Plan(verdict.type, verdict.reason, tuple(inputs), gauges)
+
+
+def held_bytes(listing: Iterable[Listed], state: AcidState) -> int:
+    """The bytes below what no new reader reads: what a cleaning would give back."""
+    gone = {*state.obsolete, *state.aborted}
+    return sum(entry.size for entry in listing if entry.path in gone or entry.path.partition("/")[0] in gone)
+
+
+def why_not_compacted(
+    entity: Entity,
+    no: Ineligible | None,
+    planned: Plan,
+    queued: Sequence[Compaction],
+    writers: Sequence[Holder],
+    check_interval: timedelta,
+) -> Reason:
+    """What a compaction of an entity waits for. ``no``: why the Initiator passes it over; ``writers``: by write id."""
+    wanted = _request(entity, planned.type) if planned.type else ""
+    active = next((request for request in queued if request.state in _ACTIVE_WORDS), None)
+    if active is not None:
+        return _active(active)
+    if no is not None:
+        return Reason(f"The Initiator passes it over: {no.reason}.", ends_with=wanted)
+    if planned.type is not None:
+        seconds = int(check_interval.total_seconds())
+        return Reason(
+            f"It is due for a {planned.type.value} compaction ({planned.reason}): the Initiator queues it in its next "
+            f"round, within {seconds} s.",
+            ends_with=wanted,
+        )
+    first = writers[:1]
+    blocked = "".join(
+        f" Write id {writer.write_id} is open, and nothing from it on can be compacted." for writer in first
+    )
+    return Reason(
+        f"Nothing is due: {planned.reason}.{blocked}",
+        first[0].started_at if first else None,
+        tuple(first),
+        first[0].ends_with if first else "",
+    )
+
+
+_ACTIVE_WORDS = {CompactionState.INITIATED: "waits for a Worker", CompactionState.WORKING: "is being done"}
+
+
+def _active(request: Compaction) -> Reason:
+    what = f"Compaction {request.id} ({request.type.value})"
+    if request.state is CompactionState.WORKING:
+        return Reason(
+            f"{what} is being done by {request.worker_id or 'an unknown Worker'}.",
+            request.started_at,
+            ends_with=f"metastore txn abort {request.txn_id}" if request.txn_id else "",
+        )
+    why = f": {request.error_message}" if request.error_message else ""
+    return Reason(
+        f"{what} waits for a Worker of the pool {request.pool or 'default'}{why}.",
+        request.enqueued_at,
+        ends_with=f"metastore compaction abort {request.id}",
+    )
+
+
+def why_not_cleaned(request: Compaction, said: str, readers: Iterable[Holder], *, per_table: bool) -> Reason:
+    """What the cleaning of a finished compaction waits for. ``said``: the Cleaner's rule; "": it may be cleaned."""
+    since = request.committed_at or request.enqueued_at
+    blockers = (
+        tuple(reader for reader in readers if may_read_old_files(reader.txn, request, per_table=per_table))
+        if request.next_txn_id is not None
+        else ()
+    )
+    if not said:
+        return Reason(f"Compaction {request.id} is cleaned in the Cleaner's next round.", since)
+    return Reason(
+        f"The old files of compaction {request.id} are not removed: {said}.",
+        since,
+        blockers,
+        blockers[0].ends_with if blockers else "",
+    )
+
+
+def writers_of(holders: Iterable[Holder], write_ids: ValidWriteIdList) -> list[Holder]:
+    """Those whose write ids are open, the lowest first."""
+    open_ids = set(write_ids.open)
+    return sorted(
+        (holder for holder in holders if holder.write_id in open_ids), key=lambda holder: holder.write_id or 0
+    )
+
+
+def delays_of_cleaning(holders: Iterable[Holder], *, per_table: bool) -> list[Holder]:
+    """Who would delay the cleaning of a compaction that commits now, oldest first."""
+    return [holder for holder in holders if not per_table or not holder.txn.has_floors or holder.txn.floor is not None]
+
+
+def estimate(earlier: Sequence[Compaction], kind: CompactionType, entity: Entity) -> tuple[timedelta | None, str]:
+    """How long one took before, and of which that is known: of the entity, else of any; the newest five count."""
+    done = [
+        (request, request.committed_at - request.started_at)
+        for request in earlier
+        if request.type is kind and request.started_at is not None and request.committed_at is not None
+    ]
+    own = [length for request, length in done if request.entity == entity]
+    lengths = sorted((own or [length for _, length in done])[:5])
+    if not lengths:
+        return None, f"no {kind.value} compaction has been done yet"
+    whose = "of it" if own else "of other tables"
+    return lengths[len(lengths) // 2], f"median of the last {len(lengths)} {kind.value} compactions {whose}"
+
+
+def _request(entity: Entity, kind: CompactionType) -> str:
+    partition = f" --partition {entity.partition}" if entity.partition else ""
+    return f"metastore compaction request {entity.table}{partition} --type {kind.value}"
+
+
+def _is_delta(planned: Input) -> bool:
+    return planned.kind in {"delta", "delete delta"}
+
+
+def _kind(delta: DeltaDirectory) -> str:
+    return "delete delta" if delta.is_delete else "delta"
+
+
+def _extent(files: Iterable[Listed]) -> tuple[int, int]:
+    sizes = [file.size for file in files]
+    return len(sizes), sum(sizes)

@@ -1,0 +1,178 @@
+"""Answers an operator: what a compaction would do, why none is done, and why old files are still there.
+
+It looks at the directories as the Initiator does, and changes nothing.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from metastore.acid.state import acid_state
+from metastore.compaction.cleaning.rules import Verdict, gate, next_in_line
+from metastore.compaction.explaining import store
+from metastore.compaction.explaining.rules import (
+    Holder,
+    Plan,
+    Reason,
+    delays_of_cleaning,
+    estimate,
+    held_bytes,
+    plan,
+    why_not_cleaned,
+    why_not_compacted,
+    writers_of,
+)
+from metastore.compaction.initiating.rules import Aborts, Due, Limits, Thresholds, examined, ineligible, measure
+from metastore.compaction.queue.rules.requests import Compaction, CompactionState, CompactionType, Entity
+from metastore.compaction.queue.store import components
+from metastore.compaction.queue.store import requests as queue
+from metastore.compaction.queue.store.components import Lists
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.requests import Filter
+from metastore.config import CompactionSettings
+from metastore.db.engine import Database, PgTx
+from metastore.errors import InvalidOperationError, NoSuchObjectError
+from metastore.files import Files
+from metastore.ids import TableName
+
+_HISTORY = 200
+"""Ended compactions that an estimate looks through."""
+
+
+class Examined(NamedTuple):
+    """A table or partition. ``delays``: who would delay the cleaning of a compaction that commits now."""
+
+    entity: Entity
+    plan: Plan
+    takes: timedelta | None
+    takes_by: str
+    compaction: Reason
+    cleanings: list[Reason]
+    held: int
+    delays: list[Holder]
+
+
+class Examination(NamedTuple):
+    """The answer. ``left_out``: further partitions, which were not looked at."""
+
+    entities: list[Examined]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Everything about an entity but its files, as of one instant."""
+
+    now: datetime
+    entity: Entity
+    table: Described
+    queued: list[Compaction]
+    history: list[Compaction]
+    earlier: list[Compaction]
+    lists: Lists
+    holders: list[Holder]
+    states: dict[int, str]
+
+
+@dataclass(frozen=True)
+class ExplainingService:
+    """Looks, and explains."""
+
+    db: Database
+    settings: CompactionSettings
+    files: Files
+    catalog: Catalog = OWN_CATALOG
+
+    def examine(self, table: TableName, partition: str, limit: int) -> Examination:
+        """Examine a table or partition; of a partitioned table all partitions with something to compact or to clean.
+
+        Raises: NoSuchObjectError, InvalidOperationError (not transactional), OSError.
+        """
+        with self.db.begin(durable=False) as pg:
+            described = self.catalog.described(pg, Entity(table, partition))
+            if described is None or not described.partition_exists:
+                what = f"{table} has no partition {partition}" if described else f"Table {table} does not exist"
+                raise NoSuchObjectError(f"{what}: there is nothing to compact")
+            if not described.is_transactional:
+                raise InvalidOperationError(
+                    f"{table} is not transactional: it has no deltas, and nothing of it is ever compacted"
+                )
+            names = self._partitions(pg, table) if described.lacks_partition else [partition]
+            facts = [
+                self._facts(pg, Entity(table, name), of_name)
+                for name in names[:limit]
+                if (of_name := self.catalog.described(pg, Entity(table, name))) is not None
+            ]
+        return Examination([self._examined(each) for each in facts], max(0, len(names) - limit))
+
+    def _partitions(self, pg: PgTx, table: TableName) -> list[str]:
+        queued = queue.select_shown(pg, Filter(catalog=table.catalog, db=table.db, table=table.table))
+        waiting = [row.entity.partition for row in queued if row.ended_at is None and row.entity.partition]
+        return sorted({*components.select_written_partitions(pg, table), *waiting})
+
+    def _facts(self, pg: PgTx, entity: Entity, table: Described) -> _Facts:
+        queued = queue.select_queue_of(pg, entity)
+        return _Facts(
+            pg.now,
+            entity,
+            table,
+            queued,
+            queue.select_history_of(pg, entity),
+            queue.select_shown(pg, Filter(state=CompactionState.SUCCEEDED, order=(("id", False),), limit=_HISTORY)),
+            components.select_lists(pg, entity.table),
+            store.select_holders(pg, entity.table),
+            components.select_txn_states(pg, [request.txn_id for request in queued if request.txn_id]),
+        )
+
+    def _examined(self, facts: _Facts) -> Examined:
+        settings, table, write_ids = self.settings, facts.table, facts.lists.write_ids.for_compactor()
+        per_table = settings.use_min_history
+        location = table.location.rstrip("/")
+        listing = self.files.listing(location) if table.partition_exists else []
+        state = acid_state(listing, write_ids, facts.lists.txns, lambda path: self.files.read(f"{location}/{path}"))
+        thresholds = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold).overridden_by(
+            table.parameters
+        )
+        limits = Limits(settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only)
+        no = ineligible(facts.entity, table, facts.queued, facts.history, Aborts(), limits, facts.now)
+        verdict = (
+            Due(None, "there is no such partition (any more)")
+            if not table.partition_exists
+            else examined(
+                None, state, write_ids, thresholds, settings.aborted_txn_threshold, insert_only=table.is_insert_only
+            )
+        )
+        planned = plan(verdict, state, measure(state), thresholds)
+        takes, takes_by = estimate(facts.earlier, planned.type or CompactionType.MAJOR, facts.entity)
+        writers = writers_of(facts.holders, facts.lists.write_ids)
+        return Examined(
+            facts.entity,
+            planned,
+            takes,
+            takes_by,
+            why_not_compacted(facts.entity, no, planned, facts.queued, writers, settings.check_interval),
+            [self._cleaning(facts, request) for request in facts.queued if _is_ready(request)],
+            held_bytes(listing, state),
+            delays_of_cleaning(facts.holders, per_table=per_table),
+        )
+
+    def _cleaning(self, facts: _Facts, request: Compaction) -> Reason:
+        settings = self.settings
+        retention = settings.cleaner_retention if settings.delayed_cleanup else timedelta(0)
+        said = gate(
+            request,
+            facts.now,
+            retention,
+            facts.states.get(request.txn_id or 0),
+            [holder.txn for holder in facts.holders],
+            per_table=settings.use_min_history,
+        )
+        text = "" if said.verdict is Verdict.CLEAN else said.reason
+        for first in next_in_line(filter(_is_ready, facts.queued), facts.now, retention):
+            if not text and first.id != request.id:
+                text = f"compaction {first.id} of it is cleaned first"
+        return why_not_cleaned(request, text, facts.holders, per_table=settings.use_min_history)
+
+
+def _is_ready(request: Compaction) -> bool:
+    return request.state is CompactionState.READY_FOR_CLEANING and request.type is not CompactionType.ABORT_TXN_CLEANUP

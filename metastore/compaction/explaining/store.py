@@ -1,0 +1,19 @@
+"""Who is open, with what they need of a table, and what compactions took before."""
+
+from metastore.compaction.cleaning.rules import OpenTxn
+from metastore.compaction.explaining.rules import Holder
+from metastore.db.engine import PgTx
+from metastore.db.statements import Statements
+from metastore.ids import TableName
+
+_SQL = Statements(__file__)
+
+_SELECT_HOLDERS = _SQL.text("select_holders")
+
+
+def select_holders(pg: PgTx, table: TableName) -> list[Holder]:
+    """Every open transaction, oldest first, with what it needs and writes of the table."""
+    return [
+        Holder(OpenTxn(txn_id, user, host, floor, has_floors), *rest)
+        for txn_id, user, host, floor, has_floors, *rest in pg.sql(_SELECT_HOLDERS, table._asdict())
+    ]

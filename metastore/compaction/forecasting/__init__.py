@@ -1,0 +1,1 @@
+"""Whether the Workers keep up, and how many would."""

@@ -1,0 +1,30 @@
+"""Forecasts for operators, and for who adds and removes Workers."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from metastore.compaction.forecasting import store
+from metastore.compaction.forecasting.rules import Forecast, forecast
+from metastore.db.engine import Database
+from metastore.errors import InvalidRequestError
+
+WINDOW = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class ForecastingService:
+    """Foretells from what is on record."""
+
+    db: Database
+
+    def forecast(self, window: timedelta = WINDOW) -> list[Forecast]:
+        """By pool. Raises: InvalidRequestError for a window that is not above zero."""
+        if window <= timedelta(0):
+            raise InvalidRequestError(f"A forecast needs a window above zero, not {window}")
+        with self.db.begin(durable=False) as pg:
+            return [forecast(load, window) for load in store.select_loads(pg, pg.now - window)]
+
+    def workers_wanted(self, pools: tuple[str, ...]) -> int:
+        """Workers that would be enough for some pools; of nobody else's."""
+        names = {pool or "default" for pool in pools}
+        return sum(each.wanted for each in self.forecast() if each.load.pool in names)

@@ -1,0 +1,111 @@
+"""Our own calls about compactions, for operators: decode, ask the service, encode."""
+
+from datetime import datetime, timedelta
+
+from metastore.compaction.explaining.rules import Holder, Reason
+from metastore.compaction.explaining.service import Examined, ExplainingService
+from metastore.compaction.forecasting.rules import Forecast
+from metastore.compaction.forecasting.service import ForecastingService
+from metastore.errors import InvalidRequestError
+from metastore.thrift_gen.operators import ttypes
+from metastore.thrift_server import convert_compaction as convert
+from metastore.thrift_server.call import Call
+
+_PARTITIONS, _MOST_PARTITIONS = 100, 1000
+
+
+class CompactionOperatorHandlers:
+    """Why nothing is compacted or cleaned, and whether the Workers keep up."""
+
+    def __init__(self, explaining: ExplainingService, forecasting: ForecastingService) -> None:
+        """``explaining`` and ``forecasting`` know."""
+        self._explaining = explaining
+        self._forecasting = forecasting
+
+    def metastore_compaction_examine(
+        self, call: Call, question: ttypes.CompactionQuestion
+    ) -> ttypes.CompactionExamination:
+        """What a compaction would do, why none is done, and why old files are still there."""
+        entity = convert.entity(question.dbname, question.tablename, question.partitionname, question.catName)
+        call.log(entity=str(entity))
+        limit = min(max(1, question.limit or _PARTITIONS), _MOST_PARTITIONS)
+        examination = self._explaining.examine(entity.table, entity.partition, limit)
+        return ttypes.CompactionExamination(
+            entities=[_examined(each) for each in examination.entities], leftOut=examination.left_out
+        )
+
+    def metastore_compaction_forecast(self, _call: Call, windowMs: int) -> list[ttypes.CompactionForecast]:
+        """Whether the Workers of each pool keep up."""
+        if windowMs is None:
+            raise InvalidRequestError("windowMs is not set")
+        return [_forecast(each) for each in self._forecasting.forecast(timedelta(milliseconds=windowMs))]
+
+
+def _examined(each: Examined) -> ttypes.CompactionExamined:
+    return ttypes.CompactionExamined(
+        partitionname=each.entity.partition or None,
+        type=each.plan.type.value if each.plan.type else None,
+        reason=each.plan.reason,
+        inputs=[
+            ttypes.CompactionInput(path=source.path, kind=source.kind, files=source.files, bytes=source.size)
+            for source in each.plan.inputs
+        ],
+        thresholds=[
+            ttypes.CompactionThreshold(
+                name=gauge.name, measured=gauge.measured, limit=gauge.limit, exceeded=gauge.is_exceeded
+            )
+            for gauge in each.plan.gauges
+        ],
+        readBytes=each.plan.reads,
+        takesMs=_duration(each.takes),
+        takesBy=each.takes_by,
+        compaction=_reason(each.compaction),
+        cleanings=[_reason(reason) for reason in each.cleanings],
+        heldBytes=each.held,
+        delays=[_holder(holder) for holder in each.delays],
+    )
+
+
+def _reason(reason: Reason) -> ttypes.CompactionReason:
+    return ttypes.CompactionReason(
+        text=reason.text,
+        since=_millis(reason.since),
+        holders=[_holder(holder) for holder in reason.holders],
+        endsWith=reason.ends_with or None,
+    )
+
+
+def _holder(holder: Holder) -> ttypes.CompactionHolder:
+    return ttypes.CompactionHolder(
+        txnid=holder.txn.id,
+        user=holder.txn.user,
+        hostname=holder.txn.host,
+        agentInfo=holder.agent_info,
+        startedAt=_millis(holder.started_at),
+        lastHeartbeatAt=_millis(holder.last_heartbeat_at),
+        writeId=holder.write_id,
+        endsWith=holder.ends_with,
+    )
+
+
+def _forecast(each: Forecast) -> ttypes.CompactionForecast:
+    return ttypes.CompactionForecast(
+        pool=each.load.pool,
+        waiting=each.load.waiting,
+        working=each.load.working,
+        oldestMs=_duration(each.load.oldest),
+        arrivedPerHour=each.arrivals_per_hour,
+        servedPerHour=each.served_per_hour,
+        secondsEach=each.load.each_s,
+        clearsInMs=_duration(each.clears_in),
+        workersWanted=each.wanted,
+        text=each.text,
+    )
+
+
+def _millis(at: datetime | None) -> int | None:
+    return None if at is None else int(at.timestamp() * 1000)
+
+
+def _duration(length: timedelta | None) -> int | None:
+    return None if length is None else int(length.total_seconds() * 1000)

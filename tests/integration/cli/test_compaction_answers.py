@@ -1,0 +1,206 @@
+"""`metastore compaction plan`, `explain` and `forecast`: asked as an operator asks, on a whole server."""
+
+import json
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from metastore.cli.main import main
+
+ROW = 100
+
+
+@pytest.fixture
+def run(server, capsys, monkeypatch):
+    """Run a command line; (exit code, stdout, stderr)."""
+    monkeypatch.setenv("METASTORE_URI", server.thrift_uri)
+
+    def ran(*arguments):
+        capsys.readouterr()  # what the server has logged
+        code = 0
+        try:
+            main([str(each) for each in arguments])
+        except SystemExit as leaving:
+            code = leaving.code
+        return code, *capsys.readouterr()
+    return ran
+
+
+@pytest.fixture
+def asking(run):
+    """The answer as JSON."""
+    def asked(*arguments):
+        code, out, _ = run("compaction", *arguments, "-o", "json")
+        return code, json.loads(out)
+    return asked
+
+
+class Writers:
+    """Tables whose deltas are plain bytes, written through real transactions."""
+
+    def __init__(self, client, folder):
+        self.client, self.types = client, client.types
+        client.create_database(self.types.Database("db", locationUri=(folder / "db").as_uri()))
+
+    def table(self, name, keys=(), **parameters):
+        types = self.types
+        self.client.create_table(types.Table(
+            tableName=name, dbName="db", owner="ann", tableType="MANAGED_TABLE",
+            partitionKeys=[types.FieldSchema(key, "string") for key in keys], parameters={"transactional": "true", **parameters},
+            sd=types.StorageDescriptor(
+                cols=[types.FieldSchema("a", "int")], inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+                outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat", numBuckets=-1,
+                serdeInfo=types.SerDeInfo(serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde"))))
+
+    def open(self, user="ann", kind="DEFAULT"):
+        return self.client.open_txns(self.types.OpenTxnRequest(
+            1, user, "h1", agentInfo="nightly load", txn_type=getattr(self.types.TxnType, kind))).txn_ids[0]
+
+    def begin(self, name, rows=1):
+        """An open transaction with a delta."""
+        types, txn_id = self.types, self.open()
+        [allocated] = self.client.allocate_table_write_ids(types.AllocateTableWriteIdsRequest("db", name, [txn_id])).txnToWriteIds
+        self.client.lock(types.LockRequest(
+            [types.LockComponent(types.LockType.SHARED_READ, types.LockLevel.TABLE, "db", name, isTransactional=True,
+                                 operationType=types.DataOperationType.INSERT)], txnid=txn_id, user="ann", hostname="h1"))
+        self.put(name, f"delta_{allocated.writeId:07d}_{allocated.writeId:07d}_0000", rows)
+        return txn_id
+
+    def insert(self, name, times, rows=1):
+        for _ in range(times):
+            self.client.commit_txn(self.types.CommitTxnRequest(self.begin(name, rows)))
+
+    def put(self, name, directory, rows):
+        from pathlib import Path
+
+        place = Path(unquote(urlsplit(self.client.get_table("db", name).sd.location).path)) / directory
+        place.mkdir(parents=True)
+        (place / "bucket_00000").write_bytes(b"x" * rows * ROW)
+
+
+@pytest.fixture
+def writers(client, tmp_path):
+    return Writers(client, tmp_path)
+
+
+def test_plan(run, asking, writers, client):
+    writers.table("t", **{"compactorthreshold.hive.compactor.delta.num.threshold": "3"})
+    writers.insert("t", 3)
+    early = writers.open("eve")
+
+    code, answer = asking("plan", "db.t")
+    [each] = answer["entities"]
+    assert (code, each["type"], each["reads_bytes"], each["takes_s"]) == (0, None, 300, None)
+    assert each["reason"] == "3 deltas, not more than 3"
+    assert [(one["kind"], one["bytes"]) for one in each["inputs"]] == [("delta", ROW)] * 3
+    assert each["thresholds"][0] == {"name": "hive.compactor.delta.num.threshold", "measured": 3.0, "limit": 3.0,
+                                     "exceeded": False, "missed_by": 0.0}
+    assert [(one["user"], one["ends_with"]) for one in each["delays_of_cleaning"]] == [("eve", f"metastore txn abort {early}")]
+    code, out, _ = run("compaction", "plan", "db.t", "--run")
+    assert (code, "Nothing is due" in out) == (1, True)
+
+    writers.insert("t", 1)
+    code, out, _ = run("compaction", "plan", "db.t", "--run")
+    assert (code, "db.t  MAJOR: 4 deltas, more than 3, and there is no base" in out) == (0, True)
+    assert "It would read 400 B and write at most as much" in out
+    assert [(row.tablename, row.state) for row in client.show_compact(client.types.ShowCompactRequest()).compacts] == [
+        ("t", "initiated")]
+    code, answer = asking("plan", "db.t", "--run")  # a second request is refused
+    assert (code, answer["requested"][0]["accepted"]) == (1, False)
+
+
+def test_explain_who_is_in_the_way_of_a_compaction(run, asking, writers):
+    writers.table("t")
+    writers.insert("t", 2)
+    assert asking("explain", "db.t") == (1, {"entities": [{
+        "entity": "db.t", "waits": False, "held_bytes": 0, "reasons": [{
+            "of": "compaction", "text": "Nothing is due: 2 deltas, not more than 10.", "since": None, "holders": [],
+            "ends_with": None}]}], "left_out": 0})
+    open_txn = writers.begin("t")
+    writers.insert("t", 20)
+
+    code, out, _ = run("compaction", "explain", "db.t")
+    assert (code, "Write id 3 is open, and nothing from it on can be compacted." in out) == (0, True)
+    assert f"`metastore txn abort {open_txn}` ends it" in out
+    assert run("txn", "abort", str(open_txn))[0] == 0
+    code, out, _ = run("compaction", "explain", "db.t")
+    assert (code, "due for a major compaction" in out, "metastore compaction request db.t --type major" in out) == (0, True, True)
+
+
+def test_explain_who_is_in_the_way_of_a_cleaning(asking, writers, client):
+    """The reader, since when, the bytes that it holds, and the command that ends it."""
+    types = client.types
+    writers.table("t")
+    writers.insert("t", 4)
+    reader = writers.open("eve")
+    client.compact2(types.CompactionRequest(dbname="db", tablename="t", type=types.CompactionType.MAJOR))
+    claimed = client.find_next_compact2(types.FindNextCompactRequest(workerId="hive-1", workerVersion="4")).ci
+    _, waiting = asking("explain", "db.t")
+    assert "is being done by hive-1." in waiting["entities"][0]["reasons"][0]["text"]
+    txn_id = writers.open("hive", "COMPACTION")
+    claimed.highestWriteId = 4
+    client.update_compactor_state(claimed, txn_id)
+    writers.put("t", f"base_0000004_v{txn_id:07d}", 4)
+    client.mark_compacted(claimed)
+    client.commit_txn(types.CommitTxnRequest(txn_id))
+
+    code, answer = asking("explain", "db.t")
+    [each] = answer["entities"]
+    cleaning = each["reasons"][1]
+    assert (code, each["held_bytes"], cleaning["of"]) == (0, 4 * ROW, "cleaning")
+    assert [(one["txn_id"], one["user"], one["agent_info"]) for one in cleaning["holders"]] == [(reader, "eve", "nightly load")]
+    assert cleaning["ends_with"] == f"metastore txn abort {reader}"
+    assert f"waiting for transaction {reader} of eve@h1" in cleaning["text"]
+
+
+def test_partitions_are_looked_at_up_to_a_number(asking, writers, client):
+    """Those with something to compact or to clean; a name says one."""
+    types = client.types
+    writers.table("p", keys=["x"])
+    described = client.get_table("db", "p")
+    for number in range(3):
+        part = types.Partition(values=[str(number)], dbName="db", tableName="p", sd=described.sd, parameters={})
+        part.sd.location = None
+        client.add_partition(part)
+    for number in range(2):
+        txn_id = writers.open()
+        client.allocate_table_write_ids(types.AllocateTableWriteIdsRequest("db", "p", [txn_id]))
+        client.add_dynamic_partitions(types.AddDynamicPartitions(
+            txn_id, number + 1, "db", "p", [f"x={number}"], operationType=types.DataOperationType.INSERT))
+        client.commit_txn(types.CommitTxnRequest(txn_id))
+
+    assert [each["entity"] for each in asking("plan", "db.p")[1]["entities"]] == ["db.p/x=0", "db.p/x=1"]
+    _, one = asking("plan", "db.p", "--most", "1")
+    assert ([each["entity"] for each in one["entities"]], one["left_out"]) == (["db.p/x=0"], 1)
+    assert [each["entity"] for each in asking("plan", "db.p.x=2")[1]["entities"]] == ["db.p/x=2"]
+    assert [each["entity"] for each in asking("explain", "db.p/x=2")[1]["entities"]] == ["db.p/x=2"]
+
+
+def test_forecast(run, asking, writers, client):
+    types = client.types
+    assert asking("forecast") == (0, [])
+    for name in ("t", "u"):
+        writers.table(name)
+        client.compact2(types.CompactionRequest(dbname="db", tablename=name, type=types.CompactionType.MAJOR, poolName="etl"))
+
+    code, out, _ = run("compaction", "forecast")
+    assert (code, "etl" in out, "not known: 2 wait, and none was done in the last 1:00:00" in out) == (1, True, True)
+    claimed = client.find_next_compact2(types.FindNextCompactRequest(workerId="h-1", workerVersion="4", poolName="etl")).ci
+    claimed.errorMessage = "x"
+    client.mark_failed(claimed)
+    code, [etl] = asking("forecast", "--hours", "2")
+    assert (code, etl["waiting"], etl["working"], etl["arrived_per_hour"]) == (1, 1, 0, 1.0)
+    assert etl["forecast"].startswith("never: no Worker is at work in the pool")
+
+
+@pytest.mark.parametrize(("place", "code", "said"), [
+    ("t", 2, "is not a table or partition"), ("db.t.", 2, "is not a table or partition"), ("db.t/x", 2, "is not a table"),
+    ("d/b.t", 2, "is not a table"), ("db.nothing", 1, "Table db.nothing does not exist"), ("db.plain", 1, "not transactional"),
+    ("db.t/x=1", 1, "has no partition")])
+def test_what_cannot_be_explained(run, writers, place, code, said):
+    writers.table("t")
+    writers.table("plain", transactional="false")
+
+    for command in ("plan", "explain"):
+        answered, _, error = run("compaction", command, place)
+        assert (answered, said in error) == (code, True), error
