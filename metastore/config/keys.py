@@ -213,6 +213,11 @@ class CompactionSettings:
     worker_pools: tuple[str, ...] = key(
         values.WORDS, "metastore.compactor.worker.pools", "",
         "Pools that the Workers of this process serve; empty: the default pool. Hive: one key per pool.")
+    database_share: float = key(
+        values.FRACTION, "metastore.compactor.share.database", "0.75",
+        "Of a pool's working compactions those of one database may be this part while others wait. Hive: no such key.")
+    table_share: float = key(
+        values.FRACTION, "metastore.compactor.share.table", "0.5", "The same for one table. Hive: no such key.")
     job_queue: str = key(values.TEXT, "hive.compactor.job.queue", "", "Cluster queue for compaction jobs.")
     run_as_user: str = key(values.TEXT, "hive.compactor.run.as.user", "", "Compact as this user, not as the owner.")
     submit: str = key(

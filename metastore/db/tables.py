@@ -305,6 +305,8 @@ compaction_queue = Table(
     _instant("heartbeat_at", nullable=True),
     Column("failures", Integer, nullable=False, server_default=text("0")),
     _instant("not_before", nullable=True),
+    # By which our own Workers choose: enqueued_at without the waiting that counts as done. Null: it is enqueued_at.
+    _instant("turn_at", nullable=True),
     CheckConstraint("state IN ('initiated', 'working', 'ready_for_cleaning')", name="state"),
     Index("compaction_queue_one_active", "catalog", "db", "table", "partition", unique=True,
           postgresql_where=text("state IN ('initiated', 'working')")),

@@ -10,9 +10,19 @@ from threading import Event
 from typing import NamedTuple
 
 from metastore.acid.state import acid_state
-from metastore.compaction.initiating.rules import Due, Limits, Thresholds, due_for_aborts, examined, ineligible
+from metastore.compaction.initiating.rules import (
+    Due,
+    Limits,
+    Thresholds,
+    benefit,
+    due_for_aborts,
+    examined,
+    ineligible,
+    measure,
+)
 from metastore.compaction.initiating.service import Candidate, InitiatorService, Inputs, Revoked
 from metastore.compaction.queue.rules.requests import CompactionType, Entity, is_active_duplicate
+from metastore.compaction.queue.rules.turns import Benefit, head_start
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.errors import MetastoreError, UnavailableError
@@ -97,23 +107,23 @@ class Initiator:
             if no is not None and no.recorded:
                 self.compactions.note_not_initiated(entity, self.initiator_id, no.reason)
             return Finding(entity, None, no.reason if no else "", again=no is not None and no.again)
-        verdict = self._verdict(candidate, inputs, inputs.table)
+        verdict, gain = self._verdict(candidate, inputs, inputs.table)
         if verdict.type is None:
             return Finding(entity, None, _with_blocker(verdict.reason, inputs), again=bool(inputs.write_ids.open))
-        return self._queue(entity, verdict.type, verdict.reason, inputs, inputs.table)
+        return self._queue(entity, verdict.type, verdict.reason, gain, inputs, inputs.table)
 
-    def _verdict(self, candidate: Candidate, inputs: Inputs, table: Described) -> Due:
-        """What is due, unless a Worker would refuse it."""
+    def _verdict(self, candidate: Candidate, inputs: Inputs, table: Described) -> tuple[Due, Benefit | None]:
+        """What is due, unless a Worker would refuse it, and what it is good for where that was measured."""
         settings, verdict = self.compactions.settings, due_for_aborts(candidate.aborts)
         if verdict is not None and table.lacks_partition:
-            return verdict
+            return verdict, None
         write_ids = inputs.write_ids.for_compactor()
         location = table.location.rstrip("/")
         state = acid_state(
             self.files.listing(location), write_ids, inputs.txns, lambda path: self.files.read(f"{location}/{path}")
         )
         defaults = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
-        return examined(
+        verdict = examined(
             verdict,
             state,
             write_ids,
@@ -121,8 +131,11 @@ class Initiator:
             settings.aborted_txn_threshold,
             insert_only=table.is_insert_only,
         )
+        return verdict, benefit(verdict.type, measure(state), inputs.readers) if verdict.type else None
 
-    def _queue(self, entity: Entity, kind: CompactionType, reason: str, inputs: Inputs, table: Described) -> Finding:
+    def _queue(
+        self, entity: Entity, kind: CompactionType, reason: str, gain: Benefit | None, inputs: Inputs, table: Described
+    ) -> Finding:
         mark = inputs.write_ids.for_compactor().high_watermark
         same = next((request for request in inputs.queued if is_active_duplicate(request, kind, mark)), None)
         if same is not None:
@@ -131,7 +144,13 @@ class Initiator:
         pool = table.parameters.get(POOL) or table.database_parameters.get(POOL) or None
         request_id = self.compactions.enqueue(
             NewRequest(
-                entity, kind, run_as=run_as, initiator_id=self.initiator_id, initiator_version=self.version, pool=pool
+                entity,
+                kind,
+                run_as=run_as,
+                initiator_id=self.initiator_id,
+                initiator_version=self.version,
+                pool=pool,
+                head_start=head_start(gain),
             )
         )
         if request_id is None:

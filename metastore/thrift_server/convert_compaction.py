@@ -4,7 +4,7 @@ Rule: instants go out as milliseconds since 1970. Generations of clients are tol
 generation sets or does not know, and only to spare an old client what it cannot read.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from metastore.compaction.queue.rules.requests import (
@@ -15,6 +15,7 @@ from metastore.compaction.queue.rules.requests import (
     CompactionType,
     Entity,
 )
+from metastore.compaction.queue.rules.turns import BY_PEOPLE, is_by_person
 from metastore.compaction.queue.service import CompactResult
 from metastore.compaction.queue.store.requests import SORTABLE, Filter, NewRequest
 from metastore.errors import InvalidRequestError
@@ -88,6 +89,7 @@ def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
         pool=rqst.poolName,
         number_of_buckets=rqst.numberOfBuckets,
         order_by=rqst.orderByClause,
+        head_start=BY_PEOPLE if is_by_person(rqst.initiatorId) else timedelta(0),
     )
 
 

@@ -22,6 +22,7 @@ from metastore.compaction.queue.rules.requests import (
     is_stopped_by_failures,
     is_switched_on,
 )
+from metastore.compaction.queue.rules.turns import Benefit
 from metastore.errors import InvalidRequestError
 
 NO_AUTO_COMPACTION = "no_auto_compaction"
@@ -56,6 +57,8 @@ class Measured(NamedTuple):
     base_size: int = 0
     delta_size: int = 0
     deltas: int = 0
+    delete_deltas: int = 0
+    """Of the deltas."""
     has_originals: bool = False
     has_raw_deltas: bool = False
     leftover_base: bool = False
@@ -147,6 +150,7 @@ def measure(state: AcidState) -> Measured:
         base_size=base,
         delta_size=sum(_size(delta) for delta in state.deltas),
         deltas=len(state.deltas),
+        delete_deltas=len(state.delete_deltas),
         has_originals=bool(state.originals),
         has_raw_deltas=any(delta.may_be_raw for delta in state.deltas),
         leftover_base=any(path.startswith(BASE_PREFIX) for path in state.obsolete),
@@ -253,6 +257,14 @@ def examined(
     decision = decide(verdict.type, state, write_ids, max_aborts, insert_only=insert_only)
     is_refused = decision.action is Action.REFUSE
     return Due(None, f"{verdict.reason}, but: {decision.reason}") if is_refused else verdict
+
+
+def benefit(kind: CompactionType, measured: Measured, readers: int) -> Benefit:
+    """What a compaction of these directories is good for. ``readers``: who reads them at present."""
+    if kind is CompactionType.MINOR:
+        results = (measured.deltas > measured.delete_deltas) + (measured.delete_deltas > 0)
+        return Benefit(max(0, measured.deltas - results), measured.delta_size, readers)
+    return Benefit(measured.deltas, measured.base_size + measured.delta_size, readers)
 
 
 def _is_enough(kind: CompactionType, state: AcidState) -> bool:

@@ -60,6 +60,7 @@ class Inputs:
     history: list[Compaction]
     write_ids: ValidWriteIdList
     txns: ValidTxnList
+    readers: int
 
 
 class Revoked(NamedTuple):
@@ -102,6 +103,7 @@ class InitiatorService:
                 queue.select_queue_of(pg, entity),
                 queue.select_history_of(pg, entity),
                 *components.select_lists(pg, entity.table),
+                components.count_readers(pg, entity.table),
             )
 
     def enqueue(self, request: NewRequest) -> int | None:

@@ -111,14 +111,12 @@ class CompactionService:
             return queue.count_backlog(pg, self.settings.worker_pools or ("",), self.settings.worker_pool_timeout)
 
     def find_next_compact2(self, worker_id: str, worker_version: str | None, pool: str | None) -> Compaction | None:
-        """Claim the next request for a remote worker, which renews no lease.
+        """Claim the oldest request for a remote worker, which renews no lease.
 
         Serialises on: the claimed row; requests that others are claiming are skipped.
         """
         with self.db.begin() as pg:
-            return queue.claim_next(
-                pg, worker_id, worker_version, pool, self.settings.worker_pool_timeout, leased=False
-            )
+            return queue.claim_next(pg, worker_id, worker_version, pool, self.settings.worker_pool_timeout, shares=None)
 
     def update_compactor_state(
         self, claim: Claim, highest_write_id: int | None, run_as: str | None, txn_id: int

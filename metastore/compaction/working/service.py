@@ -8,6 +8,7 @@ from metastore.compaction.queue.rules.requests import Claim, Compaction, Compact
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.requests import Shares
 from metastore.compaction.working import store
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
@@ -46,12 +47,13 @@ class WorkerService:
     catalog: Catalog = OWN_CATALOG
 
     def claim(self, worker_id: str, version: str, pool: str | None) -> Compaction | None:
-        """Claim the next request under a lease.
+        """Claim the request whose turn it is (``turns``), under a lease.
 
         Serialises on: the claimed row; requests that others are claiming are skipped.
         """
         with self.db.begin() as pg:
-            return queue.claim_next(pg, worker_id, version, pool, self.settings.worker_pool_timeout, leased=True)
+            shares = Shares(self.settings.database_share, self.settings.table_share)
+            return queue.claim_next(pg, worker_id, version, pool, self.settings.worker_pool_timeout, shares)
 
     def describe(self, entity: Entity) -> Described | None:
         """Look up the table and partition."""

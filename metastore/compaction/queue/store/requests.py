@@ -19,6 +19,7 @@ from metastore.compaction.queue.rules.requests import (
     Entity,
     may_become,
 )
+from metastore.compaction.queue.rules.turns import over_share
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
 
@@ -47,6 +48,15 @@ class NewRequest:
     pool: str | None = None
     number_of_buckets: int | None = None
     order_by: str | None = None
+    head_start: timedelta = timedelta(0)
+    """The waiting that counts as done (``turns``)."""
+
+
+class Shares(NamedTuple):
+    """Which part of the working compactions of a pool those of a database and of a table may be, while others wait."""
+
+    database: float = 1.0
+    table: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,8 @@ def insert_request(pg: PgTx, request: NewRequest) -> int | None:
     """Queue a request and return its id; None when another request of the entity is initiated or working."""
     rows = pg.sql(
         'INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, properties, run_as, initiator_id,'
-        " initiator_version, pool, number_of_buckets, order_by, enqueued_at)"
-        " VALUES (%s, %s, %s, %s, 'initiated', %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+        " initiator_version, pool, number_of_buckets, order_by, enqueued_at, turn_at)"
+        " VALUES (%s, %s, %s, %s, 'initiated', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         " ON CONFLICT (catalog, db, \"table\", partition) WHERE state IN ('initiated', 'working') DO NOTHING"
         " RETURNING id",
         (
@@ -110,6 +120,7 @@ def insert_request(pg: PgTx, request: NewRequest) -> int | None:
             request.number_of_buckets,
             request.order_by,
             pg.now,
+            pg.now - request.head_start,
         ),
     )
     return rows[0][0] if rows else None
@@ -194,29 +205,60 @@ def count_backlog(pg: PgTx, pools: Sequence[str], pool_timeout: timedelta) -> Ba
 
 
 def claim_next(
-    pg: PgTx, worker_id: str, worker_version: str | None, pool: str | None, pool_timeout: timedelta, *, leased: bool
+    pg: PgTx,
+    worker_id: str,
+    worker_version: str | None,
+    pool: str | None,
+    pool_timeout: timedelta,
+    shares: Shares | None,
 ) -> Compaction | None:
-    """Claim the oldest waiting request of a pool; a worker without a pool also takes what other pools left too long.
+    """Claim a waiting request of a pool; a worker without a pool also takes what other pools left too long.
+
+    ``shares``: of a worker that renews a lease, which takes whose turn it is. None: one that renews none, as Hive's;
+    it takes the oldest.
 
     Locks: the claimed row, skipping rows that others are claiming. Index: compaction_queue_state_id_idx.
     """
+    order, crowded = "id", {}
+    if shares is not None:
+        order, crowded = _BY_TURN, _over_share(pg, pool or "", shares)
     rows = pg.sql(
         "UPDATE compaction_queue SET state = 'working', worker_id = %(worker)s, worker_version = %(version)s,"
         " started_at = %(now)s, heartbeat_at = CASE WHEN %(leased)s THEN %(now)s END, attempt = attempt + 1,"
         " error_message = NULL, txn_id = NULL, highest_write_id = NULL, hadoop_job_id = NULL"
         f" WHERE id = (SELECT id FROM compaction_queue WHERE {_CLAIMABLE}"
-        "   ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)"
+        f"   ORDER BY {order} LIMIT 1 FOR UPDATE SKIP LOCKED)"
         f" RETURNING {_QUEUED}",
         {
             "worker": worker_id,
             "version": worker_version,
             "now": pg.now,
-            "leased": leased,
+            "leased": shares is not None,
             "pools": [pool or ""],
             "abandoned": pg.now - pool_timeout,
+            **crowded,
         },
     )
     return _compaction(rows[0]) if rows else None
+
+
+_BY_TURN = (
+    "catalog || '.' || db = ANY(%(databases)s), catalog || '.' || db || '.' || \"table\" = ANY(%(tables)s),"
+    " coalesce(turn_at, enqueued_at), id"
+)
+"""Those that have their share come last; a release that knows of no turns leaves them out."""
+
+
+def _over_share(pg: PgTx, pool: str, shares: Shares) -> dict[str, list[str]]:
+    rows = pg.sql(
+        "SELECT catalog || '.' || db, catalog || '.' || db || '.' || \"table\" FROM compaction_queue"
+        " WHERE state = 'working' AND coalesce(pool, '') = %s",
+        (pool,),
+    )
+    return {
+        "databases": over_share((database for database, _ in rows), shares.database),
+        "tables": over_share((table for _, table in rows), shares.table),
+    }
 
 
 def update_lease(pg: PgTx, claim: Claim) -> bool:

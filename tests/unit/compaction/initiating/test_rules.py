@@ -13,6 +13,7 @@ from metastore.compaction.initiating.rules import (
     Limits,
     Measured,
     Thresholds,
+    benefit,
     decide,
     due,
     due_for_aborts,
@@ -226,3 +227,14 @@ def test_a_refusal_says_what_was_found():
 
 def test_empty_deltas_are_not_greater_than_an_empty_base():
     assert due(Measured(), DEFAULTS, insert_only=False).type is None
+
+
+@pytest.mark.parametrize(("kind", "names", "expected"), [
+    (CompactionType.MAJOR, ["base_5:10", "delta_6_6:1", "delta_7_7:1"], (2, 1200)),
+    (CompactionType.MINOR, ["base_5:10", "delta_6_6:1", "delta_7_7:1"], (1, 200)),
+    (CompactionType.MINOR, ["delta_6_6:1", "delete_delta_6_6:1", "delta_7_7:1", "delete_delta_7_7:1"], (2, 400)),
+    (CompactionType.MINOR, ["delta_6_6:1", "delete_delta_7_7:1"], (0, 200)),
+    (CompactionType.MINOR, [], (0, 0))])
+def test_what_a_compaction_is_good_for(kind, names, expected):
+    """Directories that readers need not open any more, and the bytes that are rewritten for it."""
+    assert benefit(kind, measure(directories(*names)), 3) == (*expected, 3)
