@@ -81,7 +81,7 @@ class CompactionJobResult:
 
 
 _FRAME = re.compile(r"at [\w.$/<>]+\(|\.\.\. \d+ more|File \".*\", line \d+|\^+$|~*\^+~*$|Driver stacktrace:")
-_ERROR = re.compile(r"(Caused by: )?([\w.$]+(Exception|Error|Interrupt|Exit)\b.*)")
+_ERROR = re.compile(r"(Caused by: |: )?([\w.$]+(Exception|Error|Interrupt|Exit)\b.*)")
 
 
 def reason(error: BaseException) -> str:

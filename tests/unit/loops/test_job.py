@@ -115,6 +115,7 @@ def test_the_reason_of_an_error():
     assert reason(ValueError("an answer")) == "ValueError: an answer"
     assert reason(RuntimeError(f"calling o1.save.\n{java}\nCaused by: a.BException: disk")) == (
         "RuntimeError: calling o1.save. a.BException: disk")
+    assert reason(RuntimeError(f"calling z:a.B.\n{java}")) == "RuntimeError: calling z:a.B. java.io.IOException: full"
 
 
 def test_a_silent_failure(tmp_path):
