@@ -11,7 +11,7 @@ ValidTxnWriteIdList.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Self
@@ -173,6 +173,16 @@ class ValidTxnList:
     def format(self) -> str:
         """The text that ``parse`` reads, always with all four fields."""
         return _format_ids(self.high_watermark, self.min_open_txn, self.exceptions, self.aborted)
+
+    def without(self, txn_ids: Iterable[int], high_watermark: int | None = None) -> Self:
+        """The list of a reader for whom these, and all above another mark, are open."""
+        exceptions = tuple(sorted({*self.exceptions, *txn_ids}))
+        return replace(
+            self,
+            high_watermark=self.high_watermark if high_watermark is None else high_watermark,
+            min_open_txn=min((txn_id for txn_id in exceptions if txn_id not in self.aborted), default=None),
+            exceptions=exceptions,
+        )
 
     def is_valid(self, txn_id: int) -> bool:
         """Whether the transaction is committed for this reader; 0, "no transaction", always is."""

@@ -1,6 +1,6 @@
 """Questions of readers, of compaction jobs and of those who request them about compactions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Event
 
 from metastore.client.client import MetastoreClient
@@ -75,11 +75,24 @@ def wait_until_done(
 
 def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int]:
     """By partition name ("": no partitions) the write id up to which the Cleaner may have removed replaced files."""
-    types = client.types
-    shown = client.show_compact(types.ShowCompactRequest(dbName=name.db, tbName=name.table)).compacts
     cleaned: dict[str, int] = {}
-    for row in shown:
-        if (row.dbname, row.tablename) == (name.db, name.table) and row.state not in _NOT_CLEANED:
+    for row in _of_table(client, name):
+        if row.state not in _NOT_CLEANED and not _is_untouched(row):
             partition = canonical(row.partitionname or "")
             cleaned[partition] = max(cleaned.get(partition, 0), row.hightestWriteId or 0)
     return cleaned
+
+
+def untouched_compactions(client: MetastoreClient, name: TableName) -> list[int]:
+    """The transactions of compactions of which all that they replaced is still there."""
+    return [row.txnId for row in _of_table(client, name) if _is_untouched(row) and row.txnId]
+
+
+def _of_table(client: MetastoreClient, name: TableName) -> Iterator[ttypes.ShowCompactResponseElement]:
+    shown = client.show_compact(client.types.ShowCompactRequest(dbName=name.db, tbName=name.table)).compacts
+    return (row for row in shown if (row.dbname, row.tablename) == (name.db, name.table))
+
+
+def _is_untouched(row: ttypes.ShowCompactResponseElement) -> bool:
+    """Whether the Cleaner has yet to begin."""
+    return row.state == CompactionState.READY_FOR_CLEANING.display and (row.cleanerStart or 0) <= 0

@@ -25,7 +25,7 @@ from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_kept
 from metastore.client.client import MetastoreClient
-from metastore.client.compactions import cleaned_write_ids
+from metastore.client.compactions import cleaned_write_ids, untouched_compactions
 from metastore.client.domain_client import DomainClient
 from metastore.client.lock_plan import statement_locks, target_of
 from metastore.client.partitions import partition_places
@@ -136,6 +136,8 @@ def snapshot_directories(
 
     Raises: as ``acid_directories``; NotEnoughHistoryError when files of the past are gone, or may be going.
     """
+    if is_past:  # what they replaced is read: their bases may hold what came later
+        txns = txns.without(untouched_compactions(client, table.name))
     directories = acid_directories(files, table, places, write_ids, txns, is_past=is_past, is_part=is_part)
     if is_past:  # after the listing: the Cleaner works on
         require_kept(files, table.kind, directories, write_ids, cleaned_write_ids(client, table.name))

@@ -19,6 +19,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.rules import (
+    Hold,
     Verdict,
     acid_directories,
     cleaning_write_ids,
@@ -128,6 +129,8 @@ class Cleaner:
             cleaning = self.compactions.start(request)
             if cleaning is None:
                 return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else took it")
+            if isinstance(cleaning, Hold):
+                return Cleaned(request.id, request.entity, CleanOutcome.WAITING, cleaning.reason)
             return self._clean(cleaning)
         except UnavailableError:
             raise

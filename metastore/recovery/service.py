@@ -68,6 +68,7 @@ def recover(pg: PgTx, files: Files | None) -> Report:
         store.insert_in_doubt(pg, name, verdict.in_doubt)
     store.insert_void_results(pg, [(name, verdict.void_results) for name, verdict in verdicts.items()], open_txns)
     report.aborted = store.abort_open(pg, "the database was restored from a backup, which does not know its end")
+    store.update_cleanings(pg)
     store.update_counters(pg, report.next_txn_id, rules.TXN_GAP)
     store.update_write_ids(pg, list(highest.items()), rules.WRITE_ID_GAP)
     return report

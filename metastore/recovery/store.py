@@ -173,6 +173,14 @@ def update_finished(pg: PgTx, txn_ids: Collection[int]) -> None:
     )
 
 
+def update_cleanings(pg: PgTx) -> None:
+    """Let each cleaning that was due count as begun: since the backup files may have gone."""
+    pg.sql(
+        "UPDATE compaction_queue SET cleaner_started_at = metastore_now()"
+        " WHERE state = 'ready_for_cleaning' AND cleaner_started_at IS NULL"
+    )
+
+
 def abort_open(pg: PgTx, reason: str) -> int:
     """Abort every open transaction; how many."""
     count = 0

@@ -6,6 +6,7 @@ Source: CAT-T1 to CAT-T3, CAT-A1 to CAT-A6; CLIENT-3, CLIENT-4 for texts that cl
 from collections.abc import Mapping
 from dataclasses import replace
 
+from metastore.acid.retention import history_retention
 from metastore.catalog.model import USER, Database, Parameters, Table, TableType
 from metastore.catalog.rules import column_types, descriptors, locations, transactional
 from metastore.catalog.rules.names import directory_name, is_object_name
@@ -80,6 +81,7 @@ def new_table(draft: Table, context: Mapping[str, str], now: int, *, create_as_a
         parameters.pop(STATS_ACCURATE, None)
     if parameters.get(DDL_TIME) in (None, "0"):
         parameters[DDL_TIME] = str(now)
+    history_retention(parameters)
     table = replace(table, parameters=parameters, create_time=now, owner_type=table.owner_type or USER)
     if table.name.catalog != DEFAULT_CATALOG:
         return table
@@ -99,6 +101,7 @@ def altered_table(old: Table, draft: Table, context: Mapping[str, str], now: int
     if refused is not None:
         raise InvalidOperationError(refused)
     parameters = {key: value for key, value in table.parameters.items() if key not in _CONSUMED}
+    history_retention({key: value for key, value in parameters.items() if old.parameters.get(key) != value})
     parameters.setdefault(DDL_TIME, str(now))
     table = replace(
         table,

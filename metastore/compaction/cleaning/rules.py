@@ -6,15 +6,17 @@ at any time, since no snapshot reads them; their history may be forgotten only o
 Source: Hive's CompactionCleaner, TxnUtils.createValidTxnListForCleaner; HIVE-24291, HIVE-24444, HIVE-25502.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from metastore.acid.names import BaseName, DeltaName, MalformedNameError, parse_directory, staging_owner, unproven_owner
+from metastore.acid.retention import HISTORY_RETENTION, history_retention
 from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import Listed, ListedFile
 from metastore.compaction.queue.rules.requests import Compaction, CompactionType, Entity
+from metastore.errors import MetaError
 
 
 class OpenTxn(NamedTuple):
@@ -40,6 +42,17 @@ class Gate(NamedTuple):
 
     verdict: Verdict
     reason: str = ""
+
+
+class Hold(NamedTuple):
+    """Why a request is not cleaned, and when that is looked at again."""
+
+    reason: str
+    not_before: datetime
+
+
+LOOK_AGAIN = timedelta(minutes=5)
+"""How soon the Cleaner notices that a table keeps its past for a shorter time."""
 
 
 def gate(
@@ -73,6 +86,23 @@ def gate(
         Verdict.WAIT,
         f"waiting for transaction {reader.id} of {reader.user}@{reader.host}, which was open "
         "when the compaction committed and may still read the old files",
+    )
+
+
+def keeps_history(request: Compaction, parameters: Mapping[str, str], now: datetime) -> Hold | None:
+    """Why, and until when, a table wants its past to stay; None: the request may be cleaned.
+
+    It has no say in what was dropped. A value that nobody understands keeps everything.
+    """
+    since = request.committed_at or request.enqueued_at
+    try:
+        until = since + history_retention(parameters)
+    except MetaError as error:
+        return Hold(f"nothing is removed: {error}", now + LOOK_AGAIN)
+    if until <= now:
+        return None
+    return Hold(
+        f"{HISTORY_RETENTION} keeps replaced files until {until:%Y-%m-%d %H:%M} UTC", min(until, now + LOOK_AGAIN)
     )
 
 
@@ -113,13 +143,7 @@ def cleaning_txns(current: ValidTxnList, hidden: Collection[int], *, per_table: 
     mark = current.high_watermark
     if current.min_open_txn is not None and not per_table:
         mark = min(mark, current.min_open_txn - 1)
-    exceptions = tuple(sorted({*current.exceptions, *hidden}))
-    return ValidTxnList(
-        mark,
-        min((exception for exception in exceptions if exception not in current.aborted), default=None),
-        exceptions,
-        current.aborted,
-    )
+    return current.without(hidden, mark)
 
 
 def mixed_write_ids(directories: Iterable[str], current: ValidWriteIdList) -> set[int]:

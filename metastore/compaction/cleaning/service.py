@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.cleaning import store
-from metastore.compaction.cleaning.rules import Gate, Verdict, cleaning_txns, gate, next_in_line
+from metastore.compaction.cleaning.rules import Gate, Hold, Verdict, cleaning_txns, gate, keeps_history, next_in_line
 from metastore.compaction.cleaning.store import Covered
 from metastore.compaction.initiating.rules import Aborts
 from metastore.compaction.queue.rules.requests import (
+    LOCATION,
     Compaction,
     CompactionState,
     CompactionType,
@@ -69,16 +70,17 @@ class CleanerService:
             result = [(request, gates[request.id]) for request in next_in_line(ready, pg.now, self._retention)]
             for request, verdict in result:
                 if verdict.verdict is Verdict.WAIT and verdict.reason != request.error_message:
-                    queue.update_cleaning(pg, request.id, started=False, error=verdict.reason)
+                    queue.update_cleaner_waiting(pg, request.id, verdict.reason)
             return result
 
-    def start(self, request: Compaction) -> Cleaning | None:
-        """Take up a request: None when it is gone or may not be cleaned (any more).
+    def start(self, request: Compaction) -> Cleaning | Hold | None:
+        """Take up a request: None when it is gone or may not be cleaned (any more); a Hold: its table keeps its past.
 
-        Everything is decided again here, so that neither two Cleaners at once nor a slow Cleaner does harm.
+        Everything is decided again here, so that neither two Cleaners at once nor a slow Cleaner does harm. That it has
+        begun is on disk before a file goes: readers of the past ask.
         """
-        with self.db.begin(durable=False) as pg:
-            if not queue.update_cleaning(pg, request.id, started=True):
+        with self.db.begin() as pg:
+            if queue.lock_ready_for_cleaning(pg, request.id) is None:
                 return None
             siblings = [
                 sibling
@@ -88,8 +90,14 @@ class CleanerService:
             ]
             gates = self._gates(pg, siblings)
             if request.id not in gates or gates[request.id].verdict is not Verdict.CLEAN:
-                queue.update_cleaning(pg, request.id, started=False)
                 return None
+            table = self.catalog.described(pg, request.entity)
+            if table is not None and table.partition_exists and LOCATION not in request.properties:
+                hold = keeps_history(request, table.parameters, pg.now)
+                if hold is not None:
+                    queue.update_cleaner_waiting(pg, request.id, hold.reason, hold.not_before)
+                    return hold
+            queue.update_cleaner_started(pg, request.id)
             hidden = [
                 sibling.txn_id
                 for sibling in siblings
@@ -98,7 +106,7 @@ class CleanerService:
             lists = components.select_lists(pg, request.entity.table)
             return Cleaning(
                 request,
-                self.catalog.described(pg, request.entity),
+                table,
                 lists.write_ids,
                 cleaning_txns(lists.txns, hidden, per_table=self.settings.use_min_history),
             )
@@ -106,7 +114,7 @@ class CleanerService:
     def leave(self, request: Compaction, reason: str) -> None:
         """Nothing could be removed yet: stay ready for cleaning, without a delay."""
         with self.db.begin(durable=False) as pg:
-            queue.update_cleaning(pg, request.id, started=False, error=reason)
+            queue.update_cleaner_waiting(pg, request.id, reason)
 
     def clean(self, cleaning: Cleaning, keep: Collection[int], covered: Covered) -> int | None:
         """Ready for cleaning → succeeded; what was compacted away is forgotten (COMP-21); how much that was.

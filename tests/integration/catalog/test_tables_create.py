@@ -219,3 +219,18 @@ def test_properties_of_old_that_would_reach_a_compactions_job_are_in_nobodys_way
     d.alter_table("d", "t", table)
 
     assert d.get_table("d", "t").parameters["comment"] == "x"
+
+
+def test_a_past_is_kept_for_a_number_of_days(d, database):
+    key = "acid.history.retention.days"
+    with pytest.raises(T.MetaException, match="'acid.history.retention.days' must be a whole number of days from 0 to 36500, not 'a week'"):
+        d.create(parameters={key: "a week"})
+    table = d.create(parameters={key: "30"})
+    table.parameters[key] = "-1"
+    with pytest.raises(T.MetaException, match=key):
+        d.alter_table("d", "t", table)
+    assert d.get_table("d", "t").parameters[key] == "30"
+    database.once("""UPDATE tables SET parameters = parameters || '{"acid.history.retention.days": "old"}'""")
+    table = d.get_table("d", "t")
+    table.parameters["comment"] = "what is there already is in nobody's way"
+    d.alter_table("d", "t", table)

@@ -248,3 +248,11 @@ def test_bit_sets_are_read_back(exceptions: list[int], data: st.DataObject) -> N
 
 def _state(flags: list[bool]) -> RangeState:
     return ALL if all(flags) else SOME if any(flags) else NONE
+
+
+def test_what_a_list_is_made_to_hide_counts_as_open() -> None:
+    txns = ValidTxnList.parse("55:30:30:25")
+
+    assert txns.without([20, 30]) == ValidTxnList(55, 20, (20, 25, 30), frozenset({25}))
+    assert txns.without([], 40) == ValidTxnList(40, 30, (25, 30), frozenset({25}))
+    assert not txns.without([50]).is_valid(50)

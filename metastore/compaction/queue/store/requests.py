@@ -329,14 +329,21 @@ def update_waiting_reason(pg: PgTx, reason: str, pool: str | None) -> int:
     return pg.rowcount
 
 
-def update_cleaning(pg: PgTx, request_id: int, *, started: bool, error: str | None = None) -> bool:
-    """Note that the Cleaner started on a request, or left it (with the reason it waits)."""
+def update_cleaner_started(pg: PgTx, request_id: int) -> None:
+    """Note that from now on files may be missing: this stays, whatever becomes of the cleaning."""
     pg.sql(
-        "UPDATE compaction_queue SET cleaner_started_at = %s, error_message = coalesce(%s, error_message)"
-        " WHERE id = %s AND state = 'ready_for_cleaning'",
-        (pg.now if started else None, error, request_id),
+        "UPDATE compaction_queue SET cleaner_started_at = %s WHERE id = %s AND state = 'ready_for_cleaning'",
+        (pg.now, request_id),
     )
-    return pg.rowcount == 1
+
+
+def update_cleaner_waiting(pg: PgTx, request_id: int, reason: str, not_before: datetime | None = None) -> None:
+    """Note why a request is not cleaned, and when it is looked at again."""
+    pg.sql(
+        "UPDATE compaction_queue SET error_message = %s, not_before = coalesce(%s, not_before)"
+        " WHERE id = %s AND state = 'ready_for_cleaning'",
+        (reason, not_before, request_id),
+    )
 
 
 def lock_ready_for_cleaning(pg: PgTx, request_id: int) -> Compaction | None:
@@ -351,7 +358,7 @@ def lock_ready_for_cleaning(pg: PgTx, request_id: int) -> Compaction | None:
 def update_cleaner_failure(pg: PgTx, request_id: int, failures: int, error: str, not_before: datetime) -> bool:
     """Note a failed cleaning and when it is tried again."""
     pg.sql(
-        "UPDATE compaction_queue SET failures = %s, error_message = %s, not_before = %s, cleaner_started_at = NULL"
+        "UPDATE compaction_queue SET failures = %s, error_message = %s, not_before = %s"
         " WHERE id = %s AND state = 'ready_for_cleaning'",
         (failures, error, not_before, request_id),
     )

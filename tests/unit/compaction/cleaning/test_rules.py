@@ -16,6 +16,7 @@ from metastore.compaction.cleaning.rules import (
     cleaning_write_ids,
     dead_staging,
     gate,
+    keeps_history,
     may_read_old_files,
     mixed_write_ids,
     next_in_line,
@@ -65,6 +66,23 @@ def test_delayed_cleanup(age, verdict):
     one = ready(committed_at=NOW - timedelta(seconds=age))
 
     assert gate(one, NOW, timedelta(seconds=5), "committed", [], per_table=False).verdict is verdict
+
+
+@pytest.mark.parametrize(("days", "fields", "reason", "looked_at_after"), [
+    (None, {}, None, None),
+    ("0", {}, None, None),
+    ("1", {}, None, None),                                                       # committed a day ago
+    ("2", {}, "acid.history.retention.days keeps replaced files until ", timedelta(minutes=5)),
+    ("2", {"committed_at": NOW - 2 * DAY + timedelta(seconds=9)}, "keeps replaced files until ", timedelta(seconds=9)),
+    ("1", {"committed_at": None, "enqueued_at": NOW - 2 * DAY}, None, None),
+    ("x", {}, "nothing is removed: 'acid.history.retention.days' must be a whole number", timedelta(minutes=5))])
+def test_a_table_may_keep_its_past(days, fields, reason, looked_at_after):
+    hold = keeps_history(ready(**fields), {} if days is None else {"acid.history.retention.days": days}, NOW)
+
+    assert (hold is None) is (reason is None)
+    if hold is not None:
+        assert reason in hold.reason
+        assert hold.not_before - NOW == looked_at_after
 
 
 @pytest.mark.parametrize(("txn", "blocks"), [
