@@ -25,8 +25,11 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
+import transactionmetastore.spark.procedure.BlockProcedure;
 import transactionmetastore.spark.procedure.Procedures;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.Block;
+import transactionmetastore.spark.txn.SessionBlock;
 import transactionmetastore.spark.write.WriterFunction;
 
 /**
@@ -43,6 +46,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     private String name = "spark_catalog";
     private String address = "";
     private AcidTransaction transaction;
+    private SessionBlock block = new SessionBlock();  // Spark makes a catalog for each session
 
     @Override
     public final void initialize(String catalogName, CaseInsensitiveStringMap options) {
@@ -64,6 +68,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         other.name = name;
         other.address = address;
         other.transaction = statement;
+        other.block = block;
         other.setDelegateCatalog(delegate);
         return other;
     }
@@ -73,6 +78,11 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         AcidCatalogBase other = inside(null);
         other.name = "acid";
         return other;
+    }
+
+    /** What the session has open; null outside a block. */
+    final Block block() {
+        return block.open();
     }
 
     final PlannerClient planner() {
@@ -116,12 +126,13 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
 
     @Override
     public UnboundProcedure loadProcedure(Identifier ident) {
-        return Procedures.named(name, planner(), ident);
+        UnboundProcedure ofBlock = BlockProcedure.named(ident, name, block, this::planner);
+        return ofBlock == null ? Procedures.named(name, planner(), ident) : ofBlock;
     }
 
     /** Spark 4.0 has no such method to override. */
     public Identifier[] listProcedures(String[] namespace) {
-        return Procedures.list(planner(), namespace);
+        return Procedures.list(planner(), namespace, BlockProcedure.NAMES);
     }
 
     @Override
@@ -149,6 +160,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
         AcidTable table = acidTable(ident, null);
         if (table == null) return super.alterTable(ident, changes);
+        block.requireNone("The table " + table.fullName() + " is altered");
         planner().call("alter", named(ident, "changes", Creation.changes(table, changes)));
         return acidTable(ident, null);
     }
@@ -174,6 +186,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     private boolean drop(Identifier ident, boolean purge) {
+        block.requireNone("The table " + ident + " is dropped");
         planner().call("drop", named(ident, "purge", purge));
         return true;
     }
@@ -184,6 +197,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
             super.renameTable(from, to);
             return;
         }
+        block.requireNone("The table " + from + " is renamed");
         String db = to.namespace().length == 0 ? from.namespace()[0] : to.namespace()[0];
         Map<String, Object> arguments = named(from, "to_db", lower(db));
         arguments.put("to_table", lower(to.name()));
@@ -210,7 +224,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
             case "full_acid", "insert_only" -> {
                 TableDefinition definition = TableDefinition.of(db, table, answer);
                 if (transaction != null) transaction.read(definition.name());
-                yield new AcidTable(name, planner, definition, asOf, transaction);
+                yield new AcidTable(name, planner, definition, asOf, block(), transaction);
             }
             default -> null;
         };

@@ -30,6 +30,8 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.read.AcidScanBuilder;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.Block;
+import transactionmetastore.spark.txn.SessionBlock;
 import transactionmetastore.spark.write.AcidWrites;
 
 /**
@@ -43,15 +45,22 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     private final PlannerClient planner;
     private final TableDefinition definition;
     private final AsOf asOf;
+    private final Block block;
     private AcidTransaction begun;
     private AcidTransaction transaction;
 
-    /** "transaction": null until a statement is known; "asOf": null for what the transaction sees. */
-    AcidTable(String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, AcidTransaction transaction) {
+    /**
+     * "transaction": null until a statement is known; "asOf": null for what the transaction sees; "block": what its session had open,
+     * or null.
+     */
+    AcidTable(
+            String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, Block block,
+            AcidTransaction transaction) {
         this.catalog = catalog;
         this.planner = planner;
         this.definition = definition;
         this.asOf = asOf;
+        this.block = block;
         this.transaction = transaction;
         this.begun = transaction == null || transaction.isReader() ? null : transaction;
     }
@@ -59,7 +68,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     /** The same table in another statement. */
     public AcidTable in(AcidTransaction other) {
         other.read(fullName());
-        return new AcidTable(catalog, planner, definition, asOf, other);
+        return new AcidTable(catalog, planner, definition, asOf, null, other);
     }
 
     public PlannerClient planner() {
@@ -80,13 +89,25 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         return asOf;
     }
 
+    /** The block that it is in; null outside one. */
+    public Block block() {
+        return block == null || block.hasEnded() ? null : block;
+    }
+
+    /** Refuse what is done at once, inside a block: "what" is a sentence's beginning. */
+    void requireNoBlock(String what) {
+        if (block() != null) throw SessionBlock.atOnce(what);
+    }
+
     /**
      * The transaction in which a statement writes this table; null where Spark has begun none, as for EXPLAIN. In a Spark
-     * without transactions the table gets its own, which also reads the other tables of the statement.
+     * without transactions the table gets its own, which also reads the other tables of the statement. In a block it gets a part of
+     * the block's.
      */
     public synchronized AcidTransaction writer() {
-        if (!AcidCatalog.SPARK_BEGINS_TRANSACTIONS && (begun == null || begun.hasEnded())) {
-            begun = AcidTransaction.committingItself(planner, "");
+        boolean isBegun = begun != null && !begun.hasEnded();
+        if (!isBegun && (block() != null || !AcidCatalog.SPARK_BEGINS_TRANSACTIONS)) {
+            begun = block() == null ? AcidTransaction.committingItself(planner, "") : block.statement(true);
             begun.read(fullName());
         }
         if (begun == null || begun.hasEnded()) return null;
@@ -121,7 +142,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
                 + "an extension: set spark.sql.extensions=" + AcidExtensions.class.getName() + ".");
         }
         if (transaction.hasEnded()) {  // a frame is read after it was written
-            transaction = AcidTransaction.reader(planner, "");
+            transaction = block() == null ? AcidTransaction.reader(planner, "") : block.reading();
             transaction.read(fullName());
         }
         return transaction.live();
@@ -259,10 +280,10 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
         throw new AcidException("UNSUPPORTED", "Partitions of " + name() + " have no properties of their own.");
     }
 
-    /** Regardless of the statement, so that Spark uses a table that it has cached. */
+    /** Regardless of the statement, so that Spark uses a table that it has cached; but what a block sees is its own. */
     @Override
     public boolean equals(Object other) {
-        return other instanceof AcidTable table && table.name().equals(name())
+        return other instanceof AcidTable table && table.name().equals(name()) && table.block == block
             && table.definition.id().equals(definition.id()) && Objects.equals(table.asOf, asOf);
     }
 

@@ -62,6 +62,7 @@ public final class Partitions {
     }
 
     void add(InternalRow[] wanted, Map<String, String>[] properties) {
+        requireNoBlock();
         List<Map<String, Object>> added = new ArrayList<>();
         for (int at = 0; at < wanted.length; ++at) {
             Map<String, Object> partition = new HashMap<>();
@@ -73,6 +74,7 @@ public final class Partitions {
     }
 
     boolean drop(InternalRow[] wanted, boolean purge) {
+        requireNoBlock();
         List<String> names = Arrays.stream(wanted).flatMap(this::named).map(Place::name).toList();
         if (names.isEmpty()) return false;
         table.planner().call("drop_partitions", arguments(Map.of("names", names, "purge", purge)));
@@ -80,10 +82,15 @@ public final class Partitions {
     }
 
     boolean rename(InternalRow from, InternalRow to) throws NoSuchPartitionException, PartitionsAlreadyExistException {
+        requireNoBlock();
         Place old = existing(from);
         if (named(to).findAny().isPresent()) throw new PartitionsAlreadyExistException(table.name(), to, keys);
         table.planner().call("rename_partition", arguments(Map.of("partition", old.name, "values", texts(to))));
         return true;
+    }
+
+    private void requireNoBlock() {
+        table.requireNoBlock("The partitions of " + table.fullName() + " are altered");
     }
 
     boolean truncate(InternalRow wanted) throws NoSuchPartitionException {

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -65,10 +66,19 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (plan instanceof ReplaceTable || plan instanceof ReplaceTableAsSelect) requireNothingReplaced(plan);
         for (int place = 0; place < plan.productArity(); ++place) {
             if (plan.productElement(place) instanceof UnresolvedTableSpec spec && isTransactional(spec.properties())) {
+                if (plan instanceof CreateTableAsSelect) requireNoBlock(plan);
                 return isRouted(spec) ? plan : (LogicalPlan) with(plan, place, routed(spec));
             }
         }
         return plan;
+    }
+
+    private void requireNoBlock(LogicalPlan plan) {
+        if (!(plan.children().head() instanceof UnresolvedIdentifier name)) return;
+        Named table = named(name.nameParts());
+        if (table == null || table.catalog.block() == null) return;
+        throw new AcidException("InvalidOperationError", "A table is created at once, whatever becomes of a transaction: inside one use "
+            + "INSERT INTO a table that was created before.");
     }
 
     private static boolean isTransactional(scala.collection.immutable.Map<String, String> properties) {

@@ -24,10 +24,11 @@ import transactionmetastore.spark.txn.WriteKind;
  * One transaction for a statement, over all its tables: also of subqueries, views and other databases.
  *
  * Spark applies this to each plan that it analyses, to a view's plan before the plan around it. The tables of a plan enter the
- * same transaction. A frame's tables are in each plan that is made of the frame: where two frames meet in a plan, their readers
- * are joined. Where the statement writes a transactional table, the transaction that writes reads all tables: Spark has begun
- * it, or before 4.2 the table itself. Where it writes a table of Spark's own, Spark drops that transaction, and the tables get a
- * reader. The rule changes tables in place and returns the same plan, since Spark compares plans with those in its cache.
+ * same transaction, which in a block is that of the block. A frame's tables are in each plan that is made of the frame: where two
+ * frames meet in a plan, their readers are joined. Where the statement writes a transactional table, the transaction that writes
+ * reads all tables: Spark has begun it, or before 4.2 the table itself. Where it writes a table of Spark's own, Spark drops that
+ * transaction, and the tables get a reader. The rule changes tables in place and returns the same plan, since Spark compares plans
+ * with those in its cache.
  */
 final class StatementRule extends Rule<LogicalPlan> {
     @Override
@@ -39,6 +40,7 @@ final class StatementRule extends Rule<LogicalPlan> {
         AcidTransaction writer = writer(plan);
         String text = plan.origin().sqlText().getOrElse(() -> "");
         Map<PlannerClient, AcidTransaction> readers = new IdentityHashMap<>();
+        for (AcidTable table : tables) if (table.block() != null) readers.put(table.planner(), table.block().reading());
         for (AcidTable table : tables) {
             boolean isOfWriter = writer != null && writer.planner() == table.planner();
             table.enter(isOfWriter ? writer

@@ -26,15 +26,17 @@ public final class Procedures {
         throw new IllegalArgumentException("There is no procedure " + ident + ": SHOW PROCEDURES IN " + NAMESPACE + " lists them.");
     }
 
-    public static Identifier[] list(PlannerClient planner, String[] namespace) {
+    /** "more": the names of those that need no planner. */
+    public static Identifier[] list(PlannerClient planner, String[] namespace, List<String> more) {
         List<Identifier> listed = new ArrayList<>();
         if (isTheirs(namespace)) {
+            for (String name : more) listed.add(Identifier.of(new String[] {NAMESPACE}, name));
             for (JsonNode each : all(planner)) listed.add(Identifier.of(new String[] {NAMESPACE}, each.path("name").asText()));
         }
         return listed.toArray(new Identifier[0]);
     }
 
-    private static boolean isTheirs(String[] namespace) {
+    static boolean isTheirs(String[] namespace) {
         return namespace.length == 1 && namespace[0].equalsIgnoreCase(NAMESPACE);
     }
 

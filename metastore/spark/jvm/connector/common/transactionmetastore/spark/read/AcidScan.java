@@ -112,7 +112,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
             arguments.put("table", table.fullName());
             arguments.put("txns", snapshot.txns());
             arguments.put("write_ids", snapshot.writeIds().get(table.fullName()));
-            arguments.put("txn", transaction.id());
+            arguments.put("own_write_id", snapshot.ownWriteIds().get(table.fullName()));
             arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
             arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
             arguments.put("row_ids", layout().areIdsWanted);

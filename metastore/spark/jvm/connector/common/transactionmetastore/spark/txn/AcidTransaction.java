@@ -1,15 +1,10 @@
 package transactionmetastore.spark.txn;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import java.lang.ref.Cleaner;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
@@ -17,66 +12,60 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
- * The transaction of one statement, over all tables that it reads and writes.
+ * The transaction of one statement, over all tables that it reads and writes; or the statement's part in the transaction of a
+ * block of statements.
  *
- * Rules kept here. The transaction opens when an id or a snapshot is first needed, so that a statement that is only analysed
- * leaves nothing behind. Locks come before the snapshot: the plan of a statement first names the tables that it reads and
- * writes. A single snapshot covers all of them.
+ * Rules kept here. The plan of a statement first names the tables that it reads and writes, so that locks come before the snapshot.
  * A reader (kind READ_ONLY) is open while it has uses. The next use opens another transaction, with a new snapshot. Readers of
- * tables that meet in a statement are joined, for good. A writer ends once, by commit or abort.
+ * tables that meet in a statement are joined, for good. A writer ends once, by commit or abort. In a block neither ends the
+ * transaction: what the statement has written waits for the end of the block, or is removed.
  */
 public final class AcidTransaction {
-    private static final Cleaner CLEANER = Cleaner.create();
     private static final int STATEMENT_LENGTH = 1000;
-    private static final int LOCK_WAIT_SECONDS = 300;
 
-    private record Write(String table, WriteKind kind, String partition) {}
-
-    private final PlannerClient planner;
-    private final boolean isReader;
-    private final String statement;
-    private final Set<String> reads = new LinkedHashSet<>();
-    private final Set<Write> writes = new LinkedHashSet<>();
-    private final Set<Object> locked = new LinkedHashSet<>();
-    private final Map<String, String> writeIds = new HashMap<>();
-    private Lease lease;
-    private String txns;
-    private int statements;
+    private final MetastoreTxn txn;
+    private final Block block;
+    private final boolean commitsItself;
     private final List<Runnable> undo = new ArrayList<>();
-    private boolean hasEnded, commitsItself;
-    private boolean isVouched = true;
+    private boolean hasEnded;
     private int uses;
     private StreamBatch batch;
     private volatile AcidTransaction joined;
 
-    private AcidTransaction(PlannerClient planner, boolean isReader, String statement) {
-        this.planner = planner;
-        this.isReader = isReader;
-        this.statement = statement.substring(0, Math.min(statement.length(), STATEMENT_LENGTH));
+    private AcidTransaction(PlannerClient planner, boolean isReader, String statement, boolean commitsItself) {
+        String text = statement.substring(0, Math.min(statement.length(), STATEMENT_LENGTH));
+        this.txn = new MetastoreTxn(planner, isReader, text);
+        this.block = null;
+        this.commitsItself = commitsItself;
+    }
+
+    /** A statement of a block. */
+    AcidTransaction(Block block, MetastoreTxn txn, boolean commitsItself) {
+        this.txn = txn;
+        this.block = block;
+        this.commitsItself = commitsItself;
     }
 
     /** "statement": its text as far as it is known, for the list of open transactions. */
     public static AcidTransaction reader(PlannerClient planner, String statement) {
-        return new AcidTransaction(planner, true, statement);
+        return new AcidTransaction(planner, true, statement, false);
     }
 
     public static AcidTransaction writer(PlannerClient planner, String statement) {
-        return new AcidTransaction(planner, false, statement);
+        return new AcidTransaction(planner, false, statement, false);
     }
 
     /** For a statement that Spark runs in no transaction: it commits when the statement has written. */
     public static AcidTransaction committingItself(PlannerClient planner, String statement) {
-        AcidTransaction transaction = writer(planner, statement);
-        transaction.commitsItself = true;
-        return transaction;
+        return new AcidTransaction(planner, false, statement, true);
     }
 
     public PlannerClient planner() {
-        return planner;
+        return txn.planner;
     }
 
     public boolean isReader() {
-        return isReader;
+        return txn.isReader;
     }
 
     /** Itself, or the reader that it was joined to. */
@@ -90,14 +79,10 @@ public final class AcidTransaction {
         synchronized (AcidTransaction.class) {
             AcidTransaction first = reader.live(), second = other.live();
             if (first == second) return first;
-            for (String table : second.reads()) first.read(table);
+            for (String table : second.txn.reads()) first.read(table);
             second.joined = first;
             return first;
         }
-    }
-
-    private synchronized List<String> reads() {
-        return List.copyOf(reads);
     }
 
     /** Begin a use: a reader stays open until all its uses have ended. A writer stays open until its own end. */
@@ -117,7 +102,7 @@ public final class AcidTransaction {
 
         /** Ends the use when "reader" is garbage, if nothing else has. */
         public Use atMostAsLongAs(Object reader) {
-            CLEANER.register(reader, () -> Heartbeats.later(this::end));
+            MetastoreTxn.CLEANER.register(reader, () -> Heartbeats.later(this::end));
             return this;
         }
 
@@ -130,7 +115,7 @@ public final class AcidTransaction {
             synchronized (transaction) {
                 if (hasEnded) return;
                 hasEnded = true;
-                transaction.leave();
+                if (--transaction.uses == 0 && transaction.isReader()) transaction.txn.release();
             }
         }
     }
@@ -140,99 +125,72 @@ public final class AcidTransaction {
         Heartbeats.releaseReaders();
     }
 
-    private void leave() {
-        if (--uses > 0 || !isReader || lease == null) return;
-        Lease ended = lease;
-        lease = null;
-        txns = null;
-        writeIds.clear();
-        locked.clear();
-        ended.release();
-    }
-
     public synchronized boolean hasEnded() {
-        return hasEnded;
+        return hasEnded || txn.isOver();
     }
 
     /** Note that the statement reads a table ("db.table"). */
-    public synchronized void read(String table) {
-        reads.add(table);
+    public void read(String table) {
+        txn.read(table);
     }
 
     /** Note that the statement writes a table. "partition": the name of the only partition that it writes, or null. */
-    public synchronized void write(String table, WriteKind kind, String partition) {
-        if (isReader) throw new IllegalStateException("A reader writes nothing");
-        writes.add(new Write(table, kind, partition));
+    public void write(String table, WriteKind kind, String partition) {
+        txn.write(table, kind, partition);
     }
 
-    public synchronized boolean writes() {
-        return !writes.isEmpty();
+    public boolean writes() {
+        return txn.writes();
     }
 
-    public synchronized boolean hasBegun() {
-        return lease != null;
+    public boolean hasBegun() {
+        return txn.hasBegun();
     }
 
     /** The transaction's id, which never changes. The first call opens it and takes the locks. */
-    public synchronized long id() {
-        lock();
-        return open().txn;
-    }
-
-    private Lease open() {
-        if (lease == null) begin();
-        lease.requireOpen();
-        return lease;
+    public long id() {
+        return txn.id();
     }
 
     /** The snapshot over all tables that the statement reads. The first call takes the locks. */
-    public synchronized Snapshot snapshot() {
-        lock();
-        List<String> wanted = new ArrayList<>(reads);
-        wanted.removeAll(writeIds.keySet());
-        if (!wanted.isEmpty() || txns == null) {
-            Map<String, Object> arguments = new HashMap<>(Map.of("txn", open().txn, "tables", wanted));
-            if (txns != null) arguments.put("txns", txns);  // a table that was added later has the same snapshot
-            JsonNode answer = planner.call("snapshot", arguments);
-            if (txns == null) txns = answer.path("txns").asText();
-            answer.path("write_ids").properties().forEach(ids -> writeIds.put(ids.getKey(), ids.getValue().asText()));
-        }
-        return new Snapshot(txns, Map.copyOf(writeIds));
+    public Snapshot snapshot() {
+        return txn.snapshot();
     }
 
     /** Take the locks for the tables noted by read and write, as far as they are not held yet. */
-    public synchronized void lock() {
-        List<String> ofReads = new ArrayList<>();
-        List<Map<String, Object>> ofWrites = new ArrayList<>();
-        for (String table : reads) if (!locked.contains(table)) ofReads.add(table);
-        for (Write write : writes) {
-            if (locked.contains(write)) continue;
-            Map<String, Object> argument = new HashMap<>(Map.of("table", write.table, "kind", write.kind.name()));
-            argument.put("partition", write.partition);
-            ofWrites.add(argument);
-        }
-        if (ofReads.isEmpty() && ofWrites.isEmpty()) return;
-        Map<String, Object> arguments = new HashMap<>(opening());
-        arguments.put("txn", open().txn);
-        arguments.put("reads", ofReads);
-        arguments.put("writes", ofWrites);
-        arguments.put("wait_s", LOCK_WAIT_SECONDS);
-        if (txns != null) arguments.put("txns", txns);
-        else if (locked.isEmpty()) arguments.put("reopen", opening());
-        JsonNode answer = planner.call("lock", arguments);
-        isVouched &= answer.path("vouched").asBoolean(false);
-        if (answer.path("txn").asLong(lease.txn) != lease.txn) adopt(answer.path("txn").asLong(), lease);
-        locked.addAll(reads);
-        locked.addAll(writes);
+    public void lock() {
+        if (block != null) block.requireOpen();
+        txn.lock();
     }
 
     /** The next statement id, from 0 on: each write of a table has its own. */
-    public synchronized int nextStatement() {
-        return statements++;
+    public int nextStatement() {
+        return txn.nextStatement();
+    }
+
+    /** The statement also uses the statement ids after its own. */
+    public void hasUsed(int further) {
+        txn.hasUsed(further);
+    }
+
+    /** Note the write id by which the statement writes a table. */
+    public void hasWriteId(String table, long writeId) {
+        txn.hasWriteId(table, writeId);
+    }
+
+    /** Note that it puts a base into a location, which hides what the same transaction writes there later. */
+    public void overwrites(String location) {
+        txn.overwrites(location);
+        whenUndone(() -> txn.overwritesNoMore(location));
+    }
+
+    public boolean hasOverwritten(String location) {
+        return txn.hasOverwritten(location);
     }
 
     /** "action" runs when the transaction is undone: it removes what was written. */
     public synchronized void whenUndone(Runnable action) {
+        if (block != null) block.isWriting(this);
         undo.add(action);
     }
 
@@ -255,13 +213,17 @@ public final class AcidTransaction {
     public synchronized void commit() {
         if (hasEnded) return;
         hasEnded = true;
-        if (lease == null) return;
+        if (block != null) {
+            block.hasWritten(this, undo);
+            undo.clear();
+            return;
+        }
         try {
-            lease.commit(isVouched, batch);
+            txn.commit(batch);
         } catch (AcidException error) {
             try {
-                undoIfAborted(lease);
-                if (batch != null && error.is("AlreadyExistsError") && batch.isThere(planner)) return;  // of a quicker run
+                undoIfAborted();
+                if (batch != null && error.is("AlreadyExistsError") && batch.isThere(txn.planner)) return;  // of a quicker run
             } catch (AcidException | IllegalStateException other) {
                 error.addSuppressed(other);
             }
@@ -273,69 +235,40 @@ public final class AcidTransaction {
     /** Whether nothing that it wrote counts: false when it is committed, or may be. It may be called more than once. */
     public synchronized boolean abort() {
         hasEnded = true;
-        return lease == null || undoIfAborted(lease);
+        return undoIfAborted();
     }
 
     /** End it: abort it where it was neither committed nor aborted. */
     public synchronized void close() {
         if (hasEnded) return;
         hasEnded = true;
-        if (lease == null) return;
         try {
-            undoIfAborted(lease);
+            undoIfAborted();
         } catch (AcidException error) {
             // it expires, and the Cleaner removes what it wrote
         }
     }
 
-    private boolean undoIfAborted(Lease lease) {
-        boolean isAborted = lease.abort();
-        if (isAborted) {
-            List<Runnable> todo = List.copyOf(undo);
-            undo.clear();
-            for (Runnable action : todo) action.run();
+    private boolean undoIfAborted() {
+        if (block != null) {
+            block.undo(this, undo);
+            return true;
         }
+        boolean isAborted = txn.abort();
+        if (isAborted) run(undo);
         return isAborted;
     }
 
-    private void begin() {
-        if (hasEnded) throw new IllegalStateException("The transaction of this statement is over");
-        JsonNode answer = planner.call("begin", opening());
-        keep(new Lease(planner, answer.path("txn").asLong(), isReader, answer.path("timeout_s").asDouble(300)));
-    }
-
-    /** The planner has opened another transaction in the place of this, which waited for its locks: see its call "lock". */
-    private void adopt(long txn, Lease before) {
-        before.forget();
-        keep(new Lease(planner, txn, isReader, before.timeoutSeconds));
-    }
-
-    private void keep(Lease opened) {
-        lease = opened;
-        Heartbeats.keep(opened);
-        if (!isReader) CLEANER.register(this, () -> Heartbeats.later(() -> abandon(opened)));
-    }
-
-    private Map<String, Object> opening() {
-        Map<String, Object> opening = new HashMap<>(caller());
-        opening.put("kind", isReader ? "READ_ONLY" : "DEFAULT");
-        opening.put("statement", statement);
-        return opening;
+    /** Each once. */
+    static void run(List<Runnable> undo) {
+        List<Runnable> todo = List.copyOf(undo);
+        undo.clear();
+        for (Runnable action : todo) action.run();
     }
 
     /** Who calls the planner. */
     public static Map<String, String> caller() {
         return Map.of("user", user(), "host", host(), "agent", agent());
-    }
-
-    /** Static, and without "this": what the cleaner runs must not keep what it waits for. */
-    private static void abandon(Lease lease) {
-        if (lease.isOver()) return;
-        try {
-            lease.abort();
-        } catch (AcidException error) {
-            // it expires
-        }
     }
 
     private static String user() {

@@ -156,6 +156,9 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
                 + info.numPartitions() + " tasks: a base has room for the files of 4096. Coalesce the rows.");
         }
         JsonNode begun = begin();
+        if (info.numPartitions() > 0 && table.buckets().count() == 0) {
+            transaction.hasUsed((info.numPartitions() - 1) / (EventFile.MAX_WRITER_ID + 1));
+        }
         rules = RowRules.of(begun.path("rules"), table);
         Broadcast<SerializableConfiguration> sent = SparkContext.getOrCreate().broadcast(
             new SerializableConfiguration(settings), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
@@ -173,6 +176,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             transaction.lock();
             JsonNode answer = call("write", Map.of("kind", kind()));
             staging = answer.path("staging").asText();
+            transaction.hasWriteId(table.name(), answer.path("write_id").asLong());
             return answer;
         } catch (AcidException error) {
             if (transaction.commitsItself()) transaction.close();  // Spark aborts no write that has not begun
@@ -230,6 +234,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         arguments.put("files", files.stream().map(WrittenFile::argument).toList());
         transaction.whenUndone(publication::withdraw);
         JsonNode plan = call("publish", arguments);
+        publication.requireSeen(plan, transaction);
         publication.publish(plan);
         Map<String, Object> announced = new HashMap<>();
         announced.put("operation", operation());

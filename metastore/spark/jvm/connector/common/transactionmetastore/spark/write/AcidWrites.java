@@ -33,7 +33,7 @@ public final class AcidWrites {
         return () -> new RowChanges(table, shape, info.command());
     }
 
-    /** Leave nothing in a table, nor in any of its partitions: in a transaction of its own, since Spark begins none for it. */
+    /** Leave nothing in a table, nor in any of its partitions: in a transaction of its own where there is no block, since Spark begins none for it. */
     public static void truncate(AcidTable table) {
         truncate(table, Overwriting.EVERYTHING);
     }
@@ -45,7 +45,8 @@ public final class AcidWrites {
 
     private static void truncate(AcidTable table, Overwriting emptied) {
         TableShape shape = shape(table);
-        AcidTransaction transaction = AcidTransaction.writer(table.planner(), "TRUNCATE TABLE " + table.fullName());
+        AcidTransaction transaction = table.block() == null
+            ? AcidTransaction.writer(table.planner(), "TRUNCATE TABLE " + table.fullName()) : table.block().statement(false);
         try {
             transaction.write(table.fullName(), WriteKind.INSERT_OVERWRITE, null);
             AcidWrite write = new AcidWrite(table.in(transaction), shape, null, emptied, null);

@@ -12,6 +12,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import transactionmetastore.spark.EventFile;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.txn.AcidTransaction;
 
 /**
  * Gives complete files the final names of the planner's plan, and removes them after a failure.
@@ -47,12 +48,30 @@ final class Publication {
         }
     }
 
+    /** Refuse rows that a base of the same transaction would hide, as it hides all deltas of its write id. */
+    void requireSeen(JsonNode plan, AcidTransaction transaction) {
+        for (String kind : List.of("deletes", "inserts")) {
+            for (JsonNode directory : plan.path(kind)) {
+                Path to = new Path(directory.path("to").asText());
+                String location = to.getParent().toString();
+                boolean isBase = to.getName().startsWith("base_");
+                if (transaction.hasOverwritten(location)) {
+                    throw new AcidException("InvalidOperationError", "This transaction has overwritten " + location + " already: after "
+                        + "INSERT OVERWRITE or TRUNCATE no reader would see its further rows there"
+                        + (isBase ? ", and it can be done once" : "") + ". Write all rows by one query, or use another transaction.");
+                }
+                if (isBase) transaction.overwrites(location);
+            }
+        }
+    }
+
     /** Remove the published directories, which nobody has seen. */
     void withdraw() {
         IOException failure = null;
         for (Path target : targets) {
             try {
-                target.getFileSystem(settings).delete(target, true);
+                FileSystem store = target.getFileSystem(settings);
+                if (!store.delete(target, true) && store.exists(target)) failure = new IOException(target + " is still there");
             } catch (IOException error) {
                 failure = error;
             }

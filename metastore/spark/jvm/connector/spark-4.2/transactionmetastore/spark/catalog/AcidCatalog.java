@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.catalog.transactions.Transaction;
 import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
 import org.apache.spark.sql.connector.read.Scan;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.Block;
 
 /** The catalog where Spark runs each statement that writes in a transaction, which is the metastore's. */
 public final class AcidCatalog extends AcidCatalogBase implements TransactionalCatalogPlugin {
@@ -24,7 +25,8 @@ public final class AcidCatalog extends AcidCatalogBase implements TransactionalC
     /** Opens nothing yet: Spark begins a transaction when it has a name alone, and drops it where the table is Spark's own. */
     @Override
     public Transaction beginTransaction(TransactionInfo info) {
-        AcidTransaction transaction = AcidTransaction.writer(planner(), info.id());
+        Block block = block();
+        AcidTransaction transaction = block == null ? AcidTransaction.writer(planner(), info.id()) : block.statement(false);
         return new StatementTransaction(transaction, inside(transaction));
     }
 

@@ -1,0 +1,100 @@
+package transactionmetastore.spark.txn;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Set;
+import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.planner.PlannerClient;
+
+/**
+ * Several statements of a session in one transaction, which only the session ends.
+ *
+ * Rules kept here. A statement sees what those before it have written. One that fails takes back what it wrote, and the others may
+ * still be committed; where something of it is left, nothing may be. Nothing is committed while a statement gives files their names.
+ */
+public final class Block {
+    private final MetastoreTxn txn;
+    private final AcidTransaction reading;
+    private final Set<AcidTransaction> writing = Collections.newSetFromMap(new IdentityHashMap<>());
+    private final List<Runnable> undo = new ArrayList<>();
+    private RuntimeException left;
+
+    Block(PlannerClient planner) {
+        txn = new MetastoreTxn(planner, false, "block");
+        reading = new AcidTransaction(this, txn, false);
+    }
+
+    public PlannerClient planner() {
+        return txn.planner;
+    }
+
+    public boolean hasEnded() {
+        return txn.isOver();
+    }
+
+    /** A statement that writes; "commitsItself": whether no Spark ends it. */
+    public AcidTransaction statement(boolean commitsItself) {
+        return new AcidTransaction(this, txn, commitsItself);
+    }
+
+    /** What all statements are that only read. */
+    public AcidTransaction reading() {
+        return reading;
+    }
+
+    /** Throws AcidException where it cannot be committed any more. */
+    synchronized void requireOpen() {
+        if (left == null) return;
+        throw new AcidException("TxnAbortedError", "A statement of this transaction failed, and what it wrote could not be removed, so "
+            + "nothing of it is committed: CALL system.rollback(). " + left.getMessage());
+    }
+
+    /** A statement is about to give files their names. */
+    synchronized void isWriting(AcidTransaction statement) {
+        if (hasEnded()) throw new AcidException("NO_TRANSACTION", "The transaction of this statement is over: nothing of it counts.");
+        writing.add(statement);
+    }
+
+    synchronized void hasWritten(AcidTransaction statement, List<Runnable> undone) {
+        writing.remove(statement);
+        undo.addAll(undone);
+    }
+
+    synchronized void undo(AcidTransaction statement, List<Runnable> undone) {
+        writing.remove(statement);
+        try {
+            AcidTransaction.run(undone);
+        } catch (RuntimeException error) {
+            left = error;
+            txn.giveUp();
+            throw error;
+        }
+    }
+
+    /** Returns the tables that it has written. Throws AcidException: nothing of it is committed, unless that says that it may be. */
+    synchronized Set<String> commit() {
+        requireOpen();
+        if (!writing.isEmpty()) {
+            throw new AcidException("InvalidOperationError", "A statement of this transaction is still writing: commit after it.");
+        }
+        try {
+            txn.commit(null);
+            undo.clear();
+            return txn.written();
+        } catch (AcidException error) {
+            try {
+                rollback();
+            } catch (AcidException other) {
+                error.addSuppressed(other);
+            }
+            throw error;
+        }
+    }
+
+    /** Nothing of it counts, unless it is committed, or may be. */
+    synchronized void rollback() {
+        if (txn.abort()) AcidTransaction.run(undo);
+    }
+}

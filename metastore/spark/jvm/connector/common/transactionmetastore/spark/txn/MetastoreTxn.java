@@ -1,0 +1,222 @@
+package transactionmetastore.spark.txn;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.ref.Cleaner;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.planner.PlannerClient;
+
+/**
+ * What a transaction has in the metastore: its id, its locks, its snapshot, and what it has written itself.
+ *
+ * Rules kept here. Nothing is opened before somebody needs it. Locks come before the snapshot, which is one of all tables.
+ * What was written in it counts in what it reads.
+ */
+final class MetastoreTxn {
+    static final Cleaner CLEANER = Cleaner.create();
+    private static final int LOCK_WAIT_SECONDS = 300;
+
+    private record Write(String table, WriteKind kind, String partition) {}
+
+    final PlannerClient planner;
+    final boolean isReader;
+    private final String statement;
+    private final Set<String> reads = new LinkedHashSet<>();
+    private final Set<Write> writes = new LinkedHashSet<>();
+    private final Set<Object> locked = new LinkedHashSet<>();
+    private final Map<String, String> writeIds = new HashMap<>();
+    private final Map<String, Long> ownWriteIds = new HashMap<>();
+    private final Set<String> overwritten = new HashSet<>();
+    private Lease lease;
+    private String txns;
+    private int statements;
+    private boolean isOver;
+    private boolean isVouched = true;
+
+    MetastoreTxn(PlannerClient planner, boolean isReader, String statement) {
+        this.planner = planner;
+        this.isReader = isReader;
+        this.statement = statement;
+    }
+
+    synchronized void read(String table) {
+        reads.add(table);
+    }
+
+    synchronized List<String> reads() {
+        return List.copyOf(reads);
+    }
+
+    /** "partition": the name of the only partition that it writes, or null. */
+    synchronized void write(String table, WriteKind kind, String partition) {
+        if (isReader) throw new IllegalStateException("A reader writes nothing");
+        writes.add(new Write(table, kind, partition));
+    }
+
+    synchronized boolean writes() {
+        return !writes.isEmpty();
+    }
+
+    synchronized boolean hasBegun() {
+        return lease != null;
+    }
+
+    synchronized boolean isOver() {
+        return isOver;
+    }
+
+    /** The transaction's id. The first call opens it and takes the locks. */
+    synchronized long id() {
+        lock();
+        return open().txn;
+    }
+
+    /** The snapshot over all tables noted by read. The first call takes the locks. */
+    synchronized Snapshot snapshot() {
+        long txn = id();
+        List<String> wanted = new ArrayList<>(reads);
+        wanted.removeAll(writeIds.keySet());
+        if (!wanted.isEmpty() || txns == null) {
+            Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "tables", wanted));
+            if (txns != null) arguments.put("txns", txns);  // a table that was added later has the same snapshot
+            JsonNode answer = planner.call("snapshot", arguments);
+            if (txns == null) txns = answer.path("txns").asText();
+            answer.path("write_ids").properties().forEach(ids -> writeIds.put(ids.getKey(), ids.getValue().asText()));
+        }
+        return new Snapshot(txns, Map.copyOf(writeIds), Map.copyOf(ownWriteIds));
+    }
+
+    /** Take the locks for the tables noted by read and write, as far as they are not held yet. */
+    synchronized void lock() {
+        List<String> ofReads = new ArrayList<>();
+        List<Map<String, Object>> ofWrites = new ArrayList<>();
+        for (String table : reads) if (!locked.contains(table)) ofReads.add(table);
+        for (Write write : writes) {
+            if (locked.contains(write)) continue;
+            Map<String, Object> argument = new HashMap<>(Map.of("table", write.table, "kind", write.kind.name()));
+            argument.put("partition", write.partition);
+            ofWrites.add(argument);
+        }
+        if (ofReads.isEmpty() && ofWrites.isEmpty()) return;
+        Map<String, Object> arguments = new HashMap<>(opening());
+        arguments.put("txn", open().txn);
+        arguments.put("reads", ofReads);
+        arguments.put("writes", ofWrites);
+        arguments.put("wait_s", LOCK_WAIT_SECONDS);
+        if (txns != null) arguments.put("txns", txns);
+        else if (locked.isEmpty()) arguments.put("reopen", opening());
+        JsonNode answer = planner.call("lock", arguments);
+        isVouched &= answer.path("vouched").asBoolean(false);
+        if (answer.path("txn").asLong(lease.txn) != lease.txn) adopt(answer.path("txn").asLong(), lease);
+        locked.addAll(reads);
+        locked.addAll(writes);
+    }
+
+    /** The next statement id, from 0 on: each write of a table has its own. */
+    synchronized int nextStatement() {
+        return statements++;
+    }
+
+    /** The last statement also uses the statement ids after its own. */
+    synchronized void hasUsed(int further) {
+        statements += further;
+    }
+
+    /** Note the write id by which it writes a table. */
+    synchronized void hasWriteId(String table, long writeId) {
+        ownWriteIds.put(table, writeId);
+    }
+
+    /** The tables that it has written ("db.table"). */
+    synchronized Set<String> written() {
+        return Set.copyOf(ownWriteIds.keySet());
+    }
+
+    /** Note its base in a location, which hides what it writes there later. */
+    synchronized void overwrites(String location) {
+        overwritten.add(location);
+    }
+
+    synchronized void overwritesNoMore(String location) {
+        overwritten.remove(location);
+    }
+
+    synchronized boolean hasOverwritten(String location) {
+        return overwritten.contains(location);
+    }
+
+    /** Commit, if anything was opened. "batch": what the table remembers by the commit, or null. */
+    synchronized void commit(StreamBatch batch) {
+        isOver = true;
+        if (lease != null) lease.commit(isVouched, batch);
+    }
+
+    /** Whether nothing that it wrote counts: false when it is committed, or may be. */
+    synchronized boolean abort() {
+        isOver = true;
+        return lease == null || lease.abort();
+    }
+
+    /** Abort it before its end is asked for. */
+    synchronized void giveUp() {
+        if (lease != null) abandon(lease);
+    }
+
+    /** End a reader that nobody uses. The next use opens another transaction, with a new snapshot. */
+    synchronized void release() {
+        if (lease == null) return;
+        Lease ended = lease;
+        lease = null;
+        txns = null;
+        writeIds.clear();
+        locked.clear();
+        ended.release();
+    }
+
+    private Lease open() {
+        if (isOver) throw new AcidException("NO_TRANSACTION", "The transaction that this statement began in is over: run it anew.");
+        if (lease == null) begin();
+        lease.requireOpen();
+        return lease;
+    }
+
+    private void begin() {
+        JsonNode answer = planner.call("begin", opening());
+        keep(new Lease(planner, answer.path("txn").asLong(), isReader, answer.path("timeout_s").asDouble(300)));
+    }
+
+    /** The planner has opened another transaction in the place of this, which waited for its locks: see its call "lock". */
+    private void adopt(long txn, Lease before) {
+        before.forget();
+        keep(new Lease(planner, txn, isReader, before.timeoutSeconds));
+    }
+
+    private void keep(Lease opened) {
+        lease = opened;
+        Heartbeats.keep(opened);
+        if (!isReader) CLEANER.register(this, () -> Heartbeats.later(() -> abandon(opened)));
+    }
+
+    private Map<String, Object> opening() {
+        Map<String, Object> opening = new HashMap<>(AcidTransaction.caller());
+        opening.put("kind", isReader ? "READ_ONLY" : "DEFAULT");
+        opening.put("statement", statement);
+        return opening;
+    }
+
+    /** Static, and without "this": what the cleaner runs must not keep what it waits for. */
+    private static void abandon(Lease lease) {
+        if (lease.isOver()) return;
+        try {
+            lease.abort();
+        } catch (AcidException error) {
+            // it expires
+        }
+    }
+}
