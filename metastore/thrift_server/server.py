@@ -229,7 +229,8 @@ class Server:
                 for _ in range(len(self._ahead)):
                     self._resume(self._ahead.popleft())
                 rounds = rounds + 1 if events and self._runnable else 0
-                if not events or rounds == _ROUNDS:
+                nobody_else = len(self._busy) >= len(connections)  # could send anything now
+                if not events or nobody_else or rounds == _ROUNDS:
                     rounds = 0
                     self._run_lanes()
                 self._answer()
@@ -515,7 +516,8 @@ class Server:
     def _run_lanes(self) -> None:
         """Begin batches of the lanes that have calls.
 
-        Not before there is nothing left to read, so that a batch takes every call that has arrived.
+        Not before there is nothing left to read, or nobody left who could send, so that a batch takes every call that
+        has arrived.
         """
         for _ in range(len(self._runnable)):
             self._runnable.popleft().go(self._waits)

@@ -3,12 +3,21 @@
 import os
 import select
 import time
+from contextlib import ExitStack
 
 import pytest
 import structlog
+from greenlet import getcurrent
+from thrift.protocol import fastbinary
 
 from metastore.db import fibers
+from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+from metastore.thrift_server.call import coalesced
 from metastore.thrift_server.workers import MOST, Lane, Waits
+from tests.support.thrift_server import Peer, message, serving
+
+_BEAT = ThriftHiveMetastore.heartbeat_args(ttypes.HeartbeatRequest(txnid=1))
+ARGUMENTS = _BEAT, [type(_BEAT), type(_BEAT).thrift_spec]
 
 
 @pytest.fixture
@@ -115,3 +124,54 @@ def test_a_thread_waits_by_itself(pipes):
         fibers.until(reading, select.POLLIN, 0.01)
     os.write(writing, b"x")
     fibers.until(reading, select.POLLIN)
+
+
+def test_batches_run_in_one_fiber_which_an_accident_does_not_end(waits):
+    fibers_used = []
+
+    def run(_):
+        fibers_used.append(getcurrent())
+        if len(fibers_used) == 2:
+            raise ValueError("an accident")
+
+    lane, done, _ = lane_of(run)
+    for call in range(3):
+        lane.put(call)
+        lane.go(waits)
+
+    assert len(set(fibers_used)) == 1
+    assert done == [[0], [1], [2]]
+
+
+class Looks:
+    """An epoll that notes how long the loop was ready to wait."""
+
+    def __init__(self, real):
+        self.real, self.patience = real, []
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def poll(self, seconds):
+        self.patience.append(seconds)
+        return self.real.poll(seconds)
+
+
+@pytest.mark.parametrize("idle", [False, True])
+def test_nobody_is_waited_for_when_everybody_has_asked(idle):
+    class Beats:
+        @coalesced("heartbeat")
+        def heartbeat(self, calls):
+            return [None for _ in calls]
+
+    beat = message("heartbeat", fastbinary.encode_binary(*ARGUMENTS))
+    with serving(Beats()) as server, Peer(server.address) as client, ExitStack() as others:
+        if idle:
+            other = others.enter_context(Peer(server.address))
+            other.call(beat)
+        client.call(beat)
+        server._epoll = looks = Looks(server._epoll)
+        for _ in range(3):
+            client.call(beat)
+
+        assert (0 in looks.patience) is idle
