@@ -8,7 +8,7 @@ nothing is made. Removing what is absent is fine everywhere.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from os import scandir
@@ -41,6 +41,14 @@ class FileEntry(NamedTuple):
     path: str
     size: int
     is_dir: bool
+
+
+class Made(NamedTuple):
+    """Which directories are new, and what ended the making of more, if anything did."""
+
+    new: list[str]
+    failed: str = ""
+    error: OSError | ValueError | None = None
 
 
 class FileSystem(Protocol):
@@ -86,6 +94,17 @@ class Files:
             self._require_own(uri)
             store.make_directory()
             return True
+
+    def make_all(self, uris: Sequence[str]) -> Made:
+        """Make directories, one after the other, until one cannot be made."""
+        new: list[str] = []
+        for uri in uris:
+            try:
+                if self.mkdirs(uri):
+                    new.append(uri)
+            except (OSError, ValueError) as error:
+                return Made(new, uri, error)
+        return Made(new)
 
     def exists(self, uri: str) -> bool:
         """Whether a file or directory is there."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from metastore.acid.names import BaseName
 from metastore.errors import AlreadyExistsError, MetaError, OutcomeUnknownError
-from metastore.files import FileEntry, Files
+from metastore.files import FileEntry, Files, Made
 from metastore.roots import OutsideError, refusal
 from metastore.telemetry.logs import get_logger
 
@@ -48,14 +48,14 @@ class Directories:
     @contextmanager
     def created_all(self, locations: Iterable[str]) -> Iterator[None]:
         """The same for several directories."""
-        made: list[str] = []
+        made = self.files.make_all(list(locations))
         try:
-            made.extend(location for location in locations if self._make(location))
+            _require_made(made)
             yield
         except (AlreadyExistsError, OutcomeUnknownError):
             raise
         except BaseException:
-            for location in reversed(made):
+            for location in reversed(made.new):
                 self._remove_quietly(location, recursive=False)
             raise
 
@@ -95,16 +95,18 @@ class Directories:
         except OSError as error:
             raise MetaError(f"{location} cannot be listed: {error}") from error
 
-    def _make(self, location: str) -> bool:
-        try:
-            return self.files.mkdirs(location)
-        except OutsideError as error:
-            raise MetaError(f"{location} does not exist and cannot be made: {error}") from error
-        except OSError as error:
-            raise MetaError(f"{location} is not a directory or unable to create one: {error}") from error
-
     def _remove_quietly(self, location: str, *, recursive: bool) -> None:
         try:
             self.files.delete(location, recursive=recursive)
         except OSError as error:
             _log.warning("directory_not_removed", location=location, reason=str(error))
+
+
+def _require_made(made: Made) -> None:
+    """Raises: MetaError."""
+    if isinstance(made.error, OutsideError):
+        raise MetaError(f"{made.failed} does not exist and cannot be made: {made.error}") from made.error
+    if isinstance(made.error, OSError):
+        raise MetaError(f"{made.failed} is not a directory or unable to create one: {made.error}") from made.error
+    if made.error is not None:
+        raise made.error

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from metastore.file_work import BoundedFiles, FilePool, NoAnswerFromFilesError
+from metastore.file_work import AT_ONCE, BoundedFiles, FilePool, NoAnswerFromFilesError
+from metastore.files import Made
 from tests.support.silent_files import ANSWERS, silent_files
 from tests.support.thrift_server import until
 
@@ -143,3 +144,45 @@ def test_only_listed_schemes_are_opened(uri):
     for use in (files().exists, files().delete, files().mkdirs, lambda uri: files().rename("/x", uri)):
         with pytest.raises(OSError, match=r"is not one of metastore\.warehouse\.schemes \(file, hdfs\)"):
             use(uri)
+
+
+def test_many_directories_of_a_host_are_few_questions(tmp_path, monkeypatch):
+    questions = []
+    ask = FilePool.ask
+    monkeypatch.setattr(FilePool, "ask", lambda self, uri, question, times=1: (
+        None if self._is_inside() else questions.append(uri), ask(self, uri, question, times))[1])
+    found, place = files(timeout_s=20), tmp_path.as_uri()
+    (tmp_path / "3").mkdir()
+    uris = [f"{place}/{n}" for n in range(AT_ONCE + 10)]
+
+    made = found.make_all(uris)
+
+    assert made == Made([uri for uri in uris if not uri.endswith("/3")])
+    assert questions == [uris[0], uris[AT_ONCE]]
+    assert sorted(found.children(place)) == sorted(str(n) for n in range(AT_ONCE + 10))
+
+
+def test_what_cannot_be_made_ends_it_and_says_what_is_new(tmp_path):
+    found, place = files(timeout_s=20), tmp_path.as_uri()
+    (tmp_path / "a_file").write_text("")
+    made = found.make_all([f"{place}/a", f"{place}/b", f"{place}/a_file/c", f"{place}/d"])
+
+    assert (made.new, made.failed) == ([f"{place}/a", f"{place}/b"], f"{place}/a_file/c")
+    assert isinstance(made.error, NotADirectoryError)
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_silent_host_ends_the_making_of_directories(silent, tmp_path):
+    made = files().make_all([f"{tmp_path.as_uri()}/a", SILENT, f"{tmp_path.as_uri()}/b"])
+
+    assert (made.new, made.failed) == ([f"{tmp_path.as_uri()}/a"], SILENT)
+    assert isinstance(made.error, NoAnswerFromFilesError)
+    silent.answer()
+
+
+@pytest.mark.parametrize("scheme", ["nfs", "memory"])
+def test_a_scheme_that_is_not_opened_ends_it_as_well(tmp_path, scheme):
+    made = files(timeout_s=20).make_all([f"{tmp_path.as_uri()}/a", f"{scheme}://h/b"])
+
+    assert (made.new, made.failed) == ([f"{tmp_path.as_uri()}/a"], f"{scheme}://h/b")
+    assert "is not one of metastore.warehouse.schemes" in str(made.error)
