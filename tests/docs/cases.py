@@ -54,7 +54,8 @@ def _sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
     _, _, cases = spec.texts()[PAGE].partition("\n## Cases\n")
     for part in re.split(r"\n(?=[A-Z][^|\n]*:\n)", cases)[1:]:
         rows = re.findall(r"^\| ((?:COMP-[IQWC]\d\d(?:, )?)+) \| (.*) \|$", part, re.MULTILINE)
-        yield part.partition(":")[0].removeprefix("The ").capitalize(), rows
+        title = part.partition(":")[0].removeprefix("The ")
+        yield title[0].upper() + title[1:], [(cell, text.removesuffix(" (context)")) for cell, text in rows]
 
 
 def _differences() -> Iterator[tuple[str, str, str]]:

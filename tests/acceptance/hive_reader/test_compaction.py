@@ -222,6 +222,7 @@ def test_of_several_deletes_of_one_row_the_newest_comes_first(table: AcidTable, 
 
 
 def test_nothing_of_an_aborted_or_open_write_id_gets_in(table: AcidTable, oracle: HiveOracle) -> None:
+    """COMP-W09."""
     table.insert(DeltaName(1, 5), [(wid, B0, row, [f"w{wid}r{row}"]) for wid in range(1, 6) for row in (0, 1)])
     table.delete(DeltaName(6, 7), [(6, (1, B0, 0)), (7, (1, B0, 1))])
     table.insert(DeltaName(8, 8, 0), [(8, B0, 0, ["open"])])
@@ -240,7 +241,7 @@ def test_nothing_of_an_aborted_or_open_write_id_gets_in(table: AcidTable, oracle
 
 
 def test_the_cases_of_the_specification(table: AcidTable, oracle: HiveOracle) -> None:
-    """acid-format.md 23.8, one after the other in the same directory."""
+    """One after the other in the same directory. COMP-W34: in the end all rows are deleted."""
     table.insert(DeltaName(1, 1, 0), [(1, B0, 0, ["a"])])
     table.insert(DeltaName(2, 2, 0), [(2, B0, 0, ["b"])])
     table.insert(DeltaName(3, 3, 0), [(3, B0, 0, ["c"])])
@@ -267,6 +268,8 @@ def test_a_second_minor_of_one_range_is_not_written(table: AcidTable) -> None:
 
 
 def test_rows_from_before_the_conversion_get_their_ids(table: AcidTable, spark: SparkSession, oracle: HiveOracle) -> None:
+    """COMP-W21: not every input has every bucket, and each bucket has its own rows. COMP-W22: two statements of one transaction."""
+
     def put(path: str, *values: str) -> None:
         target = table.directory / path
         target.parent.mkdir(exist_ok=True)
@@ -279,6 +282,7 @@ def test_rows_from_before_the_conversion_get_their_ids(table: AcidTable, spark: 
     put("000000_0_copy_2", "two")
     put("000001_0", "other")
     put("HIVE_UNION_SUBDIR_1/000000_0", "sub")
+    put("delta_0000001_0000001_0000/000002_0", "before")
     put("delta_0000001_0000001_0001/000002_0", "loaded")
     table.delete(DeltaName(2, 2, 0), [(2, (0, B0, 1)), (2, (0, B0, 3))])
 
@@ -290,6 +294,7 @@ def test_rows_from_before_the_conversion_get_their_ids(table: AcidTable, spark: 
         ((0, B0, 2), "ten"),
         ((0, B0, 4), "sub"),
         ((0, B1, 0), "other"),
+        ((1, encode(2, 0), 0), "before"),
         ((1, encode(2, 1), 0), "loaded"),
     ]
 

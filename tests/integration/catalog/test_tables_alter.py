@@ -405,6 +405,7 @@ def remembered(database, table):
 
 
 def test_rename_carries_the_transaction_side_over(d, database):
+    """COMP-Q27: requests and history follow the new name."""
     d.create()
     remember(database, "t")
     altered(d, setting(tableName="new"))
@@ -413,6 +414,7 @@ def test_rename_carries_the_transaction_side_over(d, database):
 
 
 def test_drop_forgets_the_transaction_side(d, database):
+    """COMP-Q26: no request is left for anybody to find."""
     for name in ("t", "other"):
         d.create(name)
     remember(database, "t")

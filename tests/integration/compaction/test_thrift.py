@@ -211,6 +211,7 @@ def test_a_broken_map(broken):
 
 
 def test_what_cannot_be_compacted_is_refused(client, types, lake):
+    """COMP-Q30."""
     lake.table("plain", transactional="false")
     for table, partition, said in (("none", None, "Table d.none does not exist"), ("plain", None, "non-ACID table d.plain"),
                                    ("p", "ds=2", "d.p has no partition ds=2"), ("t", "ds=1", "d.t has no partition ds=1")):

@@ -56,6 +56,32 @@ def test_minor(lake):
     assert delta.startswith("delta_0000021_0000023_v")
 
 
+def test_ten_partitions(lake):
+    """COMP-C13."""
+    lake.table("p", keys=["x"])
+    for number in range(10):
+        lake.partition(f"x={number}", "p")
+        lake.insert(f"d.p/x={number}", times=2)
+        lake.compact(what=f"d.p/x={number}")
+
+    assert outcomes(lake) == ["cleaned"] * 10
+    assert {request.state for request in lake.shown()} == {"succeeded"}
+
+
+def test_aborts_above_and_below_a_compacted_base(lake):
+    """COMP-C30: only the base is left."""
+    lake.table()
+    lake.insert(times=2)
+    lake.abort(times=2)
+    lake.insert()
+    lake.compact()
+    lake.abort(times=3)
+
+    assert outcomes(lake) == ["cleaned"]
+    [left] = lake.directories()
+    assert left.startswith("base_0000005_v")
+
+
 @pytest.mark.parametrize("kinds", [("delta",), ("delete_delta", "delta")], ids=["inserts", "both kinds"])
 def test_of_two_results_of_one_range_one_is_read_and_the_other_goes(lake, kinds):
     """COMP-C38: reader, compaction and Cleaner choose the same."""

@@ -5,12 +5,14 @@ from datetime import timedelta
 
 import pytest
 
+from metastore.acid.names import DeltaName
+from metastore.acid.state import acid_state
 from metastore.errors import OutcomeUnknownError, UnavailableError
 from metastore.locks.rules import LockType
 from metastore.locks.rules import Operation as LockOperation
 from metastore.loops.job import JobLivesError
 from metastore.loops.worker import WorkOutcome
-from metastore.txns.core.rules import Operation, TxnType
+from metastore.txns.core.rules import Operation, TxnType, reader_snapshot
 from tests.support.lake import FakeRunner
 
 HOUR = timedelta(hours=1)
@@ -46,6 +48,64 @@ def test_minor_and_major_of_a_table_with_a_base(lake):
     lake.insert()
     _, major = work(lake)
     assert f"base_0000024_v{major.txn_id:07d}" in lake.directories()
+
+
+@pytest.mark.parametrize(("kind", "written"), [("minor", "delta_0000001_0000003"), ("major", "base_0000003")])
+def test_deltas_without_a_base(lake, kind, written):
+    """COMP-W03."""
+    lake.table()
+    lake.insert(times=3)
+
+    report, request = work(lake, kind=kind)
+
+    assert report.outcome is WorkOutcome.COMPACTED
+    assert f"{written}_v{request.txn_id:07d}" in lake.directories()
+
+
+def test_who_has_asked_and_who_works_may_be_of_other_releases(lake):
+    """COMP-W37: both are shown. COMP-W20: a number of buckets is for rebalances only, and changes nothing here."""
+    lake.table()
+    lake.insert(times=3)
+    runner = FakeRunner(lake.files)
+
+    report, request = work(lake, runner=runner, initiator_version="4.0.1", number_of_buckets=7)
+
+    assert report.outcome is WorkOutcome.COMPACTED
+    assert (request.initiator_version, lake.worker().version) == ("4.0.1", "test")
+    assert request.worker_version == "test"
+    assert runner.specs[0].kind == "major"
+
+
+def test_readers_from_before_and_after_read_the_same_from_other_directories(lake):
+    """COMP-W30."""
+    lake.table()
+    lake.insert(times=3)
+    reader = lake.t.open()
+    before = lake.t.reads("d.t", reader_snapshot(lake.t.txns.get_open_txns()).format()), reader_snapshot(
+        lake.t.txns.get_open_txns())
+    _, request = work(lake)
+
+    def chosen(write_ids, txns):
+        state = acid_state(lake.files.listing(f"file://{lake.path('t')}"), write_ids, txns, lambda _: "")
+        return [directory.path for directory in (*((state.base,) if state.base else ()), *state.deltas)]
+
+    assert chosen(*before) == [str(DeltaName(number, number, 0)) for number in (1, 2, 3)]
+    lake.t.commit(reader)
+    after = reader_snapshot(lake.t.txns.get_open_txns())
+    assert chosen(lake.t.reads("d.t", after.format()), after) == [f"base_0000003_v{request.txn_id:07d}"]
+
+
+def test_a_claim_that_cannot_be_made_marks_nothing(lake, monkeypatch):
+    """COMP-W25."""
+    lake.table()
+    lake.insert(times=3)
+    asked = lake.request()
+    worker = lake.worker()
+    failing(worker, monkeypatch, "claim", AWAY)
+
+    with pytest.raises(UnavailableError):
+        worker.tick()
+    assert lake.state(asked.id) == "initiated"
 
 
 def test_the_compactions_own_transaction_is_open_in_its_snapshot(lake):

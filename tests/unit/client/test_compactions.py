@@ -43,10 +43,12 @@ def test_it_waits_until_all_partitions_are_done(monkeypatch):
 
 @pytest.mark.parametrize("state", ["refused", "aborted", "failed", "succeeded"])
 def test_whatever_is_no_work_any_more_ends_it(state):
+    """COMP-Q31."""
     assert [one.state for one in compactions.wait_until_done(Server([row(1, state)]), REQUEST, 1)] == [state]
 
 
 def test_a_kind_of_compaction_is_a_word_whatever_its_case():
+    """COMP-Q30."""
     assert [compaction_type(word) for word in ("minor", "MAJOR", "Rebalance")] == [1, 2, 3]
     with pytest.raises(InvalidInputError, match="'medium' is not a kind of compaction: the kinds are 'minor'"):
         compaction_type("medium")

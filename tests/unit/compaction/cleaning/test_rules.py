@@ -129,6 +129,7 @@ def obsolete(names, mark, current=None, txns=None, hidden=()):
     (["base_20", "delta_21_22", "delta_23_24", "base_25_v26"], 25, {"base_20", "delta_21_22", "delta_23_24"}),   # COMP-C02
     (["base_20", "delta_21_22", "base_25", "base_25_v26"], 25, {"base_20", "delta_21_22", "base_25"}),           # COMP-C03
     (["base_20", "delta_21_22", "delta_23_24", "delta_21_24_v26"], 24, {"delta_21_22", "delta_23_24"}),          # COMP-C04
+    (["base_20", "base_25_v26"], 25, {"base_20"}),                                                               # COMP-C17
     (["base_25", "base_26_v27"], 25, set()),                                                                     # COMP-C16
     (["base_25"], 25, set()),
     (["base_20", "delta_21_22", "delta_23_24", "base_25_v26"], 0, set()),      # nobody knows how far it went

@@ -62,6 +62,7 @@ def test_the_request_wins_over_the_table_and_that_over_the_database():
     ({}, {}, {"mapred.job.queue.name": "3", "mapreduce.job.queuename": "2", "hive.compactor.job.queue": "1"}, "1"),
 ])
 def test_the_queue_has_many_names(database, table, request_, queue):
+    """COMP-W32."""
     levels = ({f"compactor.{key}": value for key, value in level.items()} for level in (database, table, request_))
     assert spark_settings(job_properties(*levels)) == ({"spark.yarn.queue": queue} if queue else {})
 

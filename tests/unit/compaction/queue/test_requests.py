@@ -92,7 +92,7 @@ def test_a_request_repeats_another_one(existing, duplicate):
     ("", DAY, DAY * 7, False),
     ("f", DAY, DAY * 7, False),
     ("ff", DAY, DAY * 7, True),            # COMP-I23
-    ("ff", DAY * 8, DAY * 7, False),       # COMP-I23: old enough to be tried again
+    ("ff", DAY * 8, DAY * 7, False),       # COMP-I23, COMP-Q22: old enough to be tried again
     ("fsf", DAY, DAY * 7, False),          # COMP-I24
     ("ff", DAY * 900, DAY * 0, True),      # COMP-I24: zero is never
     ("aff", DAY, DAY * 7, True),           # only succeeded and failed count
