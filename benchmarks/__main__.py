@@ -22,6 +22,7 @@ BENCHMARKS = {
     "fairness": ["--seconds", "5", "--peers", ""],
     "sustained": ["--minutes", "0.2", "--interval", "4"],
     "retention": ["--finished", "50000", "--calls", "50"],
+    "compaction_policy": ["--days", "1", "--load", "merges", "deletes"],
     "streaming": ["--runs", "1", "--rows", "20000"],
     "acid_tables": ["--runs", "1", "--rows", "50000"],
 }
@@ -29,6 +30,7 @@ BENCHMARKS = {
 SHORTER = {
     "thrift_server": ["--runs", "1", "--seconds", "2"],
     "transactions": ["--runs", "2"],
+    "compaction_policy": ["--days", "3"],
     "sustained": ["--minutes", "2", "--interval", "20"],
 }
 

@@ -12,6 +12,7 @@ from metastore.loops.backlog import BacklogCounter
 from metastore.loops.compaction_loops import compaction_loops
 from metastore.loops.job import JobRunner
 from metastore.loops.lock_keeper import ORPHAN_LOOK, DeadlockSearch, Orphans
+from metastore.loops.measures import Measuring
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper, until_due
 from metastore.loops.scheduler import Loop
 
@@ -37,10 +38,19 @@ def server_loops(services: Services, settings: Settings) -> list[Loop]:
 
 
 def compaction(
-    services: Services, settings: Settings, runner: JobRunner, backlog: BacklogCounter, *, version: str, stopping: Event
+    services: Services,
+    settings: Settings,
+    runner: JobRunner,
+    backlog: BacklogCounter,
+    measuring: Measuring,
+    *,
+    version: str,
+    stopping: Event,
 ) -> list[Loop]:
-    """The loops of compaction. ``runner`` starts the jobs, ``backlog`` keeps what /metrics shows."""
+    """The loops of compaction. ``runner`` starts the jobs, ``backlog`` and ``measuring`` keep what /metrics shows."""
+    of_metrics = Loop("compaction-measures", measuring.tick, settings.compaction.metrics_interval, everywhere=True)
     return [
+        *([of_metrics] if settings.compaction.metrics_on else []),
         Loop("compaction-backlog", backlog.tick, BACKLOG_LOOK, everywhere=True),
         *compaction_loops(
             services.compaction.initiator,

@@ -23,8 +23,10 @@ from metastore.errors import InvalidInputError, MetastoreError
 from metastore.file_work import FilePool
 from metastore.loops.backlog import BacklogCounter
 from metastore.loops.job import SubprocessRunner
+from metastore.loops.measures import Measuring
 from metastore.loops.scheduler import Loop, Scheduler
 from metastore.telemetry.calls import CallStats
+from metastore.telemetry.compactions import CompactionCollector
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.metrics import Metrics
 from metastore.thrift_server.upstream.connecting import Upstream
@@ -142,9 +144,13 @@ class Process:
     def compaction_loops(self, environment: Mapping[str, str]) -> list[Loop]:
         """The loops of compaction. ``environment``: that in which jobs reach the metastore."""
         backlog = BacklogCounter(self.services.compaction.queue, self.services.compaction.forecasting)
+        measuring = Measuring(self.services.compaction.measuring)
+        self.metrics.add(CompactionCollector(lambda: measuring.seen))
         self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working, lambda: backlog.wanted)
         runner = SubprocessRunner(self.settings.compaction, self.thrift_uri, environment)
-        return compaction(self.services, self.settings, runner, backlog, version=VERSION, stopping=self.stopping)
+        return compaction(
+            self.services, self.settings, runner, backlog, measuring, version=VERSION, stopping=self.stopping
+        )
 
     def _start_loops(self, url: str, loops: list[Loop]) -> None:
         """Run loops: those that need a leader on that, the others on every replica."""

@@ -24,6 +24,7 @@ from metastore.compaction.cleaning.service import CleanerService
 from metastore.compaction.explaining.service import ExplainingService
 from metastore.compaction.forecasting.service import ForecastingService
 from metastore.compaction.initiating.service import InitiatorService
+from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.queue.service import CompactionService
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog
 from metastore.compaction.working.service import WorkerService
@@ -112,6 +113,7 @@ class CompactionServices:
     worker: WorkerService
     explaining: ExplainingService
     forecasting: ForecastingService
+    measuring: MeasuringService
 
     @classmethod
     def of(cls, db: Database, settings: Settings, files: Files, catalog: Catalog) -> "CompactionServices":
@@ -123,6 +125,7 @@ class CompactionServices:
             worker=WorkerService(db, settings.compaction, catalog),
             explaining=ExplainingService(db, settings.compaction, files, catalog),
             forecasting=ForecastingService(db),
+            measuring=MeasuringService(db, settings.compaction),
         )
 
 

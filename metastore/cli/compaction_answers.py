@@ -242,9 +242,11 @@ def _plan_texts(plans: Iterable[dict[str, Any]]) -> Iterator[str]:
             ["threshold", "measured", "must exceed", "exceeded"],
             [(one["name"], one["measured"], one["limit"], one["exceeded"]) for one in each["thresholds"]],
         )
-        took = f"{each['takes_s']} s, the {each['takes_by']}" if each["takes_s"] is not None else each["takes_by"]
+        took = (
+            f"takes about {each['takes_s']} s, the" if each["takes_s"] is not None else "takes nobody knows how long:"
+        )
         size = _size(each["reads_bytes"])
-        yield f"It would read {size} and write at most as much; it takes about {took}."
+        yield f"It would read {size} and write at most as much; it {took} {each['takes_by']}."
         if each["delays_of_cleaning"]:
             yield "Old files would stay until these have ended:"
             yield _holders(each["delays_of_cleaning"])

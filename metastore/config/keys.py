@@ -261,6 +261,14 @@ class CompactionSettings:
         "Failed, refused and not-initiated entries older than this go when a later compaction succeeded.")
     history_interval: timedelta = key(
         _S, "hive.metastore.compaction.housekeeper.interval", "300s", "Pause between purges of the history.")
+    metrics_on: bool = key(
+        values.FLAG, "hive.metastore.acidmetrics.thread.on", "true",
+        "Show counts and ages of compactions, transactions and locks on /metrics.")
+    metrics_interval: timedelta = key(
+        _S, "hive.metastore.acidmetrics.check.interval", "300s", "How often they are measured.")
+    many_aborts: int = key(
+        integer(0), "hive.metastore.acidmetrics.table.aborted.txns.threshold", "1500",
+        "A table or partition with more aborted transactions counts in metastore_tables_with_many_aborts.")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from metastore.app.services import Services
 from metastore.config.settings import Source, build
 from metastore.file_work import FilePool
 from metastore.loops.backlog import BacklogCounter
+from metastore.loops.measures import Measuring
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.tables import TableStats
@@ -65,8 +66,8 @@ def compose(upstream):
                            forwarding=forwarding)
     handlers(services, settings, CallStats(), Limits(settings.limits), tables=TableStats())
     loops = [*server_loops(services, settings),
-             *compaction(services, settings, None, BacklogCounter(services.compaction.queue, services.compaction.forecasting), version="1",
-                         stopping=threading.Event())]
+             *compaction(services, settings, None, BacklogCounter(services.compaction.queue, services.compaction.forecasting),
+                         Measuring(services.compaction.measuring), version="1", stopping=threading.Event())]
     return services, loops
 
 

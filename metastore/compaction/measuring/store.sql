@@ -1,0 +1,33 @@
+-- name: select_measures
+-- Ages are in seconds. Of an entity its newest request counts. Rows are estimated: counting them all would cost more than they do.
+WITH requests AS (
+    SELECT catalog, db, "table", partition, id, state FROM compaction_queue WHERE type <> 'abort_txn_cleanup'
+    UNION ALL SELECT catalog, db, "table", partition, id, state FROM completed_compactions),
+latest AS (
+    SELECT DISTINCT ON (catalog, db, "table", partition) state FROM requests
+    ORDER BY catalog, db, "table", partition, id DESC),
+queued AS (
+    SELECT state, coalesce(nullif(pool, ''), 'default') AS pool,
+           CASE state WHEN 'initiated' THEN enqueued_at WHEN 'working' THEN started_at
+                      ELSE coalesce(committed_at, enqueued_at) END AS since
+    FROM compaction_queue WHERE type <> 'abort_txn_cleanup'),
+aborts AS (
+    SELECT count(DISTINCT c.txn_id) AS txns FROM txn_components AS c
+    JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'
+    GROUP BY c.catalog, c.db, c."table", c.partition)
+SELECT 'compactions', state, count(*)::float FROM latest GROUP BY state
+UNION ALL SELECT 'oldest', state, extract(epoch FROM %(now)s - min(since)) FROM queued GROUP BY state
+UNION ALL SELECT 'pool_waiting', pool, count(*) FILTER (WHERE state = 'initiated') FROM queued GROUP BY pool
+UNION ALL SELECT 'pool_working', pool, count(*) FILTER (WHERE state = 'working') FROM queued GROUP BY pool
+UNION ALL SELECT 'pool_oldest', pool, extract(epoch FROM %(now)s - min(since)) FROM queued WHERE state = 'initiated' GROUP BY pool
+UNION ALL SELECT 'open_txn', CASE type WHEN {replication} THEN 'replication' ELSE 'other' END,
+                 extract(epoch FROM %(now)s - min(started_at))
+          FROM txns WHERE state = 'open' AND NOT emptied GROUP BY 2
+UNION ALL SELECT 'aborted_txns', '', count(*) FROM txns WHERE state = 'aborted' AND NOT emptied
+UNION ALL SELECT 'aborted_txn', '', coalesce(extract(epoch FROM %(now)s - min(started_at)), 0)
+          FROM txns WHERE state = 'aborted' AND NOT emptied
+UNION ALL SELECT 'many_aborts', '', count(*) FROM aborts WHERE txns > %(many)s
+UNION ALL SELECT 'locks', '', count(*) FROM locks
+UNION ALL SELECT 'lock', '', coalesce(extract(epoch FROM %(now)s - min(acquired_at)), 0) FROM locks
+UNION ALL SELECT 'rows', relname, greatest(reltuples, 0) FROM pg_class
+          WHERE oid IN ('txn_write_ids'::regclass, 'completed_txn_components'::regclass);

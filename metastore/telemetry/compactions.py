@@ -1,0 +1,71 @@
+"""The state of compactions, transactions and locks as metrics. Hive calls them acid metrics.
+
+Rule: what is printed was measured by a loop; who reads /metrics never asks the database. Pools are few, and a label.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+STATES = ("initiated", "working", "ready_for_cleaning", "succeeded", "failed", "did_not_initiate", "refused", "aborted")
+Measures = Sequence[tuple[str, str, float]]
+"""(what, of which, how much)."""
+
+
+class _Gauge(NamedTuple):
+    name: str
+    help: str
+    label: str = ""
+    always: tuple[str, ...] = ()
+    """Of which it is 0 where nothing was measured."""
+
+
+_QUEUED = STATES[:3]
+GAUGES = {
+    "compactions": _Gauge(
+        "metastore_compactions", "Tables and partitions by the state of their newest compaction.", "state", STATES
+    ),
+    "oldest": _Gauge(
+        "metastore_compaction_oldest_age_seconds", "How long the oldest compaction is in a state.", "state", _QUEUED
+    ),
+    "pool_waiting": _Gauge("metastore_compaction_pool_waiting", "Compactions that wait for Workers of a pool.", "pool"),
+    "pool_working": _Gauge("metastore_compaction_pool_working", "Compactions that Workers of a pool work on.", "pool"),
+    "pool_oldest": _Gauge(
+        "metastore_compaction_pool_oldest_age_seconds", "How long the oldest has waited for a pool.", "pool"
+    ),
+    "open_txn": _Gauge(
+        "metastore_oldest_open_txn_age_seconds", "Age of the oldest open transaction.", "kind", ("replication", "other")
+    ),
+    "aborted_txns": _Gauge("metastore_aborted_txns", "Aborted transactions that have left something to clean."),
+    "aborted_txn": _Gauge("metastore_oldest_aborted_txn_age_seconds", "Age of the oldest of them."),
+    "many_aborts": _Gauge(
+        "metastore_tables_with_many_aborts",
+        "Tables and partitions with more aborted transactions than hive.metastore.acidmetrics.table.aborted.txns."
+        "threshold.",
+    ),
+    "locks": _Gauge("metastore_locks", "Locks that are held or requested."),
+    "lock": _Gauge("metastore_oldest_lock_age_seconds", "Age of the oldest lock that is held."),
+    "rows": _Gauge("metastore_transaction_rows", "Rows of a table that housekeeping trims, estimated.", "table"),
+}
+
+
+class CompactionCollector(Collector):
+    """Prints what was measured last; nothing before that."""
+
+    def __init__(self, seen: Callable[[], Measures]) -> None:
+        """``seen``: the last measures."""
+        self._seen = seen
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """All gauges."""
+        seen = self._seen()
+        for what, gauge in GAUGES.items() if seen else ():
+            labels = [gauge.label] if gauge.label else []
+            family = GaugeMetricFamily(gauge.name, gauge.help, labels=labels)
+            values = dict.fromkeys(gauge.always, 0.0)
+            values.update({which: value for measured, which, value in seen if measured == what})
+            for which, value in values.items():
+                family.add_metric([which] if labels else [], value)
+            yield family

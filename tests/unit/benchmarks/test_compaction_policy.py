@@ -1,0 +1,39 @@
+"""The simulator of compaction policies: what it counts, and that our order is no worse than Hive's."""
+
+import pytest
+
+from benchmarks.compaction_policy import GB, LOADS, MB, OPENING, POLICIES, Load, Simulation, Table
+
+HIVES, OURS = POLICIES
+
+
+def result(load, policy, days):
+    return Simulation(load, policy).run(days)
+
+
+def test_a_table_of_one_base_costs_what_it_is_worth():
+    load = Load("x", "", lambda: iter([Table("d.t", GB, MB, 10**9, reads=10, first_s=10**9)]), 1)
+
+    assert result(load, OURS, 1)[:3] == (1.0, 0.0, 0)
+
+
+def test_a_delta_costs_its_opening():
+    load = Load("x", "", lambda: iter([Table("d.t", GB, MB, 10**9, reads=10)]), 1)
+
+    assert result(load, OURS, 1).amplification == pytest.approx((GB + MB + 2 * OPENING) / (GB + MB + OPENING))
+
+
+def test_eleven_deltas_become_one():
+    load = Load("x", "", lambda: iter([Table("d.t", GB, MB, 100, reads=10)]), 1, start_s=0)
+
+    assert result(load, HIVES, 1300 / 86400)[1:3] == (12 * MB, 1)  # 12 were there when the Initiator came by
+
+
+@pytest.mark.parametrize("name", ["merges", "deletes"])
+def test_ours_is_no_worse(name):
+    [load] = [load for load in LOADS if load.name == name]
+    load = load._replace(workers=1, tables=lambda tables=load.tables: list(tables())[:40])
+    hives, ours = result(load, HIVES, 3), result(load, OURS, 3)
+
+    assert ours.amplification <= hives.amplification
+    assert ours.rewritten <= hives.rewritten + MB  # sums of floats
