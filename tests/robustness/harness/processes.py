@@ -107,6 +107,9 @@ class Postgres:
 class Process:
     """A ``metastore`` that is started again whenever it ends; ``planted``: a bug to start it with."""
 
+    module: tuple[str, ...] = ("tests.robustness.harness.server", "-")
+    """What Python runs, with its first arguments."""
+
     def __init__(self, name: str, directory: Path, database_url: str, planted: str = "", settings: Mapping[str, str] = MappingProxyType({})) -> None:
         """``settings``: more than those of all histories."""
         self.name, self.directory, self.url, self.planted = name, directory, database_url, planted
@@ -165,7 +168,8 @@ class Process:
     def _start(self) -> None:
         self._ready.unlink(missing_ok=True)
         self.failpoints, self.next_failpoints = self.next_failpoints, ""
-        command = [sys.executable, "-m", "tests.robustness.harness.server", self.planted or "-", *self.arguments(), "--http-port", "0",
+        module = (self.module[0], self.planted) if self.planted else self.module
+        command = [sys.executable, "-m", *module, *self.arguments(), "--http-port", "0",
                    "--ready-file", str(self._ready), "--database-url", self.url,
                    "--set", f"metastore.warehouse.roots={self.directory.as_uri()}"]
         for key, value in self.settings.items():

@@ -1,0 +1,48 @@
+"""What a writer's rows must be: it is the only one who changes them, and it writes down each change before it makes it."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+Rows: TypeAlias = dict[int, tuple[int, str]]
+
+
+class Change(NamedTuple):
+    """A statement that was begun and has not ended: it made these rows, or changed nothing."""
+
+    after: Rows
+    statement: str
+
+
+class Ledger:
+    """A file of lines, so that it outlives a driver that is killed."""
+
+    def __init__(self, path: Path) -> None:
+        self.rows: Rows = {}
+        self.pending: Change | None = None
+        for line in path.read_text().splitlines() if path.exists() else ():
+            entry = json.loads(line)
+            if "begun" in entry:
+                self.pending = Change(_rows(entry["after"]), entry["begun"])
+            else:
+                self._settle(made=entry["made"])
+        self._file = path.open("a", buffering=1)
+
+    def begin(self, statement: str, after: Rows) -> None:
+        """A statement is about to run."""
+        self._file.write(json.dumps({"begun": statement, "after": after}) + "\n")
+        self.pending = Change(after, statement)
+
+    def end(self, *, made: bool) -> None:
+        """It is certain what became of it."""
+        self._file.write(json.dumps({"made": made}) + "\n")
+        self._settle(made=made)
+
+    def _settle(self, *, made: bool) -> None:
+        if self.pending is not None and made:
+            self.rows = self.pending.after
+        self.pending = None
+
+
+def _rows(sent: dict[str, list]) -> Rows:
+    return {int(key): (v, note) for key, (v, note) in sent.items()}
