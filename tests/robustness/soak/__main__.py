@@ -105,9 +105,10 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     logs.configure("critical", "console")
-    stage = Stage(options.seed)
     anomalies: list[str] = ["it did not come to its end"]
+    stage = Stage()
     try:
+        stage.start(options.seed)
         corrupt(stage.directory)
         with MetastoreClient(stage.uris) as client:
             client.compact2(client.types.CompactionRequest(dbname="soak", tablename="broken", type=client.types.CompactionType.MAJOR))

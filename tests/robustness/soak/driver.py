@@ -66,6 +66,14 @@ class Driver:
                     raise
                 pause(1)
 
+    def failed(self, what: str, error: PySparkException) -> bool:
+        """Whether the service has said that the statement changed nothing, since somebody else was first."""
+        is_refused = error.getSqlState() == "40001"
+        self.count(f"{what} refused" if is_refused else f"{what} that failed")
+        if not is_refused:
+            print(f"{what}: {str(error)[:300]}", flush=True)
+        return is_refused
+
     def judge_read(self, error: Exception, silent_before: float) -> None:
         """Whether a read may fail like this: its snapshot is held only as long as its process shows that it lives."""
         self.count("reads that failed")
@@ -126,8 +134,7 @@ class Writer(Driver):
         try:
             self.spark.sql(sql)
         except PySparkException as error:
-            self.count("statements refused" if _lost(error) else "statements that failed")
-            if _lost(error):
+            if self.failed("statements", error):
                 ledger.end(made=False)
         else:
             ledger.end(made=True)
@@ -210,8 +217,7 @@ class Writer(Driver):
                            " WHEN MATCHED THEN UPDATE SET balance = balance + more, moves = moves + 1")
             self.count("transfers")
         except PySparkException as error:
-            self.count("transfers refused" if _lost(error) else "transfers that failed")
-            if _lost(error):
+            if self.failed("transfers", error):
                 self.count("transfers not made")
 
     def churn(self) -> None:
@@ -225,8 +231,8 @@ class Writer(Driver):
                     f"ALTER TABLE {name} RENAME TO {name}_renamed"):
             try:
                 self.spark.sql(sql)
-            except PySparkException:
-                self.count("definitions that failed")
+            except PySparkException as error:
+                self.failed("definitions", error)
                 return
         rows = self.rows(f"SELECT id, more FROM {name}_renamed")
         if sorted((row.id, row.more) for row in rows) != [(2, None), (3, "x")]:
@@ -383,7 +389,8 @@ def session(uris: str, directory: Path, role: str) -> SparkSession:
     builder = SparkSession.builder.master("local[2]").appName(f"soak {role}")
     for key, value in {
             "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "2",
-            "spark.default.parallelism": "2", "spark.driver.memory": "700m", "spark.driver.bindAddress": "127.0.0.1",
+            "spark.default.parallelism": "2", "spark.driver.memory": "700m",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1", "spark.sql.warehouse.dir": (directory / "warehouse").as_uri()}.items():
         builder = builder.config(key, value)
     made = configure(builder, uris).getOrCreate()
@@ -399,11 +406,6 @@ def difference(expected: Rows, seen: Rows) -> str:
 
 def pause(seconds: float) -> None:
     threading.Event().wait(seconds)
-
-
-def _lost(error: PySparkException) -> bool:
-    """Whether the service has said that a statement changed nothing: somebody else was first."""
-    return error.getSqlState() == "40001"
 
 
 ROLES: dict[str, type[Driver]] = {**dict.fromkeys(WRITERS, Writer), "reader": Reader, "prepare": Preparing}

@@ -12,7 +12,8 @@ from tests.robustness.harness.processes import Compactor, Postgres, Process, Ser
 SETTINGS = {
     "hive.txn.timeout": "20s", "metastore.compactor.worker.lease": "10s", "hive.compactor.check.interval": "5s",
     "hive.compactor.delta.num.threshold": "6", "hive.compactor.abortedtxn.threshold": "3",
-    "hive.compactor.initiator.failed.retry.time": "1s", "metastore.compactor.spark.conf": "spark.driver.memory=700m"}
+    "hive.compactor.initiator.failed.retry.time": "1s", "metastore.compactor.spark.master": "local[1]",
+    "metastore.compactor.spark.conf": "spark.driver.memory=700m"}
 ROLES = ("w0", "w1", "reader")
 DISK_MB = 6
 
@@ -77,9 +78,9 @@ class Driver:
 
 
 class Stage:
-    """All of it, started; to be closed."""
+    """All of it; to be closed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self) -> None:
         self.directory = scratch()
         self.disk = self.directory / "disk"
         self.disk.mkdir()
@@ -92,6 +93,9 @@ class Stage:
         self.uris = ",".join(server.uri for server in self.servers)
         self.workers: list[Process] = []
         self.drivers: list[Driver] = []
+
+    def start(self, seed: int) -> None:
+        """Everything, until drivers have their sessions."""
         wait_for(lambda: all(server.has_started() for server in self.servers), "the servers to start")
         self.workers += [SoakWorker(f"worker-{name}", self.directory, self.postgres.url, self.uris, SETTINGS) for name in "abc"]
         self.prepare(seed)
