@@ -97,6 +97,9 @@ interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3
 	@bash tools/interop_s3.sh
 	@.data/interop/s3/python/bin/python -m pytest -n0 tests/interop/s3/objects.py tests/interop/s3/tables.py tests/interop/s3/in_place.py $(ARGS)
 
+soak: setup ## Everything at once for half an hour, harmed without end and judged at the end (MINUTES=3 SEED=7)
+	@$(bin)/python -m tests.robustness.soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) $(ARGS)
+
 # Without a seed: the first eight.
 robustness-tables: setup ## ACID tables: random stories, kill -9 at every point of a commit, lost executors, concurrent writers (SEED=17 | SEEDS=1-50)
 	@TABLE_SEEDS=$(or $(SEED),$(SEEDS),1-8) $(bin)/python -m pytest -n0 -s tests/acceptance/tables $(ARGS)

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 from metastore.client import MetastoreClient
@@ -70,6 +70,8 @@ class Driver:
         """Whether the service has said that the statement changed nothing, since somebody else was first."""
         is_refused = error.getSqlState() == "40001"
         self.count(f"{what} refused" if is_refused else f"{what} that failed")
+        if isinstance(error, ParseException):
+            self.anomaly(f"{what} of the soak itself are wrong: {error}")
         if not is_refused:
             print(f"{what}: {str(error)[:300]}", flush=True)
         return is_refused
@@ -159,7 +161,7 @@ class Writer(Driver):
             source = ", ".join(f"({key}, {v}, '{note}')" for key, (v, note) in {**matched, **new}.items())
             gone = {key for key in matched if key % 2}
             after = {**rows, **matched, **new}
-            sql = (f"MERGE INTO soak.{table} t USING (VALUES {source}) s(id, v, note) ON t.id = s.id AND t.{mine}"
+            sql = (f"MERGE INTO soak.{table} t USING (SELECT * FROM VALUES {source} AS r(id, v, note)) s ON t.id = s.id AND t.{mine}"
                    " WHEN MATCHED AND s.id % 2 = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET v = s.v, note = s.note"
                    f" WHEN NOT MATCHED THEN INSERT (id, v, note, w) VALUES (s.id, s.v, s.note, {self.number})")
             return sql, {key: row for key, row in after.items() if key not in gone}
@@ -213,7 +215,8 @@ class Writer(Driver):
         amount = self.random.randrange(1, 50)
         self.count("transfers begun")
         try:
-            self.spark.sql(f"MERGE INTO soak.accounts t USING (VALUES ({a}, {amount}), ({b}, -{amount})) s(id, more) ON t.id = s.id"
+            self.spark.sql(f"MERGE INTO soak.accounts t USING (SELECT * FROM VALUES ({a}, {amount}), ({b}, -{amount}) AS r(id, more)) s"
+                           " ON t.id = s.id"
                            " WHEN MATCHED THEN UPDATE SET balance = balance + more, moves = moves + 1")
             self.count("transfers")
         except PySparkException as error:
