@@ -10,7 +10,7 @@ WORKERS ?= 3
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: spark-versions spark-clients manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
+.PHONY: spark-versions spark-clients manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
