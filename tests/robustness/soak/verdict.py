@@ -56,7 +56,7 @@ class Verdict:
         wrong = [f"compaction {row.id} of {row.tablename} is {row.state}, and nobody says why"
                  for row in rows if row.state in _NEEDS_REASON and not row.errorMessage]
         broken = [row for row in rows if row.tablename == "broken"]
-        if not broken or any(row.state != CompactionState.FAILED.display for row in broken):
+        if not broken or any(row.state != CompactionState.FAILED.display or "/broken/" not in (row.errorMessage or "") for row in broken):
             wrong.append(f"the compaction of a broken file: {[(row.state, row.errorMessage) for row in broken]}")
         return wrong
 
