@@ -152,6 +152,17 @@ struct TableCommit {
   8: required list<string> operations,  // as in TxnLife: insert, update, delete, ... or change where no more is known
   9: required i32 partitions,  // in how many; 0 of a table without
   10: required bool complete,  // false: more was written than is on record
+  11: optional i64 rowsInserted,  // new versions of updated rows among them; unset where the writer said nothing
+  12: optional i64 rowsDeleted,  // old versions of updated rows among them; not those that an overwrite replaced
+}
+
+// What a transaction writes to a table.
+struct WrittenRows {
+  1: required string catName,
+  2: required string dbname,
+  3: required string tablename,
+  4: required i64 inserted,
+  5: required i64 deleted,
 }
 
 // A table or partition, or all partitions of a table with something to compact or to clean.
@@ -259,6 +270,10 @@ service MetastoreOperators {
   list<TableCommit> metastore_table_history(1: string catName, 2: string dbname, 3: string tablename, 4: i64 after,
       5: i32 limit)
       throws (1: hive_metastore.MetaException o1)
+
+  // Writers
+  // How many rows an open transaction writes, for its history, before it is committed. What was said before is replaced.
+  void metastore_note_rows(1: i64 txnid, 2: list<WrittenRows> rows) throws (1: hive_metastore.MetaException o1)
 
   // Streaming queries
   // How far each query has come in a table; the latest first.

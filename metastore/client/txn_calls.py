@@ -9,14 +9,14 @@ from datetime import datetime
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
 from metastore.client import outcome
 from metastore.client.answers import domain_errors, is_unknown_method
-from metastore.client.client import MetastoreClient
+from metastore.client.client import MetastoreClient, MetastoreUnreachableError
 from metastore.client.conflicts import lost_at_commit
 from metastore.client.outcome import CommitRequest
 from metastore.errors import MetaError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
+from metastore.thrift_gen.operators.ttypes import CommitBatchRequest, WrittenRows
 from metastore.thrift_gen.operators.ttypes import StreamBatch as SentBatch
 from metastore.txns.core.rules import Snapshot, TxnType, reader_snapshot
 from metastore.txns.streams.rules import StreamBatch
@@ -106,6 +106,22 @@ def add_dynamic_partitions(
     )
     with domain_errors():
         client.add_dynamic_partitions(request)
+
+
+def note_rows(client: MetastoreClient, txn_id: int, rows: Iterable[tuple[TableName, int, int]]) -> None:
+    """Say how many rows an open transaction inserts into tables and deletes from them, for their history.
+
+    Nothing waits for it: where no metastore answers, or an older release that has no such call, nobody knows them.
+    """
+    written = [WrittenRows(name.catalog, name.db, name.table, inserted, deleted) for name, inserted, deleted in rows]
+    try:
+        with domain_errors():
+            client.metastore_note_rows(txn_id, written)
+    except MetastoreUnreachableError:
+        return
+    except MetaError as error:
+        if not is_unknown_method(error):
+            raise
 
 
 def commit_request(

@@ -95,6 +95,8 @@ txns = Table(
     Column("may_publish", Boolean, nullable=False, server_default=text("false")),
     # The longest silence between two signs of life.
     Column("longest_gap", Interval, nullable=False, server_default=text("'0'")),
+    # What its writer says that it wrote: [catalog, db, table, rows inserted, rows deleted] of each table.
+    Column("written_rows", JSONB),
     Index(None, "id", postgresql_where=text("state <> 'committed' AND NOT emptied")),
     # An hour's finished transactions stay: a fifth of them as dead rows would be too many for who reads the index.
     postgresql_with={"fillfactor": "70", "autovacuum_vacuum_scale_factor": "0.01",
@@ -117,6 +119,7 @@ txn_history = Table(
     Column("write_count", Integer, nullable=False, server_default=text("0")),
     Column("locks", JSONB, nullable=False, server_default=text("'[]'")),
     Column("lock_count", Integer, nullable=False, server_default=text("0")),
+    Column("written_rows", JSONB),
     Index(None, "state", "ended_at"))
 
 # One row, none at first: every transaction above complete_above that was aborted is in txn_history or in txns.

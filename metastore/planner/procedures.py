@@ -168,6 +168,8 @@ def _history(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
             "agent_info": one.agentInfo,
             "operations": ", ".join(one.operations),
             "partitions": one.partitions,
+            "rows_inserted": one.rowsInserted,
+            "rows_deleted": one.rowsDeleted,
             "complete": one.complete,
         }
         for one in listed
@@ -309,6 +311,8 @@ PROCEDURES: Mapping[str, Procedure] = {
             "agent_info": _TEXT,
             "operations": _TEXT,
             "partitions": _NUMBER,
+            "rows_inserted": _NUMBER,
+            "rows_deleted": _NUMBER,
             "complete": _FLAG,
         },
         _history,

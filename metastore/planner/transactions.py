@@ -100,12 +100,15 @@ def heartbeat(call: Call) -> Answer:
 def commit(call: Call) -> Answer:
     """Commit. Raises: WriteConflictError, TxnAbortedError; AnswerLostError: it may have been done.
 
-    With ``batch`` the table remembers it. Raises: AlreadyExistsError too: it has it already, and the transaction is
-    still open; so it is with InvalidOperationError.
+    ``rows``: how many it writes, for the history. With ``batch`` the table remembers it. Raises: AlreadyExistsError
+    too: it has it already, and the transaction is still open; so it is with InvalidOperationError.
     """
     body = call.body
     kind = body.choice("kind", TxnType, TxnType.DEFAULT)
     batch = _stream_batch(body.body("batch")) if body.has("batch") else None
+    rows = [(one.table(), one.number("inserted"), one.number("deleted")) for one in body.bodies("rows")]
+    if rows:
+        txn_calls.note_rows(call.client, body.number("txn"), rows)
     request = txn_calls.commit_request(body.number("txn"), kind, is_vouched=body.flag("vouched"), batch=batch)
     txn_calls.commit(call.client, request)
     return {}

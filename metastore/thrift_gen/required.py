@@ -198,6 +198,7 @@ REQUIRED = {
     'StreamPosition': ('batch', 'txnid', 'committedAt',),
     'CommitBatchRequest': ('txnid', 'batch',),
     'TableCommit': ('writeId', 'txnid', 'user', 'hostname', 'agentInfo', 'startedAt', 'committedAt', 'operations', 'partitions', 'complete',),
+    'WrittenRows': ('catName', 'dbname', 'tablename', 'inserted', 'deleted',),
     'CompactionQuestion': ('dbname', 'tablename',),
     'CompactionInput': ('path', 'kind', 'files', 'bytes',),
     'CompactionThreshold': ('name', 'measured', 'limit', 'exceeded',),

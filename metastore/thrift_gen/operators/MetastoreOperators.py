@@ -91,6 +91,15 @@ class Iface(object):
         """
         pass
 
+    def metastore_note_rows(self, txnid, rows):
+        """
+        Parameters:
+         - txnid
+         - rows
+
+        """
+        pass
+
     def metastore_stream_positions(self, catName, dbname, tablename):
         """
         Parameters:
@@ -409,6 +418,40 @@ class Client(Iface):
             raise result.o1
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_table_history failed: unknown result")
 
+    def metastore_note_rows(self, txnid, rows):
+        """
+        Parameters:
+         - txnid
+         - rows
+
+        """
+        self.send_metastore_note_rows(txnid, rows)
+        self.recv_metastore_note_rows()
+
+    def send_metastore_note_rows(self, txnid, rows):
+        self._oprot.writeMessageBegin('metastore_note_rows', TMessageType.CALL, self._seqid)
+        args = metastore_note_rows_args()
+        args.txnid = txnid
+        args.rows = rows
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_note_rows(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_note_rows_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.o1 is not None:
+            raise result.o1
+        return
+
     def metastore_stream_positions(self, catName, dbname, tablename):
         """
         Parameters:
@@ -502,6 +545,7 @@ class Processor(Iface, TProcessor):
         self._processMap["metastore_compaction_forecast"] = Processor.process_metastore_compaction_forecast
         self._processMap["metastore_valid_write_ids_at"] = Processor.process_metastore_valid_write_ids_at
         self._processMap["metastore_table_history"] = Processor.process_metastore_table_history
+        self._processMap["metastore_note_rows"] = Processor.process_metastore_note_rows
         self._processMap["metastore_stream_positions"] = Processor.process_metastore_stream_positions
         self._processMap["metastore_commit_batch"] = Processor.process_metastore_commit_batch
         self._on_message_begin = None
@@ -739,6 +783,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("metastore_table_history", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_note_rows(self, seqid, iprot, oprot):
+        args = metastore_note_rows_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_note_rows_result()
+        try:
+            self._handler.metastore_note_rows(args.txnid, args.rows)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_note_rows", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1209,6 +1279,52 @@ class metastore_table_history_result(TBase):
 all_structs.append(metastore_table_history_result)
 metastore_table_history_result.thrift_spec = (
     (0, TType.LIST, 'success', (TType.STRUCT, [TableCommit, None], False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
+)
+
+
+class metastore_note_rows_args(TBase):
+    """
+    Attributes:
+     - txnid
+     - rows
+
+    """
+
+    __slots__ = (
+        'txnid',
+        'rows',
+    )
+
+
+    def __init__(self, txnid=None, rows=None,):
+        self.txnid = txnid
+        self.rows = rows
+all_structs.append(metastore_note_rows_args)
+metastore_note_rows_args.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'txnid', None, None, ),  # 1
+    (2, TType.LIST, 'rows', (TType.STRUCT, [WrittenRows, None], False), None, ),  # 2
+)
+
+
+class metastore_note_rows_result(TBase):
+    """
+    Attributes:
+     - o1
+
+    """
+
+    __slots__ = (
+        'o1',
+    )
+
+
+    def __init__(self, o1=None,):
+        self.o1 = o1
+all_structs.append(metastore_note_rows_result)
+metastore_note_rows_result.thrift_spec = (
+    None,  # 0
     (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
 )
 

@@ -442,6 +442,8 @@ class TableCommit(TBase):
      - operations
      - partitions
      - complete
+     - rowsInserted
+     - rowsDeleted
 
     """
 
@@ -456,10 +458,12 @@ class TableCommit(TBase):
         'operations',
         'partitions',
         'complete',
+        'rowsInserted',
+        'rowsDeleted',
     )
 
 
-    def __init__(self, writeId=None, txnid=None, user=None, hostname=None, agentInfo=None, startedAt=None, committedAt=None, operations=None, partitions=None, complete=None,):
+    def __init__(self, writeId=None, txnid=None, user=None, hostname=None, agentInfo=None, startedAt=None, committedAt=None, operations=None, partitions=None, complete=None, rowsInserted=None, rowsDeleted=None,):
         self.writeId = writeId
         self.txnid = txnid
         self.user = user
@@ -470,6 +474,36 @@ class TableCommit(TBase):
         self.operations = operations
         self.partitions = partitions
         self.complete = complete
+        self.rowsInserted = rowsInserted
+        self.rowsDeleted = rowsDeleted
+
+
+class WrittenRows(TBase):
+    """
+    Attributes:
+     - catName
+     - dbname
+     - tablename
+     - inserted
+     - deleted
+
+    """
+
+    __slots__ = (
+        'catName',
+        'dbname',
+        'tablename',
+        'inserted',
+        'deleted',
+    )
+
+
+    def __init__(self, catName=None, dbname=None, tablename=None, inserted=None, deleted=None,):
+        self.catName = catName
+        self.dbname = dbname
+        self.tablename = tablename
+        self.inserted = inserted
+        self.deleted = deleted
 
 
 class CompactionQuestion(TBase):
@@ -867,6 +901,17 @@ TableCommit.thrift_spec = (
     (8, TType.LIST, 'operations', (TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.I32, 'partitions', None, None, ),  # 9
     (10, TType.BOOL, 'complete', None, None, ),  # 10
+    (11, TType.I64, 'rowsInserted', None, None, ),  # 11
+    (12, TType.I64, 'rowsDeleted', None, None, ),  # 12
+)
+all_structs.append(WrittenRows)
+WrittenRows.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'catName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'dbname', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tablename', 'UTF8', None, ),  # 3
+    (4, TType.I64, 'inserted', None, None, ),  # 4
+    (5, TType.I64, 'deleted', None, None, ),  # 5
 )
 all_structs.append(CompactionQuestion)
 CompactionQuestion.thrift_spec = (

@@ -43,6 +43,11 @@ class OperatorHandlers:
         commits = self._history.table_commits(name, after or 0, max(0, _wanted(limit, "limit")))
         return [_table_commit(commit) for commit in commits]
 
+    def metastore_note_rows(self, call: Call, txnid: int | None, rows: list[ttypes.WrittenRows] | None) -> None:
+        """How many rows a transaction writes."""
+        call.log(txn_id=txnid)
+        self._history.note_rows(_wanted(txnid, "txnid"), [_written(one) for one in rows or ()])
+
     def metastore_lock_why(self, call: Call, request: ttypes.LockWhyRequest) -> ttypes.LockWhyResponse:
         """Who is behind a wait."""
         question = _question(request)
@@ -100,7 +105,16 @@ def _table_commit(commit: TableCommit) -> ttypes.TableCommit:
         operations=commit.operations,
         partitions=commit.partitions,
         complete=commit.is_complete,
+        rowsInserted=commit.inserted,
+        rowsDeleted=commit.deleted,
     )
+
+
+def _written(rows: ttypes.WrittenRows) -> tuple[TableName, int, int]:
+    if not rows.dbname or not rows.tablename:
+        raise InvalidRequestError("The request needs the name of a database and of a table")
+    name = table_name(rows.dbname, rows.tablename, rows.catName)
+    return name, _wanted(rows.inserted, "inserted"), _wanted(rows.deleted, "deleted")
 
 
 def _life(txn_id: int, life: Life) -> ttypes.TxnLife:

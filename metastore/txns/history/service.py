@@ -1,6 +1,6 @@
 """What became of transactions: for a client that lost its answer, for an operator who asks, for the texts of errors.
 
-Reads only; what they read is written where transactions end, and by house-keeping.
+What they read is written where transactions end, and by house-keeping; what a writer says of its rows is noted here.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
-from metastore.errors import EndedError, MetastoreError
+from metastore.errors import EndedError, InvalidRequestError, MetastoreError
 from metastore.ids import TableName
 from metastore.txns.core.rules import TxnState, TxnType
 from metastore.txns.history import rules as history_rules
 from metastore.txns.history import store as history_store
 from metastore.txns.history.rules import Answer, Conflict, Record
+
+MOST_TABLES = 1000
+"""Tables of one transaction of which rows are noted."""
 
 
 class Write(NamedTuple):
@@ -40,6 +43,8 @@ class TableCommit(NamedTuple):
     operations: list[str]
     partitions: int
     is_complete: bool
+    inserted: int | None
+    deleted: int | None
 
 
 class HeldLock(NamedTuple):
@@ -119,6 +124,20 @@ class HistoryService:
             TableCommit(*commit[:7], sorted(map(history_rules.operation_name, commit.operations)), *commit[8:])
             for commit in history_store.select_table_commits(self.db, name, after, limit)
         ]
+
+    def note_rows(self, txn_id: int, rows: Sequence[tuple[TableName, int, int]]) -> None:
+        """Note how many rows an open transaction inserts into tables and deletes from them, as its writer says.
+
+        What was noted before is replaced, so that a repetition changes nothing. It is as durable as the commit that
+        follows. Raises: InvalidRequestError.
+        """
+        if len(rows) > MOST_TABLES:
+            raise InvalidRequestError(f"The rows of {len(rows)} tables are too many: at most of {MOST_TABLES}")
+        for name, inserted, deleted in rows:
+            if min(inserted, deleted) < 0:
+                raise InvalidRequestError(f"{name} cannot get {inserted} rows and lose {deleted}")
+        with self.db.begin(durable=False) as pg:
+            history_store.update_written_rows(pg, txn_id, rows)
 
     def tell(self, errors: Sequence[object]) -> None:
         """Add what became of their transactions to the texts of those errors that name a transaction.

@@ -5,9 +5,11 @@ removes it, and house-keeping copies it first. An abort is remembered at once (`
 remembered transaction are cut at ``LONGEST`` and counted before.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
+
+from psycopg2.extras import Json
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
@@ -86,6 +88,16 @@ class Commit(NamedTuple):
     operations: list[str]
     partitions: int
     is_complete: bool
+    inserted: int | None
+    deleted: int | None
+
+
+def update_written_rows(pg: PgTx, txn_id: int, rows: Sequence[tuple[TableName, int, int]]) -> None:
+    """Note how many rows an open transaction inserts into tables and deletes from them; of any other nothing."""
+    pg.sql(
+        "UPDATE txns SET written_rows = %s WHERE id = %s AND state = 'open'",
+        (Json([[*name, inserted, deleted] for name, inserted, deleted in rows]), txn_id),
+    )
 
 
 def insert_committed(pg: PgTx, keep: int, after_id: int) -> tuple[int | None, int]:

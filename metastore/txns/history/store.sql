@@ -74,13 +74,17 @@ wrote AS (
     WHERE w ->> 0 = %(catalog)s AND w ->> 1 = %(db)s AND w ->> 2 = %(table)s)
 SELECT wrote.write_id, txn_id, r."user", r.host, r.agent_info, r.started_at, r.ended_at,
        array_agg(DISTINCT wrote.operation ORDER BY wrote.operation),
-       count(DISTINCT wrote.partition) FILTER (WHERE wrote.partition <> ''), bool_and(wrote.is_complete)
+       count(DISTINCT wrote.partition) FILTER (WHERE wrote.partition <> ''), bool_and(wrote.is_complete),
+       (r.rows ->> 3)::bigint, (r.rows ->> 4)::bigint
 FROM wrote CROSS JOIN LATERAL (
-    SELECT "user", host, agent_info, started_at, ended_at FROM txns WHERE id = txn_id
-    UNION ALL SELECT "user", host, agent_info, started_at, ended_at FROM txn_history AS h WHERE h.txn_id = wrote.txn_id
-    LIMIT 1) AS r
+    SELECT "user", host, agent_info, started_at, ended_at, (
+        SELECT one FROM jsonb_array_elements(written_rows) AS one
+        WHERE one ->> 0 = %(catalog)s AND one ->> 1 = %(db)s AND one ->> 2 = %(table)s LIMIT 1) AS rows
+    FROM (SELECT "user", host, agent_info, started_at, ended_at, written_rows FROM txns WHERE id = txn_id
+          UNION ALL SELECT "user", host, agent_info, started_at, ended_at, written_rows FROM txn_history AS h
+          WHERE h.txn_id = wrote.txn_id LIMIT 1) AS record) AS r
 WHERE wrote.write_id IS NOT NULL
-GROUP BY wrote.write_id, txn_id, r."user", r.host, r.agent_info, r.started_at, r.ended_at
+GROUP BY wrote.write_id, txn_id, r."user", r.host, r.agent_info, r.started_at, r.ended_at, r.rows
 ORDER BY wrote.write_id DESC;
 
 -- name: forget

@@ -12,8 +12,8 @@ LONGEST = 1000
 
 RECORD = """state, type, "user", host, agent_info, started_at, last_heartbeat_at, heartbeat_count, longest_gap,
     ended_at, abort_code, abort_reason, commit_id"""
-INTO_HISTORY = f"""INSERT INTO txn_history (txn_id, {RECORD}, writes, write_count, locks, lock_count)
-    SELECT txn_id, {RECORD}"""
+INTO_HISTORY = f"""INSERT INTO txn_history (txn_id, {RECORD}, written_rows, writes, write_count, locks, lock_count)
+    SELECT txn_id, {RECORD}, written_rows"""
 WRITE = 'jsonb_build_array(catalog, db, "table", partition, operation, write_id)'
 LOCK = 'jsonb_build_array(ext_id, catalog, db, "table", partition, type, state, requested_at, acquired_at)'
 

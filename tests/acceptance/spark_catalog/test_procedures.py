@@ -15,7 +15,8 @@ def test_procedures_answer_typed_rows(catalog, db) -> None:
     history = catalog.sql(f"CALL spark_catalog.system.history('{db}.t')")
     assert {field.name: type(field.dataType) for field in history.schema.fields} == {
         "write_id": LongType, "txn_id": LongType, "committed_at": TimestampType, "started_at": TimestampType, "user": StringType,
-        "host": StringType, "agent_info": StringType, "operations": StringType, "partitions": LongType, "complete": BooleanType}
+        "host": StringType, "agent_info": StringType, "operations": StringType, "partitions": LongType, "rows_inserted": LongType, "rows_deleted": LongType,
+        "complete": BooleanType}
     deleted, inserted = history.collect()
     assert (deleted.write_id, deleted.operations, deleted.partitions) == (2, "delete", 1)
     assert (inserted.write_id, inserted.operations, inserted.partitions) == (1, "insert", 2)
@@ -61,7 +62,9 @@ def test_restore_gives_back_the_rows_of_a_write_id_or_a_time(catalog, db, open_t
     assert rows() == then[1]
     catalog.sql(f"CALL system.restore('{db}.r', to_write_id => 4)")  # what the first restore made
     assert rows() == then[0]
-    assert [row.write_id for row in catalog.sql(f"CALL system.history('{db}.r')").collect()] == [6, 5, 4, 3, 2, 1]
+    history = catalog.sql(f"CALL system.history('{db}.r')").collect()
+    assert [(row.write_id, row.rows_inserted, row.rows_deleted) for row in history] == [
+        (6, 2, 0), (5, 2, 0), (4, 2, 0), (3, 2, 0), (2, 1, 1), (1, 2, 0)]
     with pytest.raises(Exception, match="write ids up to 6; as_of_write_id=9"):
         catalog.sql(f"CALL system.restore('{db}.r', to_write_id => 9)")
     assert open_transactions() == []

@@ -93,6 +93,22 @@ def test_history_tells_who_did_what(client, run):
     assert [one["partitions"] for one in run("history", table="d.other")] == [1]
 
 
+def test_history_tells_how_many_rows_were_written(client, call, run):
+    """What the last commit said counts, so that one that is sent again changes nothing; an older service is not asked twice."""
+    create_table(client, "t", {"id": "int"})
+    txn = call.begin()
+    call("write", txn=txn, table="d.t", statement=0)
+    call("lock", txn=txn, reads=[], writes=[{"table": "d.t", "kind": "INSERT"}], wait_s=0, **WHO)
+    rows = [{"table": "d.t", "inserted": 5, "deleted": 2}]
+    for _ in range(2):
+        call("commit", txn=txn, vouched=True, rows=rows)
+    [one] = run("history", table="d.t")
+    assert (one["rows_inserted"], one["rows_deleted"]) == (5, 2)
+    call("commit", txn=txn, vouched=True, rows=[{"table": "d.t", "inserted": 7, "deleted": 7}])
+    assert run("history", table="d.t") == [one]
+    assert "rows[0].inserted must be a whole number" in call.refused("commit", txn=txn, rows=[{"table": "d.t", "inserted": -1}])[2]
+
+
 def test_a_restore_is_worded_where_its_point_is_there_and_else_says_which_is(client, call):
     """The oldest point that is named is the first that can be read: asked of each write id."""
     location = Path(create_table(client, "t", {"id": "int"}))

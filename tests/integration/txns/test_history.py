@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from metastore.config import TxnSettings
-from metastore.errors import NoSuchTxnError, TxnAbortedError
+from metastore.errors import InvalidRequestError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import table_name
 from metastore.txns.core.rules import AbortCode, Operation
 from metastore.txns.core.service import AbortRequest, Heartbeat, OpenRequest
@@ -302,15 +302,19 @@ def test_a_table_s_commits_are_known_while_they_are_listed_and_afterwards(t, his
     for place in ("sales.orders/day=1", "sales.orders/day=2", "sales.other/day=1"):
         t.write(place, Operation.INSERT, first)
     second = t.write("sales.orders/day=2", Operation.DELETE)
+    history.note_rows(first, [(name, 9, 9)])
+    history.note_rows(first, [(name, 3, 1), (table_name("sales", "other"), 7, 0)])
     t.commit(first, second)
+    history.note_rows(first, [(name, 5, 5)])  # too late: it is committed
     t.abort(t.write("sales.orders/day=1"))
     t.write("sales.orders/day=1")
 
     def commits():
-        return [(one.write_id, one.txn_id, one.operations, one.partitions) for one in history.table_commits(name, 0, 10)]
+        return [(one.write_id, one.txn_id, one.operations, one.partitions, one.inserted, one.deleted)
+                for one in history.table_commits(name, 0, 10)]
 
     listed = commits()
-    assert listed == [(2, second, ["delete"], 1), (1, first, ["insert"], 2)]
+    assert listed == [(2, second, ["delete"], 1, None, None), (1, first, ["insert"], 2, 3, 1)]
     [latest] = history.table_commits(name, 0, 1)
     assert latest.write_id == 2
     assert [one.write_id for one in history.table_commits(name, 1, 10)] == [2]
@@ -320,3 +324,11 @@ def test_a_table_s_commits_are_known_while_they_are_listed_and_afterwards(t, his
     forget_records(t, test_clock)
     t.rows("DELETE FROM completed_txn_components RETURNING txn_id")
     assert commits() == listed
+
+
+@pytest.mark.parametrize(("rows", "refusal"), [
+    ([(table_name("d", "t"), -1, 0)], "d.t cannot get -1 rows and lose 0"),
+    ([(table_name("d", "t"), 0, 0)] * 1001, "The rows of 1001 tables are too many")])
+def test_rows_that_no_writer_writes(history, rows, refusal):
+    with pytest.raises(InvalidRequestError, match=refusal):
+        history.note_rows(1, rows)

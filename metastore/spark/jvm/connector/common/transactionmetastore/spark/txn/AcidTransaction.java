@@ -30,6 +30,7 @@ public final class AcidTransaction {
     private boolean hasEnded;
     private int uses;
     private StreamBatch batch;
+    private final WrittenRows written = new WrittenRows();
     private volatile AcidTransaction joined;
 
     private AcidTransaction(PlannerClient planner, boolean isReader, String statement, boolean commitsItself) {
@@ -209,10 +210,16 @@ public final class AcidTransaction {
         batch = written;
     }
 
+    /** How many rows a statement has written, for the table's history. */
+    public synchronized void wrote(String table, long inserted, long deleted) {
+        written.add(table, inserted, deleted);
+    }
+
     /** After an error the commit may have happened: an abort decides that, and what is aborted is undone. */
     public synchronized void commit() {
         if (hasEnded) return;
         hasEnded = true;
+        txn.count(written);
         if (block != null) {
             block.hasWritten(this, undo);
             undo.clear();

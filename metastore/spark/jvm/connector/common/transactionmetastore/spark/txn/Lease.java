@@ -2,6 +2,7 @@ package transactionmetastore.spark.txn;
 
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
@@ -60,10 +61,11 @@ final class Lease {
     }
 
     /** "isVouched": the planner's answer to the last locks. "batch": what the table remembers by the commit, or null. */
-    void commit(boolean isVouched, StreamBatch batch) {
+    void commit(boolean isVouched, StreamBatch batch, List<Map<String, Object>> rows) {
         requireOpen();
         Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "kind", "DEFAULT", "vouched", isVouched));
         if (batch != null) arguments.put("batch", batch.argument());
+        if (!rows.isEmpty()) arguments.put("rows", rows);
         if (end()) planner.call("commit", arguments);
         Heartbeats.forget(this);
     }

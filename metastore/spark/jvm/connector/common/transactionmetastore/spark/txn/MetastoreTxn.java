@@ -33,6 +33,7 @@ final class MetastoreTxn {
     private final Map<String, String> writeIds = new HashMap<>();
     private final Map<String, Long> ownWriteIds = new HashMap<>();
     private final Set<String> overwritten = new HashSet<>();
+    private final WrittenRows rows = new WrittenRows();
     private Lease lease;
     private String txns;
     private int statements;
@@ -151,10 +152,15 @@ final class MetastoreTxn {
         return overwritten.contains(location);
     }
 
+    /** Rows that a statement has written, and that stay. */
+    synchronized void count(WrittenRows written) {
+        rows.add(written);
+    }
+
     /** Commit, if anything was opened. "batch": what the table remembers by the commit, or null. */
     synchronized void commit(StreamBatch batch) {
         isOver = true;
-        if (lease != null) lease.commit(isVouched, batch);
+        if (lease != null) lease.commit(isVouched, batch, rows.argument());
     }
 
     /** Whether nothing that it wrote counts: false when it is committed, or may be. */

@@ -242,7 +242,12 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         announced.put("overwrite", arguments.get("overwrite"));
         call("announce", announced);
         removeStaging();
+        transaction.wrote(table.name(), rows(files, false), rows(files, true));
         transaction.statementWritten();
+    }
+
+    private static long rows(List<WrittenFile> files, boolean deleted) {
+        return files.stream().filter(file -> file.isDelete() == deleted).mapToLong(WrittenFile::rows).sum();
     }
 
     private String operation() {
