@@ -15,7 +15,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid_tables.conjunction import conjunction
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.deleted import deleted_rows
-from metastore.acid_tables.footers import orc_tails
+from metastore.acid_tables.footers import READERS, orc_tails
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import partition_key
 from metastore.acid_tables.sources import DataFile
@@ -74,6 +74,8 @@ def plan(call: Call) -> Answer:
     if events != 0:
         answer["deleted"] = _deleted(call.files, seen, deletes, as_files=body.has("changes_after"))
     laps.end("deletes")
+    if body.has("limit") and not body.has("changes_after"):
+        _limit(call.files, answer, body.number("limit"))
     answer["row_count"] = _row_count(call.files, answer) if body.flag("count") else None
     laps.end("count")
     _log.debug(
@@ -201,10 +203,34 @@ def _deleted(files: Files, seen: Snapshot, deletes: DeleteFiles, *, as_files: bo
 
 def _row_count(files: Files, answer: Answer) -> int | None:
     """How many rows there are, where footers say so: nothing deleted, hidden, half written or in other formats."""
-    hides = answer["visible"] != _visible(by_operation=False, high_watermark=None, hidden=())
-    if answer["deleted"] is not None or answer["cut"] or hides:
-        return None
-    if any(directory["format"] != "orc" for directory in answer["directories"]):
+    if not _footers_count(answer):
         return None
     paths = [file["path"] for file in (*answer["events"], *answer["plain"])]
     return sum(tail.rows for tail in orc_tails(files, paths))
+
+
+def _footers_count(answer: Answer) -> bool:
+    """Whether the rows of the footers are the rows that are read."""
+    hides = answer["visible"] != _visible(by_operation=False, high_watermark=None, hidden=())
+    is_orc = all(directory["format"] == "orc" for directory in answer["directories"])
+    return is_orc and answer["deleted"] is None and not answer["cut"] and not hides
+
+
+def _limit(files: Files, answer: Answer, most: int) -> None:
+    """Leave out files that are not needed for so many rows: the first files that have them are enough.
+
+    Footers are read a few at a time: where the first files suffice, those of a large table are not touched.
+    """
+    if not _footers_count(answer):
+        return
+    listed = [*answer["events"], *answer["plain"]]
+    enough, rows = 0, 0
+    while enough < len(listed) and rows < most:
+        for tail in orc_tails(files, [file["path"] for file in listed[enough : enough + READERS]]):
+            enough += 1
+            rows += tail.rows
+            if rows >= most:
+                break
+    events = len(answer["events"])
+    answer["events"], answer["plain"] = listed[: min(enough, events)], listed[events:enough]
+    answer["bytes"] = sum(file["size"] for file in listed[:enough])

@@ -194,6 +194,18 @@ def test_a_count_comes_from_footers_where_nothing_is_deleted(catalog, tables) ->
     assert ["count(*) from footers" in plan for plan in plans] == [True, False, False]
 
 
+def test_a_limit_reads_as_many_files_as_it_needs(catalog, tables) -> None:
+    """Where rows are deleted, or chosen by a condition, footers do not say enough."""
+    limited = catalog.sql(f"SELECT count(*) FROM (SELECT id FROM {tables}.chosen LIMIT 1)")
+    both = catalog.sql(f"(SELECT id FROM {tables}.chosen LIMIT 1) UNION ALL SELECT id FROM {tables}.chosen")
+    deleted_from = catalog.sql(f"SELECT id FROM {tables}.facts LIMIT 3")
+    filtered = catalog.sql(f"SELECT id FROM {tables}.facts WHERE id > 1 LIMIT 1")
+
+    assert [limited.first()[0], both.count(), deleted_from.count(), filtered.count()] == [1, 3, 3, 1]
+    plans = [frame._jdf.queryExecution().executedPlan().toString() for frame in (limited, deleted_from, filtered)]
+    assert [", limit " in plan for plan in plans] == [True, True, False]
+
+
 def test_save_as_table_is_refused_over_a_transactional_table(catalog, tables) -> None:
     for mode in ("append", "overwrite"):
         with pytest.raises(Exception, match="transact|acid|ACID"):

@@ -123,6 +123,21 @@ def test_inserts_and_deletes_in_a_plan(client, server, call):
     assert [len(arrays), int(arrays[4][0])] == [5, 0b10]
 
 
+def test_a_limit_leaves_out_files_that_are_not_needed(client, server, call):
+    create_table(client, "t", {"id": "int"})
+    for first in (0, 2, 4, 6):
+        insert(client, "t", {"id": first}, {"id": first + 1})
+    whole = call.planned("d.t")
+    for limit, files in ((0, 0), (1, 1), (2, 1), (3, 2), (7, 4), (8, 4), (9, 4)):
+        plan = call.planned("d.t", limit=limit)
+        assert plan["events"] == whole["events"][:files]
+        assert plan["bytes"] == sum(file["size"] for file in plan["events"])
+    assert {**plan, "bytes": 0} == {**whole, "bytes": 0}
+
+    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+    assert call.planned("d.t", limit=1)["events"] == whole["events"], "footers do not say which rows are left"
+
+
 def test_large_deletes_go_as_files(client, server, call, monkeypatch):
     create_table(client, "t", {"id": "int"})
     insert(client, "t", {"id": 1}, {"id": 2})

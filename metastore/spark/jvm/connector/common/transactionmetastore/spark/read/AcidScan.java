@@ -56,6 +56,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     private ScanPlan plan;
     private List<InternalRow> keys;
     private AcidTransaction.Use use;
+    private Integer limit;
 
     /**
      * "isCounted": whether the planner reads footers for the number of rows; "planned": a scan of the same files, whose plan it
@@ -89,6 +90,12 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         return new AcidScan(table.in(reader), wanted, ofKeys, ofRows, false, null, false, options, batch);
     }
 
+    /** Files with at least so many rows are enough, whichever these are. */
+    AcidScan limited(int most) {
+        limit = most;
+        return this;
+    }
+
     public AcidTable table() {
         return table;
     }
@@ -117,6 +124,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
             arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
             arguments.put("row_ids", layout().areIdsWanted);
             arguments.put("count", isCounted);
+            arguments.put("limit", limit);
             if (range != null) range.addTo(arguments);
             JsonNode answer = transaction.planner().call(range == null ? "plan" : range.call(), arguments);
             if (!table.definition().isFullAcid()) requireOrc(answer);
@@ -156,7 +164,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     @Override
     public String description() {
         return "AcidScan " + table.name() + (table.asOf() == null ? "" : " as of " + table.asOf())
-            + ", partitions " + ofKeys + ", pushed " + ofRows;
+            + ", partitions " + ofKeys + ", pushed " + ofRows + (limit == null ? "" : ", limit " + limit);
     }
 
     @Override
@@ -282,11 +290,12 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     @Override
     public boolean equals(Object other) {
         return other instanceof AcidScan scan && scan.transaction == transaction && scan.table.equals(table)
-            && scan.wanted.equals(wanted) && scan.ofKeys.equals(ofKeys) && scan.ofRows.equals(ofRows);
+            && scan.wanted.equals(wanted) && scan.ofKeys.equals(ofKeys) && scan.ofRows.equals(ofRows)
+            && Objects.equals(scan.limit, limit);
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(table, wanted, ofKeys, ofRows);
+        return Objects.hash(table, wanted, ofKeys, ofRows, limit);
     }
 }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
@@ -17,7 +18,8 @@ import transactionmetastore.spark.catalog.AcidTable;
 
 /** The columns and conditions of a query. Building the scan calls nobody. */
 public final class AcidScanBuilder
-        implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownAggregates {
+        implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownAggregates,
+        SupportsPushDownLimit {
     private final AcidTable table;
     private final CaseInsensitiveStringMap options;
     private StructType wanted;
@@ -25,6 +27,7 @@ public final class AcidScanBuilder
     private AcidScan planned;
     private CountScan count;
     private boolean isMoving;
+    private Integer limit;
 
     /** "options": of a stream. */
     public AcidScanBuilder(AcidTable table, CaseInsensitiveStringMap options) {
@@ -73,6 +76,19 @@ public final class AcidScanBuilder
         return true;
     }
 
+    /** As many files as have so many rows, where their footers say it. A task reads more: so Spark counts again. */
+    @Override
+    public boolean pushLimit(int most) {
+        if (pushed.length > 0 || isMoving || !table.definition().isFullAcid()) return false;
+        limit = most;
+        return true;
+    }
+
+    @Override
+    public boolean isPartiallyPushed() {
+        return true;
+    }
+
     @Override
     public Scan build() {
         return count != null ? count : scan(false);
@@ -83,6 +99,7 @@ public final class AcidScanBuilder
         for (Predicate condition : pushed) {
             (PartitionConditions.isOfKeys(condition, table.definition().partitionType()) ? ofKeys : ofRows).add(condition);
         }
-        return new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned, isMoving, options);
+        AcidScan scan = new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned, isMoving, options);
+        return limit == null || isCounted ? scan : scan.limited(limit);
     }
 }
