@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from metastore.acid.state import acid_state
-from metastore.compaction.cleaning.rules import Verdict, gate, next_in_line
+from metastore.compaction.cleaning.rules import Verdict, gate, keeps_history, next_in_line
 from metastore.compaction.explaining import store
 from metastore.compaction.explaining.rules import (
     Holder,
@@ -171,6 +171,9 @@ class ExplainingService:
         for first in next_in_line(filter(_is_ready, facts.queued), facts.now, retention):
             if not text and first.id != request.id:
                 text = f"compaction {first.id} of it is cleaned first"
+        hold = keeps_history(request, facts.table.parameters, facts.now)
+        if not text and hold is not None:
+            text = hold.reason
         return why_not_cleaned(request, text, facts.holders, per_table=settings.use_min_history)
 
 

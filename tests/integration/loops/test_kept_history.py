@@ -14,6 +14,7 @@ from metastore.acid_tables.sources import Sources
 from metastore.acid_tables.table import TableKind
 from metastore.acid_tables.time_travel import as_of_write_id, require_kept
 from metastore.client.compactions import cleaned_write_ids, untouched_compactions
+from metastore.compaction.explaining.service import ExplainingService
 from metastore.locks.rules import LockType
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert_compaction import shown
@@ -29,6 +30,8 @@ def test_the_cleaner_waits_and_says_why(lake, test_clock):
     lake.table(**{HISTORY_RETENTION: "7"})
     lake.insert(times=3)
     request = lake.compact()
+    [one] = ExplainingService(lake.db, lake.settings, lake.files).examine(named("d.t"), "", 1).entities
+    assert "acid.history.retention.days keeps replaced files until " in one.cleanings[0].text
     assert outcomes(lake) == ["waiting"]
     assert len(lake.directories()) == 4
     assert lake.one(request).error_message.startswith("acid.history.retention.days keeps replaced files until ")
