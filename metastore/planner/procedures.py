@@ -20,7 +20,7 @@ from metastore.errors import (
 )
 from metastore.ids import DEFAULT_DATABASE, TableName, split_table_name, table_name
 from metastore.partition_names import canonical
-from metastore.planner import restoring
+from metastore.planner import analyzing, restoring
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
 from metastore.planner.tables import acid_table
@@ -176,6 +176,12 @@ def _history(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
     ]
 
 
+def _analyze(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+    name = _existing(call, given)
+    size = analyzing.analyze(call, acid_table(call.client, name))
+    return [{"table": str(name), "rows": size.rows, "bytes": size.bytes}]
+
+
 def _restore(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
     name = _existing(call, given)
     points = restoring.require_restorable(call, name, given)
@@ -316,6 +322,12 @@ PROCEDURES: Mapping[str, Procedure] = {
             "complete": _FLAG,
         },
         _history,
+    ),
+    "analyze": Procedure(
+        "Count rows and bytes by the footers of a table's files, and note them for optimizers",
+        (_TABLE,),
+        {"table": _TEXT, "rows": _NUMBER, "bytes": _NUMBER},
+        _analyze,
     ),
     "restore": Procedure(
         "Make a table what it was at a point of its past, by an overwrite: what came later stays in its history",

@@ -17,13 +17,13 @@ from metastore.acid_tables.time_travel import as_of_write_id, bases
 from metastore.client.lock_plan import statement_locks, target_of
 from metastore.client.partitions import partition_places
 from metastore.client.scans import snapshot_directories
-from metastore.client.txn_manager import Transaction, TxnManager
+from metastore.client.txn_manager import Transaction
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.ids import TableName
 from metastore.planner.body import Body
 from metastore.planner.call import Call
+from metastore.planner.procedure_txns import reading
 from metastore.planner.tables import acid_table
-from metastore.txns.core.rules import TxnType
 
 TO_WRITE_ID, TO_TIMESTAMP = "to_write_id", "to_timestamp"
 
@@ -40,9 +40,7 @@ def require_restorable(call: Call, name: TableName, given: Body) -> Points:
     _require_point(given)
     table = acid_table(call.client, name)
     table.require(TableKind.FULL_ACID, action="Restoring")
-    manager = TxnManager(call.client, host=call.body.text("host", "") or None)
-    user = call.user or call.body.text("user", call.client.user)
-    with manager.transaction(kind=TxnType.READ_ONLY, user=user, agent="restore") as txn:
+    with reading(call, "restore") as txn:
         txn.lock(statement_locks([target_of(table)]))
         text = f"{name.db}.{name.table}"
         present = txn.valid_write_ids([text])[text]

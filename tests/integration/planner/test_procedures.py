@@ -9,7 +9,7 @@ import pytest
 from metastore.client import TxnManager
 from metastore.locks.rules import Operation
 from metastore.planner.procedures import PROCEDURES
-from metastore.streaming import connect
+from metastore.streaming import connect, mutate
 from tests.integration.planner.conftest import WHO
 from tests.support.acid.creating import create_database, create_table
 
@@ -107,6 +107,27 @@ def test_history_tells_how_many_rows_were_written(client, call, run):
     call("commit", txn=txn, vouched=True, rows=[{"table": "d.t", "inserted": 7, "deleted": 7}])
     assert run("history", table="d.t") == [one]
     assert "rows[0].inserted must be a whole number" in call.refused("commit", txn=txn, rows=[{"table": "d.t", "inserted": -1}])[2]
+
+
+def test_analyze_notes_rows_and_bytes(client, server, call, run):
+    create_table(client, "t", {"id": "int"})
+    for rows in ([{"id": 1}, {"id": 2}], [{"id": 3}]):
+        with connect("d.t", client=client) as stream, stream.transaction():
+            stream.write(pa.Table.from_pylist(rows))
+    with mutate("d.t", uri=server.thrift_uri) as mutation:
+        mutation.worker().delete([{"ROW__ID": (1, 536870912, 0)}])
+    table = client.get_table("d", "t")
+    table.parameters["COLUMN_STATS_ACCURATE"] = '{"BASIC_STATS":"true"}'
+    client.alter_table("d", "t", table)
+
+    [one] = run("analyze", table="d.t")
+    assert (one["table"], one["rows"]) == ("d.t", 2)
+    assert one["bytes"] == call.planned("d.t")["bytes"] > 0
+    parameters = client.get_table("d", "t").parameters
+    assert (parameters["numRows"], parameters["totalSize"]) == ("2", str(one["bytes"]))
+    assert "COLUMN_STATS_ACCURATE" not in parameters
+    assert call("table", db="d", table="t")["statistics"] == {"rows": 2, "bytes": one["bytes"]}
+    assert client.get_open_txns().open_txns == []
 
 
 def test_a_restore_is_worded_where_its_point_is_there_and_else_says_which_is(client, call):

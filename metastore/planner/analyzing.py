@@ -1,0 +1,56 @@
+"""Analyze: how many rows and bytes a table has now, noted in its properties for optimizers.
+
+Rule: an estimate, and marked as none that could answer a query: ``COLUMN_STATS_ACCURATE`` goes. Rows are the insert
+events of the footers, less the delete events. A shared lock keeps out who alters the table meanwhile.
+"""
+
+from typing import NamedTuple
+
+from metastore.acid_tables.delete_files import DeleteFiles
+from metastore.acid_tables.footers import orc_tails
+from metastore.acid_tables.table import AcidTable
+from metastore.client.lock_plan import statement_locks, target_of
+from metastore.client.partitions import partition_places
+from metastore.client.scans import snapshot_directories
+from metastore.client.txn_manager import Transaction
+from metastore.planner.call import Call
+from metastore.planner.procedure_txns import reading
+from metastore.planner.scans import Snapshot, files_of
+
+_ROWS, _BYTES, _ACCURATE = "numRows", "totalSize", "COLUMN_STATS_ACCURATE"
+
+
+class Size(NamedTuple):
+    """``rows``: None where files are stored in a way that tells none."""
+
+    rows: int | None
+    bytes: int
+
+
+def analyze(call: Call, table: AcidTable) -> Size:
+    """Look at all files of the table, and note its size. Raises: OSError, LockNotAcquiredError."""
+    with reading(call, "analyze") as txn:
+        txn.lock(statement_locks([target_of(table)]))
+        size = _size(call, table, txn)
+        thrift_table = call.client.get_table(table.name.db, table.name.table)
+        properties = {key: value for key, value in (thrift_table.parameters or {}).items() if key != _ACCURATE}
+        properties[_BYTES] = str(size.bytes)
+        if size.rows is not None:
+            properties[_ROWS] = str(size.rows)
+        thrift_table.parameters = properties
+        call.client.alter_table(table.name.db, table.name.table, thrift_table)
+        return size
+
+
+def _size(call: Call, table: AcidTable, txn: Transaction) -> Size:
+    text = f"{table.name.db}.{table.name.table}"
+    write_ids = txn.valid_write_ids([text])[text]
+    places = partition_places(call.client, table)
+    directories = snapshot_directories(call.client, call.files, table, places, write_ids, txn.valid_txns())
+    answer = files_of(Snapshot(table, write_ids, directories))
+    deletes = [file for directory in directories for file in directory.sources.deletes]
+    events = DeleteFiles.of(call.files, deletes).events(deletes)
+    if events is None or any(directory["format"] != "orc" for directory in answer["directories"]):
+        return Size(None, answer["bytes"])
+    tails = orc_tails(call.files, [file["path"] for file in (*answer["events"], *answer["plain"])])
+    return Size(max(0, sum(tail.rows for tail in tails) - events), answer["bytes"])
