@@ -233,6 +233,9 @@ def test_the_past_is_refused_where_the_cleaner_may_have_been(acid_session, flat,
     with closing(psycopg2.connect(lakehouse.database_url)) as session, session, session.cursor() as cursor:
         cursor.execute("""INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, highest_write_id, enqueued_at)
                           VALUES ('hive', %s, %s, '', 'ready_for_cleaning', 'minor', 4, metastore_now())""", (db, table))
+    assert len(rows(acid_session.table(flat, as_of_write_id=2))) == 3, "the Cleaner has yet to begin"
+    with closing(psycopg2.connect(lakehouse.database_url)) as session, session, session.cursor() as cursor:
+        cursor.execute('UPDATE compaction_queue SET cleaner_started_at = metastore_now() WHERE db = %s AND "table" = %s', (db, table))
     with pytest.raises(NotEnoughHistoryError, match=r"compacted or overwritten since then \(base_0000004\)"):
         acid_session.table(flat, as_of_write_id=2)
     assert rows(acid_session.table(flat, as_of_write_id=4)) == [(9, "z")]
