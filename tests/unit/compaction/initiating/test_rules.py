@@ -17,6 +17,7 @@ from metastore.compaction.initiating.rules import (
     decide,
     due,
     due_for_aborts,
+    examined,
     ineligible,
     measure,
 )
@@ -238,3 +239,16 @@ def test_empty_deltas_are_not_greater_than_an_empty_base():
 def test_what_a_compaction_is_good_for(kind, names, expected):
     """Directories that readers need not open any more, and the bytes that are rewritten for it."""
     assert benefit(kind, measure(directories(*names)), 3) == (*expected, 3)
+
+
+@pytest.mark.parametrize(("for_aborts", "names", "kind", "reason"), [
+    (None, ["base_5:10", "delta_6_6:1"], None, "1 deltas, not more than 10"),
+    (None, ["base_5:10", "delta_6_6:9"], CompactionType.MAJOR, "0.90 of the base"),
+    (due_for_aborts(Aborts(too_old=True)), ["delta_6_6:1", "delta_7_7:1"], CompactionType.MINOR, "long ago"),
+    (due_for_aborts(Aborts(too_many=True)), ["base_5:10"], None, "but: None of the compaction thresholds met")])
+def test_what_a_worker_would_refuse_is_not_due(for_aborts, names, kind, reason):
+    ids = CompactorWriteIdList("d.t", 1000, None, (), frozenset())
+    said = examined(for_aborts, directories(*names), ids, DEFAULTS, 1000, insert_only=False)
+
+    assert said.type is kind
+    assert reason in said.reason
