@@ -4,6 +4,7 @@ The metastore's own text has the winner's number. Its owner is looked up when th
 cannot tell, the number remains.
 """
 
+import re
 from collections.abc import Collection
 from datetime import UTC, datetime
 
@@ -13,6 +14,7 @@ from metastore.errors import MetastoreError, TxnAbortedError
 from metastore.thrift_gen.operators.ttypes import TxnLife, TxnWrite
 from metastore.txns.history.rules import conflict, when
 
+_NAMED = re.compile(r"\bTransaction (\d+)")
 _CHANGES = frozenset({"update", "delete", "change"})
 
 
@@ -52,6 +54,12 @@ def lost_while_waiting(
         f"{_advice(loser)}",
         winner,
     )
+
+
+def lost_by(text: str) -> WriteConflictError:
+    """The error of a sentence that one of these has made: a planner's answer has it as a text."""
+    winner = _NAMED.search(text)
+    return WriteConflictError(text, int(winner[1]) if winner else 0)
 
 
 def _advice(loser: int) -> str:

@@ -35,7 +35,6 @@ from metastore.spark.streaming import BatchSink, start
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.txn.transactions import Transactions
 from metastore.tls.contexts import ClientSide
-from metastore.txns.core.rules import TxnType
 from metastore.txns.streams.rules import StreamBatch, StreamPosition
 
 Result = TypeVar("Result")
@@ -51,7 +50,8 @@ class AcidSession:
         self.client = DomainClient(uri or _configured_uri(spark), tls=_configured_tls(spark))
         self.files = Files()
         self._tables = Tables(spark, self.client)
-        self._txns = Transactions(spark, self.client, self.files, retries)
+        is_sparks = uri is None or uri == _uri_of(spark)
+        self._txns = Transactions(spark, self.client, self.files, retries, is_sparks=is_sparks)
         self._runner = Runner(spark, self.client, self.files, self._tables, self._txns)
         watch(spark)
 
@@ -189,11 +189,12 @@ class AcidSession:
     def transaction(self, *, batch: tuple[TableName, StreamBatch] | None = None) -> Iterator[Self]:
         """Several statements, one transaction: committed at the end of the block, undone when it raises.
 
-        A statement sees what earlier statements of the block wrote. ``batch``: the batch of a streaming query that the
+        A statement sees what earlier statements of the block wrote. In a session with the catalog (``configure``) the
+        statements of ``spark.sql`` are in it, too. ``batch``: the batch of a streaming query that the
         block writes, and the table that remembers it with the commit. Raises: WriteConflictError when somebody else
         changed the same table or partition and committed first; with ``batch`` see ``Transaction.commit``.
         """
-        with self._txns.transaction(TxnType.DEFAULT) as work:
+        with self._txns.of_block() as work:
             if batch is not None:
                 work.txn.record(*batch)
             with self._txns.as_block(work):
@@ -254,9 +255,9 @@ def _configured_uri(spark: SparkSession) -> str | None:
     session's builder. Later settings of a session do not reach it.
     Raises: InvalidOperationError for a catalog that has no server.
     """
+    if value := _uri_of(spark):
+        return value
     shared = spark._jsparkSession.sharedState()  # noqa: SLF001 - PySpark shows no other way
-    if value := shared.hadoopConf().get(_URIS):
-        return str(value)
     if shared.conf().get("spark.sql.catalogImplementation", "in-memory") == "hive":
         raise InvalidOperationError(
             "The catalog of this Spark session has no metastore server, but a database of its own, so its tables are "
@@ -264,3 +265,8 @@ def _configured_uri(spark: SparkSession) -> str | None:
             "or name the server here: acid(spark, uri)."
         )
     return None
+
+
+def _uri_of(spark: SparkSession) -> str | None:
+    value = spark._jsparkSession.sharedState().hadoopConf().get(_URIS)  # noqa: SLF001 - as above
+    return str(value) if value else None

@@ -113,7 +113,7 @@ def drop_created(work: Work, table: AcidTable, failure: BaseException) -> None:
     try:
         request = client.types.GetValidWriteIdsRequest(fullTableNames=[f"{db}.{name}"])
         [valid] = client.get_valid_write_ids(request).tblValidWriteIds
-        if valid.writeIdHighWaterMark > work.write_ids.get(table.name, 0):
+        if valid.writeIdHighWaterMark > (work.txn.own_write_id(db, name) or 0):
             failure.add_note(f"{table.name} was created, and others have written to it meanwhile: it stays.")
             return
         _drop(work, table.name, delete_data=True)

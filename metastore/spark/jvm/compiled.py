@@ -48,6 +48,12 @@ def java_object(spark: SparkSession, name: str) -> Any:
     return objects[name]
 
 
+def catalog_object(spark: SparkSession, name: str) -> Any:
+    """An object of a class of the catalog, as ``java_object``; None in a Spark that was started without the jar."""
+    name = f"catalog.{name}"
+    return None if _present(spark, name) is None else java_object(spark, name)
+
+
 def _new(spark: SparkSession, name: str, loader: Any) -> Any:
     jvm = jvm_of(spark)
     no_types, nothing = _array(spark, jvm.java.lang.Class, 0), _array(spark, jvm.java.lang.Object, 0)
@@ -57,7 +63,7 @@ def _new(spark: SparkSession, name: str, loader: Any) -> Any:
 def _present(spark: SparkSession, name: str) -> Any:
     """The class loader of a Spark that has the jar already, for the catalog: two loaders would make two classes."""
     loader = jvm_of(spark).org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-    return loader if loader.getResource(f"{PACKAGE.replace('.', '/')}/{name}.class") is not None else None
+    return loader if loader.getResource(f"{PACKAGE}.{name}".replace(".", "/") + ".class") is not None else None
 
 
 def _loaded_or_compiled(spark: SparkSession, name: str) -> Any:

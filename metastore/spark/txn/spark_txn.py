@@ -32,6 +32,7 @@ from metastore.spark.read.partition_texts import read_by
 from metastore.spark.read.precision import require_exact_moves
 from metastore.spark.read.reader import read_changes, read_snapshot
 from metastore.spark.tables.spark_types import row_type
+from metastore.spark.txn.joined import JoinedTransaction
 from metastore.spark.write.acid_writer import Deletes, LeftoverError, WrittenDirectory, write_acid
 from metastore.spark.write.events import StatementId
 from metastore.spark.write.in_place import Below
@@ -74,11 +75,9 @@ class Work:
     """Reads listings, footers, small files. It changes nothing."""
     hadoop: FileSystem
     """Spark's own file system: what Spark has written is removed with the same credentials."""
-    txn: Transaction
+    txn: Transaction | JoinedTransaction
     snapshots: dict[TableName, ValidWriteIdList] = field(default_factory=dict)
-    write_ids: dict[TableName, int] = field(default_factory=dict)
     published: list[WrittenDirectory] = field(default_factory=list)
-    statements: int = 0
     seen: dict[TableName, dict[str, PartitionPlace]] = field(default_factory=dict)
     """The partitions that were looked up, by table and name."""
     hold: Callable[[DataFrame], DataFrame] = field(default=lambda rows: rows)
@@ -127,12 +126,8 @@ class Work:
 
     def next_statement(self, table: AcidTable) -> StatementId:
         """A new statement that writes ``table``; the first of a table allocates its write id."""
-        if table.name not in self.write_ids:
-            self._snapshot(table)
-            self.write_ids[table.name] = self.txn.write_id(table.name.db, table.name.table)
-        statement = StatementId(self.write_ids[table.name], self.statements)
-        self.statements += 1
-        return statement
+        self._snapshot(table)
+        return StatementId(self.txn.write_id(table.name.db, table.name.table), self.txn.next_statement())
 
     def places(self, table: AcidTable, where: Restriction | None = None) -> list[PartitionPlace]:
         """The table's partitions as registered now, without those that ``where`` leaves out.
@@ -276,21 +271,21 @@ class Work:
 
     def _take(self, written: Sequence[WrittenDirectory]) -> None:
         """Note what a statement published. Raises: InvalidOperationError for rows that an own base hides."""
-        overwritten = {
-            directory.location
-            for directory in self.published
-            if isinstance(parse_directory(directory.path.rpartition("/")[2]), BaseName)
-        }
+        hidden = [directory.location for directory in written if directory.location in self.txn.overwritten]
         self.published += written
-        if hidden := [directory.location for directory in written if directory.location in overwritten]:
+        if hidden:
             raise InvalidOperationError(
                 f"This transaction has overwritten {hidden[0]} already: after INSERT OVERWRITE or TRUNCATE "
                 "no reader would see its further rows there. Write all rows by one query, or use another transaction."
             )
+        for directory in filter(_is_base, written):
+            self.txn.overwritten.add(directory.location)
 
     def _remove_published(self, kept: int = 0) -> None:
         for directory in self.published[kept:]:
             self.hadoop.delete(directory.path)
+            if _is_base(directory):
+                self.txn.overwritten.discard(directory.location)
         del self.published[kept:]
 
     def _staging(self, table: AcidTable, statement: StatementId, kind: str = "") -> str:
@@ -327,9 +322,13 @@ class Work:
     def _snapshot(self, table: AcidTable) -> ValidWriteIdList:
         if table.name not in self.snapshots:
             self.snapshots[table.name] = self.txn.valid_write_ids([str(table.name)])[str(table.name)]
-        own = self.write_ids.get(table.name)
+        own = self.txn.own_write_id(table.name.db, table.name.table)
         snapshot = self.snapshots[table.name]
         return snapshot if own is None else snapshot.with_own(own)
+
+
+def _is_base(directory: WrittenDirectory) -> bool:
+    return isinstance(parse_directory(directory.path.rpartition("/")[2]), BaseName)
 
 
 def _leaves_something(error: BaseException | None) -> bool:

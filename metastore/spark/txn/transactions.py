@@ -11,13 +11,14 @@ from typing import TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid_tables.table import AcidTable
-from metastore.client import DomainClient, TxnManager, WriteConflictError
+from metastore.client import DomainClient, Transaction, TxnManager, WriteConflictError
 from metastore.client.lock_plan import Kind, Output, StatementLocks, statement_locks, target_of
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.locks.rules import LockType
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.txn.held_snapshots import HeldFrames
+from metastore.spark.txn.joined import JoinedTransaction, has_catalog, require_no_block, session_block
 from metastore.spark.txn.leases import Lease, Locked, ReadLeases
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.write.progress import shown
@@ -29,13 +30,19 @@ Result = TypeVar("Result")
 
 
 class Transactions:
-    """The transactions of a session. ``retries``: how often a statement that lost a write conflict runs again."""
+    """The transactions of a session. ``retries``: how often a statement that lost a write conflict runs again.
 
-    def __init__(self, spark: SparkSession, client: DomainClient, files: Files, retries: int) -> None:
+    ``is_sparks``: whether the metastore is that of Spark's own catalog.
+    """
+
+    def __init__(
+        self, spark: SparkSession, client: DomainClient, files: Files, retries: int, *, is_sparks: bool
+    ) -> None:
         self.spark = spark
         self.client = client
         self.files = files
         self.retries = retries
+        self.is_sparks = is_sparks
         self.block: Work | None = None
         """The transaction of the open block; None outside a block."""
         self._manager = TxnManager(client)
@@ -64,15 +71,16 @@ class Transactions:
 
     def reading(self, tables: Sequence[AcidTable], read: Callable[[Work], DataFrame]) -> DataFrame:
         """Run a read in the block's transaction, or in its own, which lives as long as the frame."""
-        locks = statement_locks(inputs=[target_of(table) for table in tables])
+        inputs = [target_of(table) for table in tables]
+        locked = _tables(statement_locks(inputs))
         if self.block is not None:
-            self.block.txn.lock(locks)
+            self.block.txn.lock_statement(inputs)
             if self._lease is not None:
-                self._leases.lock(self._lease, _tables(locks))
+                self._leases.lock(self._lease, locked)
             return read(self.block)
         with self._leased() as (work, lease):
-            work.txn.lock(locks)
-            self._leases.lock(lease, _tables(locks))
+            work.txn.lock_statement(inputs)
+            self._leases.lock(lease, locked)
             return read(work)
 
     @contextmanager
@@ -107,14 +115,15 @@ class Transactions:
 
     def writing_all(self, outputs: Sequence[Output], sources: Sequence[AcidTable], write: Callable[[Work], int]) -> int:
         """As ``writing``, for several tables."""
-        locks = statement_locks([target_of(table) for table in sources], outputs)
+        inputs = [target_of(table) for table in sources]
+        locks = statement_locks(inputs, outputs)
         self.require_unread((lock.db, lock.table) for lock in locks.locks if lock.type is LockType.EXCLUSIVE)
         if self.block is not None:
-            self.block.txn.lock(locks)
+            self.block.txn.lock_statement(inputs, outputs)
             with self.block.whole_or_not(), self._shown(outputs, self.block):
                 return write(self.block)
         with self.transaction(TxnType.DEFAULT) as work:
-            work.txn.lock(locks)
+            work.txn.lock_statement(inputs, outputs)
             with self._shown(outputs, work):
                 return write(work)
 
@@ -138,16 +147,24 @@ class Transactions:
     @contextmanager
     def transaction(self, kind: TxnType) -> Iterator[Work]:
         """A transaction: committed at the end, undone when the block raises."""
-        work = self._open(kind)
-        try:
+        with _ended(self._open(kind)) as work:
             yield work
-        except BaseException:
-            work.abort()
-            raise
-        work.commit()
+
+    @contextmanager
+    def of_block(self) -> Iterator[Work]:
+        """As ``transaction``, for a block; in a session with the catalog Spark's own statements are in it, too."""
+        if not (self.is_sparks and has_catalog(self.spark)):
+            with self.transaction(TxnType.DEFAULT) as work:
+                yield work
+            return
+        with session_block(self.spark, self.client) as txn, _ended(self._work(txn)) as work:
+            yield work
 
     def _open(self, kind: TxnType) -> Work:
-        txn = self._manager.open(agent=self._agent, kind=kind)
+        require_no_block(self.spark)
+        return self._work(self._manager.open(agent=self._agent, kind=kind))
+
+    def _work(self, txn: Transaction | JoinedTransaction) -> Work:
         return Work(self.spark, self.client, self.files, Hadoop(self.spark), txn)
 
     @contextmanager
@@ -169,6 +186,16 @@ class Transactions:
             except WriteConflictError as lost:
                 _log.info("write_conflict_run_again", winner=lost.winner, attempts_left=left)
         return attempt()
+
+
+@contextmanager
+def _ended(work: Work) -> Iterator[Work]:
+    try:
+        yield work
+    except BaseException:
+        work.abort()
+        raise
+    work.commit()
 
 
 def _tables(locks: StatementLocks) -> set[Locked]:

@@ -106,7 +106,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
      */
     public synchronized AcidTransaction writer() {
         boolean isBegun = begun != null && !begun.hasEnded();
-        if (!isBegun && (block() != null || !AcidCatalog.SPARK_BEGINS_TRANSACTIONS)) {
+        if (!isBegun && !AcidCatalog.SPARK_BEGINS_TRANSACTIONS) {
             begun = block() == null ? AcidTransaction.committingItself(planner, "") : block.statement(true);
             begun.read(fullName());
         }
@@ -117,7 +117,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
 
     /** Whether it is in a statement that writes. */
     public synchronized boolean isInWriter() {
-        return transaction != null && !transaction.isReader();
+        return transaction != null && transaction.mayWrite();
     }
 
     /** Put this table into a statement. A read that has begun stays in its transaction. */

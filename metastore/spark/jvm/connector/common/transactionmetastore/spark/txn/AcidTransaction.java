@@ -26,6 +26,7 @@ public final class AcidTransaction {
     private final MetastoreTxn txn;
     private final Block block;
     private final boolean commitsItself;
+    private final List<Runnable> planned = new ArrayList<>();
     private final List<Runnable> undo = new ArrayList<>();
     private boolean hasEnded;
     private int uses;
@@ -67,6 +68,11 @@ public final class AcidTransaction {
 
     public boolean isReader() {
         return txn.isReader;
+    }
+
+    /** Whether it is a statement's that writes. */
+    public boolean mayWrite() {
+        return !isReader() && (block == null || block.reading() != this);
     }
 
     /** Itself, or the reader that it was joined to. */
@@ -136,12 +142,15 @@ public final class AcidTransaction {
     }
 
     /** Note that the statement writes a table. "partition": the name of the only partition that it writes, or null. */
-    public void write(String table, WriteKind kind, String partition) {
-        txn.write(table, kind, partition);
+    public synchronized void write(String table, WriteKind kind, String partition) {
+        if (isReader()) throw new IllegalStateException("A reader writes nothing");
+        planned.add(() -> txn.write(table, kind, partition));
     }
 
-    public boolean writes() {
-        return txn.writes();
+    /** Of a statement that is never run the block must not hear: its locks would be those of the next. */
+    private synchronized void runs() {
+        planned.forEach(Runnable::run);
+        planned.clear();
     }
 
     public boolean hasBegun() {
@@ -150,17 +159,20 @@ public final class AcidTransaction {
 
     /** The transaction's id, which never changes. The first call opens it and takes the locks. */
     public long id() {
+        runs();
         return txn.id();
     }
 
     /** The snapshot over all tables that the statement reads. The first call takes the locks. */
     public Snapshot snapshot() {
+        runs();
         return txn.snapshot();
     }
 
     /** Take the locks for the tables noted by read and write, as far as they are not held yet. */
     public void lock() {
         if (block != null) block.requireOpen();
+        runs();
         txn.lock();
     }
 

@@ -5,6 +5,7 @@ import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Set;
+import org.apache.hadoop.fs.Path;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
@@ -13,13 +14,15 @@ import transactionmetastore.spark.planner.PlannerClient;
  *
  * Rules kept here. A statement sees what those before it have written. One that fails takes back what it wrote, and the others may
  * still be committed; where something of it is left, nothing may be. Nothing is committed while a statement gives files their names.
+ * A program that writes files of its own in the same transaction (metastore/spark/txn/joined.py) removes them itself.
  */
 public final class Block {
     private final MetastoreTxn txn;
     private final AcidTransaction reading;
     private final Set<AcidTransaction> writing = Collections.newSetFromMap(new IdentityHashMap<>());
     private final List<Runnable> undo = new ArrayList<>();
-    private RuntimeException left;
+    private String left;
+    private StreamBatch batch;
 
     Block(PlannerClient planner) {
         txn = new MetastoreTxn(planner, false, "block");
@@ -48,7 +51,7 @@ public final class Block {
     synchronized void requireOpen() {
         if (left == null) return;
         throw new AcidException("TxnAbortedError", "A statement of this transaction failed, and what it wrote could not be removed, so "
-            + "nothing of it is committed: CALL system.rollback(). " + left.getMessage());
+            + "nothing of it is committed: CALL system.rollback(). " + left);
     }
 
     /** A statement is about to give files their names. */
@@ -67,8 +70,7 @@ public final class Block {
         try {
             AcidTransaction.run(undone);
         } catch (RuntimeException error) {
-            left = error;
-            txn.giveUp();
+            giveUp(error.getMessage());
             throw error;
         }
     }
@@ -80,12 +82,12 @@ public final class Block {
             throw new AcidException("InvalidOperationError", "A statement of this transaction is still writing: commit after it.");
         }
         try {
-            txn.commit(null);
+            txn.commit(batch);
             undo.clear();
             return txn.written();
         } catch (AcidException error) {
             try {
-                rollback();
+                undoIfAborted();
             } catch (AcidException other) {
                 error.addSuppressed(other);
             }
@@ -93,8 +95,77 @@ public final class Block {
         }
     }
 
-    /** Nothing of it counts, unless it is committed, or may be. */
-    synchronized void rollback() {
+    /** Nothing of it counts, if it has not ended yet. */
+    public synchronized void rollback() {
+        if (!hasEnded()) undoIfAborted();
+    }
+
+    private void undoIfAborted() {
         if (txn.abort()) AcidTransaction.run(undo);
+    }
+
+    // -- for a program's own statements beside Spark's -----------------------------------------------------------------
+
+    /** Never commit it. Returns whether nothing of it counts: not where it is committed, or may be. */
+    public synchronized boolean giveUp(String reason) {
+        if (left == null) left = reason;
+        return txn.giveUp();
+    }
+
+    /** What it writes is a batch of a streaming query: see StreamBatch. */
+    public synchronized void brings(String table, String query, long number, String plan) {
+        batch = new StreamBatch(table, query, number, plan);
+    }
+
+    /** Its id. The first call opens it. */
+    public long id() {
+        requireOpen();
+        return txn.id();
+    }
+
+    /** Take the locks of a statement that reads tables ("db.table") and writes others, each with a WriteKind. */
+    public void lock(List<String> reads, List<String> tables, List<String> kinds) {
+        requireOpen();
+        for (String table : reads) txn.read(table);
+        for (int place = 0; place < tables.size(); ++place) {
+            txn.write(tables.get(place), WriteKind.valueOf(kinds.get(place)), null);
+        }
+        txn.lock();
+    }
+
+    /** The snapshot's transactions, as Hive writes them. */
+    public String txns() {
+        return txn.snapshot().txns();
+    }
+
+    /** What the snapshot has of a table, as Hive writes it. */
+    public String writeIds(String table) {
+        txn.read(table);
+        return txn.snapshot().writeIds().get(table);
+    }
+
+    /** The write id by which it has written a table; null where it has not. */
+    public Long ownWriteId(String table) {
+        return txn.ownWriteId(table);
+    }
+
+    public void hasWriteId(String table, long writeId) {
+        txn.hasWriteId(table, writeId);
+    }
+
+    public int nextStatement() {
+        return txn.nextStatement();
+    }
+
+    public boolean hasOverwritten(String location) {
+        return txn.hasOverwritten(new Path(location).toString());
+    }
+
+    public void overwrites(String location) {
+        txn.overwrites(new Path(location).toString());
+    }
+
+    public void overwritesNoMore(String location) {
+        txn.overwritesNoMore(new Path(location).toString());
     }
 }

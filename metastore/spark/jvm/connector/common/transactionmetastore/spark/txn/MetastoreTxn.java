@@ -56,12 +56,7 @@ final class MetastoreTxn {
 
     /** "partition": the name of the only partition that it writes, or null. */
     synchronized void write(String table, WriteKind kind, String partition) {
-        if (isReader) throw new IllegalStateException("A reader writes nothing");
         writes.add(new Write(table, kind, partition));
-    }
-
-    synchronized boolean writes() {
-        return !writes.isEmpty();
     }
 
     synchronized boolean hasBegun() {
@@ -134,6 +129,11 @@ final class MetastoreTxn {
         ownWriteIds.put(table, writeId);
     }
 
+    /** The write id by which it has written a table; null where it has not. */
+    synchronized Long ownWriteId(String table) {
+        return ownWriteIds.get(table);
+    }
+
     /** The tables that it has written ("db.table"). */
     synchronized Set<String> written() {
         return Set.copyOf(ownWriteIds.keySet());
@@ -169,9 +169,9 @@ final class MetastoreTxn {
         return lease == null || lease.abort();
     }
 
-    /** Abort it before its end is asked for. */
-    synchronized void giveUp() {
-        if (lease != null) abandon(lease);
+    /** Abort it before its end is asked for. Returns whether nothing of it counts. */
+    synchronized boolean giveUp() {
+        return lease == null || lease.abort();
     }
 
     /** End a reader that nobody uses. The next use opens another transaction, with a new snapshot. */

@@ -170,7 +170,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     /** Take the locks that are not held yet, and get the planner's answer about the write. */
     JsonNode begin() {
         transaction = target.transaction();
-        if (transaction.isReader()) transaction = ownTransaction();
+        if (!transaction.mayWrite()) transaction = ownTransaction();
         statement = transaction.nextStatement();
         try {
             transaction.lock();
@@ -194,7 +194,8 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             throw new AcidException("NO_TRANSACTION", command + " of " + table.name() + " needs a transaction of the statement, "
                 + "and Spark has begun none: set the catalog for the session that runs the statement.");
         }
-        AcidTransaction own = AcidTransaction.committingItself(target.planner(), description());
+        AcidTransaction own = target.block() == null
+            ? AcidTransaction.committingItself(target.planner(), description()) : target.block().statement(true);
         own.write(table.name(), WriteKind.valueOf(kind()), null);
         return own;
     }
