@@ -1,4 +1,4 @@
-"""Transactions: each step of one is a call, and its caller keeps it open with heartbeats.
+"""Transactions: each step is a call, and the caller keeps its transaction open with heartbeats.
 
 Rule: locks first, then the snapshot. Where the first locks had to wait for a change, a transaction with a later id may
 take the place of the one that waited, so that it does not collide with the change at its commit: the answer says which.
@@ -119,14 +119,14 @@ def has_batch(call: Call) -> Answer:
     return {"has_batch": streams.has_batch(call.client, *_stream_batch(call.body))}
 
 
-def _open(call: Call, said: Body) -> int:
-    """A transaction of the caller's. ``said``: who that is; what is proven counts more."""
+def _open(call: Call, caller: Body) -> int:
+    """Open a transaction of the caller's. The user of a certificate counts more than what ``caller`` says."""
     return txn_calls.open_txn(
         call.client,
-        said.choice("kind", TxnType, TxnType.DEFAULT),
-        user=call.user or said.text("user"),
-        host=said.text("host"),
-        agent=said.text("agent")[:_LONGEST_TEXT],
+        caller.choice("kind", TxnType, TxnType.DEFAULT),
+        user=call.user or caller.text("user"),
+        host=caller.text("host"),
+        agent=caller.text("agent")[:_LONGEST_TEXT],
     )
 
 
@@ -136,7 +136,7 @@ def _stream_batch(sent: Body) -> tuple[TableName, StreamBatch]:
 
 
 def abort(call: Call) -> Answer:
-    """Abort; whether what the transaction wrote may be removed: not of one that is committed, or may be."""
+    """Abort. ``aborted``: whether what it wrote may be removed, which is false where it may be committed."""
     try:
         outcome.abort(call.client, call.body.number("txn"))
     except NoSuchTxnError:

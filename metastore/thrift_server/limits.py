@@ -36,11 +36,11 @@ class Held:
         self.counts.update(counts)
         self.total += sum(counts.values())
 
-    def keep(self, collectionint: Collection[int], present: Mapping[int, int]) -> None:
-        """Of those in question (``asked``) these are still there; others came meanwhile."""
-        for limit in collectionint:
-            if limit not in present:
-                self.counts.pop(limit, None)
+    def keep(self, checked: Collection[int], present: Mapping[int, int]) -> None:
+        """Drop the ``checked`` ids that are not ``present`` any more; ids that were added meanwhile stay."""
+        for number in checked:
+            if number not in present:
+                self.counts.pop(number, None)
         self.total = sum(list(self.counts.values()))
 
 

@@ -1,7 +1,7 @@
-"""Which clients get to see a transactional table, and what the others are told.
+"""Which clients get to see a transactional table, and with which sentence the others are refused.
 
 Rule: a client that cannot read such a table sees none of its rows, or rows that were deleted, and what it writes lies
-beside what others read. So it is told before it begins, and does not get the table. A client can do what it says
+beside what others read. So it is refused the table, before it begins. A client can do what it says
 (CLIENT-11): ``processorCapabilities`` name each ability; INSERT_ONLY_TABLES alone comes from Hive 3 and 4 and from
 Trino, which have both; who says nothing has none. An operator who knows better says so by user or by address.
 """
@@ -86,7 +86,7 @@ def kind_of(parameters: Parameters) -> Kind | None:
 
 
 def refusal(table: TableName, kind: Kind) -> str:
-    """What a client is told that does not get a table."""
+    """The sentence with which a client is refused a table."""
     return (
         f"{table} is a transactional table ({kind}), and this client has not said that it can handle such tables: it "
         "would see no rows or wrong ones, and others would not see what it writes. In Spark use acid(spark) or the "

@@ -51,7 +51,7 @@ def show(spark: SparkSession, client: DomainClient, what: str) -> DataFrame:
 def texts(
     spark: SparkSession, rows: Sequence[Any], columns: Sequence[str], enums: Mapping[str, Any] | None = None
 ) -> DataFrame:
-    """A frame of these fields of answers, every value as text; ``enums``: of the fields that are numbers of one."""
+    """A frame of these fields of answers, every value as text; ``enums``: by the field that holds their numbers."""
     data = [tuple(_text(getattr(row, column), (enums or {}).get(column)) for column in columns) for row in rows]
     return spark.createDataFrame(data, StructType([StructField(column, StringType()) for column in columns]))
 

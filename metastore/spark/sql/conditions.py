@@ -1,4 +1,4 @@
-"""What a statement asks of the rows of one of its tables: the conditions that a row must meet to matter at all. Pure.
+"""The conditions that a row of a table must meet to matter to a statement at all. Pure.
 
 Rule: only what the statement's answer cannot change by, were the table's other rows not there. A condition behind an
 outer join sees the NULLs of missing rows: of such conditions only those count that NULL does not meet. What stands
@@ -19,13 +19,13 @@ class Conditions(NamedTuple):
 
     trees: tuple[exp.Expr, ...]
     names: frozenset[str]
-    """What stands in front of the table's columns in them; "": nothing may."""
+    """What may stand in front of the table's columns; "": columns may stand alone."""
     may_be_missing: bool = False
     """Whether they also see NULLs in the place of the table's rows."""
 
 
 def conditions_of(condition: exp.Expr | None, *names: str) -> Conditions:
-    """The conditions that are parts of one; ``names``: what may stand in front of the table's columns."""
+    """The parts of a condition that AND joins; ``names``: what may stand in front of the table's columns."""
     return Conditions(
         () if condition is None else tuple(conjuncts(condition)), frozenset({"", *(name.lower() for name in names)})
     )

@@ -1,8 +1,8 @@
-"""Conditions like ``day > current_date() - 7``: the constant is computed once, when the statement is given.
+"""Conditions like ``day > current_date() - 7``: the constant is computed once, when the statement is read.
 
 Rule: Spark computes it, and the statement runs with the value, so that partitions are chosen by the very value that
-rows are compared with, however late the frame is run. Only calls of functions that are known to have one value for one
-moment are computed, in conditions, and in nothing that gives a column its name.
+rows are compared with, however late the frame is run. Only calls of functions that are known to have a single value at
+a moment are computed, in conditions, and in nothing that gives a column its name.
 """
 
 from collections.abc import Callable, Sequence

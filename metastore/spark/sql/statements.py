@@ -16,7 +16,7 @@ from metastore.spark.sql.dialect import DIALECT
 class TableRef(NamedTuple):
     """A table as the statement names it; ``db`` is None where it leaves the database out.
 
-    ``version``: its VERSION AS OF or TIMESTAMP AS OF. ``conditions``: what is asked of its rows.
+    ``version``: its VERSION AS OF or TIMESTAMP AS OF. ``conditions``: those that its rows must meet.
     """
 
     db: str | None

@@ -47,7 +47,7 @@ class PartitionHandlers:
         return self.add_partition(call, new_part)
 
     def add_partitions(self, _call: Call, new_parts: list[ttypes.Partition] | None) -> int:
-        """Add several of one table; how many."""
+        """Add partitions of a table; returns how many."""
         parts = _required(new_parts)
         if not parts:
             return 0

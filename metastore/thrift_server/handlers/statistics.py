@@ -137,7 +137,7 @@ class StatisticsHandlers:
     def delete_table_column_statistics(
         self, _call: Call, db: str | None, table: str | None, column: str | None, engine: str | None
     ) -> bool:
-        """Remove those of one column, or of all."""
+        """Remove the statistics of a column, or of all columns."""
         self._statistics.delete(_input(db, table), "", None if column is None else [column], engine or _HIVE)
         return True
 
@@ -150,14 +150,14 @@ class StatisticsHandlers:
         column: str | None,
         engine: str | None,
     ) -> bool:
-        """Remove those of one column of a partition, or of all."""
+        """Remove the statistics of a partition's column, or of all its columns."""
         if not partition:
             raise InvalidInputError("The name of the partition is missing")
         self._statistics.delete(_input(db, table), partition, None if column is None else [column], engine or _HIVE)
         return True
 
     def delete_column_statistics_req(self, _call: Call, request: ttypes.DeleteColumnStatisticsRequest) -> bool:
-        """Remove those of several columns of the table, or of several partitions."""
+        """Remove the statistics of columns of the table, or of partitions."""
         name = table_name_of(request.db_name, request.tbl_name, request.cat_name)
         for partition in [""] if request.tableLevel or not request.part_names else request.part_names:
             self._statistics.delete(name, partition, request.col_names, request.engine or _HIVE)
@@ -171,7 +171,7 @@ def _input(db: str | None, table: str | None) -> TableName:
 
 
 def _of_table_or_partitions(statistics: list[ttypes.ColumnStatistics]) -> list[ttypes.ColumnStatistics]:
-    """The same. Raises: MetaError unless they are of one table, or of partitions that differ."""
+    """The statistics. Raises: MetaError unless they are a single table's, or of different partitions."""
     partitions = [each.statsDesc.partName for each in statistics if not each.statsDesc.isTblLevel]
     if len(partitions) < len(statistics) > 1:
         raise MetaError(f"Expecting only 1 ColumnStatistics for table's column stats, but find {len(statistics)}")
