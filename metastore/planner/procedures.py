@@ -58,9 +58,8 @@ _ONE_TABLE = Parameter("table", _TEXT, "only of this table: db.table")
 _PARTITION = Parameter("partition", _TEXT, "a partition: key=value/key=value")
 
 
-def procedures(call: Call) -> Answer:
+def procedures(_call: Call) -> Answer:
     """All procedures, with their parameters and columns."""
-    del call
     return {
         "procedures": [
             {
