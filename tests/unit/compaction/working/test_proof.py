@@ -168,6 +168,8 @@ def test_rows_are_dealt_evenly(rows, buckets, firsts):
                                        "13 rows were dealt to buckets, and the input files have 10"]),
     (changed(REBALANCE, "tallies", 0, inserts=6, hidden_inserts=1), [
         "The input files have 13 rows, and 12 were read", "1 events came that are no rows, where only rows may come"]),
+    (changed(REBALANCE, "tallies", 0, deletes=1, hidden_inserts=1, hidden_deletes=2), [
+        "4 events came that are no rows, where only rows may come"]),
     (without(REBALANCE, "outputs", 1), ["Bucket 1 has 0 rows instead of 6"]),
     (changed(REBALANCE, "outputs", 0, rows=6, footer=None), ["Bucket 0 has 6 rows instead of 7"]),
     (replace(REBALANCE, outputs=(*REBALANCE.outputs, output(BASE, 2, 1))), ["Bucket 2 has 1 rows instead of 0"]),
