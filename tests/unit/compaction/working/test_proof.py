@@ -75,6 +75,10 @@ def test_what_is_right_is_proven(evidence):
     assert differences(evidence) == []
 
 
+def test_a_delete_event_may_name_a_row_of_the_mark():
+    assert differences(changed(MAJOR, "tallies", 0, highest_named=MAJOR.highest_write_id)) == []
+
+
 def test_rows_of_aborted_write_ids_are_left_out_and_counted():
     hidden = changed(replace(MINOR, may_hide=True), "tallies", 0, inserts=3, hidden_inserts=1)
     assert differences(changed(hidden, "outputs", 1, rows=3, footer=None)) == []
