@@ -84,6 +84,9 @@ def test_rows_of_aborted_write_ids_are_left_out_and_counted():
     assert differences(changed(hidden, "outputs", 1, rows=3, footer=None)) == []
     assert differences(changed(replace(hidden, may_hide=False), "outputs", 1, rows=3, footer=None)) == [
         "Bucket 0: 1 insert events were left out as invisible, and none is"]
+    lost = changed(replace(MINOR, may_hide=True), "tallies", 0, inserts=2, hidden_inserts=1)
+    assert differences(changed(lost, "outputs", 1, rows=2, footer=None)) == [
+        "Bucket 0: the input files have 4 insert events, and 3 were read"]
 
 
 @pytest.mark.parametrize(("evidence", "said"), [
@@ -196,7 +199,8 @@ def test_a_planted_fault_of_a_rebalance_is_said(evidence, said):
     (("delta_6_6/bucket_0",), "delta_0000006_0000006"),
     (("delete_delta_6_6/bucket_0", "delete_delta_6_6/_orc_acid_version"), "delete_delta_0000006_0000006"),
     (("delete_delta_4_4/bucket_0", "delete_delta_4_4/_orc_acid_version"), None),
-], ids=["nothing", "rows", "loaded", "of an old Hive", "deletes", "below the mark"])
+    (("delete_delta_5_5/bucket_0", "delete_delta_5_5/_orc_acid_version"), None),
+], ids=["nothing", "rows", "loaded", "of an old Hive", "deletes", "below the mark", "at the mark"])
 def test_deletes_above_the_mark_are_seen(paths, said):
     files = [ListedFile(path, 1) for path in ("base_3/bucket_0", *paths)]
     state = acid_state(files, ValidWriteIdList("d.t", 9), ValidTxnList.everything(), lambda path: b"")
