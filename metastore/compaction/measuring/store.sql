@@ -1,5 +1,5 @@
 -- name: select_measures
--- Ages are in seconds. Of an entity its newest request counts. Rows are estimated: counting them all would cost more than they do.
+-- Ages are in seconds. A cleaning that waits because its table keeps its past, and not after a failure, has none. Of an entity its newest request counts. Rows are estimated: counting them all would cost more than they do.
 WITH requests AS (
     SELECT catalog, db, "table", partition, id, state FROM compaction_queue WHERE type <> 'abort_txn_cleanup'
     UNION ALL SELECT catalog, db, "table", partition, id, state FROM completed_compactions),
@@ -8,15 +8,15 @@ latest AS (
     ORDER BY catalog, db, "table", partition, id DESC),
 queued AS (
     SELECT state, coalesce(nullif(pool, ''), 'default') AS pool,
-           CASE state WHEN 'initiated' THEN enqueued_at WHEN 'working' THEN started_at
-                      ELSE coalesce(committed_at, enqueued_at) END AS since
+           CASE WHEN state = 'initiated' THEN enqueued_at WHEN state = 'working' THEN started_at
+                WHEN not_before IS NULL OR failures > 0 THEN coalesce(committed_at, enqueued_at) END AS since
     FROM compaction_queue WHERE type <> 'abort_txn_cleanup'),
 aborts AS (
     SELECT count(DISTINCT c.txn_id) AS txns FROM txn_components AS c
     JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'
     GROUP BY c.catalog, c.db, c."table", c.partition)
 SELECT 'compactions', state, count(*)::float FROM latest GROUP BY state
-UNION ALL SELECT 'oldest', state, extract(epoch FROM %(now)s - min(since)) FROM queued GROUP BY state
+UNION ALL SELECT 'oldest', state, coalesce(extract(epoch FROM %(now)s - min(since)), 0) FROM queued GROUP BY state
 UNION ALL SELECT 'pool_waiting', pool, count(*) FILTER (WHERE state = 'initiated') FROM queued GROUP BY pool
 UNION ALL SELECT 'pool_working', pool, count(*) FILTER (WHERE state = 'working') FROM queued GROUP BY pool
 UNION ALL SELECT 'pool_oldest', pool, extract(epoch FROM %(now)s - min(since)) FROM queued WHERE state = 'initiated' GROUP BY pool

@@ -15,6 +15,7 @@ from metastore.acid_tables.table import TableKind
 from metastore.acid_tables.time_travel import as_of_write_id, require_kept
 from metastore.client.compactions import cleaned_write_ids, untouched_compactions
 from metastore.compaction.explaining.service import ExplainingService
+from metastore.compaction.measuring.service import MeasuringService
 from metastore.locks.rules import LockType
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert_compaction import shown
@@ -38,7 +39,15 @@ def test_the_cleaner_waits_and_says_why(lake, test_clock):
     test_clock.advance(timedelta(minutes=4))
     assert outcomes(lake) == [], "the table is not asked in each round"
 
-    test_clock.advance(7 * DAY)
+    test_clock.advance(2 * DAY)
+    assert age(lake) == 0, "nobody is to be woken for it"
+    reader = lake.t.open()
+    lake.db.once("UPDATE compaction_queue SET next_txn_id = %s", [reader])
+    test_clock.advance(5 * DAY)
+    assert outcomes(lake) == ["waiting"]
+    assert f"transaction {reader} of " in lake.one(request).error_message
+    assert age(lake) > 7 * DAY.total_seconds() - 60
+    lake.t.commit(reader)
     assert outcomes(lake) == ["cleaned"]
     assert len(lake.directories()) == 1
 
@@ -105,6 +114,12 @@ def test_a_cleaning_that_stopped_in_the_middle_counts_as_begun(lake, test_clock,
     with pytest.raises(NotEnoughHistoryError):
         rows_at(lake, 2, expected)
     assert rows_at(lake, 3, expected) == {1, 2, 3}
+
+
+def age(lake):
+    """Of the oldest cleaning that waits, for operators."""
+    measured = MeasuringService(lake.db, lake.settings).measure()
+    return next(value for what, of, value in measured if (what, of) == ("oldest", "ready_for_cleaning"))
 
 
 def overwrite(lake):

@@ -340,7 +340,7 @@ def update_cleaner_started(pg: PgTx, request_id: int) -> None:
 def update_cleaner_waiting(pg: PgTx, request_id: int, reason: str, not_before: datetime | None = None) -> None:
     """Note why a request is not cleaned, and when it is looked at again."""
     pg.sql(
-        "UPDATE compaction_queue SET error_message = %s, not_before = coalesce(%s, not_before)"
+        "UPDATE compaction_queue SET error_message = %s, not_before = %s"
         " WHERE id = %s AND state = 'ready_for_cleaning'",
         (reason, not_before, request_id),
     )
