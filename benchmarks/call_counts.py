@@ -102,24 +102,35 @@ def expected() -> dict[str, Counts]:
     return {name: Counts(*map(int, counts)) for name, *counts in rows}
 
 
-def served(work: Path, running: ExitStack, revision: str | None = None) -> dict[str, Counts]:
-    """The counts of a server of its own, of the working tree or of another revision."""
-    if revision is not None:
-        tree = work / "tree"
-        subprocess.run(["git", "worktree", "add", "--detach", "--force", tree, revision], check=True)
-        running.callback(subprocess.run, ["git", "worktree", "remove", "--force", tree], check=True)
+def behind_a_wiretap(work: Path, running: ExitStack, tree: Path | None = None) -> tuple[str, Wiretap, str]:
+    """A server of its own: its address, what listens to its way to PostgreSQL, and the URL of its database.
+
+    ``tree``: where its source is, if it is not ours.
+    """
     work.mkdir(exist_ok=True)
-    url = urlsplit(database(own_postgres(work, running), "bench_counts"))
-    tap = running.enter_context(Wiretap(url.hostname or "", url.port or 0))
-    tapped = url._replace(netloc=url.netloc.replace(f":{url.port}", f":{tap.port}")).geturl()
+    url = database(own_postgres(work, running), "bench_counts")
+    address = urlsplit(url)
+    tap = running.enter_context(Wiretap(address.hostname or "", address.port or 0))
+    tapped = address._replace(netloc=address.netloc.replace(f":{address.port}", f":{tap.port}")).geturl()
     path = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = str(work / "tree" if revision else Path(__file__).parents[1])
+    os.environ["PYTHONPATH"] = str(tree or Path(__file__).parents[1])
     try:
         server, ready = start_ours(work, "--database-url", tapped, "--no-loops", "--set", "metastore.lock.check.wait=0")
     finally:
         os.environ["PYTHONPATH"] = path
     running.callback(end, server)
-    with MetastoreClient(ready["thrift"]) as client:
+    return ready["thrift"], tap, url
+
+
+def served(work: Path, running: ExitStack, revision: str | None = None) -> dict[str, Counts]:
+    """The counts of a server of its own, of the working tree or of another revision."""
+    tree = None
+    if revision is not None:
+        tree = work / "tree"
+        subprocess.run(["git", "worktree", "add", "--detach", "--force", tree, revision], check=True)
+        running.callback(subprocess.run, ["git", "worktree", "remove", "--force", tree], check=True)
+    uri, tap, _ = behind_a_wiretap(work, running, tree)
+    with MetastoreClient(uri) as client:
         return measured(client, tap, work)
 
 

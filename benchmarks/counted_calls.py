@@ -32,15 +32,16 @@ class World:
         self.client = client
         self._number = 0
 
-    def fill(self, place: Path) -> None:
-        """Make ``lake`` below a directory."""
+    def fill(self, place: Path, many: int = MANY) -> None:
+        """Make ``lake`` below a directory; ``many``: partitions of its largest table."""
         self._place = (place / "x".ljust(_LONG - len(str(place)), "x")).as_uri()
         self.client.create_database(ttypes.Database("lake", locationUri=f"{self._place}/lake"))
         for name in ("few", "many", "grown"):
             self.client.create_table(self.table(name))
         self.client.create_table(self.table("plain", keys=()))
         self.client.add_partitions(self.partitions("few", range(FEW)))
-        self.client.add_partitions(self.partitions("many", range(MANY)))
+        if many:
+            self.client.add_partitions(self.partitions("many", range(many)))
         long = ttypes.ColumnStatisticsData(longStats=ttypes.LongColumnStatsData(numNulls=1, numDVs=2))
         objects = [ttypes.ColumnStatisticsObj(f"column_{n}", "string", long) for n in range(3)]
         about = ttypes.ColumnStatisticsDesc(isTblLevel=True, dbName="lake", tableName="plain")

@@ -7,10 +7,11 @@ not of its key's type, and the default partition of a key that is not text, sati
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any
 
 from metastore.catalog.rules.like import like
@@ -92,6 +93,22 @@ def keeps(predicate: Predicate, values: Sequence[str], default: str = DEFAULT_PA
             return _any(keeps(part, values, default) for part in parts)
         case _:  # Unknown
             return None
+
+
+def leading_texts(predicate: Predicate, default: str = DEFAULT_PARTITION) -> list[str]:
+    """What the first keys of every partition that is kept must be: texts, none of them empty or the default."""
+    wanted = dict(_equal_texts(predicate))
+    texts = (wanted.get(column) for column in range(len(wanted)))
+    return list(takewhile(lambda text: text not in {None, "", default}, texts))  # type: ignore[arg-type]
+
+
+def _equal_texts(predicate: Predicate) -> Iterator[tuple[int, str]]:
+    match predicate:
+        case Comparison(column, Kind.TEXT, Op.EQ, constant):
+            yield column, str(constant)
+        case And(parts):
+            for part in parts:
+                yield from _equal_texts(part)
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:

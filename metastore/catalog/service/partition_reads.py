@@ -12,12 +12,21 @@ from metastore.catalog.model import Table
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_filter import parse_filter
-from metastore.catalog.rules.partition_predicate import EVERYTHING, And, Comparison, Kind, Op, Predicate, keeps
+from metastore.catalog.rules.partition_predicate import (
+    EVERYTHING,
+    And,
+    Comparison,
+    Kind,
+    Op,
+    Predicate,
+    keeps,
+    leading_texts,
+)
 from metastore.catalog.rules.partitions import UNLIMITED, Partition
 from metastore.catalog.service.partition_lists import PartitionLists, Selection
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
-from metastore.catalog.store.partition_prefilter import prefilter
+from metastore.catalog.store.partition_prefilter import Sql, leading, prefilter
 from metastore.config import CatalogSettings
 from metastore.db.engine import Database
 from metastore.errors import InvalidRequestError, NoSuchObjectError
@@ -155,18 +164,11 @@ class PartitionReads:
         """The condition for a partial specification. Leading values are a range of names, which the index finds."""
         keys, default = table.partition_key_names, self.settings.default_partition_name
         given = [value or "" for value in values or ()][: rules.prefix_length(keys, values)]
-        leading = next((i for i, value in enumerate(given) if not value), len(given))
+        known = next((i for i, value in enumerate(given) if not value), len(given))
         rest = And(
-            tuple(Comparison(i, Kind.TEXT, Op.EQ, value) for i, value in enumerate(given) if value and i > leading)
+            tuple(Comparison(i, Kind.TEXT, Op.EQ, value) for i, value in enumerate(given) if value and i > known)
         )
-        condition, parameters = prefilter(rest, default)
-        if leading == 0:
-            return condition, parameters
-        prefix = make_name(keys[:leading], given[:leading])
-        if leading == len(keys):
-            return "p.name = %s", [prefix]
-        # "0" follows "/": every name that goes on after the prefix is between them.
-        return f"p.name >= %s AND p.name < %s AND {condition}", [f"{prefix}/", f"{prefix}0", *parameters]
+        return _both(leading(keys, given[:known]), prefilter(rest, default))
 
     def _matching(self, table: Table, predicate: Predicate, limit: int) -> Selection:
         """The values alone select the names, before anything else of a partition is read."""
@@ -174,7 +176,7 @@ class PartitionReads:
             return Selection(table, limit=limit)
         default = self.settings.default_partition_name
         names, unknown = [], False
-        for name, values in store.select_values(self.db.once, table, *prefilter(predicate, default)) if limit else []:
+        for name, values in self._candidates(table, predicate) if limit else []:
             answer = keeps(predicate, values, default)
             if answer is not False:
                 names.append(name)
@@ -185,8 +187,14 @@ class PartitionReads:
 
     def _matching_values(self, table: Table, predicate: Predicate) -> list[tuple[str, list[str]]]:
         default = self.settings.default_partition_name
-        rows = store.select_values(self.db.once, table, *prefilter(predicate, default))
+        rows = self._candidates(table, predicate)
         return [(name, values) for name, values in rows if keeps(predicate, values, default) is not False]
+
+    def _candidates(self, table: Table, predicate: Predicate) -> list[tuple[str, list[str]]]:
+        """At least those that the condition keeps. What it says of the first keys is a range of names."""
+        default = self.settings.default_partition_name
+        range_of_names = leading(table.partition_key_names, leading_texts(predicate, default))
+        return store.select_values(self.db.once, table, *_both(range_of_names, prefilter(predicate, default)))
 
     @staticmethod
     def _columns(table: Table, names: Sequence[str]) -> list[int]:
@@ -195,6 +203,10 @@ class PartitionReads:
         if unknown:
             raise InvalidRequestError(f"{', '.join(unknown)}: not a partition key of {table.name}")
         return [keys.index(name.lower()) for name in names]
+
+
+def _both(one: Sql, other: Sql) -> Sql:
+    return f"{one[0]} AND {other[0]}", [*one[1], *other[1]]
 
 
 def _named(table: Table, names: Sequence[str]) -> Selection:

@@ -4,12 +4,13 @@ Rule: never narrower than ``rules.partition_predicate.keeps`` (a property test c
 say it safely (a cast that could fail, a LIKE in two dialects) the SQL is wider, and the rule decides on what is read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any
 
 from metastore.catalog.rules.like import like_prefix
 from metastore.catalog.rules.partition_predicate import And, Comparison, Kind, Op, Or, Predicate, Unknown
+from metastore.partition_names import make_name
 
 Sql = tuple[str, list[Any]]
 
@@ -25,6 +26,17 @@ def prefilter(predicate: Predicate, default: str) -> Sql:
     if _terms(predicate) > _MOST_TERMS:
         return _ANYTHING
     return _sql(predicate, default)
+
+
+def leading(keys: Sequence[str], values: Sequence[str]) -> Sql:
+    """A condition on ``p.name`` for partitions whose first values are these, none of them empty: a range of names."""
+    if not values:
+        return _ANYTHING
+    prefix = make_name(keys[: len(values)], values)
+    if len(values) == len(keys):
+        return "p.name = %s", [prefix]
+    # "0" follows "/": every name that goes on after the prefix is between them.
+    return "p.name >= %s AND p.name < %s", [f"{prefix}/", f"{prefix}0"]
 
 
 def _terms(predicate: Predicate) -> int:

@@ -198,7 +198,8 @@ def select_materialized_views_on(pg: PgTx, tables: Sequence[TableName]) -> list[
     rows = pg.sql(
         "SELECT t.catalog, t.db, t.name, used FROM tables t, "
         "jsonb_array_elements_text(t.creation_metadata -> 'tablesUsed') AS used "
-        "WHERE t.creation_metadata IS NOT NULL AND lower(used) = ANY(%s) ORDER BY 1, 2, 3",
+        "WHERE t.type = 'MATERIALIZED_VIEW' AND t.creation_metadata IS NOT NULL AND lower(used) = ANY(%s) "
+        "ORDER BY 1, 2, 3",
         ([f"{name.db}.{name.table}" for name in tables],),
     )
     return [(TableName(catalog, db, name), used) for catalog, db, name, used in rows]

@@ -6,8 +6,18 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from metastore.catalog.rules.partition_predicate import And, Comparison, Kind, Op, Or, Predicate, Unknown, keeps
-from metastore.catalog.store.partition_prefilter import prefilter
+from metastore.catalog.rules.partition_predicate import (
+    And,
+    Comparison,
+    Kind,
+    Op,
+    Or,
+    Predicate,
+    Unknown,
+    keeps,
+    leading_texts,
+)
+from metastore.catalog.store.partition_prefilter import leading, prefilter
 
 DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 VALUES = ["", DEFAULT, "a", "A", "ab", "a%", "a_b", "é", "\U0001f600", "\uffff", "\\", "'", "0", "7", "007", "-3", "+5", "3.5", " 7",
@@ -58,6 +68,9 @@ def test_the_prefilter_keeps_what_the_rule_keeps(rpc: Any) -> None:
         passed = {tuple(values) for (values,) in rpc.db.once(f'SELECT p."values" FROM partitions p WHERE {condition}', parameters)}
         wanted = {row for row in rows if keeps(predicate, row) is not False}
         assert passed >= wanted
+        condition, parameters = leading(["k", "l"], leading_texts(predicate))
+        in_range = {tuple(values) for (values,) in rpc.db.once(f'SELECT p."values" FROM partitions p WHERE {condition}', parameters)}
+        assert in_range >= wanted
         if is_exact(predicate):
             assert passed == wanted
 
