@@ -19,6 +19,7 @@ BENCHMARKS = {
     "transactions": ["--runs", "1", "--seconds", "1", "--warmup", "0.2", "--clients", "8", "--small", "--only",
                      "open + commit,full writer,lock + unlock"],
     "large_answers": ["--runs", "1", "--partitions", "500", "--no-peers"],
+    "time_line": ["--calls", "50"],
     "large_catalog": ["--tables", "2000", "--partitions", "5000"],
     "fairness": ["--seconds", "5", "--peers", ""],
     "sustained": ["--minutes", "0.2", "--interval", "4"],
