@@ -4,6 +4,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import BooleanType, LongType, StringType, TimestampType
 
+from tests.support.spark_sessions import is_before
+
 pytestmark = pytest.mark.spark
 
 
@@ -26,7 +28,8 @@ def test_procedures_answer_typed_rows(catalog, db) -> None:
     [request] = catalog.sql(f"CALL system.compact(table => '{db}.t', type => 'minor', partition => 'k=b')").collect()
     assert (request.accepted, request.partition, request.state, request.message) == (True, "k=b", "initiated", None)
     assert catalog.sql("CALL system.abort_transactions(array(4711), owner_gone => true)").first().aborted is False
-    assert catalog.sql("SHOW PROCEDURES IN system").count() > 5
+    if not is_before(catalog, "4.1"):  # 4.0 has no SHOW PROCEDURES
+        assert catalog.sql("SHOW PROCEDURES IN system").count() > 5
 
     for statement, refusal in (
             ("nothing()", "FAILED_TO_LOAD_ROUTINE"),

@@ -15,6 +15,7 @@ from metastore.planner.calls import CALLS
 from metastore.spark import acid
 from tests.support.compacting import Compacting
 from tests.support.json_stream import JsonStream
+from tests.support.spark_sessions import skip_without_acid
 
 pytestmark = pytest.mark.spark
 
@@ -47,6 +48,7 @@ def data_files(client, name):
 
 
 def test_batches_arrive_once_though_their_end_is_not_known(catalog, client, table, tmp_path, open_transactions, monkeypatch) -> None:
+    skip_without_acid(catalog)
     stream = JsonStream(catalog, tmp_path)
     stream.add(1, 2)
     query = stream.to_table(table)
@@ -81,6 +83,7 @@ def test_batches_arrive_once_though_their_end_is_not_known(catalog, client, tabl
 
 @pytest.mark.robustness
 def test_rows_of_new_transactions_come_in_order(catalog, lakehouse, spark, table, tmp_path, open_transactions) -> None:
+    skip_without_acid(spark)  # which a compaction needs, too
     catalog.sql(f"INSERT INTO {table} VALUES (1, 'a', 0), (2, 'b', 1)")
     catalog.sql(f"DELETE FROM {table} WHERE id = 2")
     batches = []

@@ -2,6 +2,7 @@ package transactionmetastore.spark.catalog;
 
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
@@ -23,6 +25,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 import scala.Option;
 import scala.Product;
@@ -58,7 +61,9 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (plan.nodeName().equals("CreateTableLike")) return createdLike(plan);
         UnresolvedRelation changed = AssignedNames.target(plan);
         if (changed != null) requireNothingHiddenAssigned(plan, changed);
+        if (plan instanceof CreateTableLikeCommand create) requireNotLikeTransactional(create);
         if (plan instanceof CreateTable save && save.query().isDefined()) requireNotTransactional(save.tableDesc());
+        if (plan instanceof MergeIntoTable merge) StatementRule.tag(merge);
         return plan;
     }
 
@@ -199,13 +204,28 @@ final class RoutingRule extends Rule<LogicalPlan> {
             + "statement: it gives the files that are there names by which their rows are known.");
     }
 
+    /** Before 4.2 Spark runs the statement by a command of its own, which the catalog does not see. */
+    private void requireNotLikeTransactional(CreateTableLikeCommand create) {
+        AcidTable source = acidTable(create.sourceTable());
+        if (source == null) return;
+        throw new AcidException("UNSUPPORTED", "CREATE TABLE ... LIKE " + source.fullName() + " needs Spark 4.2 or newer, because the table "
+            + "is transactional, and this is Spark " + spark.version() + ": give the new table its columns (DESCRIBE TABLE shows them) and "
+            + "TBLPROPERTIES ('transactional'='true').");
+    }
+
     private void requireNotTransactional(CatalogTable table) {
-        CatalogManager catalogs = spark.sessionState().catalogManager();
-        if (!(catalogs.v2SessionCatalog() instanceof AcidCatalogBase catalog)) return;
-        String db = table.identifier().database().getOrElse(() -> catalogs.v1SessionCatalog().getCurrentDatabase());
-        AcidTable target = catalog.acidTable(Identifier.of(new String[] {db}, table.identifier().table()), null);
+        AcidTable target = acidTable(table.identifier());
         if (target == null) return;
         throw new AcidException("UNSUPPORTED", "saveAsTable would write files beside the transactions of " + target.fullName()
             + ": use writeTo(\"" + target.fullName() + "\").append() or .overwritePartitions(), or insertInto.");
+    }
+
+    /** The transactional table of a name in Spark's session catalog, or null. */
+    private AcidTable acidTable(TableIdentifier name) {
+        CatalogManager catalogs = spark.sessionState().catalogManager();
+        if (!(catalogs.v2SessionCatalog() instanceof AcidCatalogBase catalog)) return null;
+        if (name.database().isEmpty() && catalogs.v1SessionCatalog().isTempView(name)) return null;
+        String db = name.database().getOrElse(() -> catalogs.v1SessionCatalog().getCurrentDatabase());
+        return catalog.acidTable(Identifier.of(new String[] {db}, name.table()), null);
     }
 }

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import transactionmetastore.spark.planner.PlannerClient;
@@ -31,6 +32,13 @@ import transactionmetastore.spark.txn.WriteKind;
  * with those in its cache.
  */
 final class StatementRule extends Rule<LogicalPlan> {
+    private static final TreeNodeTag<Boolean> IS_OF_NEW_ROWS_ALONE = new TreeNodeTag<>("acid.merge.of.new.rows.alone");
+
+    /** Tag a MERGE that only adds rows: in 4.1 Spark has made an INSERT of it when this rule sees it, and the tag stays. */
+    static void tag(MergeIntoTable merge) {
+        if (isOfNewRowsAlone(merge)) merge.setTagValue(IS_OF_NEW_ROWS_ALONE, true);
+    }
+
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
         Set<AcidTable> tables = Collections.newSetFromMap(new IdentityHashMap<>());
@@ -60,7 +68,7 @@ final class StatementRule extends Rule<LogicalPlan> {
     private static AcidTransaction writer(LogicalPlan plan) {
         if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation target) {
             if (target.table() instanceof AcidTable table && table.writer() != null) {
-                table.transaction().write(table.fullName(), kind(write), null);
+                table.transaction().write(table.fullName(), kind(plan), null);
                 return table.transaction();
             }
             if (target.table() instanceof RowLevelOperationTable rows && rows.table() instanceof AcidTable table) {
@@ -88,7 +96,8 @@ final class StatementRule extends Rule<LogicalPlan> {
     }
 
     /** What else adds rows is, from Spark 4.2 on, a MERGE that changes none. */
-    private static WriteKind kind(V2WriteCommand write) {
+    private static WriteKind kind(LogicalPlan write) {
+        if (write.getTagValue(IS_OF_NEW_ROWS_ALONE).isDefined()) return WriteKind.MERGE_INSERT;
         if (write instanceof AppendData) return WriteKind.INSERT;
         boolean isOverwriting = write instanceof OverwriteByExpression || write instanceof OverwritePartitionsDynamic;
         return isOverwriting ? WriteKind.INSERT_OVERWRITE : WriteKind.MERGE_INSERT;
