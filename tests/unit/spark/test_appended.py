@@ -75,6 +75,7 @@ def test_changes_are_refused_or_left_out() -> None:
     ("base_0000009_v5/bucket_00000", 3, True),
     ("000000_0", 3, False),
     ("000000_0", -1, True),
+    ("000000_0", 0, False),
 ])
 def test_files_that_can_have_rows_of_a_range(path, after, is_read) -> None:
     assert is_in("/t", f"/t/{path}", Range(after, 7)) is is_read
