@@ -196,8 +196,8 @@ def test_a_count_comes_from_footers_where_nothing_is_deleted(catalog, tables) ->
 
 def test_a_limit_reads_as_many_files_as_it_needs(catalog, tables) -> None:
     """Where rows are deleted, or chosen by a condition, footers do not say enough."""
-    limited = catalog.sql(f"SELECT count(*) FROM (SELECT id FROM {tables}.chosen LIMIT 1)")
-    both = catalog.sql(f"(SELECT id FROM {tables}.chosen LIMIT 1) UNION ALL SELECT id FROM {tables}.chosen")
+    limited = catalog.sql(f"SELECT count(*) FROM (SELECT day FROM {tables}.chosen LIMIT 1)")
+    both = catalog.sql(f"(SELECT day FROM {tables}.chosen LIMIT 1) UNION ALL SELECT day FROM {tables}.chosen")
     deleted_from = catalog.sql(f"SELECT id FROM {tables}.facts LIMIT 3")
     filtered = catalog.sql(f"SELECT id FROM {tables}.facts WHERE id > 1 LIMIT 1")
 
