@@ -10,7 +10,7 @@ WORKERS ?= 3
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: spark-versions spark-clients manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
+.PHONY: spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ spark-versions: setup ## The ACID tests on Spark 4.0 to 4.3, half an hour each (
 
 spark-clients: setup ## ACID tables through spark-sql, JDBC and Spark Connect (SPARKS="4.2"; fetches Spark with pip)
 	@SPARKS="$${SPARKS:-4.3}" TESTS="tests/interop/spark_clients/clients.py tests/interop/spark_clients/statements.py" bash tools/spark_versions.sh $(ARGS)
+
+dbt-check: setup ## A dbt project on ACID tables, twice and anew, by dbt-spark (fetches it with pip)
+	@bash tools/dbt_check.sh $(ARGS)
 
 fuzz: setup ## Mutated messages, expressions, filters, id lists, names and files, for minutes (FUZZ_SECONDS=600 FUZZ_SEED=7 | FUZZ_INPUT=7:orc:123)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-1} $(bin)/python -m pytest -n0 -s --timeout 0 $(ARGS) tests/fuzz

@@ -1,0 +1,1 @@
+select * from {{ ref('order_facts') }} where amount <= 0
