@@ -155,3 +155,34 @@ def test_an_insert_only_table_is_read_where_it_is_orc(catalog, acid_session, db)
     assert catalog.sql(f"SELECT count(*) FROM {db}.orc WHERE k = 2").first() == (1,)
     with pytest.raises(PySparkException, match="stored as ORC"):
         catalog.sql(f"SELECT * FROM {db}.parquet").collect()
+
+
+def test_show_table_extended_shows_tables_of_every_kind(catalog, db) -> None:
+    catalog.sql(f"CREATE TABLE {db}.facts (id INT, name STRING) PARTITIONED BY (day DATE) {_ACID}")
+    catalog.sql(f"CREATE TABLE {db}.plain (id INT) STORED AS ORC")
+    catalog.sql(f"CREATE VIEW {db}.seen AS SELECT id FROM {db}.facts")
+    catalog.sql("CREATE TEMPORARY VIEW facts_of_mine AS SELECT 1 AS id")
+    try:
+        shown = {row.tableName: row for row in catalog.sql(f"SHOW TABLE EXTENDED IN {db} LIKE '*'").collect()}
+        some = [row.tableName for row in catalog.sql(f"SHOW TABLE EXTENDED IN {db} LIKE 'f*'").collect()]
+    finally:
+        catalog.catalog.dropTempView("facts_of_mine")
+
+    assert {name: (row.namespace, row.isTemporary) for name, row in shown.items()} == {
+        "facts": (db, False), "plain": (db, False), "seen": (db, False), "facts_of_mine": ("", True)}
+    assert sorted(some) == ["facts", "facts_of_mine"]
+    facts, plain, seen = (shown[name].information for name in ("facts", "plain", "seen"))
+    assert "Type: VIEW\n" in seen
+    for line in (f"Database: {db}\n", "Type: MANAGED\n", "Provider: hive\n", "Partition Provider: Catalog\n"):
+        assert line in facts
+        assert line in plain
+    assert "Partition Columns: [`day`]\n" in facts
+    assert "transactional=true" in facts
+    assert facts.rstrip().endswith("root\n |-- id: integer (nullable = true)\n |-- name: string (nullable = true)\n |-- day: date (nullable = true)")
+    assert plain.rstrip().endswith("root\n |-- id: integer (nullable = true)")
+
+    catalog.sql(f"USE {db}")
+    try:
+        assert [row.tableName for row in catalog.sql("SHOW TABLE EXTENDED LIKE 'plain'").collect()] == ["plain"]
+    finally:
+        catalog.sql("USE default")

@@ -3,6 +3,7 @@ package transactionmetastore.spark.catalog;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
@@ -19,6 +20,7 @@ import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.plans.logical.SerdeInfo;
+import org.apache.spark.sql.catalyst.plans.logical.ShowTablesExtended;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedTableSpec;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -59,6 +61,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
             requireNotConverted(name);
         }
         if (plan.nodeName().equals("CreateTableLike")) return createdLike(plan);
+        if (plan instanceof ShowTablesExtended show) return shown(show);
         UnresolvedRelation changed = AssignedNames.target(plan);
         if (changed != null) requireNothingHiddenAssigned(plan, changed);
         if (plan instanceof CreateTableLikeCommand create) requireNotLikeTransactional(create);
@@ -138,13 +141,33 @@ final class RoutingRule extends Rule<LogicalPlan> {
     }
 
     private LogicalPlan dropped(DropNamespace drop, UnresolvedNamespace name) {
-        Seq<String> parts = name.multipartIdentifier();
+        NamedDatabase db = database(name.multipartIdentifier());
+        return db == null ? drop : drop.withNewChildInternal(new ResolvedNamespace(db.catalog.underAnotherName(),
+            db.parts, scala.collection.immutable.Map$.MODULE$.empty()));
+    }
+
+    private LogicalPlan shown(ShowTablesExtended show) {
+        NamedDatabase db;
+        if (show.namespace() instanceof UnresolvedNamespace name) db = database(name.multipartIdentifier());
+        else if (show.namespace() instanceof CurrentNamespace$) db = database(current());
+        else return show;
+        return db == null ? show : new ShownTables(spark.sessionState().catalog(), db.catalog).extended(db.parts.head(), show);
+    }
+
+    private Seq<String> current() {
+        return CollectionConverters.asScala(List.of(spark.sessionState().catalogManager().currentNamespace())).toSeq();
+    }
+
+    /** A database of one of our catalogs, which may be there or not. */
+    private record NamedDatabase(AcidCatalogBase catalog, Seq<String> parts) {}
+
+    /** What a name means; null where that is none of ours. */
+    private NamedDatabase database(Seq<String> parts) {
         CatalogManager catalogs = spark.sessionState().catalogManager();
         boolean isInNamed = parts.length() > 1 && catalogs.isCatalogRegistered(parts.head());
         var plugin = isInNamed ? catalogs.catalog(parts.head()) : catalogs.currentCatalog();
-        if (!(plugin instanceof AcidCatalogBase catalog) || parts.length() != (isInNamed ? 2 : 1)) return drop;
-        return drop.withNewChildInternal(new ResolvedNamespace(catalog.underAnotherName(),
-            isInNamed ? tail(parts) : parts, scala.collection.immutable.Map$.MODULE$.empty()));
+        if (!(plugin instanceof AcidCatalogBase catalog) || parts.length() != (isInNamed ? 2 : 1)) return null;
+        return new NamedDatabase(catalog, isInNamed ? tail(parts) : parts);
     }
 
     @SuppressWarnings("unchecked")
