@@ -145,7 +145,7 @@ def shell(metastore, settings, tmp_path_factory):
             [SPARK / "bin" / "spark-sql", *settings, "--conf=spark.log.level=ERROR", "--hiveconf", "hive.cli.errors.ignore=true", "-f", script],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", check=False, env=environment(), cwd=script.parent)
         (metastore.place / "shell.log").write_text(done.stdout)
-        lines = [line for line in done.stdout.splitlines() if not line.startswith("Time taken: ")]
+        lines = done.stdout.splitlines()
         assert f"@@{len(statements)}" in lines, done.stdout[-3000:]
         places = [lines.index(f"@@{number}") for number in range(len(statements) + 1)]
         return [_rows_or_error(lines[first + 1:last]) for first, last in pairwise(places)]
@@ -154,6 +154,8 @@ def shell(metastore, settings, tmp_path_factory):
 
 
 def _rows_or_error(lines):
-    if any(line.startswith(("[", "Error")) or "Exception" in line or ": " in line for line in lines):
-        return "\n".join(lines)
-    return [tuple(None if value == "NULL" else value for value in line.split("\t")) for line in lines]
+    """It says how long a statement took that did not fail; first that of the one which printed its number."""
+    shown = [line for line in lines if not line.startswith("Time taken: ")]
+    if len(lines) - len(shown) == 1:
+        return "\n".join(shown)
+    return [tuple(None if value == "NULL" else value for value in line.split("\t")) for line in shown]
