@@ -103,7 +103,7 @@ def explain(place: Place, most: int, uri: str | None, form: str) -> None:
 
 @click.command(short_help="Whether the Workers keep up, and how many would.")
 @click.option(
-    "--hours", type=click.FloatRange(min=0.01), default=1.0, show_default=True, help="How far back the rates look."
+    "--hours", type=click.FloatRange(0.01, 8760), default=1.0, show_default=True, help="How far back the rates look."
 )
 @uri_option
 @form_option

@@ -6,7 +6,6 @@ from datetime import timedelta
 from metastore.compaction.forecasting import store
 from metastore.compaction.forecasting.rules import Forecast, forecast
 from metastore.db.engine import Database
-from metastore.errors import InvalidRequestError
 
 WINDOW = timedelta(hours=1)
 
@@ -18,9 +17,7 @@ class ForecastingService:
     db: Database
 
     def forecast(self, window: timedelta = WINDOW) -> list[Forecast]:
-        """By pool. Raises: InvalidRequestError for a window that is not above zero."""
-        if window <= timedelta(0):
-            raise InvalidRequestError(f"A forecast needs a window above zero, not {window}")
+        """By pool; ``window``: above zero."""
         with self.db.begin(durable=False) as pg:
             return [forecast(load, window) for load in store.select_loads(pg, pg.now - window)]
 

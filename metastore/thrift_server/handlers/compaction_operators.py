@@ -10,8 +10,10 @@ from metastore.errors import InvalidRequestError
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server import convert_compaction as convert
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_catalog import required_struct
 
 _PARTITIONS, _MOST_PARTITIONS = 100, 1000
+_LONGEST_WINDOW_MS = 365 * 24 * 3_600_000
 
 
 class CompactionOperatorHandlers:
@@ -26,19 +28,23 @@ class CompactionOperatorHandlers:
         self, call: Call, question: ttypes.CompactionQuestion
     ) -> ttypes.CompactionExamination:
         """What a compaction would do, why none is done, and why old files are still there."""
-        entity = convert.entity(question.dbname, question.tablename, question.partitionname, question.catName)
+        wanted = required_struct(question, "CompactionQuestion")
+        entity = convert.entity(wanted.dbname, wanted.tablename, wanted.partitionname, wanted.catName)
         call.log(entity=str(entity))
-        limit = min(max(1, question.limit or _PARTITIONS), _MOST_PARTITIONS)
-        examination = self._explaining.examine(entity.table, entity.partition, limit)
+        examination = self._explaining.examine(entity.table, entity.partition, _limit(wanted.limit))
         return ttypes.CompactionExamination(
             entities=[_examined(each) for each in examination.entities], leftOut=examination.left_out
         )
 
-    def metastore_compaction_forecast(self, _call: Call, windowMs: int) -> list[ttypes.CompactionForecast]:
+    def metastore_compaction_forecast(self, _call: Call, windowMs: int | None) -> list[ttypes.CompactionForecast]:
         """Whether the Workers of each pool keep up."""
-        if windowMs is None:
-            raise InvalidRequestError("windowMs is not set")
+        if windowMs is None or not 0 < windowMs <= _LONGEST_WINDOW_MS:
+            raise InvalidRequestError(f"windowMs is {windowMs}: say from 1 to {_LONGEST_WINDOW_MS}, which is a year")
         return [_forecast(each) for each in self._forecasting.forecast(timedelta(milliseconds=windowMs))]
+
+
+def _limit(wanted: int | None) -> int:
+    return min(max(1, wanted or _PARTITIONS), _MOST_PARTITIONS)
 
 
 def _examined(each: Examined) -> ttypes.CompactionExamined:

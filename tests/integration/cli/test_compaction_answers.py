@@ -193,6 +193,14 @@ def test_forecast(run, asking, writers, client):
     assert etl["forecast"].startswith("never: no Worker is at work in the pool")
 
 
+def test_questions_that_make_no_sense(client):
+    questions = client.operators_types
+    for ask in (lambda: client.metastore_compaction_forecast(0), lambda: client.metastore_compaction_forecast(2**63 - 1),
+                lambda: client.metastore_compaction_examine(questions.CompactionQuestion(dbname="", tablename="t"))):
+        with pytest.raises(client.types.MetaException, match="windowMs is|needs the names"):
+            ask()
+
+
 WRONG = [
     ("t", 2, "is not a table or partition"), ("db.t.", 2, "is not a table or partition"), ("db.t/x", 2, "is not a table"),
     ("d/b.t", 2, "is not a table"), ("db.nothing", 1, "Table db.nothing does not exist"), ("db.plain", 1, "not transactional"),
