@@ -221,13 +221,13 @@ def main() -> None:
             database = peers.database(url, f"bench_{name}")
             with peers.ours(work / name, database, f"--set=metastore.lock.check.wait={wait}") as (address, pid):
                 server = Contestant(address, pid, database)
-                report(title, measure(server, work, options.writers, options.seconds), goal=wait != "0ms")
+                report(title, measure(server, work / name, options.writers, options.seconds), goal=wait != "0ms")
         if HIVE_4_2 in options.peers.split(","):
             database = peers.database(url, "bench_hive_4_2")
             try:
                 with hive.hive_4_2(work / HIVE_4_2, database, {}) as (address, pid):
                     server = Contestant(address, pid, database)
-                    report("Hive 4.2.0", measure(server, work, options.writers, options.seconds), goal=False)
+                    report("Hive 4.2.0", measure(server, work / HIVE_4_2, options.writers, options.seconds), goal=False)
             except hive.MissingError as missing:
                 print(f"without Hive 4.2.0: {missing}")
 
