@@ -20,6 +20,7 @@ from metastore.errors import InvalidOperationError
     ("d.t:9:3::3,4", 2, 2, 6),
     ("d.t:9:7:7:3", 2, 10, 6),
     ("d.t:0", 0, 1, 0),
+    ("d.t:3", 0, 2, 2),
 ])
 def test_a_stream_stops_before_what_may_still_be_committed(text, after, most, end) -> None:
     assert settled(ValidWriteIdList.parse(text), after, most) == end
