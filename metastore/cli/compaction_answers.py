@@ -235,12 +235,12 @@ def _plan_texts(plans: Iterable[dict[str, Any]]) -> Iterator[str]:
     for place, each in enumerate(plans):
         due = f"{each['type'].upper()}: {each['reason']}" if each["type"] else f"nothing is due: {each['reason']}"
         yield ("\n" if place else "") + f"{each['entity']}  {due}"
-        inputs = [(one["kind"], one["path"], one["files"], _size(one["bytes"])) for one in each["inputs"]]
+        inputs = [(part["kind"], part["path"], part["files"], _size(part["bytes"])) for part in each["inputs"]]
         if inputs:
             yield table(["input", "path", "files", "size"], inputs)
         yield table(
             ["threshold", "measured", "must exceed", "exceeded"],
-            [(one["name"], one["measured"], one["limit"], one["exceeded"]) for one in each["thresholds"]],
+            [(limit["name"], limit["measured"], limit["limit"], limit["exceeded"]) for limit in each["thresholds"]],
         )
         took = (
             f"takes about {each['takes_s']} s, the" if each["takes_s"] is not None else "takes nobody knows how long:"

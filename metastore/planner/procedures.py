@@ -33,7 +33,7 @@ _HISTORY = 1000
 
 
 class Parameter(NamedTuple):
-    """What a procedure is given. ``default``: an expression of SQL; None: it must be given."""
+    """A parameter of a procedure. ``default``: an expression of SQL; None: the caller must give it."""
 
     name: str
     type: str
@@ -64,11 +64,11 @@ def procedures(_call: Call) -> Answer:
         "procedures": [
             {
                 "name": name,
-                "comment": one.comment,
-                "parameters": [parameter._asdict() for parameter in one.parameters],
-                "columns": [{"name": column, "type": kind} for column, kind in one.columns.items()],
+                "comment": described.comment,
+                "parameters": [parameter._asdict() for parameter in described.parameters],
+                "columns": [{"name": column, "type": kind} for column, kind in described.columns.items()],
             }
-            for name, one in PROCEDURES.items()
+            for name, described in PROCEDURES.items()
         ]
     }
 
@@ -79,25 +79,25 @@ def procedure(call: Call) -> Answer:
     wanted = PROCEDURES.get(name)
     if wanted is None:
         raise NoSuchObjectError(f"There is no procedure {name}: procedures are {', '.join(PROCEDURES)}.")
-    given = call.body.body("arguments")
-    rows = wanted.rows(call, given)
+    arguments = call.body.body("arguments")
+    rows = wanted.rows(call, arguments)
     return {
         "rows": [[row[column] for column in wanted.columns] for row in rows],
-        "statement": wanted.statement(call, given) if wanted.statement else None,
+        "statement": wanted.statement(call, arguments) if wanted.statement else None,
     }
 
 
-def _compact(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
-    types, name = call.client.types, _existing(call, given)
-    kind = compaction_type(given.text("type"))
-    partition = canonical(given.text("partition")) if given.has("partition") else None
-    pool = given.text("pool") if given.has("pool") else None
+def _compact(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
+    types, name = call.client.types, _existing(call, arguments)
+    kind = compaction_type(arguments.text("type"))
+    partition = canonical(arguments.text("partition")) if arguments.has("partition") else None
+    pool = arguments.text("pool") if arguments.has("pool") else None
     wanted = types.CompactionRequest(name.db, name.table, partitionname=partition, type=kind, poolName=pool)
     answer = call.client.compact2(wanted)
     if not answer.accepted:
         refusal = {"compaction_id": answer.id or None, "accepted": False, "partition": partition, "state": None}
         return [{**refusal, "message": answer.errormessage or answer.state}]
-    if given.flag("wait"):
+    if arguments.flag("wait"):
         became = wait_until_done(call.client, wanted, answer.id, lambda _: _require_caller(call))
         for row in became:
             if row.state not in DONE:
@@ -116,32 +116,36 @@ def _require_caller(call: Call) -> None:
         raise UnavailableError("The caller that waited for a compaction has gone away: the compaction goes on.")
 
 
-def _transactions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+def _transactions(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     rows = transaction_rows(call.client)
-    return [row for row in rows if _is_wanted(given, "state", row["state"]) and _is_wanted(given, "user", row["user"])]
+    return [
+        row
+        for row in rows
+        if _is_wanted(arguments, "state", row["state"]) and _is_wanted(arguments, "user", row["user"])
+    ]
 
 
-def _locks(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
-    request = call.client.types.ShowLocksRequest(txnid=given.number("txn_id") if given.has("txn_id") else None)
-    if given.has("table"):
-        name = _existing(call, given)
+def _locks(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
+    request = call.client.types.ShowLocksRequest(txnid=arguments.number("txn_id") if arguments.has("txn_id") else None)
+    if arguments.has("table"):
+        name = _existing(call, arguments)
         request.dbname, request.tablename = name.db, name.table
-    return [row for row in lock_rows(call.client, request) if _is_wanted(given, "state", row["state"])]
+    return [row for row in lock_rows(call.client, request) if _is_wanted(arguments, "state", row["state"])]
 
 
-def _compactions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
-    request = call.client.types.ShowCompactRequest(limit=given.number("limit") if given.has("limit") else -1)
-    if given.has("table"):
-        name = _existing(call, given)
+def _compactions(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
+    request = call.client.types.ShowCompactRequest(limit=arguments.number("limit") if arguments.has("limit") else -1)
+    if arguments.has("table"):
+        name = _existing(call, arguments)
         request.dbName, request.tbName = name.db, name.table
-    return [row for row in compaction_rows(call.client, request) if _is_wanted(given, "state", row["state"])]
+    return [row for row in compaction_rows(call.client, request) if _is_wanted(arguments, "state", row["state"])]
 
 
-def _abort_transactions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
-    ids = given.values("txn_ids")
-    if not ids or not all(isinstance(one, int) and one > 0 for one in ids):
+def _abort_transactions(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
+    ids = arguments.values("txn_ids")
+    if not ids or not all(isinstance(txn_id, int) and txn_id > 0 for txn_id in ids):
         raise InvalidInputError("txn_ids must be ids of transactions, as in array(17, 18).")
-    code = AbortCode.ROLLBACK if given.flag("owner_gone") else AbortCode.QUERY_COMMAND
+    code = AbortCode.ROLLBACK if arguments.flag("owner_gone") else AbortCode.QUERY_COMMAND
     rows = []
     for txn_id in ids:
         try:
@@ -153,56 +157,58 @@ def _abort_transactions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
     return rows
 
 
-def _history(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
-    name = _existing(call, given)
-    listed = call.client.metastore_table_history(name.catalog, name.db, name.table, 0, given.number("limit", _HISTORY))
+def _history(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
+    name = _existing(call, arguments)
+    listed = call.client.metastore_table_history(
+        name.catalog, name.db, name.table, 0, arguments.number("limit", _HISTORY)
+    )
     return [
         {
-            "write_id": one.writeId,
-            "txn_id": one.txnid,
-            "committed_at": one.committedAt,
-            "started_at": one.startedAt,
-            "user": one.user,
-            "host": one.hostname,
-            "agent_info": one.agentInfo,
-            "operations": ", ".join(one.operations),
-            "partitions": one.partitions,
-            "rows_inserted": one.rowsInserted,
-            "rows_deleted": one.rowsDeleted,
-            "complete": one.complete,
+            "write_id": entry.writeId,
+            "txn_id": entry.txnid,
+            "committed_at": entry.committedAt,
+            "started_at": entry.startedAt,
+            "user": entry.user,
+            "host": entry.hostname,
+            "agent_info": entry.agentInfo,
+            "operations": ", ".join(entry.operations),
+            "partitions": entry.partitions,
+            "rows_inserted": entry.rowsInserted,
+            "rows_deleted": entry.rowsDeleted,
+            "complete": entry.complete,
         }
-        for one in listed
+        for entry in listed
     ]
 
 
-def _analyze(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
-    name = _existing(call, given)
+def _analyze(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
+    name = _existing(call, arguments)
     size = analyzing.analyze(call, acid_table(call.client, name))
     return [{"table": str(name), "rows": size.rows, "bytes": size.bytes}]
 
 
-def _restore(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
-    name = _existing(call, given)
-    points = restoring.require_restorable(call, name, given)
+def _restore(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
+    name = _existing(call, arguments)
+    points = restoring.require_restorable(call, name, arguments)
     return [{"table": str(name), "restored_write_id": points.restored, "previous_write_id": points.present}]
 
 
-def _stream_positions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+def _stream_positions(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     return [
         {
-            "query_id": one.batch.query_id,
-            "batch_id": one.batch.batch_id,
-            "txn_id": one.txn_id,
-            "committed_at": round(one.at.timestamp() * 1000),
+            "query_id": position.batch.query_id,
+            "batch_id": position.batch.batch_id,
+            "txn_id": position.txn_id,
+            "committed_at": round(position.at.timestamp() * 1000),
         }
-        for one in streams.positions(call.client, _existing(call, given))
+        for position in streams.positions(call.client, _existing(call, arguments))
     ]
 
 
-def _existing(call: Call, given: Body) -> TableName:
+def _existing(call: Call, arguments: Body) -> TableName:
     """The table that an argument names. Raises: NoSuchObjectError; InvalidOperationError: it has no transactions."""
     try:
-        db, table = split_table_name(given.text("table"))
+        db, table = split_table_name(arguments.text("table"))
     except ValueError as error:
         raise InvalidInputError(f"table => {error}") from None
     return acid_table(call.client, table_name(db or DEFAULT_DATABASE, table)).name
@@ -212,8 +218,8 @@ def _place(name: TableName, partition: str | None) -> str:
     return f"{name}/{partition}" if partition else str(name)
 
 
-def _is_wanted(given: Body, argument: str, value: str | None) -> bool:
-    return not given.has(argument) or given.text(argument).lower() == (value or "").lower()
+def _is_wanted(arguments: Body, argument: str, value: str | None) -> bool:
+    return not arguments.has(argument) or arguments.text(argument).lower() == (value or "").lower()
 
 
 PROCEDURES: Mapping[str, Procedure] = {
@@ -337,7 +343,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
         {"table": _TEXT, "restored_write_id": _NUMBER, "previous_write_id": _NUMBER},
         _restore,
-        lambda call, given: restoring.statement(call, _existing(call, given), given),
+        lambda call, arguments: restoring.statement(call, _existing(call, arguments), arguments),
     ),
     "stream_positions": Procedure(
         "How far each streaming query has come in a table, the latest first",

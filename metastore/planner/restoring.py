@@ -35,47 +35,47 @@ class Points(NamedTuple):
     present: int
 
 
-def require_restorable(call: Call, name: TableName, given: Body) -> Points:
+def require_restorable(call: Call, name: TableName, arguments: Body) -> Points:
     """What a restore would do. Raises: InvalidInputError, InvalidOperationError: the point is no longer there."""
-    _require_point(given)
+    _require_point(arguments)
     table = acid_table(call.client, name)
     table.require(TableKind.FULL_ACID, action="Restoring")
     with reading(call, "restore") as txn:
         txn.lock(statement_locks([target_of(table)]))
         text = f"{name.db}.{name.table}"
         present = txn.valid_write_ids([text])[text]
-        wanted = _wanted(txn, name, present, given)
+        wanted = _wanted(txn, name, present, arguments)
         look = _look(call, table, txn)
         try:
             look(wanted)
         except NotEnoughHistoryError as error:
             raise InvalidOperationError(
-                f"{name} cannot be restored to {_said(given)}, because files of that point are gone: {error}. The "
-                f"oldest point that is still there is write id {_oldest(call, table, present, look)}."
+                f"{name} cannot be restored to {_point_text(arguments)}: files of that point are gone. {error}. "
+                f"The oldest point that is still there is write id {_oldest(call, table, present, look)}."
             ) from error
         return Points(wanted.high_watermark, present.high_watermark)
 
 
-def statement(call: Call, name: TableName, given: Body) -> str:
+def statement(call: Call, name: TableName, arguments: Body) -> str:
     """What the engine runs, in Spark's SQL. ``partitionOverwriteMode``: partitions that were empty then are, too."""
-    _require_point(given)
+    _require_point(arguments)
     table = ".".join(f"`{part}`" for part in (call.body.text("catalog", "spark_catalog"), name.db, name.table))
-    if given.has(TO_WRITE_ID):
-        point = f"VERSION AS OF {given.number(TO_WRITE_ID)}"
+    if arguments.has(TO_WRITE_ID):
+        point = f"VERSION AS OF {arguments.number(TO_WRITE_ID)}"
     else:
-        point = f"TIMESTAMP AS OF timestamp_millis({given.number(TO_TIMESTAMP)})"
+        point = f"TIMESTAMP AS OF timestamp_millis({arguments.number(TO_TIMESTAMP)})"
     return f"INSERT OVERWRITE TABLE {table} WITH ('partitionOverwriteMode' = 'static') SELECT * FROM {table} {point}"
 
 
-def _require_point(given: Body) -> None:
-    if given.has(TO_WRITE_ID) == given.has(TO_TIMESTAMP):
+def _require_point(arguments: Body) -> None:
+    if arguments.has(TO_WRITE_ID) == arguments.has(TO_TIMESTAMP):
         raise InvalidInputError(f"restore needs {TO_WRITE_ID} or {TO_TIMESTAMP}, and not both.")
 
 
-def _wanted(txn: Transaction, name: TableName, present: ValidWriteIdList, given: Body) -> ValidWriteIdList:
-    if given.has(TO_WRITE_ID):
-        return as_of_write_id(present, given.number(TO_WRITE_ID))
-    return txn.valid_write_ids_at(name, _instant(given))
+def _wanted(txn: Transaction, name: TableName, present: ValidWriteIdList, arguments: Body) -> ValidWriteIdList:
+    if arguments.has(TO_WRITE_ID):
+        return as_of_write_id(present, arguments.number(TO_WRITE_ID))
+    return txn.valid_write_ids_at(name, _instant(arguments))
 
 
 def _look(call: Call, table: AcidTable, txn: Transaction) -> Callable[[ValidWriteIdList], object]:
@@ -95,19 +95,19 @@ def _oldest(call: Call, table: AcidTable, present: ValidWriteIdList, look: Calla
             return False
         return True
 
-    found = {
+    base_ids = {
         base.write_id for place in partition_places(call.client, table) for base in bases(call.files, place.location)
     }
-    candidates = sorted(write_id for write_id in found if write_id < present.high_watermark)
+    candidates = sorted(write_id for write_id in base_ids if write_id < present.high_watermark)
     place = bisect_left(candidates, True, key=is_there)  # noqa: FBT003 - False stands before True
     return candidates[place] if place < len(candidates) else present.high_watermark
 
 
-def _instant(given: Body) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=given.number(TO_TIMESTAMP))
+def _instant(arguments: Body) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=arguments.number(TO_TIMESTAMP))
 
 
-def _said(given: Body) -> str:
-    if given.has(TO_WRITE_ID):
-        return f"write id {given.number(TO_WRITE_ID)}"
-    return f"{_instant(given):%Y-%m-%d %H:%M:%S} UTC"
+def _point_text(arguments: Body) -> str:
+    if arguments.has(TO_WRITE_ID):
+        return f"write id {arguments.number(TO_WRITE_ID)}"
+    return f"{_instant(arguments):%Y-%m-%d %H:%M:%S} UTC"

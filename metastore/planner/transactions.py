@@ -106,7 +106,7 @@ def commit(call: Call) -> Answer:
     body = call.body
     kind = body.choice("kind", TxnType, TxnType.DEFAULT)
     batch = _stream_batch(body.body("batch")) if body.has("batch") else None
-    rows = [(one.table(), one.number("inserted"), one.number("deleted")) for one in body.bodies("rows")]
+    rows = [(counted.table(), counted.number("inserted"), counted.number("deleted")) for counted in body.bodies("rows")]
     if rows:
         txn_calls.note_rows(call.client, body.number("txn"), rows)
     request = txn_calls.commit_request(body.number("txn"), kind, is_vouched=body.flag("vouched"), batch=batch)

@@ -205,8 +205,8 @@ class PartitionReads:
         return [keys.index(name.lower()) for name in names]
 
 
-def _both(one: Sql, other: Sql) -> Sql:
-    return f"{one[0]} AND {other[0]}", [*one[1], *other[1]]
+def _both(first: Sql, second: Sql) -> Sql:
+    return f"{first[0]} AND {second[0]}", [*first[1], *second[1]]
 
 
 def _named(table: Table, names: Sequence[str]) -> Selection:

@@ -159,7 +159,7 @@ class ExplainingService:
     def _cleaning(self, facts: _Facts, request: Compaction) -> Reason:
         settings = self.settings
         retention = settings.cleaner_retention if settings.delayed_cleanup else timedelta(0)
-        said = gate(
+        decision = gate(
             request,
             facts.now,
             retention,
@@ -167,7 +167,7 @@ class ExplainingService:
             [holder.txn for holder in facts.holders],
             per_table=settings.use_min_history,
         )
-        text = "" if said.verdict is Verdict.CLEAN else said.reason
+        text = "" if decision.verdict is Verdict.CLEAN else decision.reason
         for first in next_in_line(filter(_is_ready, facts.queued), facts.now, retention):
             if not text and first.id != request.id:
                 text = f"compaction {first.id} of it is cleaned first"
