@@ -151,7 +151,7 @@ def test_a_restore_is_worded_where_its_point_is_there_and_else_says_which_is(cli
         assert call.refused("plan", **_now(call), as_of={"write_id": gone})[1] == "NotEnoughHistoryError"
         status, error, message = refusal(to_write_id=gone)
         assert (status, error) == (400, "InvalidOperationError")
-        assert message.startswith(f"d.t cannot be restored to write id {gone}, because files of that point are gone: ")
+        assert message.startswith(f"d.t cannot be restored to write id {gone}: files of that point are gone. ")
         assert message.endswith("base_0000003, and its files are gone. The oldest point that is still there is write id 3.")
     for there in (3, 4, 5):
         call("plan", **_now(call), as_of={"write_id": there})
