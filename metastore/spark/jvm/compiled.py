@@ -6,7 +6,7 @@ way the session adds a jar, as a user would, and Spark sends it to the executors
 of the catalog has the classes everywhere.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -38,20 +38,25 @@ def jvm_of(spark: SparkSession) -> Any:
 
 def java_object(spark: SparkSession, name: str) -> Any:
     """An object of our class ``name`` in the driver's JVM: always the same for a Spark."""
+    return _kept(spark, name, lambda: _new(spark, name, _present(spark, name) or _loaded_or_compiled(spark, name)))
+
+
+def catalog_object(spark: SparkSession, name: str) -> Any:
+    """An object of a class of the catalog, as ``java_object``; None in a Spark that was started without the jar."""
+    name = f"catalog.{name}"
+    return _kept(spark, name, lambda: _new(spark, name, loader) if (loader := _present(spark, name)) else None)
+
+
+def _kept(spark: SparkSession, name: str, make: Callable[[], Any]) -> Any:
+    """What was made for a Spark under this name, or is made now."""
     context = spark.sparkContext
     with _making:
         if (objects := getattr(context, _OBJECTS, None)) is None:
             objects = {}
             setattr(context, _OBJECTS, objects)
         if name not in objects:
-            objects[name] = _new(spark, name, _present(spark, name) or _loaded_or_compiled(spark, name))
+            objects[name] = make()
     return objects[name]
-
-
-def catalog_object(spark: SparkSession, name: str) -> Any:
-    """An object of a class of the catalog, as ``java_object``; None in a Spark that was started without the jar."""
-    name = f"catalog.{name}"
-    return None if _present(spark, name) is None else java_object(spark, name)
 
 
 def _new(spark: SparkSession, name: str, loader: Any) -> Any:

@@ -48,7 +48,7 @@ def test_each_delete_file_is_opened_once_and_no_other_one(acid_session, table, m
     assert rows.count() == 27
 
 
-def test_a_read_asks_the_metastore_five_times_and_the_jvm_three_times(acid_session, spark, table) -> None:
+def test_a_read_asks_the_metastore_five_times_and_the_jvm_four_times(acid_session, spark, table) -> None:
     acid_session.table(table)  # what is asked once only
     gc.collect()
     acid_session.client.get_all_databases()  # behind the end of what nobody needs any more
@@ -57,7 +57,7 @@ def test_a_read_asks_the_metastore_five_times_and_the_jvm_three_times(acid_sessi
     found = count(spark, lambda: kept.append(acid_session.table(table)))
 
     assert (found["metastore"], found["jobs"], found["opened"]) == (5, 0, 3)
-    assert found["jvm"] <= 3
+    assert found["jvm"] <= 4  # one of them whether the session has a block open
     assert kept[0].count() == 27
 
 
