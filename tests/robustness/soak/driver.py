@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import SparkSession
 
@@ -27,6 +28,9 @@ WRITERS = ("w0", "w1")
 MOST_ROWS, PATIENCE_S = 300, 300.0
 LEASE_S = 10.0
 STREAMED = 20
+FAILURES = (PySparkException, Py4JJavaError)
+"""How a statement fails: refused, or by its tasks."""
+
 _LOST_FILE = ("FileNotFound", "FILE_NOT_EXIST", "does not exist", "No such file", "Malformed ORC", "not a valid ORC")
 
 
@@ -60,15 +64,15 @@ class Driver:
             started = self.clock.silent_s
             try:
                 return self.spark.sql(sql).collect()
-            except PySparkException as error:
+            except FAILURES as error:
                 self.judge_read(error, started)
                 if time.monotonic() > ends_at:
                     raise
                 pause(1)
 
-    def failed(self, what: str, error: PySparkException) -> bool:
+    def failed(self, what: str, error: Exception) -> bool:
         """Whether the service has said that the statement changed nothing, since somebody else was first."""
-        is_refused = error.getSqlState() == "40001"
+        is_refused = isinstance(error, PySparkException) and error.getSqlState() == "40001"
         self.count(f"{what} refused" if is_refused else f"{what} that failed")
         if isinstance(error, ParseException):
             self.anomaly(f"{what} of the soak itself are wrong: {error}")
@@ -135,7 +139,7 @@ class Writer(Driver):
         ledger.begin(sql[:200], after)
         try:
             self.spark.sql(sql)
-        except PySparkException as error:
+        except FAILURES as error:
             if self.failed("statements", error):
                 ledger.end(made=False)
         else:
@@ -219,7 +223,7 @@ class Writer(Driver):
                            " ON t.id = s.id"
                            " WHEN MATCHED THEN UPDATE SET balance = balance + more, moves = moves + 1")
             self.count("transfers")
-        except PySparkException as error:
+        except FAILURES as error:
             if self.failed("transfers", error):
                 self.count("transfers not made")
 
@@ -234,7 +238,7 @@ class Writer(Driver):
                     f"ALTER TABLE {name} RENAME TO {name}_renamed"):
             try:
                 self.spark.sql(sql)
-            except PySparkException as error:
+            except FAILURES as error:
                 self.failed("definitions", error)
                 return
         rows = self.rows(f"SELECT id, more FROM {name}_renamed")
@@ -272,7 +276,7 @@ class Reader(Driver):
                 stream.processAllAvailable()
                 stream.stop()
                 return
-            except PySparkException:
+            except FAILURES:
                 self.count("streams that failed")
                 if time.monotonic() > ends_at:
                     raise
@@ -284,7 +288,7 @@ class Reader(Driver):
         try:
             self.balance(self._slow_rows())
             self.count("slow reads")
-        except PySparkException as error:
+        except FAILURES as error:
             self.judge_read(error, silent)
 
     def _slow_rows(self) -> Iterator[Any]:
@@ -303,7 +307,7 @@ class Reader(Driver):
             if sorted(map(tuple, frame.collect())) != first:
                 self.anomaly("a cached frame has changed")
             self.count("cached reads")
-        except PySparkException as error:
+        except FAILURES as error:
             self.judge_read(error, silent)
         finally:
             frame.unpersist()
@@ -346,7 +350,7 @@ class Reader(Driver):
         try:
             self.spark.sql("INSERT INTO soak.on_disk SELECT id, uuid() FROM range(20000)")
             self.anomaly("a disk without room took rows")
-        except PySparkException:
+        except FAILURES:
             self.count("statements on such disks")
         finally:
             subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=False)
