@@ -33,13 +33,24 @@ final class PlannerAddress {
         return !get().equals(silent);
     }
 
+    /** Of the first metastore that says it. Each is asked by itself: what it says may be of its own host. */
     private String asked() {
-        String metastore = settings.get("hive.metastore.uris", "");
-        if (metastore.isEmpty()) {
-            throw new AcidException("NO_METASTORE", "hive.metastore.uris is not set: ACID tables are in a metastore that "
-                + "runs as a service. Set spark.hadoop.hive.metastore.uris.");
+        AcidException refusal = null;
+        for (String metastore : settings.getTrimmedStrings("hive.metastore.uris")) {
+            try {
+                return asked(metastore);
+            } catch (AcidException error) {
+                if (refusal == null) refusal = error;
+                else refusal.addSuppressed(error);
+            }
         }
+        throw refusal != null ? refusal : new AcidException("NO_METASTORE", "hive.metastore.uris is not set: ACID tables are in a "
+            + "metastore that runs as a service. Set spark.hadoop.hive.metastore.uris.");
+    }
+
+    private String asked(String metastore) {
         HiveConf conf = new HiveConf(settings, HiveMetaStoreClient.class);
+        conf.set("hive.metastore.uris", metastore);
         HiveMetaStoreClient client = null;
         try {
             client = new HiveMetaStoreClient(conf);
@@ -59,7 +70,7 @@ final class PlannerAddress {
     private static String reachable(String address, String metastore) {
         URI planner = URI.create(address);
         if (!planner.getHost().equals("0.0.0.0") && !planner.getHost().equals("[::]")) return address;
-        String beside = URI.create(metastore.split(",")[0].trim()).getHost();
+        String beside = URI.create(metastore).getHost();
         return planner.getScheme() + "://" + beside + ":" + planner.getPort();
     }
 }
