@@ -120,7 +120,7 @@ def test_a_planner_that_has_moved_is_looked_for(call, client, started, lose):
 def test_a_planner_is_beside_the_metastore_that_names_it(call, caller, server, started):
     """Of several metastores the first is down; the other one's planner listens on all addresses of its host."""
     address, _ = started()
-    call.planner = address.replace("127.0.0.1", "0.0.0.0")  # noqa: S104 - what the metastore says, not bound
+    call.planner = address.replace("127.0.0.1", "0.0.0.0")
     with socket.socket() as unused:
         unused.bind(("127.0.0.2", 0))
         down = f"thrift://127.0.0.2:{unused.getsockname()[1]}"
