@@ -270,6 +270,11 @@ class CompactionSettings:
         integer(0), "hive.metastore.acidmetrics.table.aborted.txns.threshold", "1500",
         "A table or partition with more aborted transactions counts in metastore_tables_with_many_aborts.")
 
+    @property
+    def cleanup_delay(self) -> timedelta:
+        """How long replaced files stay after a compaction."""
+        return self.cleaner_retention if self.delayed_cleanup else timedelta(0)
+
 
 @dataclass(frozen=True)
 class CatalogSettings:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.cleaning import store
@@ -67,7 +67,9 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             ready = queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
             gates = self._gates(pg, ready)
-            result = [(request, gates[request.id]) for request in next_in_line(ready, pg.now, self._retention)]
+            result = [
+                (request, gates[request.id]) for request in next_in_line(ready, pg.now, self.settings.cleanup_delay)
+            ]
             for request, verdict in result:
                 if verdict.verdict is Verdict.WAIT and verdict.reason != request.error_message:
                     queue.update_cleaner_waiting(pg, request.id, verdict.reason)
@@ -82,12 +84,7 @@ class CleanerService:
         with self.db.begin() as pg:
             if queue.lock_ready_for_cleaning(pg, request.id) is None:
                 return None
-            siblings = [
-                sibling
-                for sibling in queue.select_queue_of(pg, request.entity)
-                if sibling.state is CompactionState.READY_FOR_CLEANING
-                and sibling.type is not CompactionType.ABORT_TXN_CLEANUP
-            ]
+            siblings = [sibling for sibling in queue.select_queue_of(pg, request.entity) if sibling.has_files_to_clean]
             gates = self._gates(pg, siblings)
             if request.id not in gates or gates[request.id].verdict is not Verdict.CLEAN:
                 return None
@@ -234,10 +231,6 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             return self.catalog.has_database(pg, table) or self.catalog.user_of(pg, directory) is not None
 
-    @property
-    def _retention(self) -> timedelta:
-        return self.settings.cleaner_retention if self.settings.delayed_cleanup else timedelta(0)
-
     def _gates(self, pg: PgTx, ready: list[Compaction]) -> dict[int, Gate]:
         states = components.select_txn_states(pg, [request.txn_id for request in ready if request.txn_id])
         gates = {}
@@ -247,7 +240,7 @@ class CleanerService:
                 queue.update_committed(pg, request.id)  # nobody noted its commit: now is certainly late enough
             open_txns = store.select_open_txns(pg, request.next_txn_id or 0, request.entity.table)
             gates[request.id] = gate(
-                request, pg.now, self._retention, state, open_txns, per_table=self.settings.use_min_history
+                request, pg.now, self.settings.cleanup_delay, state, open_txns, per_table=self.settings.use_min_history
             )
         return gates
 

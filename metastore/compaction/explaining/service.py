@@ -60,17 +60,24 @@ class Examination(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Facts:
-    """Everything about an entity but its files, as of one instant."""
+class _OfTable:
+    """What is the same for all partitions of a table, as of one instant."""
 
     now: datetime
+    earlier: list[Compaction]
+    lists: Lists
+    holders: list[Holder]
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Everything about an entity but its files."""
+
+    whole: _OfTable
     entity: Entity
     table: Described
     queued: list[Compaction]
     history: list[Compaction]
-    earlier: list[Compaction]
-    lists: Lists
-    holders: list[Holder]
     states: dict[int, str]
 
 
@@ -98,8 +105,9 @@ class ExplainingService:
                     f"{table} is not transactional: it has no deltas, and nothing of it is ever compacted"
                 )
             names = self._partitions(pg, table) if described.lacks_partition else [partition]
+            whole = self._of_table(pg, table)
             facts = [
-                self._facts(pg, Entity(table, name), of_name)
+                self._facts(pg, whole, Entity(table, name), of_name)
                 for name in names[:limit]
                 if (of_name := self.catalog.described(pg, Entity(table, name))) is not None
             ]
@@ -110,31 +118,38 @@ class ExplainingService:
         waiting = [row.entity.partition for row in queued if row.ended_at is None and row.entity.partition]
         return sorted({*components.select_written_partitions(pg, table), *waiting})
 
-    def _facts(self, pg: PgTx, entity: Entity, table: Described) -> _Facts:
+    def _of_table(self, pg: PgTx, table: TableName) -> _OfTable:
+        return _OfTable(
+            pg.now,
+            queue.select_shown(pg, Filter(state=CompactionState.SUCCEEDED, order=(("id", False),), limit=_HISTORY)),
+            components.select_lists(pg, table),
+            store.select_holders(pg, table),
+        )
+
+    def _facts(self, pg: PgTx, whole: _OfTable, entity: Entity, table: Described) -> _Facts:
         queued = queue.select_queue_of(pg, entity)
         return _Facts(
-            pg.now,
+            whole,
             entity,
             table,
             queued,
             queue.select_history_of(pg, entity),
-            queue.select_shown(pg, Filter(state=CompactionState.SUCCEEDED, order=(("id", False),), limit=_HISTORY)),
-            components.select_lists(pg, entity.table),
-            store.select_holders(pg, entity.table),
             components.select_txn_states(pg, [request.txn_id for request in queued if request.txn_id]),
         )
 
     def _examined(self, facts: _Facts) -> Examined:
-        settings, table, write_ids = self.settings, facts.table, facts.lists.write_ids.for_compactor()
+        settings, table, write_ids = self.settings, facts.table, facts.whole.lists.write_ids.for_compactor()
         per_table = settings.use_min_history
         location = table.location.rstrip("/")
         listing = self.files.listing(location) if table.partition_exists else []
-        state = acid_state(listing, write_ids, facts.lists.txns, lambda path: self.files.read(f"{location}/{path}"))
+        state = acid_state(
+            listing, write_ids, facts.whole.lists.txns, lambda path: self.files.read(f"{location}/{path}")
+        )
         thresholds = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold).overridden_by(
             table.parameters
         )
         limits = Limits(settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only)
-        no = ineligible(facts.entity, table, facts.queued, facts.history, Aborts(), limits, facts.now)
+        no = ineligible(facts.entity, table, facts.queued, facts.history, Aborts(), limits, facts.whole.now)
         verdict = (
             Due(None, "there is no such partition (any more)")
             if not table.partition_exists
@@ -143,39 +158,36 @@ class ExplainingService:
             )
         )
         planned = plan(verdict, state, measure(state), thresholds)
-        takes, takes_by = estimate(facts.earlier, planned.type or CompactionType.MAJOR, facts.entity)
-        writers = writers_of(facts.holders, facts.lists.write_ids)
+        takes, takes_by = estimate(facts.whole.earlier, planned.type or CompactionType.MAJOR, facts.entity)
+        writers = writers_of(facts.whole.holders, facts.whole.lists.write_ids)
         return Examined(
             facts.entity,
             planned,
             takes,
             takes_by,
             why_not_compacted(facts.entity, no, planned, facts.queued, writers, settings.check_interval),
-            [self._cleaning(facts, request) for request in facts.queued if _is_ready(request)],
+            [self._cleaning(facts, request) for request in facts.queued if request.has_files_to_clean],
             held_bytes(listing, state),
-            delays_of_cleaning(facts.holders, per_table=per_table),
+            delays_of_cleaning(facts.whole.holders, per_table=per_table),
         )
 
     def _cleaning(self, facts: _Facts, request: Compaction) -> Reason:
         settings = self.settings
-        retention = settings.cleaner_retention if settings.delayed_cleanup else timedelta(0)
+        retention = settings.cleanup_delay
         decision = gate(
             request,
-            facts.now,
+            facts.whole.now,
             retention,
             facts.states.get(request.txn_id or 0),
-            [holder.txn for holder in facts.holders],
+            [holder.txn for holder in facts.whole.holders],
             per_table=settings.use_min_history,
         )
         text = "" if decision.verdict is Verdict.CLEAN else decision.reason
-        for first in next_in_line(filter(_is_ready, facts.queued), facts.now, retention):
+        waiting = [other for other in facts.queued if other.has_files_to_clean]
+        for first in next_in_line(waiting, facts.whole.now, retention):
             if not text and first.id != request.id:
                 text = f"compaction {first.id} of it is cleaned first"
-        hold = keeps_history(request, facts.table.parameters, facts.now)
+        hold = keeps_history(request, facts.table.parameters, facts.whole.now)
         if not text and hold is not None:
             text = hold.reason
-        return why_not_cleaned(request, text, facts.holders, per_table=settings.use_min_history)
-
-
-def _is_ready(request: Compaction) -> bool:
-    return request.state is CompactionState.READY_FOR_CLEANING and request.type is not CompactionType.ABORT_TXN_CLEANUP
+        return why_not_cleaned(request, text, facts.whole.holders, per_table=settings.use_min_history)

@@ -153,6 +153,11 @@ class Compaction:
     failures: int = 0
     not_before: datetime | None = None
 
+    @property
+    def has_files_to_clean(self) -> bool:
+        """Whether it has a result, and what that replaced is still to be removed."""
+        return self.state is CompactionState.READY_FOR_CLEANING and self.type is not CompactionType.ABORT_TXN_CLEANUP
+
 
 class Claim(NamedTuple):
     """The right to work on a request; every later write of the worker repeats it.
@@ -177,8 +182,7 @@ def is_active_duplicate(existing: Compaction, kind: CompactionType, current_writ
     """
     return existing.state in ACTIVE or (
         kind is not CompactionType.REBALANCE
-        and existing.state is CompactionState.READY_FOR_CLEANING
-        and existing.type is not CompactionType.ABORT_TXN_CLEANUP
+        and existing.has_files_to_clean
         and existing.highest_write_id == current_write_id
     )
 
