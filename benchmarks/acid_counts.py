@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
+from threading import get_ident
 from typing import Any
 
 from py4j import clientserver, java_gateway
@@ -27,6 +28,7 @@ public class Histogram {
 }
 """
 _COLUMNS = ("metastore", "opened", "jvm", "rules", "jobs", "tasks", "copies")
+_OF_THE_CALLER = {"metastore", "jvm"}  # other threads end the transactions of frames that nobody needs any more
 
 
 def count(spark: SparkSession, action: Callable[[], object]) -> Counter[str]:
@@ -79,9 +81,13 @@ def _counted() -> Iterator[Counter[str]]:
 
 
 def _counting(original: Callable[..., Any], counter: Counter[str], what: str) -> Callable[..., Any]:
+    caller = get_ident()
+
     @wraps(original)
     def method(self: Any, first: Any, *rest: Any, **options: Any) -> Any:
-        if what != "jvm" or not first.startswith("m\n"):  # an object that nobody needs any more
+        elsewhere = what in _OF_THE_CALLER and get_ident() != caller
+        forgets = what == "jvm" and first.startswith("m\n")  # an object that nobody needs any more
+        if not elsewhere and not forgets:
             counter[what] += 1
         return original(self, first, *rest, **options)
 
