@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import acid_session, catalog, db, lakehouse, planner, spark
+from tests.acceptance.conftest import acid_session, catalog, db, external_warehouse, lakehouse, planner, spark
 from tests.interop.java import Answering
 from tests.interop.tables.readers import Hive, Trino
 from tests.support.compacting import Compacting
 
 HERE = Path(__file__).parent
 
-__all__ = ["acid_session", "catalog", "db", "lakehouse", "planner", "spark"]
+__all__ = ["acid_session", "catalog", "db", "external_warehouse", "lakehouse", "planner", "spark"]
 
 
 @pytest.fixture(scope="session")
