@@ -9,19 +9,10 @@ from datetime import datetime
 from threading import Event
 from typing import NamedTuple
 
-from metastore.acid.state import acid_state
-from metastore.compaction.initiating.rules import (
-    Due,
-    Limits,
-    Thresholds,
-    benefit,
-    due_for_aborts,
-    examined,
-    ineligible,
-    measure,
-)
+from metastore.acid.state import AcidState, acid_state
+from metastore.compaction.initiating.rules import Limits, Thresholds, benefit, ineligible, measure, verdict
 from metastore.compaction.initiating.service import Candidate, InitiatorService, Inputs, Revoked
-from metastore.compaction.queue.rules.requests import CompactionType, Entity, is_active_duplicate
+from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.compaction.queue.rules.turns import Benefit, head_start
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.queue.store.requests import NewRequest
@@ -107,39 +98,31 @@ class Initiator:
             if no is not None and no.recorded:
                 self.compactions.note_not_initiated(entity, self.initiator_id, no.reason)
             return Finding(entity, None, no.reason if no else "", again=no is not None and no.again)
-        verdict, gain = self._verdict(candidate, inputs, inputs.table)
-        if verdict.type is None:
-            return Finding(entity, None, _with_blocker(verdict.reason, inputs), again=bool(inputs.write_ids.open))
-        return self._queue(entity, verdict.type, verdict.reason, gain, inputs, inputs.table)
+        state, write_ids = self._state(inputs, inputs.table), inputs.write_ids.for_compactor()
+        thresholds = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
+        kind, reason = verdict(
+            inputs.table, candidate.aborts, inputs.queued, state, write_ids, thresholds, settings.aborted_txn_threshold
+        )
+        if kind is None:
+            return Finding(entity, None, _with_blocker(reason, inputs), again=bool(inputs.write_ids.open))
+        gain = None if state is None else benefit(kind, measure(state), inputs.readers)
+        return self._queue(entity, kind, reason, gain, inputs.table)
 
-    def _verdict(self, candidate: Candidate, inputs: Inputs, table: Described) -> tuple[Due, Benefit | None]:
-        """What is due, unless a Worker would refuse it, and what it is good for where that was measured."""
-        settings, verdict = self.compactions.settings, due_for_aborts(candidate.aborts)
-        if verdict is not None and table.lacks_partition:
-            return verdict, None
-        write_ids = inputs.write_ids.for_compactor()
+    def _state(self, inputs: Inputs, table: Described) -> AcidState | None:
+        """The directories; None for a whole partitioned table, whose partitions are looked at one by one."""
+        if table.lacks_partition:
+            return None
         location = table.location.rstrip("/")
-        state = acid_state(
-            self.files.listing(location), write_ids, inputs.txns, lambda path: self.files.read(f"{location}/{path}")
+        return acid_state(
+            self.files.listing(location),
+            inputs.write_ids.for_compactor(),
+            inputs.txns,
+            lambda path: self.files.read(f"{location}/{path}"),
         )
-        defaults = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
-        verdict = examined(
-            verdict,
-            state,
-            write_ids,
-            defaults.overridden_by(table.parameters),
-            settings.aborted_txn_threshold,
-            insert_only=table.is_insert_only,
-        )
-        return verdict, benefit(verdict.type, measure(state), inputs.readers) if verdict.type else None
 
     def _queue(
-        self, entity: Entity, kind: CompactionType, reason: str, gain: Benefit | None, inputs: Inputs, table: Described
+        self, entity: Entity, kind: CompactionType, reason: str, gain: Benefit | None, table: Described
     ) -> Finding:
-        mark = inputs.write_ids.for_compactor().high_watermark
-        same = next((request for request in inputs.queued if is_active_duplicate(request, kind, mark)), None)
-        if same is not None:
-            return Finding(entity, None, f"compaction {same.id} is {same.state.display} and nothing was written since")
         run_as = self.compactions.settings.run_as_user or table.owner
         pool = table.parameters.get(POOL) or table.database_parameters.get(POOL) or None
         request_id = self.compactions.enqueue(

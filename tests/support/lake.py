@@ -11,6 +11,7 @@ from metastore.acid.state import acid_state
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history
 from metastore.compaction.cleaning.service import CleanerService
+from metastore.compaction.explaining.service import ExplainingService
 from metastore.compaction.initiating.service import InitiatorService
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.compaction.queue.service import CompactionService
@@ -133,6 +134,11 @@ class Lake:
     def cleaner(self, files=None):
         return Cleaner(CleanerService(self.db, self.settings), files or self.files, Event(), self.t.locks,
                        DirectoryMoves(self.db, files or self.files))
+
+    def explained(self, what="d.t"):
+        """What `metastore compaction explain` says of a table, or of one partition."""
+        table, _, partition = what.partition("/")
+        return ExplainingService(self.db, self.settings, self.files).examine(named(table), partition, 100).entities
 
     def request(self, kind="major", what="d.t", **more):
         table, _, partition = what.partition("/")

@@ -22,7 +22,17 @@ from metastore.compaction.explaining.rules import (
     why_not_compacted,
     writers_of,
 )
-from metastore.compaction.initiating.rules import Aborts, Due, Limits, Thresholds, examined, ineligible, measure
+from metastore.compaction.initiating.rules import (
+    Aborts,
+    Due,
+    Limits,
+    Thresholds,
+    abort_rules,
+    ineligible,
+    measure,
+    merged,
+    verdict,
+)
 from metastore.compaction.queue.rules.requests import Compaction, CompactionState, CompactionType, Entity
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
@@ -67,6 +77,7 @@ class _OfTable:
     earlier: list[Compaction]
     lists: Lists
     holders: list[Holder]
+    aborts: dict[Entity, Aborts]
 
 
 @dataclass(frozen=True)
@@ -104,8 +115,8 @@ class ExplainingService:
                 raise InvalidOperationError(
                     f"{table} is not transactional: it has no deltas, and nothing of it is ever compacted"
                 )
-            names = self._partitions(pg, table) if described.lacks_partition else [partition]
             whole = self._of_table(pg, table)
+            names = self._partitions(pg, table, whole.aborts) if described.lacks_partition else [partition]
             facts = [
                 self._facts(pg, whole, Entity(table, name), of_name)
                 for name in names[:limit]
@@ -113,10 +124,12 @@ class ExplainingService:
             ]
         return Examination([self._examined(each) for each in facts], max(0, len(names) - limit))
 
-    def _partitions(self, pg: PgTx, table: TableName) -> list[str]:
+    def _partitions(self, pg: PgTx, table: TableName, aborts: dict[Entity, Aborts]) -> list[str]:
+        """Those that the Initiator or the Cleaner look at; "" for what was aborted before it named a partition."""
         queued = queue.select_shown(pg, Filter(catalog=table.catalog, db=table.db, table=table.table))
         waiting = [row.entity.partition for row in queued if row.ended_at is None and row.entity.partition]
-        return sorted({*components.select_written_partitions(pg, table), *waiting})
+        aborted = [entity.partition for entity, left in aborts.items() if entity.partition or left.too_old]
+        return sorted({*components.select_written_partitions(pg, table), *waiting, *aborted})
 
     def _of_table(self, pg: PgTx, table: TableName) -> _OfTable:
         return _OfTable(
@@ -124,6 +137,20 @@ class ExplainingService:
             queue.select_shown(pg, Filter(state=CompactionState.SUCCEEDED, order=(("id", False),), limit=_HISTORY)),
             components.select_lists(pg, table),
             store.select_holders(pg, table),
+            self._aborts(pg, table),
+        )
+
+    def _aborts(self, pg: PgTx, table: TableName) -> dict[Entity, Aborts]:
+        settings = self.settings
+        rules = abort_rules(
+            settings.aborted_txn_threshold,
+            settings.aborted_txn_time_threshold,
+            by_cleaner=settings.clean_aborts_using_cleaner,
+        )
+        return merged(
+            judged
+            for rule in rules
+            for judged in rule.judged(components.select_aborted(pg, None, cleaned=rule.cleaned, table=table), pg.now)
         )
 
     def _facts(self, pg: PgTx, whole: _OfTable, entity: Entity, table: Described) -> _Facts:
@@ -141,23 +168,28 @@ class ExplainingService:
         settings, table, write_ids = self.settings, facts.table, facts.whole.lists.write_ids.for_compactor()
         per_table = settings.use_min_history
         location = table.location.rstrip("/")
-        listing = self.files.listing(location) if table.partition_exists else []
+        listing = self.files.listing(location) if table.partition_exists and not table.lacks_partition else []
         state = acid_state(
             listing, write_ids, facts.whole.lists.txns, lambda path: self.files.read(f"{location}/{path}")
         )
-        thresholds = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold).overridden_by(
-            table.parameters
-        )
+        aborts = facts.whole.aborts.get(facts.entity, Aborts())
+        thresholds = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
         limits = Limits(settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only)
-        no = ineligible(facts.entity, table, facts.queued, facts.history, Aborts(), limits, facts.whole.now)
-        verdict = (
+        no = ineligible(facts.entity, table, facts.queued, facts.history, aborts, limits, facts.whole.now)
+        due = (
             Due(None, "there is no such partition (any more)")
             if not table.partition_exists
-            else examined(
-                None, state, write_ids, thresholds, settings.aborted_txn_threshold, insert_only=table.is_insert_only
+            else verdict(
+                table,
+                aborts,
+                facts.queued,
+                None if table.lacks_partition else state,
+                write_ids,
+                thresholds,
+                settings.aborted_txn_threshold,
             )
         )
-        planned = plan(verdict, state, measure(state), thresholds)
+        planned = plan(due, state, measure(state), thresholds.overridden_by(table.parameters))
         takes, takes_by = estimate(facts.whole.earlier, planned.type or CompactionType.MAJOR, facts.entity)
         writers = writers_of(facts.whole.holders, facts.whole.lists.write_ids)
         return Examined(

@@ -4,7 +4,7 @@ Rule: thresholds are strict (11 deltas exceed 10), a table's own ``compactorthre
 has a reason that a person can act on. Source: Hive's Initiator, CompactorUtil.isEligibleForCompaction.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -19,6 +19,7 @@ from metastore.compaction.queue.rules.requests import (
     CompactionState,
     CompactionType,
     Entity,
+    is_active_duplicate,
     is_stopped_by_failures,
     is_switched_on,
 )
@@ -123,6 +124,47 @@ class Aborts:
     def count(self) -> bool:
         """Whether there is anything to do about them."""
         return self.too_many or self.too_old
+
+    def __or__(self, other: "Aborts") -> "Aborts":
+        """Both together."""
+        return Aborts(self.too_many or other.too_many, self.too_old or other.too_old)
+
+
+class AbortRule(NamedTuple):
+    """From when on aborted writes alone ask for a compaction. ``cleaned``: those whose files are gone, or there."""
+
+    cleaned: bool
+    max_txns: int
+    max_age: timedelta
+
+    def judged(self, writes: Iterable[tuple[Entity, int, datetime]], now: datetime) -> Iterator[tuple[Entity, Aborts]]:
+        """Those of (entity, transactions, start of the oldest) that ask for one."""
+        for entity, txns, oldest in writes:
+            aborts = Aborts.judged(txns, oldest, now, self.max_txns, self.max_age)
+            if aborts.count:
+                yield entity, aborts
+
+
+_NEVER = timedelta(seconds=-1)
+"""As an age: switched off."""
+
+
+def abort_rules(max_txns: int, max_age: timedelta, *, by_cleaner: bool) -> tuple[AbortRule, ...]:
+    """What the Initiator goes by. ``by_cleaner``: what has files is the Cleaner's business.
+
+    What the Cleaner has removed the files of is still remembered by its write ids, and a major compaction ends that; no
+    age asks for it.
+    """
+    remembered = AbortRule(cleaned=True, max_txns=max_txns, max_age=_NEVER)
+    return (remembered,) if by_cleaner else (AbortRule(cleaned=False, max_txns=max_txns, max_age=max_age), remembered)
+
+
+def merged(judged: Iterable[tuple[Entity, Aborts]]) -> dict[Entity, Aborts]:
+    """What several rules say of each entity."""
+    result: dict[Entity, Aborts] = {}
+    for entity, aborts in judged:
+        result[entity] = result.get(entity, Aborts()) | aborts
+    return result
 
 
 class Ineligible(NamedTuple):
@@ -257,6 +299,32 @@ def examined(
     decision = decide(verdict.type, state, write_ids, max_aborts, insert_only=insert_only)
     is_refused = decision.action is Action.REFUSE
     return Due(None, f"{verdict.reason}, but: {decision.reason}") if is_refused else verdict
+
+
+def verdict(
+    table: TableFacts,
+    aborts: Aborts,
+    queued: Iterable[Compaction],
+    state: AcidState | None,
+    write_ids: CompactorWriteIdList,
+    defaults: Thresholds,
+    max_aborts: int,
+) -> Due:
+    """What the Initiator queues for a table or partition that is not `ineligible`.
+
+    ``state``: None for a whole partitioned table, of which only aborted writes without a partition are to be looked at.
+    """
+    due_now = due_for_aborts(aborts)
+    if state is not None:
+        thresholds = defaults.overridden_by(table.parameters)
+        due_now = examined(due_now, state, write_ids, thresholds, max_aborts, insert_only=table.is_insert_only)
+    if due_now is None or due_now.type is None:
+        return due_now or Due(None, "no aborted transaction wrote to it without naming a partition")
+    for request in queued:
+        if request.state not in ACTIVE and is_active_duplicate(request, due_now.type, write_ids.high_watermark):
+            doing = f"compaction {request.id} is {request.state.display} and nothing was written since"
+            return Due(None, f"{due_now.reason}, but: {doing}")
+    return due_now
 
 
 def benefit(kind: CompactionType, measured: Measured, readers: int) -> Benefit:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
-from metastore.compaction.initiating.rules import Aborts
+from metastore.compaction.initiating.rules import AbortRule, Aborts, abort_rules, merged
 from metastore.compaction.queue.rules.requests import (
     Compaction,
     CompactionState,
@@ -27,9 +27,6 @@ from metastore.txns.core.rules import AbortCode
 
 COMMIT_MARGIN = timedelta(minutes=2)
 """A write is stamped when its commit begins and seen when it ends; no statement may take longer than this."""
-
-_NEVER = timedelta(seconds=-1)
-"""As an age: switched off."""
 
 HISTORY_PAGE = 5000
 """Rows of the history that are looked at at a time; more than are kept of one table or partition."""
@@ -84,12 +81,7 @@ class InitiatorService:
             now = pg.now
         written = dict.fromkeys(again)
         written.update(dict.fromkeys(self._written(None if since is None else since - COMMIT_MARGIN)))
-        aborts = (
-            {}
-            if self.settings.clean_aborts_using_cleaner
-            else dict(self._aborted(now, self.settings.aborted_txn_time_threshold, cleaned=False))
-        )
-        aborts.update(self._remembered(now))
+        aborts = merged(judged for rule in self._abort_rules for judged in self._aborted(rule, now))
         return Candidates(
             now, [Candidate(entity, aborts.get(entity, Aborts())) for entity in sorted({*written, *aborts})]
         )
@@ -191,19 +183,21 @@ class InitiatorService:
                 return
             after = page[-1]
 
-    def _remembered(self, now: datetime) -> Iterator[tuple[Entity, Aborts]]:
-        """Where aborted writes without files are too many: a major compaction ends them. No age asks for it."""
-        return self._aborted(now, _NEVER, cleaned=True)
+    @property
+    def _abort_rules(self) -> tuple[AbortRule, ...]:
+        settings = self.settings
+        return abort_rules(
+            settings.aborted_txn_threshold,
+            settings.aborted_txn_time_threshold,
+            by_cleaner=settings.clean_aborts_using_cleaner,
+        )
 
-    def _aborted(self, now: datetime, max_age: timedelta, *, cleaned: bool) -> Iterator[tuple[Entity, Aborts]]:
+    def _aborted(self, rule: AbortRule, now: datetime) -> Iterator[tuple[Entity, Aborts]]:
         after: Entity | None = None
         while True:
             with self.db.begin(durable=False) as pg:
-                page = components.select_aborted(pg, self.settings.fetch_size, after, cleaned=cleaned)
-            for entity, txns, oldest in page:
-                aborts = Aborts.judged(txns, oldest, now, self.settings.aborted_txn_threshold, max_age)
-                if aborts.count:
-                    yield entity, aborts
+                page = components.select_aborted(pg, self.settings.fetch_size, after, cleaned=rule.cleaned)
+            yield from rule.judged(page, now)
             if len(page) < self.settings.fetch_size:
                 return
             after = page[-1].entity

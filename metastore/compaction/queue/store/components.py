@@ -48,8 +48,12 @@ def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity |
     return [_entity(row) for row in rows]
 
 
-def select_aborted(pg: PgTx, limit: int, after: Entity | None = None, *, cleaned: bool) -> list[AbortedWrites]:
+def select_aborted(
+    pg: PgTx, limit: int | None, after: Entity | None = None, *, cleaned: bool, table: TableName | None = None
+) -> list[AbortedWrites]:
     """Entities that aborted transactions wrote, ordered by name; those whose files are still there, or ``cleaned``.
+
+    ``limit`` None: all; ``table``: only those of it.
 
     Not those of which there is only an aborted compaction: what it left goes with the next cleaning, and what its job
     may still publish is no sooner settled for being looked for.
@@ -59,8 +63,9 @@ def select_aborted(pg: PgTx, limit: int, after: Entity | None = None, *, cleaned
         " JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
         f" WHERE NOT ({OF_COMPACTION.format(component='c')}) AND c.\"table\" <> '' AND c.cleaned = %(cleaned)s"
         f" AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
-        f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s",
-        {"limit": limit, "cleaned": cleaned, **_behind(after)},
+        + (' AND (c.catalog, c.db, c."table") = %(only)s' if table else "")
+        + f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s",
+        {"limit": limit, "cleaned": cleaned, "only": table and tuple(table), **_behind(after)},
     )
     return [AbortedWrites(_entity(name), count, oldest) for *name, count, oldest in rows]
 

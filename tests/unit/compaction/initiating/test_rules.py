@@ -13,6 +13,7 @@ from metastore.compaction.initiating.rules import (
     Limits,
     Measured,
     Thresholds,
+    abort_rules,
     benefit,
     decide,
     due,
@@ -20,6 +21,8 @@ from metastore.compaction.initiating.rules import (
     examined,
     ineligible,
     measure,
+    merged,
+    verdict,
 )
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.errors import InvalidRequestError
@@ -249,6 +252,37 @@ def test_what_a_compaction_is_good_for(kind, names, expected):
 def test_what_a_worker_would_refuse_is_not_due(for_aborts, names, kind, reason):
     ids = CompactorWriteIdList("d.t", 1000, None, (), frozenset())
     said = examined(for_aborts, directories(*names), ids, DEFAULTS, 1000, insert_only=False)
+
+    assert said.type is kind
+    assert reason in said.reason
+
+
+OTHER = Entity(TableName("hive", "d", "u"))
+YESTERDAY = NOW - DAY
+
+
+@pytest.mark.parametrize(("by_cleaner", "expected"), [
+    (True, {T: Aborts(too_many=True)}),                                    # nothing asks for what the Cleaner removes
+    (False, {T: Aborts(too_many=True, too_old=True), OTHER: Aborts(too_old=True)})])
+def test_which_aborts_the_initiator_deals_with(by_cleaner, expected):
+    """COMP-I35: several reasons add up. What is only remembered is never too old."""
+    writes = {False: [(T, 2, YESTERDAY), (OTHER, 1, YESTERDAY)], True: [(T, 11, YESTERDAY), (OTHER, 10, YESTERDAY)]}
+    rules = abort_rules(10, timedelta(hours=12), by_cleaner=by_cleaner)
+
+    assert merged(each for rule in rules for each in rule.judged(writes[rule.cleaned], NOW)) == expected
+
+
+@pytest.mark.parametrize(("aborts", "queued", "names", "kind", "reason"), [
+    (Aborts(), [], deltas(11), CompactionType.MAJOR, "11 deltas, more than 10, and there is no base"),
+    (Aborts(), [replace(request("r"), highest_write_id=7)], deltas(11), CompactionType.MAJOR, "11 deltas"),
+    (Aborts(), [replace(request("r"), highest_write_id=1000)], deltas(11), None, "but: compaction 1 is ready for cleaning"),
+    (Aborts(too_many=True), [], deltas(2), CompactionType.MAJOR, "too many aborted"),
+    (Aborts(), [], deltas(2), None, "2 deltas, not more than 10"),
+    (Aborts(too_old=True), [], None, CompactionType.MINOR, "long ago"),
+    (Aborts(), [], None, None, "no aborted transaction")])
+def test_the_verdict(aborts, queued, names, kind, reason):
+    ids = CompactorWriteIdList("d.t", 1000, None, (), frozenset())
+    said = verdict(Table(), aborts, queued, directories(*names) if names else None, ids, DEFAULTS, 1000)
 
     assert said.type is kind
     assert reason in said.reason
