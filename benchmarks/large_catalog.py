@@ -39,6 +39,9 @@ SELECT table_id, 'day=e' || n / {of_a_day} || '/n=' || n, ARRAY['e' || n / {of_a
 FROM generate_series({first}, {last}) AS n,
      (SELECT p.* FROM partitions AS p JOIN tables AS t ON t.id = p.table_id
        WHERE t.name = 'few' ORDER BY p.name LIMIT 1) AS p"""
+OWNED = """
+UPDATE tables SET parameters = parameters || '{"external.table.purge": "TRUE"}'
+WHERE db = 'lake' AND name = 'few' AND NOT parameters ? 'external.table.purge'"""
 _DAY = ["e7"]
 _NAMES = [f"day=e7/n={n}" for n in range(70, 80)]
 
@@ -50,6 +53,7 @@ PARTS: dict[str, Callable[[World], tuple[Any, ...]]] = {
     "get_table_meta of another database": lambda _: ("lake", "*", None),
     "create_table": lambda world: (world.table(f"t{world.fresh()}", keys=()),),
     "drop_table": lambda world: ("lake", world.created(), False),
+    "drop_table and its data": lambda world: ("lake", owned(world), True),
     "get_partition": lambda _: ("lake", "few", ["e7", "77"]),
     "get_partition_by_name": lambda _: ("lake", "few", "day=e7/n=77"),
     "get_partitions_by_names of 10": lambda _: ("lake", "few", _NAMES),
@@ -62,12 +66,21 @@ PARTS: dict[str, Callable[[World], tuple[Any, ...]]] = {
     "add_partitions of 1": lambda world: (world.partitions("few", one_new(world)),),
     "alter_partitions of 1": lambda world: ("lake", "few", world.partitions("few", range(7, 8))),
     "drop_partition_by_name": lambda world: ("lake", "few", added(world), False),
+    "drop_partition_by_name and its data": lambda world: ("lake", "few", added(world), True),
 }
 
 
 class Cost(NamedTuple):
     pages: int
     ms: float
+
+
+def owned(world: World) -> str:
+    """The name of a new table whose data goes with it."""
+    table = world.table(f"t{world.fresh()}", keys=())
+    table.parameters["external.table.purge"] = "TRUE"
+    world.client.create_table(table)
+    return str(table.tableName)
 
 
 def one_new(world: World) -> range:
@@ -84,11 +97,12 @@ def added(world: World) -> str:
 
 
 def fill(url: str, *, tables: tuple[int, int], partitions: tuple[int, int]) -> None:
-    """Add tables of these numbers, without the last, to ``large``, and partitions to the table ``lake.few``."""
+    """Add tables of these numbers (not the last) to ``large``, and partitions to ``lake.few``: its data is its own."""
     run_sql(url, "INSERT INTO databases (catalog, name, location) VALUES ('hive', 'large', 'x') ON CONFLICT DO NOTHING")
     for sql, (first, end) in ((TABLES, tables), (PARTITIONS, partitions)):
         for start in range(first, end, BATCH):
             run_sql(url, sql.format(first=start, last=min(start + BATCH, end) - 1, of_a_day=OF_A_DAY))
+    run_sql(url, OWNED)
     for table in ("tables", "partitions"):
         run_sql(url, f"VACUUM ANALYZE {table}")
 

@@ -7,6 +7,7 @@ the same row, so that nothing is created in a database that goes away.
 from psycopg2.errors import ForeignKeyViolation
 
 from metastore.catalog.model import Catalog, Database
+from metastore.catalog.store import places
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, NoSuchObjectError
@@ -21,6 +22,14 @@ SELECT_ROOM_FOR_DATABASE = (
 )
 SELECT_DATABASE_NAMES = (
     "SELECT name FROM databases WHERE catalog = %s AND (%s::text IS NULL OR name ~ %s) ORDER BY name"
+)
+_IS_LOCATION_USED = "SELECT used.* FROM (SELECT %s::text AS place) AS s, LATERAL ({}) AS used".format(
+    " UNION ALL ".join(
+        (
+            places.first_of("databases", "1", "location", "s.place"),
+            places.first_of("tables", "1", "location", "s.place"),
+        )
+    )
 )
 SELECT_CATALOG = "SELECT name, location, description, create_time FROM catalogs WHERE name = %s"
 SELECT_CATALOG_NAMES = "SELECT name FROM catalogs ORDER BY name"
@@ -95,14 +104,8 @@ def delete_database(pg: PgTx, name: DatabaseName) -> None:
 
 
 def is_location_used(pg: PgTx, location: str) -> bool:
-    """Whether any database or table is at a place or below it. Reads every location: for rare calls."""
-    return bool(
-        pg.sql(
-            "SELECT 1 FROM (SELECT location FROM databases UNION ALL SELECT location FROM tables) AS used "
-            "WHERE location = %s OR starts_with(location, %s) LIMIT 1",
-            (location, f"{location.rstrip('/')}/"),
-        )
-    )
+    """Whether any database or table is at a place or below it."""
+    return bool(pg.sql(_IS_LOCATION_USED, (location.rstrip("/"),)))
 
 
 def insert_catalog(pg: PgTx, catalog: Catalog) -> bool:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from metastore.catalog.store import places
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
 
@@ -26,7 +27,15 @@ _TAKEN = (
     f" OR (c.phase <> 'done' AND {_OVERLAPS.format('c.target')}) ORDER BY 1 LIMIT 1"
 )
 
-_SELECT_USERS = _SQL.text("select_users", creators=_CREATORS)
+_USERS = " UNION ALL ".join(
+    (
+        places.first_of("databases", "'database ' || name", "location", "s.source"),
+        places.first_of("databases", "'database ' || name", "managed_location", "s.source"),
+        places.first_of("tables", "'table ' || db || '.' || name", "location", "s.source"),
+        places.first_of("partitions", "'partition ' || name", "location", "s.source", "table_id = s.table_id"),
+    )
+)
+_SELECT_USERS = _SQL.text("select_users", creators=_CREATORS, users=_USERS)
 
 
 class Phase(StrEnum):
@@ -125,7 +134,7 @@ def select_moving(pg: PgTx, places: Sequence[str]) -> str | None:
 def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
     """What has the source of a change, or something below, by now: everybody who was about to take it has finished.
 
-    Serialises on: all who give a place to an object. Of partitions, only those of the same tables count.
+    Serialises on: all who give a place to an object. Of partitions, only those of the change's table count.
     """
     return dict(
         pg.sql(

@@ -10,6 +10,7 @@ from typing import Any
 from metastore.catalog.model import Json, Table
 from metastore.catalog.rules import descriptors
 from metastore.catalog.rules.partitions import UNLIMITED, Partition
+from metastore.catalog.store import places
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
@@ -186,8 +187,9 @@ def select_shared_locations(pg: PgTx, table: Table, locations: Sequence[str]) ->
     return {
         location
         for (location,) in pg.sql(
-            "SELECT DISTINCT location FROM partitions WHERE table_id = %s AND location = ANY(%s)",
-            (table.id, list(locations)),
+            "SELECT place FROM unnest(%s::text[]) AS l (place) "
+            f"WHERE EXISTS (SELECT FROM partitions WHERE table_id = %s AND {places.at('location', 'place')})",
+            (list(locations), table.id),
         )
     }
 
