@@ -135,6 +135,15 @@ class Lake:
         return Cleaner(CleanerService(self.db, self.settings), files or self.files, Event(), self.t.locks,
                        DirectoryMoves(self.db, files or self.files))
 
+    def outcomes(self):
+        """What a round of the Cleaner says."""
+        return [each.outcome.value for each in self.cleaner().tick()]
+
+    def remembered(self):
+        """(table, write id) of what aborted transactions wrote and nobody cleaned."""
+        return sorted(self.t.rows('''SELECT c."table", w.write_id FROM txn_components AS c
+            JOIN txn_write_ids AS w USING (txn_id, catalog, db, "table")'''))
+
     def explained(self, what="d.t"):
         """What `metastore compaction explain` says of a table, or of one partition."""
         table, _, partition = what.partition("/")

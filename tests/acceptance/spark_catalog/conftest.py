@@ -2,7 +2,13 @@
 
 import pytest
 
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient, MetastoreClient
+
+
+@pytest.fixture
+def client(lakehouse):
+    with DomainClient(lakehouse.uri) as connected:
+        yield connected
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from pyspark.errors import SparkRuntimeException
 
-from metastore.client import DomainClient, TxnManager, scan
+from metastore.client import TxnManager, scan
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.locks.rules import Operation
@@ -18,12 +18,6 @@ from metastore.spark.check.table_check import check_table
 pytestmark = pytest.mark.spark
 
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
-
-
-@pytest.fixture
-def client(lakehouse):
-    with DomainClient(lakehouse.uri) as connected:
-        yield connected
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from pyspark.errors import SparkRuntimeException
 
-from metastore.client import DomainClient, TxnManager
+from metastore.client import TxnManager
 from metastore.locks.rules import Operation
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
@@ -25,12 +25,6 @@ def table(catalog, lakehouse):
     catalog.sql("INSERT INTO failing.t VALUES (1, 1), (2, 2)")
     yield "failing.t"
     drop_database(lakehouse.uri, "failing")
-
-
-@pytest.fixture
-def client(lakehouse):
-    with DomainClient(lakehouse.uri) as connected:
-        yield connected
 
 
 def files(client, name):

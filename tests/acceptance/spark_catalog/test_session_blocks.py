@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from metastore.client import DomainClient, TxnManager, WriteConflictError, scan
+from metastore.client import TxnManager, WriteConflictError, scan
 from metastore.client.streams import has_batch
 from metastore.errors import AlreadyExistsError, InvalidOperationError
 from metastore.files import Files
@@ -19,12 +19,6 @@ from tests.support.spark_sessions import skip_without_acid
 pytestmark = pytest.mark.spark
 
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
-
-
-@pytest.fixture
-def client(lakehouse):
-    with DomainClient(lakehouse.uri) as connected:
-        yield connected
 
 
 @pytest.fixture

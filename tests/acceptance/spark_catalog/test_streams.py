@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from metastore.client import DomainClient, streams
+from metastore.client import streams
 from metastore.ids import table_name
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
@@ -25,12 +25,6 @@ def table(catalog, db):
     name = f"{db}.events"
     catalog.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (part INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     return name
-
-
-@pytest.fixture
-def client(lakehouse):
-    with DomainClient(lakehouse.uri) as found:
-        yield found
 
 
 def ids(catalog, name):

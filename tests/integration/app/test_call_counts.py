@@ -1,30 +1,13 @@
 """What each call costs in round trips, statements, waits for the disk and bytes: ``benchmarks/call_counts.txt``."""
 
-from urllib.parse import urlsplit
 
 import pytest
 
 from benchmarks.call_counts import Counts, expected, measured
-from benchmarks.wiretap import Wiretap
 from metastore.client import MetastoreClient
+from tests.support.tapped_database import *  # noqa: F403
 
 AGAIN = "If that is meant, write the table anew: python -m benchmarks.call_counts --write"
-
-
-@pytest.fixture
-def tap(postgres):
-    address = urlsplit(postgres.postgres.tcp_url)
-    with Wiretap(address.hostname, address.port) as listening:
-        yield listening
-
-
-@pytest.fixture
-def database_url(postgres, tap):
-    """Through the listener: `server` and `database` have it from here."""
-    with postgres.cloned() as url:
-        address = urlsplit(postgres.postgres.tcp_url)
-        netloc = address.netloc.replace(f":{address.port}", f":{tap.port}")
-        yield address._replace(netloc=netloc, path=urlsplit(url).path).geturl()
 
 
 def test_a_call_costs_what_is_written_down(server, tap, tmp_path):

@@ -1,38 +1,10 @@
 """`metastore compaction plan`, `explain` and `forecast`: asked as an operator asks, on a whole server."""
 
-import json
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from metastore.cli.main import main
-
 ROW = 100
-
-
-@pytest.fixture
-def run(server, capsys, monkeypatch):
-    """Run a command line; (exit code, stdout, stderr)."""
-    monkeypatch.setenv("METASTORE_URI", server.thrift_uri)
-
-    def ran(*arguments):
-        capsys.readouterr()  # what the server has logged
-        code = 0
-        try:
-            main([str(each) for each in arguments])
-        except SystemExit as leaving:
-            code = leaving.code
-        return code, *capsys.readouterr()
-    return ran
-
-
-@pytest.fixture
-def asking(run):
-    """The answer as JSON."""
-    def asked(*arguments):
-        code, out, _ = run("compaction", *arguments, "-o", "json")
-        return code, json.loads(out)
-    return asked
 
 
 class Writers:
@@ -88,7 +60,7 @@ def test_plan(run, asking, writers, client):
     writers.insert("t", 3)
     early = writers.open("eve")
 
-    code, answer = asking("plan", "db.t")
+    code, answer = asking("compaction", "plan", "db.t")
     [each] = answer["entities"]
     assert (code, each["type"], each["reads_bytes"], each["takes_s"]) == (0, None, 300, None)
     assert each["reason"] == "3 deltas, not more than 3"
@@ -105,14 +77,14 @@ def test_plan(run, asking, writers, client):
     assert "It would read 400 B and write at most as much; it takes nobody knows how long: no major compaction has been done yet." in out
     assert [(row.tablename, row.state) for row in client.show_compact(client.types.ShowCompactRequest()).compacts] == [
         ("t", "initiated")]
-    code, answer = asking("plan", "db.t", "--run")  # a second request is refused
+    code, answer = asking("compaction", "plan", "db.t", "--run")  # a second request is refused
     assert (code, answer["requested"][0]["accepted"]) == (1, False)
 
 
 def test_explain_who_is_in_the_way_of_a_compaction(run, asking, writers):
     writers.table("t")
     writers.insert("t", 2)
-    assert asking("explain", "db.t") == (1, {"entities": [{
+    assert asking("compaction", "explain", "db.t") == (1, {"entities": [{
         "entity": "db.t", "waits": False, "held_bytes": 0, "reasons": [{
             "of": "compaction", "text": "Nothing is due: 2 deltas, not more than 10.", "since": None, "holders": [],
             "ends_with": None}]}], "left_out": 0})
@@ -135,7 +107,7 @@ def test_explain_who_is_in_the_way_of_a_cleaning(asking, writers, client):
     reader = writers.open("eve")
     client.compact2(types.CompactionRequest(dbname="db", tablename="t", type=types.CompactionType.MAJOR))
     claimed = client.find_next_compact2(types.FindNextCompactRequest(workerId="hive-1", workerVersion="4")).ci
-    _, waiting = asking("explain", "db.t")
+    _, waiting = asking("compaction", "explain", "db.t")
     assert "is being done by hive-1." in waiting["entities"][0]["reasons"][0]["text"]
     txn_id = writers.open("hive", "COMPACTION")
     claimed.highestWriteId = 4
@@ -144,7 +116,7 @@ def test_explain_who_is_in_the_way_of_a_cleaning(asking, writers, client):
     client.mark_compacted(claimed)
     client.commit_txn(types.CommitTxnRequest(txn_id))
 
-    code, answer = asking("explain", "db.t")
+    code, answer = asking("compaction", "explain", "db.t")
     [each] = answer["entities"]
     cleaning = each["reasons"][1]
     assert (code, each["held_bytes"], cleaning["of"]) == (0, 4 * ROW, "cleaning")
@@ -169,16 +141,16 @@ def test_partitions_are_looked_at_up_to_a_number(asking, writers, client):
             txn_id, number + 1, "db", "p", [f"x={number}"], operationType=types.DataOperationType.INSERT))
         client.commit_txn(types.CommitTxnRequest(txn_id))
 
-    assert [each["entity"] for each in asking("plan", "db.p")[1]["entities"]] == ["db.p/x=0", "db.p/x=1"]
-    _, one = asking("plan", "db.p", "--most", "1")
+    assert [each["entity"] for each in asking("compaction", "plan", "db.p")[1]["entities"]] == ["db.p/x=0", "db.p/x=1"]
+    _, one = asking("compaction", "plan", "db.p", "--most", "1")
     assert ([each["entity"] for each in one["entities"]], one["left_out"]) == (["db.p/x=0"], 1)
-    assert [each["entity"] for each in asking("plan", "db.p.x=2")[1]["entities"]] == ["db.p/x=2"]
-    assert [each["entity"] for each in asking("explain", "db.p/x=2")[1]["entities"]] == ["db.p/x=2"]
+    assert [each["entity"] for each in asking("compaction", "plan", "db.p.x=2")[1]["entities"]] == ["db.p/x=2"]
+    assert [each["entity"] for each in asking("compaction", "explain", "db.p/x=2")[1]["entities"]] == ["db.p/x=2"]
 
 
 def test_forecast(run, asking, writers, client):
     types = client.types
-    assert asking("forecast") == (0, [])
+    assert asking("compaction", "forecast") == (0, [])
     for name in ("t", "u"):
         writers.table(name)
         client.compact2(types.CompactionRequest(dbname="db", tablename=name, type=types.CompactionType.MAJOR, poolName="etl"))
@@ -188,7 +160,7 @@ def test_forecast(run, asking, writers, client):
     claimed = client.find_next_compact2(types.FindNextCompactRequest(workerId="h-1", workerVersion="4", poolName="etl")).ci
     claimed.errorMessage = "x"
     client.mark_failed(claimed)
-    code, [etl] = asking("forecast", "--hours", "2")
+    code, [etl] = asking("compaction", "forecast", "--hours", "2")
     assert (code, etl["waiting"], etl["working"], etl["arrived_per_hour"]) == (1, 1, 0, 1.0)
     assert etl["forecast"].startswith("never: no Worker is at work in the pool")
 

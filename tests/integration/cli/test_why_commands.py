@@ -1,41 +1,14 @@
 """`metastore lock why`, `txn outcome` and `txn explain`: asked as an operator asks, on a whole server."""
 
-import json
 import re
 from datetime import timedelta
 
 import pytest
 import yaml
 
-from metastore.cli.main import main
 from metastore.config import TxnSettings
 from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import Reaper
-
-
-@pytest.fixture
-def run(server, capsys, monkeypatch):
-    """Run a command line; (exit code, stdout)."""
-    monkeypatch.setenv("METASTORE_URI", server.thrift_uri)
-
-    def ran(*arguments):
-        capsys.readouterr()  # what the server has logged
-        code = 0
-        try:
-            main([str(one) for one in arguments])
-        except SystemExit as leaving:
-            code = leaving.code
-        return code, capsys.readouterr().out
-    return ran
-
-
-@pytest.fixture
-def asking(run):
-    """The answer as JSON."""
-    def asked(*arguments):
-        code, out = run(*arguments, "-o", "json")
-        return code, json.loads(out)
-    return asked
 
 
 class Client:
@@ -103,7 +76,7 @@ def test_a_pile_of_waiting_locks_leads_to_its_holder(c, run, asking, test_clock)
     assert asking("lock", "why", f"txn:{reader}")[1]["owners"][-1]["owner"] == f"txn {holder}"
     assert yaml.safe_load(run("lock", "why", f"{waiting}.1", "-o", "yaml")[1])["blocked"] is True
 
-    code, out = run("lock", "why", "db.orders")
+    code, out, _ = run("lock", "why", "db.orders")
     lines = out.splitlines()
     assert (code, lines[1]) == (0, "")
     assert re.split(r"\s{2,}", lines[2]) == ["WHO", "LOCKS", "WAITS FOR", "AGE", "HEARTBEAT", "EXPIRES", "ENDS WITH"]
@@ -121,15 +94,15 @@ def test_when_there_is_nothing_to_explain(c, run):
     assert run("lock", "why", held)[0] == 1
     assert run("lock", "why", held)[1].startswith(f"Lock {held} waits for nobody.")
     gone = "There is no lock 4711: it was released, or it ended with its transaction, or it expired.\n"
-    assert run("lock", "why", 4711) == (1, gone)
+    assert run("lock", "why", 4711)[:2] == (1, gone)
     assert run("lock", "why", "txn:4711")[0] == 1
-    assert run("lock", "why", "db.nobody") == (1, "Nobody holds a lock on table db.nobody or waits for one.\n")
+    assert run("lock", "why", "db.nobody")[:2] == (1, "Nobody holds a lock on table db.nobody or waits for one.\n")
     assert run("lock", "why", "db.orders")[1].startswith(f"Table db.orders is held by transaction {txn_id} of ann@h1")
 
 
 @pytest.mark.parametrize("wrong", ["orders", "a.b.c.d", "db.", "txn:x", "lock:x", "lock:7.x", "db:t.u", ""])
 def test_questions_that_nobody_understands(run, wrong):
-    assert run("lock", "why", wrong) == (2, "")
+    assert run("lock", "why", wrong)[:2] == (2, "")
 
 
 def test_the_wire_refuses_questions_about_several_things(client):

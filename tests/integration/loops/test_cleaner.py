@@ -1,27 +1,11 @@
 """The Cleaner over real directories (COMP-17 to COMP-23)."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
-from metastore.acid.names import DeltaName
-from metastore.db.engine import PgTx
-from metastore.files import Files
-from tests.support.transactions import named
-
 HOUR = timedelta(hours=1)
-
-
-def outcomes(lake):
-    return [one.outcome.value for one in lake.cleaner().tick()]
-
-
-def remembered(lake):
-    """(table, write id) of what aborted transactions wrote and nobody cleaned."""
-    return sorted(lake.t.rows('''SELECT c."table", w.write_id FROM txn_components AS c
-        JOIN txn_write_ids AS w USING (txn_id, catalog, db, "table")'''))
 
 
 def test_nothing_to_do(lake):
@@ -37,7 +21,7 @@ def test_major(lake):
     lake.insert(times=3)
     lake.compact()
 
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     [left] = lake.directories()
     assert left.startswith("base_0000023_v")
 
@@ -50,7 +34,7 @@ def test_minor(lake):
     lake.insert(times=3)
     lake.compact("minor")
 
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     base, delta = lake.directories()
     assert base == "base_0000020"
     assert delta.startswith("delta_0000021_0000023_v")
@@ -64,7 +48,7 @@ def test_ten_partitions(lake):
         lake.insert(f"d.p/x={number}", times=2)
         lake.compact(what=f"d.p/x={number}")
 
-    assert outcomes(lake) == ["cleaned"] * 10
+    assert lake.outcomes() == ["cleaned"] * 10
     assert {request.state for request in lake.shown()} == {"succeeded"}
 
 
@@ -77,7 +61,7 @@ def test_aborts_above_and_below_a_compacted_base(lake):
     lake.compact()
     lake.abort(times=3)
 
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     [left] = lake.directories()
     assert left.startswith("base_0000005_v")
 
@@ -101,7 +85,7 @@ def test_of_two_results_of_one_range_one_is_read_and_the_other_goes(lake, kinds)
     assert [delta.path for delta in state.deltas][:-1] == kept
     assert set(gone) < set(state.obsolete)
     assert lake.worker().tick().outcome == "compacted"
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     assert [name.partition("_v")[0] for name in lake.directories()] == [
         name for name in ("delete_delta_0000001_0000006", "delta_0000001_0000006") if name.startswith(kinds)]
     assert lake.state(asked.id) == "succeeded"
@@ -114,7 +98,7 @@ def test_writes_since_the_compaction_are_untouched(lake):
     lake.compact()
     lake.insert(times=2)
 
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     assert [name.split("_v")[0] for name in lake.directories()] == [
         "base_0000002", "delta_0000003_0000003_0000", "delta_0000004_0000004_0000"]
     assert lake.t.rows("SELECT write_id FROM completed_txn_components ORDER BY 1") == [(3,), (4,)]
@@ -128,11 +112,11 @@ def test_minor_then_major_behind_one_reader(lake):
     first = lake.compact("minor")
     lake.insert()
     second = lake.compact("major")
-    assert outcomes(lake) == ["waiting"]
+    assert lake.outcomes() == ["waiting"]
     assert len(lake.directories()) == 6
 
     lake.t.commit(reader)
-    assert outcomes(lake) + outcomes(lake) == ["cleaned", "cleaned"]
+    assert lake.outcomes() + lake.outcomes() == ["cleaned", "cleaned"]
     assert len(lake.directories()) == 1
     assert {lake.state(first), lake.state(second)} == {"succeeded"}
 
@@ -146,12 +130,12 @@ def test_a_reader_of_another_table(new_lake):
                  [reader])
     lake.insert(times=2)
     lake.compact()
-    assert outcomes(lake) == ["waiting"]
+    assert lake.outcomes() == ["waiting"]
 
     from dataclasses import replace
 
     lake.settings = replace(lake.settings, use_min_history=True)
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
 
 
 def test_delayed_cleanup(new_lake, test_clock):
@@ -161,9 +145,9 @@ def test_delayed_cleanup(new_lake, test_clock):
     lake.insert(times=2)
     lake.compact()
 
-    assert outcomes(lake) == []
+    assert lake.outcomes() == []
     test_clock.advance(timedelta(seconds=6))
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
 
 
 def test_a_dropped_table(lake):
@@ -173,7 +157,7 @@ def test_a_dropped_table(lake):
     request_id = lake.compact()
     lake.drop()
 
-    assert outcomes(lake) == ["nothing to clean any more"]
+    assert lake.outcomes() == ["nothing to clean any more"]
     assert lake.state(request_id) == "succeeded"
     assert len(lake.directories()) == 3
 
@@ -199,7 +183,7 @@ def test_what_dead_writers_and_jobs_prepared_goes_when_their_transactions_have_e
     (lake.path(what) / f".unproven_{aborted:07d}").mkdir()
     (lake.path(what) / ".unproven_9999999").mkdir()
 
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     hidden = sorted(child.name for child in {*root.iterdir(), *lake.path(what).iterdir()} if child.name.startswith("."))
     assert hidden == [f".acid_stage_{alive}_0_b", f".compaction_{alive}_1", ".unproven_9999999"]
 
@@ -211,7 +195,7 @@ def test_aborted_writes_are_cleaned_with_what_was_prepared_for_them(new_lake):
     (lake.path("t") / f".acid_stage_{txn_id}_0").mkdir()
     lake.t.abort(txn_id)
 
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     assert lake.directories() == []
 
 
@@ -223,7 +207,7 @@ def test_no_cleanup(lake, table, partition):
     lake.insert("d.p/x=1", times=2)
     request_id = lake.compact("major", "d.p/x=1")
 
-    assert outcomes(lake) == ["refused"]
+    assert lake.outcomes() == ["refused"]
     assert lake.state(request_id) == "refused"
     assert "NO_CLEANUP" in lake.one(request_id).error_message
     assert len(lake.directories("d.p/x=1")) == 3
@@ -241,36 +225,12 @@ def test_a_failed_transaction_fails_the_request(lake):
     lake.service.update_compactor_state(Claim(claimed.id, "w-1"), 2, None, txn_id)
     lake.put("d.t", f"base_0000002_v{txn_id:07d}")
     lake.service.mark_compacted(Claim(claimed.id, "w-1"))
-    assert outcomes(lake) == ["waiting"]
+    assert lake.outcomes() == ["waiting"]
     lake.t.abort(txn_id)
 
-    assert outcomes(lake) == ["failed"]
+    assert lake.outcomes() == ["failed"]
     assert lake.state(asked.id) == "failed"
     assert "delta_0000001_0000001_0000" in lake.directories()
-
-
-class Broken(Files):
-    """Deletes nothing whose name contains ``stuck``."""
-
-    stuck = ""
-    silent = False
-
-    def delete(self, uri, *, recursive=True):
-        if type(self).stuck and type(self).stuck in uri:
-            if self.silent:
-                return
-            raise PermissionError(f"{uri}: permission denied")
-        super().delete(uri, recursive=recursive)
-
-
-@pytest.fixture
-def broken(monkeypatch):
-    def make(stuck, silent=False):
-        monkeypatch.setattr(Broken, "stuck", stuck)
-        monkeypatch.setattr(Broken, "silent", silent)
-        return Broken()
-
-    return make
 
 
 def test_failures_double_the_pause_and_end(new_lake, test_clock, broken):
@@ -319,7 +279,7 @@ def test_what_could_not_be_removed_is_not_a_success(lake, broken):
     assert lake.state(request_id) == "ready_for_cleaning"
     assert len(lake.directories()) == 2
 
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     assert len(lake.directories()) == 1
 
 
@@ -329,7 +289,7 @@ def test_a_file_system_that_is_not_there_is_not_an_empty_table(lake):
     request_id = lake.compact()
     lake.path("t").rename(lake.path("hidden"))
 
-    assert outcomes(lake) == ["failed"]
+    assert lake.outcomes() == ["failed"]
     assert lake.state(request_id) == "ready_for_cleaning"
     lake.path("hidden").rename(lake.path("t"))
 
@@ -344,283 +304,6 @@ def test_cleaning_forgets_aborted_writes_up_to_its_mark_only(lake):
     lake.compact()
     lake.abort()
 
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     assert [name.split("_v")[0] for name in lake.directories()] == ["base_0000003"]
-    assert remembered(lake) == [("t", 4), ("u", 1)]
-
-
-# ------------------------------------------------------------------------- aborted writes without a compaction (COMP-23)
-@pytest.fixture
-def eager(new_lake):
-    return new_lake(aborted_txn_threshold=0)
-
-
-@pytest.mark.parametrize("compacts", [False, True])
-def test_a_transaction_that_is_aborted_at_any_moment_of_a_cleaning(eager, monkeypatch, compacts):
-    """Who aborts when the write ids have been read is not forgotten for the files that nobody removed: they would be read."""
-    lake, run = eager, PgTx.sql
-    lake.table()
-    statements = left = 0
-    with ThreadPoolExecutor(1) as other:
-        while statements >= left:  # the moments, one after the other
-            left += 1
-            if compacts:
-                lake.insert(times=2)
-                lake.compact()
-            lake.abort()
-            txn_id, write_id = lake.begin()
-            statements = 0
-
-            def counted(pg, query, parameters=None, *, txn_id=txn_id, moment=left):
-                nonlocal statements
-                rows = run(pg, query, parameters)
-                statements += 1
-                if statements == moment:
-                    with monkeypatch.context() as undone:
-                        undone.setattr(PgTx, "sql", run)
-                        other.submit(lake.t.abort, txn_id).result()
-                return rows
-
-            with monkeypatch.context() as patched:
-                patched.setattr(PgTx, "sql", counted)
-                lake.cleaner().tick()
-            delta = str(DeltaName(write_id, write_id, 0))
-            assert delta not in lake.directories() or ("t", write_id) in remembered(lake), f"moment {left} of {statements}"
-            if statements < left:
-                lake.t.abort(txn_id)
-            lake.cleaner().tick()
-            assert delta not in lake.directories()
-
-
-def test_aborted_writes_go_by_themselves(eager):
-    """COMP-C28."""
-    lake = eager
-    lake.table()
-    lake.abort(times=2)
-    lake.insert()
-    lake.abort()
-
-    assert outcomes(lake) == ["cleaned"]
-    assert lake.directories() == ["delta_0000003_0000003_0000"]
-    assert lake.shown() == []
-    assert lake.t.count("txn_components") == 0
-    assert lake.t.count("completed_txn_components") == 1
-
-
-def test_below_the_thresholds_aborts_stay(new_lake, test_clock):
-    lake = new_lake(aborted_txn_threshold=2)
-    lake.table()
-    lake.abort(times=2)
-
-    assert outcomes(lake) == []
-    test_clock.advance(HOUR * 13)
-    assert outcomes(lake) == ["cleaned"]
-
-
-def test_open_writers_keep_their_files(eager):
-    """COMP-C29, COMP-C31: and readers are in nobody's way."""
-    lake = eager
-    lake.table()
-    lake.t.open()
-    lake.abort()
-    lake.begin()
-    lake.insert()
-    lake.abort()
-
-    assert outcomes(lake) == ["cleaned"]
-    assert lake.directories() == ["delta_0000002_0000002_0000", "delta_0000003_0000003_0000"]
-
-
-def test_obsolete_directories_are_none_of_its_business(eager):
-    lake = eager
-    lake.table()
-    lake.put("d.t", "base_0000020", "delta_0000019_0000019_0000")
-    lake.seed(20)
-    lake.abort()
-
-    outcomes(lake)
-    assert lake.directories() == ["base_0000020", "delta_0000019_0000019_0000"]
-
-
-def test_a_failed_abort_cleanup_is_marked_and_tried_again(eager, test_clock, broken):
-    """COMP-C32, COMP-C33."""
-    lake = eager
-    lake.table()
-    lake.abort()
-    cleaner = lake.cleaner(broken("delta"))
-    assert [one.outcome.value for one in cleaner.tick()] == ["failed"]
-    [marker] = lake.shown()
-    assert (marker.type.value, marker.state.value) == ("abort_txn_cleanup", "ready_for_cleaning")
-    assert "permission denied" in marker.error_message
-
-    assert outcomes(lake) == []
-    test_clock.advance(timedelta(seconds=301))
-    cleaner.tick()
-    test_clock.advance(timedelta(seconds=301))
-    assert outcomes(lake) == []
-    test_clock.advance(timedelta(seconds=300))
-    assert outcomes(lake) == ["cleaned"]
-    assert lake.shown() == []
-    assert lake.directories() == []
-
-
-def test_an_ordinary_cleaning_removes_the_marker(eager, broken):
-    """COMP-C34."""
-    lake = eager
-    lake.table()
-    lake.insert(times=2)
-    lake.abort()
-    lake.cleaner(broken("delta_0000003")).tick()
-    assert len(lake.shown()) == 1
-    lake.compact()
-
-    assert outcomes(lake) == ["cleaned"]
-    assert [one.state.value for one in lake.shown()] == ["succeeded"]
-
-
-def test_an_aborted_dynamic_insert(eager):
-    """COMP-C35, HIVE-25502: everywhere below the table, also in partitions that were never added; nothing obsolete."""
-    lake = eager
-    lake.table("p", keys=["x"])
-    lake.partition("x=1", "p")
-    lake.insert("d.p/x=1", times=2)
-    lake.put("d.p/x=1", "base_0000002")
-    txn_id, write_id = lake.begin("d.p")
-    lake.path("p/delta_0000003_0000003_0000").rename(lake.path("p/x=1/delta_0000003_0000003_0000"))
-    lake.put("d.p/x=9", "delta_0000003_0000003_0000")
-    assert write_id == 3
-    lake.t.abort(txn_id)
-
-    assert outcomes(lake) == ["cleaned"]
-    assert lake.directories("d.p/x=1") == ["base_0000002", "delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
-    assert lake.directories("d.p/x=9") == []
-    assert lake.t.count("txn_components") == 0
-    assert lake.t.count("completed_txn_components") == 2
-
-
-def test_rows_of_aborted_writes_among_others_keep_their_history(eager):
-    """COMP-C36."""
-    lake = eager
-    lake.table()
-    lake.insert()
-    lake.abort()
-    lake.insert()
-    for number in (1, 2, 3):
-        (lake.path("t") / f"delta_000000{number}_000000{number}_0000" / "bucket_00000").unlink()
-        (lake.path("t") / f"delta_000000{number}_000000{number}_0000").rmdir()
-    lake.put("d.t", "delta_0000001_0000003")
-
-    outcomes(lake)
-    assert lake.directories() == ["delta_0000001_0000003"]
-    assert remembered(lake) == [("t", 2)]
-
-    lake.insert()
-    lake.compact()
-    assert "cleaned" in outcomes(lake)
-    assert remembered(lake) == []
-
-
-def test_a_transaction_that_aborts_after_the_listing_is_not_forgotten(eager, monkeypatch):
-    lake = eager
-    lake.table()
-    lake.abort()
-    late, _ = lake.begin()
-    cleaner = lake.cleaner()
-    listing = Files.listing
-
-    def abort_meanwhile(self, uri):
-        found = listing(self, uri)
-        if lake.t.state(late) == "open":
-            lake.t.abort(late)
-        return found
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Files, "listing", abort_meanwhile)
-        cleaner.tick()
-
-    assert remembered(lake) == [("t", 2)]
-    assert lake.directories() == ["delta_0000002_0000002_0000"]
-    assert outcomes(lake) == ["cleaned"]
-    assert lake.directories() == []
-
-
-def test_a_dropped_tables_aborts_are_forgotten(eager):
-    lake = eager
-    lake.table()
-    lake.abort()
-    lake.drop()
-
-    assert outcomes(lake) == ["nothing to clean any more"]
-    assert lake.t.count("txn_components") == 0
-    assert named("d.t").table == "t"
-
-
-def first_deletion(monkeypatch, what, event):
-    """Something happens while the Cleaner removes the first directory whose path has ``what`` in it."""
-    delete, happened = Files.delete, []
-
-    def deleting(self, uri, *, recursive=True):
-        delete(self, uri, recursive=recursive)
-        if what in uri and not happened:
-            happened.append(uri)
-            event()
-
-    monkeypatch.setattr(Files, "delete", deleting)
-    return happened
-
-
-def test_a_table_that_comes_again_loses_nothing_to_a_list_of_its_predecessor(eager, monkeypatch):
-    """The list of aborted entities is read at once and worked off one by one."""
-    lake = eager
-    for name in ("a", "t"):
-        lake.table(name)
-        lake.abort(f"d.{name}", times=2)
-
-    def drop_and_create():
-        lake.drop_for_good()
-        lake.table()
-        lake.insert(times=2)
-
-    happened = first_deletion(monkeypatch, "/a/", drop_and_create)
-    lake.cleaner().tick()
-
-    assert happened
-    assert lake.directories() == ["delta_0000003_0000003_0000", "delta_0000004_0000004_0000"]
-
-
-def test_a_table_that_comes_again_loses_nothing_to_the_cleaner_of_its_predecessor(lake, monkeypatch):
-    """In the middle of one table's obsolete directories: the new ones get other names than those of the list."""
-    lake.table()
-    lake.insert(times=3)
-    lake.compact()
-
-    def drop_and_create():
-        lake.drop_for_good()
-        lake.table()
-        lake.insert(times=3)
-
-    happened = first_deletion(monkeypatch, "/t/", drop_and_create)
-    lake.cleaner().tick()
-
-    assert happened
-    assert lake.directories() == [f"delta_{one:07d}_{one:07d}_0000" for one in (4, 5, 6)]
-    assert lake.t.count("completed_txn_components") == 3
-
-
-def test_another_table_in_the_same_place_loses_nothing(eager, monkeypatch):
-    """Ids go on by name, and the name is another one: before each deletion the table is asked for by its identity."""
-    lake = eager
-    lake.table()
-    lake.abort(times=2)
-
-    def drop_and_create():
-        lake.drop_for_good()
-        lake.table("u", location=f"file://{lake.path('t')}")
-        lake.put("d.t", "delta_0000001_0000001_0000", "delta_0000002_0000002_0000")
-
-    happened = first_deletion(monkeypatch, "/t/", drop_and_create)
-    [report] = lake.cleaner().tick()
-
-    assert happened
-    assert report.outcome == "nothing to clean any more"
-    assert lake.directories() == ["delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
+    assert lake.remembered() == [("t", 4), ("u", 1)]

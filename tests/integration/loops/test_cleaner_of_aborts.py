@@ -1,0 +1,289 @@
+"""What aborted transactions wrote goes without a compaction (COMP-23)."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from metastore.acid.names import DeltaName
+from metastore.db.engine import PgTx
+from metastore.files import Files
+from tests.support.transactions import named
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def eager(new_lake):
+    return new_lake(aborted_txn_threshold=0)
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_transaction_that_is_aborted_at_any_moment_of_a_cleaning(eager, monkeypatch, compacts):
+    """Who aborts when the write ids have been read is not forgotten for the files that nobody removed: they would be read."""
+    lake, run = eager, PgTx.sql
+    lake.table()
+    statements = left = 0
+    with ThreadPoolExecutor(1) as other:
+        while statements >= left:  # the moments, one after the other
+            left += 1
+            if compacts:
+                lake.insert(times=2)
+                lake.compact()
+            lake.abort()
+            txn_id, write_id = lake.begin()
+            statements = 0
+
+            def counted(pg, query, parameters=None, *, txn_id=txn_id, moment=left):
+                nonlocal statements
+                rows = run(pg, query, parameters)
+                statements += 1
+                if statements == moment:
+                    with monkeypatch.context() as undone:
+                        undone.setattr(PgTx, "sql", run)
+                        other.submit(lake.t.abort, txn_id).result()
+                return rows
+
+            with monkeypatch.context() as patched:
+                patched.setattr(PgTx, "sql", counted)
+                lake.cleaner().tick()
+            delta = str(DeltaName(write_id, write_id, 0))
+            assert delta not in lake.directories() or ("t", write_id) in lake.remembered(), f"moment {left} of {statements}"
+            if statements < left:
+                lake.t.abort(txn_id)
+            lake.cleaner().tick()
+            assert delta not in lake.directories()
+
+
+def test_aborted_writes_go_by_themselves(eager):
+    """COMP-C28."""
+    lake = eager
+    lake.table()
+    lake.abort(times=2)
+    lake.insert()
+    lake.abort()
+
+    assert lake.outcomes() == ["cleaned"]
+    assert lake.directories() == ["delta_0000003_0000003_0000"]
+    assert lake.shown() == []
+    assert lake.t.count("txn_components") == 0
+    assert lake.t.count("completed_txn_components") == 1
+
+
+def test_below_the_thresholds_aborts_stay(new_lake, test_clock):
+    lake = new_lake(aborted_txn_threshold=2)
+    lake.table()
+    lake.abort(times=2)
+
+    assert lake.outcomes() == []
+    test_clock.advance(HOUR * 13)
+    assert lake.outcomes() == ["cleaned"]
+
+
+def test_open_writers_keep_their_files(eager):
+    """COMP-C29, COMP-C31: and readers are in nobody's way."""
+    lake = eager
+    lake.table()
+    lake.t.open()
+    lake.abort()
+    lake.begin()
+    lake.insert()
+    lake.abort()
+
+    assert lake.outcomes() == ["cleaned"]
+    assert lake.directories() == ["delta_0000002_0000002_0000", "delta_0000003_0000003_0000"]
+
+
+def test_obsolete_directories_are_none_of_its_business(eager):
+    lake = eager
+    lake.table()
+    lake.put("d.t", "base_0000020", "delta_0000019_0000019_0000")
+    lake.seed(20)
+    lake.abort()
+
+    lake.outcomes()
+    assert lake.directories() == ["base_0000020", "delta_0000019_0000019_0000"]
+
+
+def test_a_failed_abort_cleanup_is_marked_and_tried_again(eager, test_clock, broken):
+    """COMP-C32, COMP-C33."""
+    lake = eager
+    lake.table()
+    lake.abort()
+    cleaner = lake.cleaner(broken("delta"))
+    assert [one.outcome.value for one in cleaner.tick()] == ["failed"]
+    [marker] = lake.shown()
+    assert (marker.type.value, marker.state.value) == ("abort_txn_cleanup", "ready_for_cleaning")
+    assert "permission denied" in marker.error_message
+
+    assert lake.outcomes() == []
+    test_clock.advance(timedelta(seconds=301))
+    cleaner.tick()
+    test_clock.advance(timedelta(seconds=301))
+    assert lake.outcomes() == []
+    test_clock.advance(timedelta(seconds=300))
+    assert lake.outcomes() == ["cleaned"]
+    assert lake.shown() == []
+    assert lake.directories() == []
+
+
+def test_an_ordinary_cleaning_removes_the_marker(eager, broken):
+    """COMP-C34."""
+    lake = eager
+    lake.table()
+    lake.insert(times=2)
+    lake.abort()
+    lake.cleaner(broken("delta_0000003")).tick()
+    assert len(lake.shown()) == 1
+    lake.compact()
+
+    assert lake.outcomes() == ["cleaned"]
+    assert [one.state.value for one in lake.shown()] == ["succeeded"]
+
+
+def test_an_aborted_dynamic_insert(eager):
+    """COMP-C35, HIVE-25502: everywhere below the table, also in partitions that were never added; nothing obsolete."""
+    lake = eager
+    lake.table("p", keys=["x"])
+    lake.partition("x=1", "p")
+    lake.insert("d.p/x=1", times=2)
+    lake.put("d.p/x=1", "base_0000002")
+    txn_id, write_id = lake.begin("d.p")
+    lake.path("p/delta_0000003_0000003_0000").rename(lake.path("p/x=1/delta_0000003_0000003_0000"))
+    lake.put("d.p/x=9", "delta_0000003_0000003_0000")
+    assert write_id == 3
+    lake.t.abort(txn_id)
+
+    assert lake.outcomes() == ["cleaned"]
+    assert lake.directories("d.p/x=1") == ["base_0000002", "delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
+    assert lake.directories("d.p/x=9") == []
+    assert lake.t.count("txn_components") == 0
+    assert lake.t.count("completed_txn_components") == 2
+
+
+def test_rows_of_aborted_writes_among_others_keep_their_history(eager):
+    """COMP-C36."""
+    lake = eager
+    lake.table()
+    lake.insert()
+    lake.abort()
+    lake.insert()
+    for number in (1, 2, 3):
+        (lake.path("t") / f"delta_000000{number}_000000{number}_0000" / "bucket_00000").unlink()
+        (lake.path("t") / f"delta_000000{number}_000000{number}_0000").rmdir()
+    lake.put("d.t", "delta_0000001_0000003")
+
+    lake.outcomes()
+    assert lake.directories() == ["delta_0000001_0000003"]
+    assert lake.remembered() == [("t", 2)]
+
+    lake.insert()
+    lake.compact()
+    assert "cleaned" in lake.outcomes()
+    assert lake.remembered() == []
+
+
+def test_a_transaction_that_aborts_after_the_listing_is_not_forgotten(eager, monkeypatch):
+    lake = eager
+    lake.table()
+    lake.abort()
+    late, _ = lake.begin()
+    cleaner = lake.cleaner()
+    listing = Files.listing
+
+    def abort_meanwhile(self, uri):
+        found = listing(self, uri)
+        if lake.t.state(late) == "open":
+            lake.t.abort(late)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Files, "listing", abort_meanwhile)
+        cleaner.tick()
+
+    assert lake.remembered() == [("t", 2)]
+    assert lake.directories() == ["delta_0000002_0000002_0000"]
+    assert lake.outcomes() == ["cleaned"]
+    assert lake.directories() == []
+
+
+def test_a_dropped_tables_aborts_are_forgotten(eager):
+    lake = eager
+    lake.table()
+    lake.abort()
+    lake.drop()
+
+    assert lake.outcomes() == ["nothing to clean any more"]
+    assert lake.t.count("txn_components") == 0
+    assert named("d.t").table == "t"
+
+
+def first_deletion(monkeypatch, what, event):
+    """Something happens while the Cleaner removes the first directory whose path has ``what`` in it."""
+    delete, happened = Files.delete, []
+
+    def deleting(self, uri, *, recursive=True):
+        delete(self, uri, recursive=recursive)
+        if what in uri and not happened:
+            happened.append(uri)
+            event()
+
+    monkeypatch.setattr(Files, "delete", deleting)
+    return happened
+
+
+def test_a_table_that_comes_again_loses_nothing_to_a_list_of_its_predecessor(eager, monkeypatch):
+    """The list of aborted entities is read at once and worked off one by one."""
+    lake = eager
+    for name in ("a", "t"):
+        lake.table(name)
+        lake.abort(f"d.{name}", times=2)
+
+    def drop_and_create():
+        lake.drop_for_good()
+        lake.table()
+        lake.insert(times=2)
+
+    happened = first_deletion(monkeypatch, "/a/", drop_and_create)
+    lake.cleaner().tick()
+
+    assert happened
+    assert lake.directories() == ["delta_0000003_0000003_0000", "delta_0000004_0000004_0000"]
+
+
+def test_a_table_that_comes_again_loses_nothing_to_the_cleaner_of_its_predecessor(lake, monkeypatch):
+    """In the middle of one table's obsolete directories: the new ones get other names than those of the list."""
+    lake.table()
+    lake.insert(times=3)
+    lake.compact()
+
+    def drop_and_create():
+        lake.drop_for_good()
+        lake.table()
+        lake.insert(times=3)
+
+    happened = first_deletion(monkeypatch, "/t/", drop_and_create)
+    lake.cleaner().tick()
+
+    assert happened
+    assert lake.directories() == [f"delta_{one:07d}_{one:07d}_0000" for one in (4, 5, 6)]
+    assert lake.t.count("completed_txn_components") == 3
+
+
+def test_another_table_in_the_same_place_loses_nothing(eager, monkeypatch):
+    """Ids go on by name, and the name is another one: before each deletion the table is asked for by its identity."""
+    lake = eager
+    lake.table()
+    lake.abort(times=2)
+
+    def drop_and_create():
+        lake.drop_for_good()
+        lake.table("u", location=f"file://{lake.path('t')}")
+        lake.put("d.t", "delta_0000001_0000001_0000", "delta_0000002_0000002_0000")
+
+    happened = first_deletion(monkeypatch, "/t/", drop_and_create)
+    [report] = lake.cleaner().tick()
+
+    assert happened
+    assert report.outcome == "nothing to clean any more"
+    assert lake.directories() == ["delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
