@@ -20,7 +20,6 @@ from metastore.locks.rules import LockType
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert_compaction import shown
 from metastore.txns.core.rules import Operation, reader_snapshot
-from tests.integration.loops.test_cleaner import outcomes
 from tests.support.transactions import named
 
 DAY = timedelta(days=1)
@@ -33,22 +32,22 @@ def test_the_cleaner_waits_and_says_why(lake, test_clock):
     request = lake.compact()
     [one] = ExplainingService(lake.db, lake.settings, lake.files).examine(named("d.t"), "", 1).entities
     assert "acid.history.retention.days keeps replaced files until " in one.cleanings[0].text
-    assert outcomes(lake) == ["waiting"]
+    assert lake.outcomes() == ["waiting"]
     assert len(lake.directories()) == 4
     assert lake.one(request).error_message.startswith("acid.history.retention.days keeps replaced files until ")
     test_clock.advance(timedelta(minutes=4))
-    assert outcomes(lake) == [], "the table is not asked in each round"
+    assert lake.outcomes() == [], "the table is not asked in each round"
 
     test_clock.advance(2 * DAY)
     assert age(lake) == 0, "nobody is to be woken for it"
     reader = lake.t.open()
     lake.db.once("UPDATE compaction_queue SET next_txn_id = %s", [reader])
     test_clock.advance(5 * DAY)
-    assert outcomes(lake) == ["waiting"]
+    assert lake.outcomes() == ["waiting"]
     assert f"transaction {reader} of " in lake.one(request).error_message
     assert age(lake) > 7 * DAY.total_seconds() - 60
     lake.t.commit(reader)
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
     assert len(lake.directories()) == 1
 
 
@@ -56,11 +55,11 @@ def test_the_property_counts_as_it_is_when_the_cleaner_looks(lake, test_clock):
     lake.table(**{HISTORY_RETENTION: "for ever"})
     lake.insert(times=2)
     request = lake.compact()
-    assert outcomes(lake) == ["waiting"]
+    assert lake.outcomes() == ["waiting"]
     assert "nothing is removed: 'acid.history.retention.days' must be a whole number" in lake.one(request).error_message
     lake.parameters(**{HISTORY_RETENTION: "0"})
     test_clock.advance(timedelta(minutes=5))
-    assert outcomes(lake) == ["cleaned"]
+    assert lake.outcomes() == ["cleaned"]
 
 
 def test_what_was_dropped_is_not_kept(lake):
@@ -69,7 +68,7 @@ def test_what_was_dropped_is_not_kept(lake):
     lake.insert("d.t/p=1", times=2)
     lake.compact(what="d.t/p=1")
     lake.db.once("DELETE FROM partitions")
-    assert outcomes(lake) == ["nothing to clean any more"]
+    assert lake.outcomes() == ["nothing to clean any more"]
 
 
 def test_every_point_that_is_kept_can_be_read(lake, test_clock):
