@@ -1,114 +1,82 @@
-"""Answers with many partitions: how long they take, when their first byte is there, and what memory they leave behind.
+"""Long answers and long requests: how long they take, when the first byte is there, what memory they need.
 
-    python -m benchmarks.large_answers [--partitions 10000] [--runs 5] [--no-peers]
+    python -m benchmarks.large_answers [--runs 3] [--scale 1] [--only locks] [--no-peers] [--minutes 18]
 
 Ours beside Hive's metastores 2.3.10 and 4.2.0 on one PostgreSQL, in turn within each row. A client sends the call and
-takes the bytes without decoding them. ``x``: the faster peer's time by ours.
+takes the bytes without decoding them. ``x``: the faster peer's time by ours. ``server``, ``pg``: processor time of our
+server and of PostgreSQL for one answer of ours, which hardly depends on what else the machine does. ``MB``: resident
+memory of ours before the row, and the most of it meanwhile. ``others``: p99 of heartbeats that another client sends.
+Rows that are not begun after so many minutes are left out. Our server runs no loops, so that what is queued stays.
 """
 
 import argparse
+import multiprocessing
+import os
+import signal
 import socket
 import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import hive, peers
-from benchmarks.load import Address, request, skipped_to_the_end
+from benchmarks import hive, large_states, peers
+from benchmarks.contestants import MANY_OPEN, Contestant, Hive23, Hive42
+from benchmarks.cpu import Meter, Spent
+from benchmarks.large_states import DAYS, DB, name_of, partitions
+from benchmarks.load import Address, request, result, skipped_to_the_end
 from benchmarks.transactions import own_postgres, settings
-from metastore.client import MetastoreClient
 from metastore.thrift_gen.hive_metastore import ttypes
 
-SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-BATCH = 1000
-DAYS = 100
-SD = ttypes.StorageDescriptor(
-    cols=[ttypes.FieldSchema(f"column_{n}", "string", "") for n in range(20)],
-    parameters={},
-    inputFormat="org.apache.hadoop.mapred.TextInputFormat",
-    outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
-    compressed=False,
-    numBuckets=-1,
-    bucketCols=[],
-    sortCols=[],
-    serdeInfo=ttypes.SerDeInfo("t", SERDE, {"serialization.format": "1"}),
+OURS, HIVE_2_3, HIVE_4_2 = "ours", "hive_2_3", "hive_4_2"
+MOST_MB = 50
+"""By which our server may grow while it answers."""
+MOST_OTHERS_MS = 20
+FIRST_BYTE_MS = 50
+PATIENCE_S = 100
+"""How long an answer may take; whoever takes longer is ended, and counts as having taken so long."""
+HEAD = (
+    "| work | clients | ours, ms | first byte | Hive 2.3.10 | Hive 4.2.0 | x | server, ms | pg, ms | MB | others, ms | "
+    "goal met |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
 )
 
 
-class Server(NamedTuple):
-    """A server of those that are compared."""
+class Row(NamedTuple):
+    """A call whose answer is long; ``state``: what must be there before."""
 
-    address: Address
-    pid: int
-
-    def fill(self, count: int) -> float:
-        """Make a table with so many partitions; seconds that adding them took."""
-
-        def sd(location: str) -> ttypes.StorageDescriptor:
-            fields = {name: getattr(SD, name) for name in SD.__slots__}
-            return ttypes.StorageDescriptor(**{**fields, "location": location})
-
-        with MetastoreClient(f"thrift://{self.address[0]}:{self.address[1]}") as client:
-            client.create_database(ttypes.Database("bench"))
-            place = client.get_database("bench").locationUri
-            client.create_table(
-                ttypes.Table(
-                    "t",
-                    "bench",
-                    "ann",
-                    sd=sd(f"{place}/t"),
-                    parameters={"EXTERNAL": "TRUE"},
-                    partitionKeys=[ttypes.FieldSchema("day", "string", ""), ttypes.FieldSchema("n", "string", "")],
-                    tableType="EXTERNAL_TABLE",
-                )
-            )
-            began = time.perf_counter()
-            for start in range(0, count, BATCH):
-                client.add_partitions(
-                    [
-                        ttypes.Partition(
-                            [f"d{n % DAYS:02}", str(n)],
-                            "bench",
-                            "t",
-                            1732333333,
-                            0,
-                            sd(f"{place}/t/{n}"),
-                            {
-                                "numFiles": "1",
-                                "numRows": "100",
-                                "rawDataSize": "123",
-                                "totalSize": "12345",
-                                "transient_lastDdlTime": "1732333333",
-                            },
-                        )
-                        for n in range(start, min(count, start + BATCH))
-                    ]
-                )
-            return time.perf_counter() - began
-
-    @property
-    def memory(self) -> int:
-        """Resident, in MB."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0]) >> 10
+    title: str
+    call: bytes
+    clients: int
+    goal: float
+    state: Callable[[Contestant], None] | None = None
+    others: bool = False
+    """Whether others send heartbeats meanwhile."""
+    first_byte: bool = False
+    """Whether there is a goal for it."""
 
 
 class Asker:
     """A client that sends one call again and again and takes the answers."""
 
-    def __init__(self, server: Server, call: bytes, size: int = 0) -> None:
+    def __init__(self, address: Address, call: bytes, size: int = 0) -> None:
         """``size``: of the answer, in bytes; 0: unknown yet."""
-        self._socket = socket.create_connection(server.address)
+        self._socket = socket.create_connection(address)
+        self._socket.settimeout(PATIENCE_S)
         self._call, self.size = call, size or self._sized(call)
 
     def _sized(self, call: bytes) -> int:
         self._socket.sendall(call)
-        answer = b""
-        while not answer or not skipped_to_the_end(answer):
-            answer += self._socket.recv(1 << 24)
+        parts = [self._socket.recv(1 << 24)]
+        while parts[-1] and (parts[-1][-1] or not skipped_to_the_end(b"".join(parts))):
+            parts.append(self._socket.recv(1 << 24))
+        answer = b"".join(parts)
+        if len(answer) < 1 << 14:  # perhaps an exception, which is raised
+            name = call[8 : 8 + call[7]].decode()
+            result(name, answer)
         return len(answer)
 
     def ask(self) -> tuple[float, float]:
@@ -118,85 +86,295 @@ class Asker:
         buffer = bytearray(1 << 18)
         left, first = self.size, 0.0
         while left > 0:
-            left -= self._socket.recv_into(buffer)
+            received = self._socket.recv_into(buffer)
+            if not received:
+                raise ConnectionError("the server closed the connection")
+            left -= received
             first = first or time.perf_counter() - began
         return first * 1000, (time.perf_counter() - began) * 1000
 
-
-def calls(count: int) -> dict[str, bytes]:
-    """The rows: what is asked for."""
-    names = [f"day=d{n % DAYS:02}/n={n}" for n in range(0, count, max(1, count // 1000))]
-    return {
-        f"get_partitions, {count}": request("get_partitions", "bench", "t", -1),
-        f"get_partitions_by_names, {len(names)}": request("get_partitions_by_names", "bench", "t", names),
-        f"get_partitions_by_filter, 1 % of {count}": request(
-            "get_partitions_by_filter", "bench", "t", 'day = "d07"', -1
-        ),
-        f"get_partition_names, {count}": request("get_partition_names", "bench", "t", -1),
-    }
+    def close(self) -> None:
+        self._socket.close()
 
 
-def together(server: Server, call: bytes, size: int, clients: int) -> float:
-    """Milliseconds per answer while so many clients ask twice each."""
-    askers = [Asker(server, call, size) for _ in range(clients)]
-    with ThreadPoolExecutor(clients) as threads:
+class Figures(NamedTuple):
+    """Of one contestant, in ms for an answer; first bytes only with one client."""
+
+    ms: float
+    first: float = 0.0
+    spent: Spent | None = None
+    """For one answer."""
+    others: float = 0.0
+    before: int = 0
+    most: int = 0
+
+
+def rows(few: int, many: int, locks: int) -> list[Row]:
+    """``few``, ``many``: partitions of two tables, of the larger also a hundredth; ``locks``: the more of them."""
+    some = [name_of(n) for n in range(0, few, max(1, few // 1000))]
+    everything = request("get_partitions", DB, "t", -1)
+    names = request("get_partition_names", DB, "t", -1)
+    listed = request("show_locks", ttypes.ShowLocksRequest())
+    compactions = request("show_compact", ttypes.ShowCompactRequest())
+    one_day = request("get_partitions_by_filter", DB, "large", f'day = "d{7 % DAYS:02}"', -1)
+    return [
+        Row(f"get_partitions, {few}", everything, 1, 4, others=True),
+        Row(f"get_partitions, {few}", everything, 8, 4, others=True),
+        Row(f"get_partitions_by_names, {len(some)}", request("get_partitions_by_names", DB, "t", some), 1, 5),
+        Row(f"get_partitions_by_filter, 1 % of {many}", one_day, 1, 10),
+        Row(f"get_partition_names, {few}", names, 1, 4),
+        Row(f"get_partition_names, {many}", request("get_partition_names", DB, "large", -1), 1, 4),
+        Row(f"show_locks, {locks // 20}", listed, 1, 4, lambda server: large_states.hold_locks(server, locks // 20)),
+        Row(f"show_locks, {locks // 20}", listed, 8, 4),
+        Row(f"show_locks, {locks}", listed, 1, 4, lambda server: large_states.hold_locks(server, locks)),
+        Row(f"show_compact, {few}", compactions, 1, 4, lambda server: large_states.queue_compactions(server, few)),
+        Row(f"get_open_txns_info, {few}", request("get_open_txns_info"), 1, 4, lambda server: server.hold_open(few)),
+        Row(f"get_partitions, {many}", request("get_partitions", DB, "large", -1), 1, 4, first_byte=True),
+    ]
+
+
+def beat(address: Address, pipe: Any) -> None:
+    """Send heartbeats of a transaction, 200 a second, until told to stop; their p99 in ms goes back."""
+    with Contestant(address, 0, "").client() as client:
+        [txn_id] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "node1")).txn_ids
+        pipe.send(None)
+        taken = []
+        while not pipe.poll(0.005):
+            began = time.perf_counter()
+            client.heartbeat(ttypes.HeartbeatRequest(0, txn_id))
+            taken.append((time.perf_counter() - began) * 1000)
+        client.commit_txn(ttypes.CommitTxnRequest(txn_id))
+    pipe.send(sorted(taken)[int(len(taken) * 0.99)] if taken else 0.0)
+
+
+@contextmanager
+def heartbeats(address: Address, wanted: bool) -> Iterator[list[float]]:  # noqa: FBT001
+    """Another client's heartbeats from a process of its own; their p99 is in the list afterwards."""
+    p99: list[float] = []
+    if not wanted:
+        yield p99
+        return
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    child = context.Process(target=beat, args=(address, there))
+    child.start()
+    try:
+        here.recv()
+        yield p99
+        here.send(None)
+        p99.append(here.recv())
+    finally:
+        here.close()
+        child.join(10)
+        child.kill()
+
+
+def memory(pid: int, which: str = "VmRSS") -> int:
+    """Resident, in MB."""
+    return int(Path(f"/proc/{pid}/status").read_text().split(f"{which}:")[1].split()[0]) >> 10
+
+
+def measured(server: Contestant, row: Row, size: int) -> Figures:
+    """Every client asks twice, or one client three times."""
+    askers = [Asker(server.address, row.call, size) for _ in range(row.clients)]
+    times = 3 if row.clients == 1 else 2
+    before = memory(server.pid)
+    Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # the most so far is what there is now
+    meter = Meter(server.pid, server.database_url).start()
+    with heartbeats(server.address, row.others) as p99, ThreadPoolExecutor(row.clients) as threads:
+        spent = meter.read()
         began = time.perf_counter()
-        list(threads.map(lambda asker: [asker.ask() for _ in range(2)], askers))
-        return (time.perf_counter() - began) * 1000 / (2 * clients)
+        answers = [
+            each for asked in threads.map(lambda one: [one.ask() for _ in range(times)], askers) for each in asked
+        ]
+        elapsed = (time.perf_counter() - began) * 1000
+        spent = meter.read().since(spent)
+    meter.cursor.connection.close()
+    for asker in askers:
+        asker.close()
+    one = row.clients == 1
+    return Figures(
+        statistics.median(ms for _, ms in answers) if one else elapsed / len(answers),
+        statistics.median(first for first, _ in answers) if one else 0.0,
+        Spent(*(each / len(answers) for each in spent)),  # type: ignore[arg-type]
+        p99[0] if p99 else 0.0,
+        before,
+        memory(server.pid, "VmHWM"),
+    )
+
+
+def middle(runs: list[Figures]) -> Figures:
+    """The median of each; of memory the least before and the most."""
+    spent = [run.spent for run in runs if run.spent]
+    return Figures(
+        statistics.median(run.ms for run in runs),
+        statistics.median(run.first for run in runs),
+        Spent(*map(statistics.median, zip(*spent, strict=True))) if spent else None,
+        statistics.median(run.others for run in runs),
+        runs[0].before,
+        max(run.most for run in runs),
+    )
+
+
+class Comparison:
+    """The contestants and the table."""
+
+    def __init__(self, options: argparse.Namespace, running: ExitStack) -> None:
+        self.options, self.ends = options, time.monotonic() + options.minutes * 60
+        work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        work.chmod(0o711)  # PostgreSQL does not run as root
+        self.url = own_postgres(work, running)
+        url = peers.database(self.url, "bench_ours")
+        how = [f"--set={key}={value}" for key, value in MANY_OPEN.items()]
+        ours = running.enter_context(peers.ours(work / OURS, url, "--no-loops", *how))
+        self.servers: dict[str, Contestant] = {OURS: Contestant(*ours, url)}
+        self.gone: set[str] = set()
+        starts = ((HIVE_4_2, Hive42, hive.hive_4_2), (HIVE_2_3, Hive23, hive.hive_2_3))
+        for name, kind, start in starts if options.peers else ():
+            url = peers.database(self.url, f"bench_{name}")
+            try:
+                self.servers[name] = kind(*running.enter_context(start(work / name, url, MANY_OPEN)), url)
+            except hive.MissingError as missing:
+                print(f"without {name}: {missing}")
+
+    def run(self) -> None:
+        few, many, locks = (max(20, int(n * self.options.scale)) for n in (10_000, 100_000, 20_000))
+        for name in list(self.servers):
+            self.trying(name, lambda server: large_states.make_tables(server, t=few, large=many, new=0))
+        print(f"{settings(self.url)}; median of {self.options.runs} runs\n{HEAD}", flush=True)
+        wanted = [row for row in rows(few, many, locks) if self.options.only in row.title]
+        for row in wanted:
+            if row.state:
+                for name in list(self.servers):
+                    self.trying(name, row.state)
+            if not self.is_late(row.title):
+                self.report(row, self.compared(row))
+        if not self.options.only or "partitions" in self.options.only:
+            self.written(few, max(2, few // 10))
+
+    def is_late(self, title: str) -> bool:
+        late = time.monotonic() > self.ends
+        if late:
+            print(f"| {title} | not measured: no time left |", flush=True)
+        return late
+
+    def trying(self, name: str, work: Callable[[Contestant], Any]) -> Any:
+        """The result; a contestant that fails is out of it from then on."""
+        if name in self.gone:
+            return None
+        try:
+            return work(self.servers[name])
+        except Exception as error:
+            if name == OURS:
+                raise
+            print(f"  {name}: {type(error).__name__} {str(error)[:300]}", file=sys.stderr, flush=True)
+            if isinstance(error, TimeoutError | ConnectionError):
+                self.gone.add(name)
+                os.kill(self.servers[name].pid, signal.SIGKILL)
+            return None
+
+    def compared(self, row: Row) -> dict[str, Figures]:
+        """Contestants take turns."""
+        sizes = {name: self.trying(name, lambda server: sized(server, row.call)) for name in self.servers}
+        runs: dict[str, list[Figures]] = {}
+        for _ in range(self.options.runs):
+            for name, size in sizes.items():
+                if size and (figures := self.trying(name, lambda server, size=size: measured(server, row, size))):
+                    runs.setdefault(name, []).append(figures)
+        return {name: middle(each) for name, each in runs.items()}
+
+    def written(self, many: int, some: int) -> None:
+        """Many partitions in one call: added, altered, dropped. The slow peer last, since it may be ended for it."""
+        calls = {
+            f"add_partitions, {many} in one call": (lambda place: added(place, many), 10.0),
+            f"alter_partitions, {some}": (lambda place: altered(place, some), 5.0),
+            f"drop_partitions_req, {many}": (lambda _: dropped(many), 10.0),
+        }
+        for title, (call, goal) in calls.items():
+            if self.is_late(title):
+                continue
+            figures = {}
+            for name in self.servers:
+                ms = self.trying(name, lambda server, call=call: once(server, call))
+                if ms is not None:
+                    figures[name] = ms
+                elif name in self.gone:
+                    figures[name] = Figures(PATIENCE_S * 1000)
+            self.report(Row(title, b"", 1, goal), figures)
+
+    @staticmethod
+    def report(row: Row, figures: dict[str, Figures]) -> None:
+        ours = figures[OURS]
+        others = [each.ms for name, each in figures.items() if name != OURS]
+        times = min(others) / ours.ms if others else 0.0
+        grown = ours.most - ours.before
+        missed = [
+            *([f"{times:.1f} of {row.goal:g} x"] if others and times < row.goal else []),
+            *([f"{grown} of {MOST_MB} MB"] if ours.most and grown > MOST_MB else []),
+            *([f"{ours.others:.0f} of {MOST_OTHERS_MS} ms of others"] if ours.others > MOST_OTHERS_MS else []),
+            *(
+                [f"first byte {ours.first:.0f} of {FIRST_BYTE_MS} ms"]
+                if row.first_byte and ours.first > FIRST_BYTE_MS
+                else []
+            ),
+        ]
+        spent = ours.spent
+        print(
+            f"| {row.title} | {row.clients} | {ours.ms:.1f} | {ours.first:.1f} | "
+            + "".join(f"{figures[name].ms:.1f} | " if name in figures else "- | " for name in (HIVE_2_3, HIVE_4_2))
+            + f"{times:.1f} | "
+            + (f"{spent.server * 1000:.1f} | {spent.postgres * 1000:.1f} | " if spent else "- | - | ")
+            + f"{ours.before}, {ours.most} | {ours.others:.1f} | "
+            + f"{'no: ' + ', '.join(missed) if missed else f'yes, {row.goal:g} x' if others else '-'} |",
+            flush=True,
+        )
+
+
+def sized(server: Contestant, call: bytes) -> int:
+    """The bytes of the answer. Asked twice: the first time the Java virtual machine compiles."""
+    asker = Asker(server.address, call)
+    asker.ask()
+    asker.close()
+    return asker.size
+
+
+def once(server: Contestant, call: Callable[[str], bytes]) -> Figures:
+    """One call that changes something."""
+    with server.client() as client:
+        place = client.get_database(DB).locationUri + "/new"
+    message, meter, before = call(place), Meter(server.pid, server.database_url).start(), memory(server.pid)
+    Path(f"/proc/{server.pid}/clear_refs").write_text("5")
+    spent, began = meter.read(), time.perf_counter()
+    Asker(server.address, message).close()
+    ms = (time.perf_counter() - began) * 1000
+    spent = meter.read().since(spent)
+    return Figures(ms, spent=spent, before=before, most=memory(server.pid, "VmHWM"))
+
+
+def added(place: str, count: int) -> bytes:
+    return request("add_partitions", list(partitions("new", place, range(count))))
+
+
+def altered(place: str, count: int) -> bytes:
+    return request("alter_partitions", DB, "new", list(partitions("new", place, range(count), numRows="200")))
+
+
+def dropped(count: int) -> bytes:
+    wanted = ttypes.RequestPartsSpec(names=[name_of(n) for n in range(count)])
+    return request("drop_partitions_req", ttypes.DropPartitionsRequest(DB, "new", wanted, deleteData=False))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--partitions", type=int, default=10_000)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--no-peers", dest="peers", action="store_false", help="our server alone")
-    options = parser.parse_args()
-    with ExitStack() as running:
-        work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        work.chmod(0o711)  # PostgreSQL does not run as root
-        url = own_postgres(work, running)
-        servers = {"ours": Server(*running.enter_context(peers.ours(work / "ours", peers.database(url, "bench_ours"))))}
-        for name, start in (("hive_2_3", hive.hive_2_3), ("hive_4_2", hive.hive_4_2)) if options.peers else ():
-            try:
-                servers[name] = Server(
-                    *running.enter_context(start(work / name, peers.database(url, f"bench_{name}"), {}))
-                )
-            except hive.MissingError as missing:
-                print(f"without {name}: {missing}")
-        print(settings(url))
-        added = {name: server.fill(options.partitions) for name, server in servers.items()}
-        report("add_partitions, 1,000 at a time: s", added)
-        before = {name: server.memory for name, server in servers.items()}
-        for title, call in calls(options.partitions).items():
-            compare(title, call, servers, options.runs)
-        print(
-            "| MB resident before, after |",
-            " | ".join(f"{name} {before[name]}, {server.memory}" for name, server in servers.items()),
-            "|",
-        )
-
-
-def compare(title: str, call: bytes, servers: dict[str, Server], runs: int) -> None:
-    askers = {name: Asker(server, call) for name, server in servers.items()}
-    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in servers}
-    eight: dict[str, list[float]] = {name: [] for name in servers}
-    for _ in range(runs):
-        for name, server in servers.items():
-            measured[name] += [askers[name].ask() for _ in range(3)]
-            eight[name].append(together(server, call, askers[name].size, 8))
-    report(f"{title}: ms, 1 client", {name: statistics.median(ms for _, ms in each) for name, each in measured.items()})
-    report(
-        f"{title}: ms to the first byte",
-        {name: statistics.median(ms for ms, _ in each) for name, each in measured.items()},
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument(
+        "--scale", type=float, default=1, help="of all numbers: 0.01 shows in two minutes that it works"
     )
-    report(f"{title}: ms per answer, 8 clients", {name: statistics.median(each) for name, each in eight.items()})
-
-
-def report(title: str, figures: dict[str, Any]) -> None:
-    others = [figure for name, figure in figures.items() if name != "ours"]
-    ratio = f" | {min(others) / figures['ours']:.1f} x" if others else ""
-    shown = " | ".join(f"{name} {figure:.1f}" for name, figure in figures.items())
-    print(f"| {title} | {shown}{ratio} |", flush=True)
+    parser.add_argument("--minutes", type=float, default=18, help="begin nothing later")
+    parser.add_argument("--only", default="", help="rows whose title contains this")
+    parser.add_argument("--no-peers", dest="peers", action="store_false", help="our server alone")
+    with ExitStack() as running:
+        Comparison(parser.parse_args(), running).run()
 
 
 if __name__ == "__main__":
