@@ -128,6 +128,39 @@ def test_a_planner_is_beside_the_metastore_that_names_it(call, caller, server, s
         assert caller("begin", settings, kind="READ_ONLY", **WHO)["txn"] > 0
 
 
+@pytest.fixture
+def cut_off(started):
+    """The address of a planner that answers, but reaches no metastore: that beside which it was is down."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.2", 0))
+        planner = PlannerServer(Metastores(f"thrift://127.0.0.2:{unused.getsockname()[1]}"), PlannerSettings(), TlsSettings())
+        host, port = planner.start("127.0.0.1", 0)
+        yield f"http://{host}:{port}"
+        planner.stop()
+        planner.metastores.close()
+
+
+def test_a_planner_that_reaches_no_metastore_is_left_for_another(caller, client, server, started, cut_off, monkeypatch):
+    """It outlives a server that was killed by some seconds; the other server's planner can do what it cannot."""
+    other, _ = started()
+    named = [cut_off, other]
+    lookup = Settings.lookup
+    monkeypatch.setattr(Settings, "lookup", lambda self, name: (
+        named.pop(0) if len(named) > 1 else other) if name == "hive.metastore.planner.uri" else lookup(self, name))
+    settings = {"hive.metastore.uris": f"{server.thrift_uri}, {server.thrift_uri}"}  # which this JVM has not asked yet
+
+    txn = caller("begin", settings, kind="DEFAULT", **WHO)["txn"]
+
+    assert list(states(client)) == [txn]
+    assert named == [other]
+
+
+def test_a_planner_that_reaches_no_metastore_is_not_left_where_none_other_is_named(call, cut_off):
+    call.planner = cut_off
+    with pytest.raises(RefusedError, match="MetastoreUnreachableError: No metastore answers"):
+        call("begin", kind="DEFAULT", **WHO)
+
+
 def test_a_planner_that_is_nowhere_is_said(call, started, lose):
     call.planner, first = started()
     call("begin", kind="READ_ONLY", **WHO)

@@ -23,7 +23,8 @@ import org.apache.hadoop.conf.Configuration;
  *
  * This JVM has a client for each metastore (or planner that is set) and identity; any thread may use it. When a planner cannot
  * be reached, nothing was done yet: the client looks up its address again, since it may have moved. A call whose answer was lost
- * is sent again where that changes nothing: docs/reference/planner.md lists these calls.
+ * is sent again where that changes nothing: docs/reference/planner.md lists these calls. So is one whose planner was cut off from
+ * its metastore, as long as there is another: a planner outlives a server that is killed by some seconds.
  */
 public final class PlannerClient {
     private static final Duration CONNECT = Duration.ofSeconds(10), PATIENCE = Duration.ofHours(1);
@@ -31,6 +32,8 @@ public final class PlannerClient {
     private static final Set<String> REPEATABLE = Set.of(
         "table", "partitions", "begin", "lock", "snapshot", "heartbeat", "plan", "write", "publish", "commit", "abort");
     private static final String UNREACHABLE = "PLANNER_UNREACHABLE", LOST = "ANSWER_LOST";
+    /** Answers of a planner that reaches no metastore, or has lost one while it worked. */
+    private static final String NO_METASTORE = "MetastoreUnreachableError", METASTORE_LOST = "AnswerLostError";
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Map<Service, PlannerClient> CLIENTS = new ConcurrentHashMap<>();
 
@@ -68,10 +71,12 @@ public final class PlannerClient {
                 return answer(at, name, body, patience);
             } catch (AcidException error) {
                 boolean isLost = error.is(LOST), isUnreachable = error.is(UNREACHABLE);
-                if (!isLost && !isUnreachable) throw error;
-                if (isLost && lost == null) lost = error;
+                boolean isCutOff = error.is(NO_METASTORE) || error.is(METASTORE_LOST);
+                if (!isLost && !isUnreachable && !isCutOff) throw error;
+                if ((isLost || error.is(METASTORE_LOST)) && lost == null) lost = error;
                 boolean hangs = error.getCause() instanceof HttpTimeoutException && isLost;
-                boolean mayTryAgain = isUnreachable ? hasMoved(at, error) : REPEATABLE.contains(name) && !hangs;
+                boolean mayRepeat = isUnreachable || REPEATABLE.contains(name) && !hangs;
+                boolean mayTryAgain = mayRepeat && (isLost || hasMoved(at, error));
                 if (attempt == ATTEMPTS || !mayTryAgain) throw lost != null ? lost : error;
             }
         }
