@@ -4,6 +4,7 @@
 """
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -21,12 +22,12 @@ from metastore.client import MetastoreClient
 from metastore.errors import MetastoreError
 from metastore.telemetry import logs
 from tests.robustness.harness.processes import RunFailedError
-from tests.robustness.soak.stage import SETTINGS, Stage
+from tests.robustness.soak.role import note_request
+from tests.robustness.soak.stage import Stage
+from tests.robustness.soak.tables import LEASE_S, TXN_TIMEOUT_S
 from tests.robustness.soak.verdict import Verdict
 
 TABLES = ("facts/w=0", "facts/w=1", "flat", "accounts", "streamed", "on_disk", "churn_w0_0_renamed", "churn_w1_0", "churn_w1_1_renamed")
-LEASE_S = float(SETTINGS["metastore.compactor.worker.lease"].rstrip("s"))
-TXN_TIMEOUT_S = float(SETTINGS["hive.txn.timeout"].rstrip("s"))
 
 
 class Trouble:
@@ -84,6 +85,8 @@ class Trouble:
                 answer = client.compact2(client.types.CompactionRequest(
                     dbname="soak", tablename=name, partitionname=partition or None, type=client.types.CompactionType._NAMES_TO_VALUES[kind]))
                 self.counts[f"{kind} {'accepted' if answer.accepted else 'refused'}"] += 1
+                if answer.accepted and not name.startswith("churn"):
+                    note_request(self.stage.directory, answer.id)
                 if answer.accepted and random.random() < 0.1:
                     client.abort_Compactions(client.types.AbortCompactionRequest(compactionIds=[answer.id]))
                     self.counts["aborts of compactions"] += 1
@@ -114,9 +117,10 @@ def main() -> int:
             client.compact2(client.types.CompactionRequest(dbname="soak", tablename="broken", type=client.types.CompactionType.MAJOR))
         trouble = Trouble(stage, options.seed)
         trouble.start()
-        threading.Event().wait(options.minutes * 60)
+        began = monotonic()
+        patiently(lambda: has_anomalies(stage), options.minutes * 60)
         trouble.stop()
-        print("harm:", dict(sorted(trouble.counts.items())), flush=True)
+        print(f"harm for {monotonic() - began:.0f} s:", dict(sorted(trouble.counts.items())), flush=True)
         anomalies = settle(stage)
     except RunFailedError as error:
         anomalies = [f"the run itself: {error}"]
@@ -133,6 +137,7 @@ def settle(stage: Stage) -> list[str]:
     """Let everything end, and judge. What drivers saw comes first."""
     (stage.directory / "stop").touch()
     patiently(lambda: all(driver.is_done for driver in stage.drivers) or has_anomalies(stage), 600)
+    print("load:", *os.getloadavg(), flush=True)
     said = stage.directory / "anomalies"
     anomalies = said.read_text().splitlines() if said.exists() else []
     anomalies += [f"{driver.role} did not come to its end" for driver in stage.drivers if not driver.is_done]

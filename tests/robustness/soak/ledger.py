@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Rows: TypeAlias = dict[int, tuple[int, str]]
 
@@ -26,17 +26,21 @@ class Ledger:
                 self.pending = Change(_rows(entry["after"]), entry["begun"])
             else:
                 self._settle(made=entry["made"])
-        self._file = path.open("a", buffering=1)
+        self._path = path
 
     def begin(self, statement: str, after: Rows) -> None:
         """A statement is about to run."""
-        self._file.write(json.dumps({"begun": statement, "after": after}) + "\n")
+        self._note({"begun": statement, "after": after})
         self.pending = Change(after, statement)
 
     def end(self, *, made: bool) -> None:
         """It is certain what became of it."""
-        self._file.write(json.dumps({"made": made}) + "\n")
+        self._note({"made": made})
         self._settle(made=made)
+
+    def _note(self, entry: dict[str, Any]) -> None:
+        with self._path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
 
     def _settle(self, *, made: bool) -> None:
         if self.pending is not None and made:
@@ -46,3 +50,12 @@ class Ledger:
 
 def _rows(sent: dict[str, list]) -> Rows:
     return {int(key): (v, note) for key, (v, note) in sent.items()}
+
+
+def judged(ledger: Ledger, seen: Rows) -> bool | None:
+    """Whether what is pending was made, as the rows say; None: they are neither those from before nor those from after it."""
+    if ledger.pending is not None and seen == ledger.pending.after:
+        return True
+    if seen == ledger.rows:
+        return ledger.pending is None
+    return None

@@ -1,4 +1,4 @@
-"""What a soak runs on: PostgreSQL, two servers, three workers, three Spark drivers, and a disk of its own."""
+"""What a soak runs on: PostgreSQL, two servers, three workers, three Spark drivers, a holder of snapshots, and a disk of its own."""
 
 import os
 import signal
@@ -8,13 +8,17 @@ import threading
 from pathlib import Path
 
 from tests.robustness.harness.processes import Compactor, Postgres, Process, Server, remove, scratch, wait_for
+from tests.robustness.soak.tables import LEASE_S, TXN_TIMEOUT_S, WRITERS
 
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A session that lives for minutes, on few cores, is there sooner."""
 SETTINGS = {
-    "hive.txn.timeout": "20s", "metastore.compactor.worker.lease": "10s", "hive.compactor.check.interval": "5s",
+    "hive.txn.timeout": f"{TXN_TIMEOUT_S:.0f}s", "metastore.compactor.worker.lease": f"{LEASE_S:.0f}s", "hive.compactor.check.interval": "5s",
     "hive.compactor.delta.num.threshold": "6", "hive.compactor.abortedtxn.threshold": "3",
     "hive.compactor.initiator.failed.retry.time": "1s", "metastore.compactor.spark.master": "local[1]",
-    "metastore.compactor.spark.conf": "spark.driver.memory=700m"}
-ROLES = ("w0", "w1", "reader")
+    "metastore.compactor.spark.conf": f"spark.driver.memory=700m,spark.driver.extraJavaOptions={JAVA_OPTIONS}",
+    **dict.fromkeys((f"hive.compactor.history.retention.{state}" for state in ("succeeded", "failed", "refused", "did.not.initiate")), "100")}
+ROLES = (*WRITERS, "reader", "holder")
 DISK_MB = 6
 
 
@@ -35,7 +39,7 @@ class Driver:
 
     def __init__(self, role: str, uris: str, seed: int, directory: Path) -> None:
         self.role, self.directory = role, directory
-        self.command = [sys.executable, "-m", "tests.robustness.soak.driver", role, uris, str(seed), str(directory)]
+        self.command = [sys.executable, "-m", "tests.robustness.soak.roles", role, uris, str(seed), str(directory)]
         self.starts = 0
         self.process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
@@ -102,9 +106,14 @@ class Stage:
         self.drivers += [Driver(role, self.uris, seed, self.directory) for role in ROLES]
         wait_for(lambda: all((self.directory / f"{role}.begun").exists() for role in ROLES), "the drivers to begin")
 
+    def accepted(self) -> set[int]:
+        """The numbers of compactions that were accepted, of tables that are never dropped."""
+        file = self.directory / "accepted"
+        return {int(line) for line in file.read_text().splitlines()} if file.exists() else set()
+
     def prepare(self, seed: int) -> None:
         with (self.directory / "prepare.log").open("ab") as log:
-            subprocess.run([sys.executable, "-m", "tests.robustness.soak.driver", "prepare", self.uris, str(seed), str(self.directory)],
+            subprocess.run([sys.executable, "-m", "tests.robustness.soak.roles", "prepare", self.uris, str(seed), str(self.directory)],
                            stdout=log, stderr=log, check=True, env={**os.environ, "HADOOP_USER_NAME": "soak-prepare"})
 
     def close(self, *, keep: bool) -> None:

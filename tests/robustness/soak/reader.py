@@ -1,0 +1,142 @@
+"""A Spark driver that reads slowly and quickly, brings in files by a streaming query, and has a disk that fills up."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.robustness.soak.driver import FAILURES, Driver
+from tests.robustness.soak.role import PATIENCE_S, pause
+from tests.robustness.soak.tables import ACCOUNTS, COMPACTED, EACH
+
+STREAMED = 20
+
+
+class Reader(Driver):
+    """Reads slowly and quickly, and brings in files by a streaming query."""
+
+    def run(self) -> None:
+        stream: Any = None
+        moves = 0
+        while not self.has_to_stop():
+            if stream is None or not stream.isActive:
+                stream = self.stream()
+            self.bring()
+            act: Callable[[], None] = self.random.choice((self.slowly, self.again, self.full_disk))
+            act()
+            moves = self.quickly(moves)
+        self.drain(stream)
+        self.quickly(moves)
+        rows = self.rows("SELECT id FROM soak.streamed")
+        brought = len(list((self.directory / "incoming").glob("*.json"))) * STREAMED
+        if sorted(row.id for row in rows) != list(range(brought)):
+            self.anomaly(f"streamed: {len(rows)} rows, {len({row.id for row in rows})} different, {brought} were brought")
+
+    def drain(self, stream: Any) -> None:
+        """All files that were brought in are in the table."""
+        ends_at = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                if stream is None or not stream.isActive:
+                    stream = self.stream()
+                stream.processAllAvailable()
+                stream.stop()
+                return
+            except FAILURES:
+                self.count("streams that failed")
+                if time.monotonic() > ends_at:
+                    raise
+                pause(1)
+
+    def slowly(self) -> None:
+        """A snapshot that is read for many seconds, while what it reads is compacted and cleaned."""
+        silent = self.clock.silent_s
+        try:
+            self.balance(self._slow_rows())
+            self.count("slow reads")
+        except FAILURES as error:
+            self.judge_read(error, silent)
+
+    def _slow_rows(self) -> Iterator[Any]:
+        for at, row in enumerate(self.spark.table("soak.accounts").repartition(6).toLocalIterator()):
+            if at % 10 == 0:
+                pause(self.random.uniform(0, 3))
+            yield row
+
+    def again(self) -> None:
+        """A frame, in memory or not, shows the same rows when what it was made of was compacted and cleaned."""
+        silent = self.clock.silent_s
+        table, partition = self.random.choice(COMPACTED)
+        frame = self.spark.table(f"soak.{table}")
+        is_cached = self.random.random() < 0.3
+        frame = frame.cache() if is_cached else frame
+        try:
+            first = sorted(map(tuple, frame.collect()))
+            is_rewritten = self.compacted(table, partition, until_cleaned=True)
+            if sorted(map(tuple, frame.collect())) != first:
+                self.anomaly(f"a frame of {table} has changed")
+            self.count("frames read again when they were rewritten" if is_rewritten else "frames read again")
+        except FAILURES as error:
+            self.judge_read(error, silent)
+        finally:
+            if is_cached:
+                frame.unpersist()
+
+    def quickly(self, moves: int) -> int:
+        rows = self.rows("SELECT id, balance, moves FROM soak.accounts")
+        seen = self.balance(iter(rows))
+        if seen < moves:
+            self.anomaly(f"{moves} moves were seen, and then {seen}: a transfer was lost")
+        self.count("quick reads")
+        return seen
+
+    def balance(self, rows: Iterator[Any]) -> int:
+        """The moves of all accounts, whose money is always the same in all."""
+        seen = list(rows)
+        if sorted(row.id for row in seen) != list(range(ACCOUNTS)) or sum(row.balance for row in seen) != ACCOUNTS * EACH:
+            self.anomaly(f"accounts: {len(seen)} rows with {sum(row.balance for row in seen)}, not {ACCOUNTS} with {ACCOUNTS * EACH}")
+        return sum(row.moves for row in seen)
+
+    def full_disk(self) -> None:
+        """A disk that fills up, and one that cannot be written: a statement fails, and all is as before."""
+        disk = self.directory / "disk"
+        if not disk.is_mount():
+            self.count("disks that could not be made")
+            return
+        before = self.rows("SELECT id FROM soak.on_disk")
+        filler = disk / "filler"
+        is_full = self.random.random() < 0.5
+        try:
+            if is_full:
+                with filler.open("wb") as file:
+                    for _ in range(10_000):
+                        file.write(b"x" * 65536)
+                        file.flush()
+        except OSError:
+            self.count("disks full")
+        if not is_full:
+            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=False)
+            self.count("disks read-only")
+        try:
+            self.spark.sql("INSERT INTO soak.on_disk SELECT id, uuid() FROM range(20000)")
+            self.anomaly("a disk without room took rows")
+        except FAILURES:
+            self.count("statements on such disks")
+        finally:
+            subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=False)
+            filler.unlink(missing_ok=True)
+        if self.rows("SELECT id FROM soak.on_disk") != before:
+            self.anomaly("a statement for which the disk had no room left rows")
+
+    def bring(self) -> None:
+        incoming = self.directory / "incoming"
+        number = len(list(incoming.glob("*.json")))
+        partial = incoming / f".{number}.part"
+        partial.write_text("".join(json.dumps({"id": number * STREAMED + at}) + "\n" for at in range(STREAMED)))
+        partial.rename(incoming / f"{number:06}.json")
+
+    def stream(self) -> Any:
+        return (self.spark.readStream.schema("id INT").json(str(self.directory / "incoming"))
+                .writeStream.option("checkpointLocation", str(self.directory / "checkpoint"))
+                .queryName("incoming").trigger(processingTime="2 seconds").toTable("soak.streamed"))
