@@ -103,6 +103,7 @@ soak: setup ## Everything at once for half an hour, harmed without end and judge
 # Without a seed: the first eight.
 robustness-tables: setup ## ACID tables: random stories, kill -9 at every point of a commit, lost executors, concurrent writers (SEED=17 | SEEDS=1-50)
 	@TABLE_SEEDS=$(or $(SEED),$(SEEDS),1-8) $(bin)/python -m pytest -n0 -s tests/acceptance/tables $(ARGS)
+	@$(if $(SEED)$(SEEDS),,RANDOM_TABLES=$(or $(RANDOM_TABLES),1-200) $(bin)/python -m pytest -n0 tests/acceptance/hive_reader/test_random_tables.py $(ARGS))
 
 spark-versions: setup ## The ACID tests on Spark 4.0 to 4.3, half an hour each (SPARKS="4.1" TESTS="..."; fetches them with pip)
 	@bash tools/spark_versions.sh $(ARGS)

@@ -1,0 +1,239 @@
+"""Random directories of a table with transactions, and what their rows are: for tests that have them compacted and read.
+
+A directory follows from its seed. Files are written event by event, without Spark, or by Hive's own writer. A row is known
+by its ROW__ID; its values are those that Hive's reader answers.
+"""
+
+import base64
+import json
+import shutil
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+import pyorc
+
+from metastore.acid.bucket import decode, encode
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.snapshots import NO_OPEN, ValidTxnList, ValidWriteIdList
+from metastore.acid.state import AcidState, acid_state
+from metastore.files import Files
+from tests.support.hive_oracle.oracle import HiveOracle
+
+RowId: TypeAlias = tuple[int, int, int]
+Event: TypeAlias = tuple[int, RowId, int, list[Any] | None]
+"""Operation, id, the write id of who did it, values."""
+INSERT, DELETE = 0, 2
+WORDS = ("", "a", "ü", "zwölf", "x y")
+TYPES = ("int", "bigint", "string", "double", "boolean", "decimal(10,2)", "varchar(5)", "binary", "date", "timestamp",
+         "array<int>", "map<string,int>", "struct<x:int,y:string>", "array<struct<x:int,y:string>>")
+
+
+class RandomTable:
+    """``rows``: what a reader must see of ``directory``. ``step`` changes both."""
+
+    def __init__(self, directory: Path, oracle: HiveOracle, seed: int) -> None:
+        self.directory, self.oracle, self.random = directory, oracle, Random(seed)
+        self.columns = {f"c{number}": self.random.choice(TYPES) for number in range(self.random.randint(1, 3))}
+        self.buckets = self.random.randint(1, 3)
+        self.rows: dict[RowId, list[Any]] = {}
+        self.aborted: set[int] = set()
+        self.mark = 0
+        self.log = [f"seed {seed}: {self.columns}, {self.buckets} buckets"]
+        directory.mkdir()
+        if self.random.random() < 0.4:
+            self._originals()
+
+    def snapshot(self) -> ValidWriteIdList:
+        """All that was done."""
+        aborted = tuple(sorted(self.aborted))
+        return ValidWriteIdList("db.t", self.mark, None, aborted, frozenset(aborted))
+
+    def text(self) -> str:
+        return f"db.t:{self.mark}:{NO_OPEN}::{','.join(map(str, sorted(self.aborted)))}"
+
+    def state(self) -> AcidState:
+        files = Files()
+        return acid_state(files.listing(str(self.directory)), self.snapshot(), ValidTxnList.everything(),
+                          lambda path: files.read(f"{self.directory}/{path}"))
+
+    def for_hive(self) -> Path:
+        """A copy of what a reader reads, without the ``_v`` that Hive 2.3 cannot read, and without original files.
+
+        It numbers the rows of those in its own way: deletes of later Hives do not find them.
+        """
+        place = self.directory.parent / "for_hive"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        state = self.state()
+        for chosen in (*([state.base] if state.base else []), *state.deltas):
+            shutil.copytree(self.directory / chosen.path, place / chosen.path.partition("_v")[0])
+        if state.base:  # it takes every base as a compactor's
+            marker = place / state.base.path.partition("_v")[0] / "_metadata_acid"
+            marker.write_text(json.dumps({"thisFileVersion": "0", "dataFormat": "compacted"}))
+        return place
+
+    def rows_for_hive(self) -> dict[RowId, list[Any]]:
+        """The rows that are in ``for_hive``."""
+        return {key: row for key, row in self.rows.items() if key[0] or not self.state().originals}
+
+    def clean(self) -> None:
+        """What is obsolete goes, as the Cleaner removes it."""
+        for path in self.state().obsolete:
+            place = self.directory / path
+            shutil.rmtree(place) if place.is_dir() else place.unlink()
+        self.log.append("clean")
+
+    def step(self) -> None:
+        """A statement of somebody."""
+        kinds = {self._insert: 4, self._change: 4, self._batch: 1, self._by_hive: 2, self._overwrite: 1, self._add_column: 1}
+        [kind] = self.random.choices(list(kinds), list(kinds.values()))
+        kind()
+
+    # -- statements ------------------------------------------------------------------------------------------------
+    def _originals(self) -> None:
+        """Files from before the table had transactions."""
+        for bucket in range(self.buckets):
+            at = 0
+            for name in (f"{bucket:06}_0", f"{bucket:06}_0_copy_1")[:self.random.randint(0, 2)]:
+                values = [self._values() for _ in range(self.random.randint(1, 4))]
+                self._write(name, f"struct<{self._fields()}>", [self._stored(row) for row in values])
+                self.rows |= {(0, encode(bucket), at + number): row for number, row in enumerate(values)}
+                at += len(values)
+        self.log.append(f"originals: {len(self.rows)} rows")
+
+    def _insert(self) -> None:
+        self._statement(self._new_rows, lambda _: [])
+
+    def _change(self) -> None:
+        """An UPDATE, a DELETE or a MERGE."""
+        share = self.random.choice((0.1, 0.5, 1.0))
+        gone = [row_id for row_id in self.rows if self.random.random() < share]
+        self._statement(self._new_rows if self.random.random() < 0.6 else lambda *_: {}, lambda _: gone)
+
+    def _statement(self, new: Any, gone: Any) -> None:
+        """One or two statements of a transaction, which may be aborted."""
+        self.mark += 1
+        is_aborted = self.random.random() < 0.15
+        after = dict(self.rows)
+        for statement in range(self.random.choice((1, 1, 2))):
+            made, deleted = new(self.mark, statement), [row_id for row_id in gone(statement) if row_id in after]
+            self._events(DeltaName(self.mark, self.mark, statement), [(INSERT, key, self.mark, row) for key, row in made.items()])
+            self._events(DeltaName(self.mark, self.mark, statement, is_delete=True), [(DELETE, key, self.mark, None) for key in deleted])
+            after = {key: row for key, row in after.items() if key not in deleted} | made
+            self.log.append(f"{self.mark}: {len(made)} in, {len(deleted)} out{', aborted' if is_aborted else ''}")
+        if is_aborted:
+            self.aborted.add(self.mark)
+        else:
+            self.rows = after
+
+    def _batch(self) -> None:
+        """A delta of several write ids, as streaming clients write it; some of them were aborted."""
+        first, self.mark = self.mark + 1, self.mark + self.random.randint(2, 3)
+        events = []
+        for write_id in range(first, self.mark + 1):
+            made = self._new_rows(write_id, 0)
+            events += [(INSERT, key, write_id, row) for key, row in made.items()]
+            if self.random.random() < 0.3:
+                self.aborted.add(write_id)
+            else:
+                self.rows |= made
+        self._events(DeltaName(first, self.mark), events)
+        self.log.append(f"{first} to {self.mark}: a batch, aborted are {sorted(self.aborted)}")
+
+    def _by_hive(self) -> None:
+        """Hive 2.3's writer, whose bucket numbers are of the older kind."""
+        self.mark += 1
+        bucket, values = self.random.randrange(self.buckets), [self._values() for _ in range(self.random.randint(1, 4))]
+        self.oracle.write(self.directory, self.columns, write_id=self.mark, bucket=bucket, inserts=values)
+        self.rows |= {(self.mark, bucket, number): row for number, row in enumerate(values)}
+        self.log.append(f"{self.mark}: {len(values)} by Hive")
+
+    def _overwrite(self) -> None:
+        self.mark += 1
+        self.rows = self._new_rows(self.mark, 0)
+        self._events(BaseName(self.mark), [(INSERT, key, self.mark, row) for key, row in self.rows.items()])
+        self.log.append(f"{self.mark}: overwrite with {len(self.rows)}")
+
+    def _add_column(self) -> None:
+        """ALTER TABLE ADD COLUMNS: files that are there lack it."""
+        if len(self.columns) > 4:
+            return
+        self.columns[f"c{len(self.columns)}"] = kind = self.random.choice(TYPES)
+        self.rows = {key: [*row, None] for key, row in self.rows.items()}
+        self.log.append(f"column {kind}")
+
+    # -- rows and files --------------------------------------------------------------------------------------------
+    def _new_rows(self, write_id: int, statement: int) -> dict[RowId, list[Any]]:
+        return {(write_id, encode(bucket, statement), number): self._values()
+                for bucket in range(self.buckets) for number in range(self.random.choice((0, 1, 3, 8)))}
+
+    def _values(self) -> list[Any]:
+        return [made(kind, self.random) for kind in self.columns.values()]
+
+    def _events(self, name: BaseName | DeltaName, events: list[Event]) -> None:
+        """A file for each bucket; a base is there without rows too."""
+        schema = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+                  f"row:struct<{self._fields()}>>")
+        by_bucket: dict[int, list[Event]] = {}
+        for event in sorted(events, key=lambda event: (event[1], -event[2])):
+            by_bucket.setdefault(bucket_of(event[1]), []).append(event)
+        if isinstance(name, BaseName):
+            by_bucket = {bucket: by_bucket.get(bucket, []) for bucket in range(self.buckets)}
+        for bucket, of_bucket in by_bucket.items():
+            last = ",".join(map(str, of_bucket[-1][1])) + ";" if of_bucket else ""
+            self._write(f"{name}/bucket_{bucket:05}", schema, [
+                (operation, *row_id, by, row and self._stored(row)) for operation, row_id, by, row in of_bucket],
+                **{"hive.acid.key.index": last.encode()})
+
+    def _fields(self) -> str:
+        return ",".join(f"{name}:{kind}" for name, kind in self.columns.items())
+
+    def _stored(self, row: list[Any]) -> tuple[Any, ...]:
+        return tuple(stored(value, kind) for value, kind in zip(row, self.columns.values(), strict=True))
+
+    def _write(self, name: str, schema: str, rows: list[tuple[Any, ...]], **notes: bytes) -> None:
+        path = self.directory / name
+        path.parent.mkdir(exist_ok=True)
+        with path.open("wb") as file, pyorc.Writer(file, schema, timezone=ZoneInfo("UTC")) as writer:
+            writer.writerows(rows)
+            writer.set_user_metadata(**notes)
+
+
+def bucket_of(row_id: RowId) -> int:
+    """The number of the file that a row is in."""
+    return decode(row_id[1]).writer_id
+
+
+def made(kind: str, random: Random) -> Any:
+    """A value as Hive's reader answers it."""
+    if random.random() < 0.15:
+        return None
+    number = random.randrange(1, 100)
+    simple = {"int": number - 50, "bigint": number << 40, "string": random.choice(WORDS), "double": number / 4, "boolean": number % 2 == 0,
+              "decimal(10,2)": f"{number}.{number % 9 + 1}{number % 9 + 1}", "varchar(5)": random.choice(WORDS),
+              "binary": base64.b64encode(bytes([0, number, 255])).decode(), "date": f"20{number:02}-02-28".replace("20100", "2099"),
+              "timestamp": f"2013-03-{number % 9 + 10} 02:30:{number % 50 + 10}.{number % 9 + 1}"}
+    if kind in simple:
+        return simple[kind]
+    if kind == "array<int>":
+        return [made("int", random) for _ in range(number % 4)]
+    if kind == "map<string,int>":
+        return [[word, made("int", random)] for word in WORDS[:number % 3]]
+    if kind == "struct<x:int,y:string>":
+        return [made("int", random), made("string", random)]
+    return [made("struct<x:int,y:string>", random) for _ in range(number % 3)]
+
+
+def stored(value: Any, kind: str) -> Any:
+    """The value as it is written into a file."""
+    if value is None:
+        return None
+    plain = {"decimal(10,2)": Decimal, "binary": base64.b64decode, "date": date.fromisoformat,
+             "timestamp": lambda text: datetime.fromisoformat(f"{text:0<26}").replace(tzinfo=ZoneInfo("UTC")),
+             "map<string,int>": dict, "struct<x:int,y:string>": tuple,
+             "array<struct<x:int,y:string>>": lambda items: [item and tuple(item) for item in items]}
+    return plain[kind](value) if kind in plain else value
