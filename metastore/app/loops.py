@@ -59,6 +59,7 @@ def compaction(
             services.locks,
             services.write_ids,
             services.catalog.moves if services.upstream is None else None,
+            services.catalog.statistics if services.upstream is None else None,
             services.loop_files,
             runner,
             host=socket.gethostname(),

@@ -196,6 +196,10 @@ class CompactionSettings:
     compact_insert_only: bool = key(
         values.FLAG, "hive.compactor.compact.insert.only", "true",
         "Compact insert-only tables too; those that are not ORC or Parquet are left to Hive's Workers.")
+    gather_stats: bool = key(
+        values.FLAG, "hive.compactor.gather.stats", "true",
+        "A major compaction renews the statistics of the columns that have some, from its own pass over the rows.",
+        "hive.mr.compactor.gather.stats")
     max_num_delta: int = inert(
         _POSITIVE, "hive.compactor.max.num.delta", "500", "Spark reads all deltas of a compaction in one job.")
     worker_timeout: timedelta = key(
@@ -521,10 +525,6 @@ class InertSettings:
         values.FLAG, "hive.compactor.crud.query.based", "false", "Spark does every compaction.")
     merge_compactor: bool = inert(
         values.FLAG, "hive.compaction.merge.enabled", "false", "Rows are always read, counted and proven.")
-    gather_stats: bool = inert(
-        values.FLAG, "hive.compactor.gather.stats", "true",
-        "A compaction changes no row, so column statistics and row counts stay as they are.",
-        "hive.mr.compactor.gather.stats")
     wait_timeout: timedelta = inert(
         _MS, "hive.compactor.wait.timeout", "300000ms", "COMPACT ... AND WAIT looks every two seconds at most.")
     handler_retries: int = inert(

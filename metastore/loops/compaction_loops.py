@@ -4,6 +4,7 @@ from datetime import timedelta
 from threading import Event
 
 from metastore.catalog.service.moves import DirectoryMoves
+from metastore.catalog.service.statistics import StatisticsService
 from metastore.compaction.cleaning.service import CleanerService
 from metastore.compaction.initiating.service import InitiatorService
 from metastore.compaction.working.service import WorkerService
@@ -25,6 +26,7 @@ def compaction_loops(
     locks: LockService,
     write_ids: WriteIdService,
     moves: DirectoryMoves | None,
+    statistics: StatisticsService | None,
     files: Files,
     runner: JobRunner,
     *,
@@ -60,6 +62,7 @@ def compaction_loops(
             txn_timeout,
             pools[number % len(pools)],
             stopping,
+            statistics,
         )
         loops.append(Loop(f"worker-{number}", loop.tick, settings.worker_sleep_time, everywhere=True, busy=_worked))
     return loops

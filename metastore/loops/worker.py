@@ -5,7 +5,7 @@ or aborts the compaction's transaction first and removes what the job wrote afte
 comes after the job is tried again while the lease lives; the outcome of a commit without an answer is looked up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import AcidState, acid_state
+from metastore.catalog.model import Json
+from metastore.catalog.service.statistics import StatisticsService
 from metastore.compaction.cleaning.rules import results_of, staging_of, top_directories
 from metastore.compaction.initiating.rules import Action, decide
 from metastore.compaction.queue.rules.properties import job_properties, refused_format, refused_output, refused_property
@@ -102,6 +104,8 @@ class Worker:
     txn_timeout: timedelta
     pool: str | None = None
     stopping: Event = field(default_factory=Event)
+    statistics: StatisticsService | None = None
+    """Where statistics of columns are; None: not in this database."""
 
     def tick(self) -> WorkReport:
         """Do a request, if there is any."""
@@ -189,11 +193,12 @@ class _Work:
         if decision.action is Action.CLEAN_ONLY:
             self._commit(started)
             return WorkOutcome.NOTHING_TO_COMPACT, decision.reason
-        self._run(table, started)
+        statistics = self._run(table, started)
         self._within_lease(self._require_results)
         failpoints.hit("worker.before_commit")
         self._commit(started)
         failpoints.hit("worker.after_commit")
+        self._renew_statistics(statistics, started)
         return WorkOutcome.COMPACTED, decision.reason
 
     def _checked(self, table: Described | None) -> Described:
@@ -290,7 +295,8 @@ class _Work:
             lambda path: self._worker.files.read(f"{self._location}/{path}"),
         )
 
-    def _run(self, table: Described, started: Started) -> None:
+    def _run(self, table: Described, started: Started) -> Mapping[str, Json]:
+        """Run the job; the statistics that it has of columns."""
         claimed = self._claimed
         catalog, db, name = claimed.entity.table
         outcome = self._worker.runner.run(
@@ -310,6 +316,7 @@ class _Work:
                 properties=job_properties(table.database_parameters, table.parameters, claimed.properties),
                 number_of_buckets=claimed.number_of_buckets,
                 order_by=claimed.order_by,
+                statistics=self._columns_with_statistics(),
             ),
             self._pulse,
         )
@@ -328,6 +335,30 @@ class _Work:
             )
             if outcome.result.application_id:
                 self._note_job(outcome.result.application_id)
+        return outcome.result.statistics if outcome.result is not None else {}
+
+    def _columns_with_statistics(self) -> tuple[str, ...]:
+        """The columns whose statistics this compaction renews. No compaction fails for want of them."""
+        statistics, entity = self._worker.statistics, self._claimed.entity
+        is_wanted = self._worker.compactions.settings.gather_stats and self._claimed.type is CompactionType.MAJOR
+        if statistics is None or not is_wanted:
+            return ()
+        try:
+            return tuple(statistics.columns(entity.table, entity.partition))
+        except MetastoreError as error:
+            self._log.warning("compaction_statistics_unknown", error=str(error))
+            return ()
+
+    def _renew_statistics(self, statistics: Mapping[str, Json], started: Started) -> None:
+        """Keep what the job has seen of columns: it is committed, and stays so whatever becomes of this."""
+        service, entity = self._worker.statistics, self._claimed.entity
+        if service is None or not statistics:
+            return
+        try:
+            columns = service.renew(entity.table, entity.partition, statistics, started.at)
+            self._log.info("compaction_statistics_renewed", columns=columns)
+        except MetastoreError as error:
+            self._log.warning("compaction_statistics_not_renewed", error=str(error))
 
     def _note_job(self, application_id: str) -> None:
         try:

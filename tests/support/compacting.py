@@ -3,6 +3,7 @@
 from dataclasses import replace
 from threading import Event
 
+from metastore.catalog.service.statistics import StatisticsService
 from metastore.compaction.cleaning.service import CleanerService
 from metastore.compaction.initiating.service import InitiatorService
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
@@ -58,7 +59,8 @@ class Compacting:
         chosen = replace(CompactionSettings(), **settings)
         self._service = CompactionService(self.database, chosen)
         self.worker = Worker(WorkerService(self.database, chosen), LockService(self.database), WriteIdService(self.database), Files(),
-                              SessionRunner(spark, uri), "host-1.0", "test", seconds(300))
+                              SessionRunner(spark, uri), "host-1.0", "test", seconds(300),
+                              statistics=StatisticsService(self.database))
         self._initiator = Initiator(InitiatorService(self.database, chosen), Files(), "host-1", "test")
         self._cleaner = Cleaner(CleanerService(self.database, chosen), Files(), Event())
 

@@ -1,9 +1,10 @@
 """Column statistics of tables and partitions. Source: CAT-S1, CAT-S2."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from metastore.catalog.model import ColumnStatistics, Table
+from metastore.catalog.model import ColumnStatistics, Json, Table
 from metastore.catalog.rules import statistics as rules
 from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.store import statistics as store
@@ -13,6 +14,9 @@ from metastore.db.engine import PgTx
 from metastore.errors import MetaError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
+
+HIVE = "hive"
+"""The engine whose statistics a compaction renews."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,33 @@ class StatisticsService:
         """Aggregated statistics of several partitions, and how many partitions have all of the columns."""
         wanted = [column.strip().lower() for column in columns]
         return rules.aggregated(self.get(name, partitions, wanted, engine), wanted)
+
+    def columns(self, name: TableName, partition: str) -> list[str]:
+        """The columns that have statistics of Hive's. Raises: NoSuchObjectError without the table."""
+        with self.db.begin(durable=False) as pg:
+            table = tables.select_table(pg, name)
+            if table is None:
+                raise NoSuchObjectError(f"{name} table not found")
+            held = store.select_statistics_of(pg, table, canonical(partition), HIVE)
+            return [statistic.column for statistic in held]
+
+    def renew(self, name: TableName, partition: str, statistics: Mapping[str, Json], as_of: datetime) -> list[str]:
+        """Replace Hive's statistics that are older than ``as_of`` by what was so then; of which columns that was done.
+
+        What was removed, or analyzed anew, since then stays so. What says that statistics hold stays as it is: rows
+        were written since. Serialises on: the table's row. Raises: NoSuchObjectError without the table.
+        """
+        with self.db.begin() as pg:
+            table = _locked(pg, name)
+            known = store.select_statistics_of(pg, table, canonical(partition), HIVE)
+            older = [
+                each for each in known if each.column in statistics and each.last_analyzed < int(as_of.timestamp())
+            ]
+            now = int(pg.now.timestamp())
+            store.upsert_statistics(
+                pg, table, [replace(each, data=statistics[each.column], last_analyzed=now) for each in older]
+            )
+            return [statistic.column for statistic in older]
 
     def delete(self, name: TableName, partition: str, columns: Sequence[str] | None, engine: str | None) -> None:
         """Remove statistics; ``columns`` None: of all. Raises: NoSuchObjectError if there are none.

@@ -28,6 +28,15 @@ def select_statistics(
     return [ColumnStatistics(*row) for row in rows]
 
 
+def select_statistics_of(pg: PgTx, table: Table, partition: str, engine: str) -> list[ColumnStatistics]:
+    """What is stored by an engine for a table ("") or a partition, of all its columns."""
+    rows = pg.sql(
+        f'SELECT {_COLUMNS} FROM column_statistics AS s WHERE {_ALL_OF} AND engine = %s ORDER BY "column"',
+        (table.id, partition, engine),
+    )
+    return [ColumnStatistics(*row) for row in rows]
+
+
 def lock_parameters(pg: PgTx, table: Table, partitions: Sequence[str]) -> dict[str, Parameters]:
     """The parameters of the table ("") and of partitions, held until COMMIT; those that there are."""
     parameters = {"": table.parameters} if "" in partitions else {}

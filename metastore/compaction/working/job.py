@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Self
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class CompactionJobSpec:
     ``write_ids`` and ``txns`` are the texts of ``metastore.acid.snapshots``; the compaction's own transaction counts as
     open. A major job writes ``base_<highest_write_id>_v<txn_id>``; a minor one writes a ``delta_`` and a
     ``delete_delta_`` ``<min>_<highest_write_id>_v<txn_id>``, where min is the smallest write id of its inputs.
+    ``statistics``: the columns of which a major job says what it has written.
     ``spark_conf``: settings of the session that the job makes, ``spark.master`` among them. ``result_path``: a local
     file for a ``CompactionJobResult``; "" when nobody reads it.
     """
@@ -39,6 +40,7 @@ class CompactionJobSpec:
     properties: dict[str, str] = field(default_factory=dict)
     number_of_buckets: int | None = None
     order_by: str | None = None
+    statistics: tuple[str, ...] = ()
     spark_conf: dict[str, str] = field(default_factory=dict)
     result_path: str = ""
 
@@ -49,7 +51,8 @@ class CompactionJobSpec:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read a specification; an unknown or missing field is a TypeError."""
-        return cls(**json.loads(text))
+        fields = json.loads(text)
+        return cls(**{**fields, "statistics": tuple(fields.get("statistics", ()))})
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class CompactionJobResult:
     """The written directories (names below the location), and the numbers of rows that went in and came out.
 
     ``rows_deleted``: rows that delete events name, which a major compaction leaves out. ``error``: why it did nothing;
-    ``differences``: how its outputs differ from its inputs' rows.
+    ``differences``: how its outputs differ from its inputs' rows. ``statistics``: of columns, as the catalog has them.
     """
 
     directories: tuple[str, ...] = ()
@@ -67,6 +70,7 @@ class CompactionJobResult:
     error: str = ""
     differences: tuple[str, ...] = ()
     rows_deleted: int = 0
+    statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The text that ``from_json`` reads."""

@@ -1,7 +1,7 @@
 """A Worker's steps in the database: each is one PostgreSQL transaction, fenced by the claim."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.queue.rules.requests import Claim, Compaction, CompactionState, CompactionType, Entity
@@ -31,6 +31,8 @@ class Started:
     txn_id: int
     write_ids: ValidWriteIdList
     txns: ValidTxnList
+    at: datetime
+    """When the snapshot was taken."""
 
     @property
     def highest_write_id(self) -> int:
@@ -80,7 +82,7 @@ class WorkerService:
                     TxnType.REBALANCE_COMPACTION if rebalance else TxnType.COMPACTION,
                 ),
             )
-            started = Started(claim, txn_id, *components.select_lists(pg, claimed.entity.table))
+            started = Started(claim, txn_id, *components.select_lists(pg, claimed.entity.table), pg.now)
             if not queue.update_started(pg, claim, started.highest_write_id, user, txn_id):
                 raise ClaimLostError(_lost(claim))
             components.insert_compaction_component(pg, claimed.entity, txn_id, started.highest_write_id)
@@ -93,7 +95,7 @@ class WorkerService:
         """
         with self.db.begin() as pg:
             write_ids, txns = components.select_lists(pg, entity.table)
-            again = replace(started, write_ids=write_ids.with_own(write_id), txns=txns)
+            again = replace(started, write_ids=write_ids.with_own(write_id), txns=txns, at=pg.now)
             if not queue.update_started(pg, started.claim, again.highest_write_id, None, started.txn_id):
                 raise ClaimLostError(_lost(started.claim))
             store.update_compaction_component(pg, started.txn_id, again.highest_write_id)

@@ -38,6 +38,7 @@ from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
 from metastore.compaction.queue.rules.ordering import SortColumn, sort_columns
 from metastore.compaction.queue.rules.properties import orc_settings
+from metastore.compaction.statistics.rules import MOST_SKETCHES, Tallied, described, statistics, whole
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason
 from metastore.compaction.working.rules import InputFile, UnprovenError, dealt
 from metastore.errors import InvalidOperationError
@@ -93,6 +94,7 @@ class _Compacted(NamedTuple):
 
     directories: list[WrittenDirectory]
     deleted: int = 0
+    columns: Sequence[Tallied] = ()
 
 
 def run(
@@ -113,13 +115,14 @@ def run(
     """
     files = files or Files()
     row_type = StructType([StructField(column.name, type_of(column)) for column in columns])
-    job = _Job(_own_session(spark), spec, row_type, files, may_publish)
+    job = _Job(_own_session(spark), spec, row_type, files, may_publish, _described(spec, columns))
     write_ids, state = _state(spec, files)
     inputs = job.inputs(state, write_ids)
     if inputs.sources.plain:
         let_each_file_be_a_task(job.spark)
-    published, deleted = {"major": job.major, "minor": job.minor, "rebalance": job.rebalance}[spec.kind](inputs)
-    return _result(spark, published, inputs.rows, deleted)
+    compacted = {"major": job.major, "minor": job.minor, "rebalance": job.rebalance}[spec.kind](inputs)
+    result = _result(spark, compacted.directories, inputs.rows, compacted.deleted)
+    return replace(result, statistics=statistics(job.described, whole(compacted.columns), result.rows_out))
 
 
 def run_for(
@@ -140,8 +143,10 @@ def run_for(
     files = files or Files()
     write_ids, state = _state(spec, files)
     _require_safe_mark(spec, state, write_ids)
-    published, rows = compact_rows(_own_session(spark), spec, table, state, may_publish)
-    return _result(spark, published, rows)
+    types = _described(spec, table.columns)
+    published, rows, seen = compact_rows(_own_session(spark), spec, table, state, types, may_publish)
+    result = _result(spark, published, rows)
+    return replace(result, statistics=statistics(types, seen, result.rows_out))
 
 
 def _state(spec: CompactionJobSpec, files: Files) -> tuple[CompactorWriteIdList, AcidState]:
@@ -157,6 +162,12 @@ def _state(spec: CompactionJobSpec, files: Files) -> tuple[CompactorWriteIdList,
         _without(ValidTxnList.parse(spec.txns) if spec.txns else ValidTxnList.everything(), spec.txn_id),
         lambda path: files.read(f"{spec.location}/{path}"),
     )
+
+
+def _described(spec: CompactionJobSpec, columns: Sequence[HiveColumn]) -> dict[str, str]:
+    """The columns that get statistics, with their types: only a major compaction writes all rows."""
+    wanted = spec.statistics if spec.kind == "major" else ()
+    return {column.name: column.type for column in columns if column.name in wanted and described(column.type)}
 
 
 def _result(
@@ -178,6 +189,8 @@ class _Job:
     row_type: StructType
     files: Files
     may_publish: Callable[[], None]
+    described: Mapping[str, str]
+    """The columns that get statistics, with their types."""
 
     def inputs(self, state: AcidState, write_ids: CompactorWriteIdList) -> _Inputs:
         """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
@@ -257,7 +270,7 @@ class _Job:
         with self._staged(inputs, outputs, self.spec.kind, empty, shares) as staged:
             published = publish_all(Hadoop(self.spark), staged.directories, self.may_publish)
             self._proof(inputs).require_uploaded(staged.directories)
-            return _Compacted(published, sum(tally.deleted for tally in staged.tallies))
+            return _Compacted(published, sum(tally.deleted for tally in staged.tallies), staged.columns)
 
     @contextmanager
     def _staged(
@@ -274,8 +287,8 @@ class _Job:
         hadoop, location = Hadoop(self.spark), self.spec.location
         orc = orc_settings(self.spec.properties)
         compression = orc.pop("orc.compress", "zlib").lower()
-        counting = Counting(merges=kind == "major")
-        staged = StagedWrite([], [])
+        counting = Counting(merges=kind == "major", columns=self._tallied(inputs))
+        staged = StagedWrite([], [], [])
         with ExitStack() as kept:
             for number, (name, events) in enumerate(outputs.items()):
                 staging = f"{location}/{compaction_staging(self.spec.txn_id, number if in_place else _STEP_BEFORE)}"
@@ -297,8 +310,14 @@ class _Job:
                 )
                 staged.directories.extend(written.directories)
                 staged.tallies.extend(written.tallies)
+                staged.columns.extend(written.columns)
             self._proof(inputs).require_staged(kind, inputs.read, staged.directories, staged.tallies, shares)
             yield staged
+
+    def _tallied(self, inputs: _Inputs) -> tuple[str, ...]:
+        """The columns of which the tasks that write tally the values."""
+        types = self.described
+        return tuple(types) if len(types) * len({file.bucket for file in inputs.read}) <= MOST_SKETCHES else ()
 
     def _proof(self, inputs: _Inputs) -> Proof:
         there = [file.path for file in inputs.read] if inputs.are_staged else None

@@ -7,7 +7,7 @@ directories. The outputs have as many rows as the inputs, or nothing is publishe
 MAJOR: base and deltas → ``base_<H>_v<T>``. MINOR: deltas → ``delta_<m>_<H>_v<T>``, statements of one write id together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,8 +19,10 @@ from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.acid_tables.serde_storage import AVRO, HiveStorage
 from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, FileFormat
+from metastore.compaction.statistics.rules import Whole
 from metastore.compaction.working.job import CompactionJobSpec
 from metastore.errors import InvalidOperationError
+from metastore.spark.compaction.observed import Observed
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.precision import require_exact
 from metastore.spark.read.scans import DIRECTORY_NUMBER, NumberedFile
@@ -32,17 +34,23 @@ from metastore.spark.write.plain_writer import count_rows, write_plain
 
 
 def compact_rows(
-    spark: SparkSession, spec: CompactionJobSpec, table: AcidTable, state: AcidState, may_publish: Callable[[], None]
-) -> tuple[list[WrittenDirectory], int]:
-    """Copy the rows of a location; returns the published directories and the number of rows read.
+    spark: SparkSession,
+    spec: CompactionJobSpec,
+    table: AcidTable,
+    state: AcidState,
+    described: Mapping[str, str],
+    may_publish: Callable[[], None],
+) -> tuple[list[WrittenDirectory], int, dict[str, Whole]]:
+    """Copy the rows of a location: the published directories, the number of rows read, and what columns they have.
 
-    ``may_publish``: as for ``write_acid``.
+    ``described``: the columns of which values are tallied on the way, with their types; lines that are copied unread
+    say nothing of theirs. ``may_publish``: as for ``write_acid``.
     Raises: InvalidOperationError for files that cannot be copied exactly.
     """
     _require_copyable(table, spec.location, state)
     name = _output(spec, state)
     if name is None:
-        return [], 0
+        return [], 0, {}
     chosen: list[BaseDirectory | DeltaDirectory] = list(state.insert_deltas)
     if isinstance(name, BaseName) and state.base is not None:
         chosen.append(state.base)
@@ -61,8 +69,9 @@ def compact_rows(
     hadoop, staging = Hadoop(spark), f"{spec.location}/{compaction_staging(spec.txn_id)}"
     for leftover in (staging, f"{spec.location}/{name}"):  # of an attempt that died: only this job writes under the txn
         hadoop.delete(leftover)
+    seen = Observed.of(copies.rows, described if copies.columns is not RAW and copies.read else {})
     published = write_plain(
-        copies.rows,
+        seen.rows,
         copies.columns,
         name,
         spec.location,
@@ -73,7 +82,7 @@ def compact_rows(
         copied=copies.read,
         may_publish=may_publish,
     )
-    return published, copies.read
+    return published, copies.read, seen.columns()
 
 
 class _Copies(NamedTuple):

@@ -20,7 +20,7 @@ PACKAGE = "transactionmetastore.spark"
 SOURCES = Path(__file__).parent / "java" / PACKAGE.replace(".", "/")
 NEEDED: Mapping[str, Sequence[str]] = {
     "AcidOrcFormat": ("Messages", "SparkInternals", "SmallOrcFile", "DeletedBits", "AcidOrcReader", "ListedFiles"),
-    "AcidOrcWriter": ("Messages", "EventFile"),
+    "AcidOrcWriter": ("Messages", "EventFile", "ColumnTallies"),
     "HeldSnapshots": ("Messages", "SparkInternals"),
     "InPlaceUploads": ("Messages", "SparkInternals"),
     "SerdeFormat": ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),

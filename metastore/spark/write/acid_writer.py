@@ -25,6 +25,7 @@ from metastore.acid.events import EVENT_COLUMNS, ID_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
 from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.acid_tables.table import OURS
+from metastore.compaction.statistics.rules import Tallied
 from metastore.compaction.working.rules import Tally
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.jvm.hadoop import Hadoop
@@ -135,6 +136,7 @@ class StagedWrite(NamedTuple):
 
     directories: list[Staged]
     tallies: list[Tally]
+    columns: list[Tallied]
 
 
 def write_acid(
@@ -234,7 +236,7 @@ def staged_acid(
             reports = writing.run_tasks(is_routed=is_routed, options={**(orc or {}), "compression": compression})
             writing.collect_files(reports.files)
             writing.add_empty(empty)
-            return StagedWrite(writing.complete(), reports.tallies)
+            return StagedWrite(writing.complete(), reports.tallies, reports.columns)
 
     try:
         root = Below(location) if isinstance(location, str) else below

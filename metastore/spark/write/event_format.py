@@ -1,13 +1,15 @@
 """Spark's ORC source with a writer for changes of ACID tables (``AcidOrcWriter.java``)."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrameWriter, SparkSession
 
 from metastore.acid.orc_footer import RowKey
+from metastore.compaction.statistics.rules import Tallied
 from metastore.compaction.working.rules import Tally
 from metastore.spark.jvm.compiled import java_object
-from metastore.spark.jvm.messages import from_java
+from metastore.spark.jvm.messages import from_java, to_java
 
 DELETES_PREFIX = "delete-part-"
 """What the names of files with delete events begin with."""
@@ -47,16 +49,18 @@ class Reports(NamedTuple):
 
     files: list[FileReport]
     tallies: list[Tally]
+    columns: list[Tallied]
 
 
 class Counting(NamedTuple):
     """Count every event, so that a compaction can be proven.
 
     Events with HIDDEN_INSERT or HIDDEN_DELETE are not written. ``merges``: a delete event, and the insert event of its
-    row behind it, are not written either.
+    row behind it, are not written either. ``columns``: those whose written values are tallied too.
     """
 
     merges: bool
+    columns: Sequence[str] = ()
 
 
 HIDDEN_INSERT, HIDDEN_DELETE = 3, 4
@@ -76,14 +80,16 @@ def write_changes(
     ``around``: an ``InPlaceUploads.Write``, or None (see ``AcidOrcWriter.java``).
     """
     jvm_spark, jvm_writer = spark._jsparkSession, writer._jwrite  # noqa: SLF001
-    merges = counting is not None and counting.merges
+    is_counted, (merges, columns) = counting is not None, counting or (False, ())
     format_ = java_object(spark, "AcidOrcWriter")
-    reports = from_java(format_.save(jvm_spark, jvm_writer, path, statement, around, counting is not None, merges))
+    described = to_java(list(columns))
+    reports = from_java(format_.save(jvm_spark, jvm_writer, path, statement, around, is_counted, merges, described))
     return Reports(
         [
             FileReport(**report | {"repeated": RowKey(*report["repeated"]), "last": RowKey(*report["last"])})
             for report in reports
             if "file" in report
         ],
-        [Tally(**report) for report in reports if "file" not in report],
+        [Tally(**report) for report in reports if not {"file", "column"} & report.keys()],
+        [Tallied(**report) for report in reports if "column" in report],
     )

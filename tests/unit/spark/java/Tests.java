@@ -48,6 +48,7 @@ public final class Tests {
     private static final StructType EVENTS = StructType.fromDDL(
         "operation INT, originalTransaction BIGINT, bucket INT, rowId BIGINT, currentTransaction BIGINT, "
         + "`row` STRUCT<n: INT, t: STRING>");
+    private static final ColumnTallies NO_COLUMNS = new ColumnTallies(ROW, Arrays.asList());
     private final File directory;
     private final Configuration settings = new Configuration();
     private final CollectionAccumulator<String> reports = new CollectionAccumulator<>();
@@ -154,6 +155,57 @@ public final class Tests {
         same(Arrays.asList(1, 1, 4), Arrays.asList(tally.get("deleted"), tally.get("found"), tally.get("highest_named")));
     }
 
+    public void onlyTheValuesThatAreWrittenAreTallied() throws Exception {
+        AcidOrcWriter.Changes writer = compactor("part-0", true);
+        int bucket = bucket(1, 0);
+        writer.write(change(DELETE, 3L, bucket, 0L, 9L, null));
+        writer.write(change(INSERT, 3L, bucket, 0L, 3L, row(-7, "gone, and the longest")));
+        for (int n = 1; n < 4; ++n) writer.write(change(INSERT, 3L, bucket, (long) n, 3L, row(n, "t\u00e4xt")));
+        writer.write(change(INSERT, 3L, bucket, 4L, 3L, row(2, null)));
+        writer.write(change(3, 5L, bucket, 0L, 5L, null));
+        writer.close();
+
+        Map<?, ?> text = reported(2), number = reported(3);
+        same(Arrays.asList("t", 4, 1, 12, 4), Arrays.asList(
+            text.get("column"), text.get("rows"), text.get("nulls"), text.get("length"), text.get("longest")));
+        same(Arrays.asList("n", 0, "1", "3"), Arrays.asList(
+            number.get("column"), number.get("nulls"), number.get("low"), number.get("high")));
+        same(Arrays.asList(1, 3), Arrays.asList(registers(text), registers(number)));
+    }
+
+    public void everyTypeIsTallied() {
+        StructType type = StructType.fromDDL(
+            "a BIGINT, c SMALLINT, d TINYINT, e BOOLEAN, f DOUBLE, g FLOAT, i BINARY, j DECIMAL(10,2), k DECIMAL(38,3), "
+            + "m DATE, n TIMESTAMP");
+        ColumnTallies tallies = new ColumnTallies(type, Arrays.asList(type.fieldNames()));
+        tallies.add(new GenericInternalRow(new Object[] {
+            1L << 40, (short) 300, (byte) 7, true, 2.5, 1.5f, new byte[] {1, 2}, Decimal.apply("12.34"),
+            Decimal.apply("1234567890123456789.125"), 19000, -1500000L}));
+        tallies.add(new GenericInternalRow(new Object[] {
+            -1L, (short) -300, (byte) -7, false, Double.NaN, Float.POSITIVE_INFINITY, new byte[0], Decimal.apply("-0.01"),
+            Decimal.apply("-0.001"), -1, 1500000L}));
+        tallies.add(new GenericInternalRow(new Object[type.length()]));
+        String[] bounds = {
+            "-1 " + (1L << 40), "-300 300", "-7 7", "null null", "2.5 2.5", "1.5 1.5", "null null", "-1 1234",
+            "-1 1234567890123456789125", "-1 19000", wall(-2) + " " + wall(1)};
+        for (int column = 0; column < bounds.length; ++column) {
+            Map<?, ?> tally = Messages.map(tallies.texts()[column]);
+            same(bounds[column], tally.get("low") + " " + tally.get("high"));
+            same(Arrays.asList(3, 1), Arrays.asList(tally.get("rows"), tally.get("nulls")));
+        }
+        same(1, Messages.map(tallies.texts()[3]).get("trues"));
+    }
+
+    private static long wall(long seconds) {
+        return seconds + java.util.TimeZone.getDefault().getOffset(seconds * 1000) / 1000;
+    }
+
+    private static int registers(Map<?, ?> tally) {
+        int used = 0;
+        for (byte rank : java.util.Base64.getDecoder().decode((String) tally.get("sketch"))) if (rank > 0) ++used;
+        return used;
+    }
+
     public void aWriterWithoutARowLeftReportsNoFile() throws Exception {
         AcidOrcWriter.Changes writer = compactor("part-0", true);
         writer.write(change(DELETE, 3L, bucket(1, 0), 0L, 9L, null));
@@ -215,7 +267,7 @@ public final class Tests {
             19000};
         StructType events = StructType.fromDDL(EVENTS.toDDL().replace("STRUCT<n: INT, t: STRING>", type.sql()));
         AcidOrcWriter.Changes writer = new AcidOrcWriter.Changes(
-            path("part-0").toUri().toString(), events, settings, reports, STATEMENT, null);
+            path("part-0").toUri().toString(), events, settings, reports, STATEMENT, null, NO_COLUMNS);
         writer.write(change(INSERT, 5L, 0, 0L, 5L, new GenericInternalRow(full)));
         writer.write(change(INSERT, 5L, 0, 1L, 5L, new GenericInternalRow(new Object[full.length])));
         writer.write(change(INSERT, 5L, 0, 2L, 5L, null));
@@ -358,12 +410,13 @@ public final class Tests {
     }
 
     private AcidOrcWriter.Changes writer(String name) {
-        return new AcidOrcWriter.Changes(path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT, null);
+        return new AcidOrcWriter.Changes(path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT, null, NO_COLUMNS);
     }
 
     private AcidOrcWriter.Changes compactor(String name, boolean merges) {
         return new AcidOrcWriter.Changes(
-            path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT, new AcidOrcWriter.Tally(merges));
+            path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT, new AcidOrcWriter.Tally(merges),
+            new ColumnTallies(ROW, Arrays.asList("t", "n")));
     }
 
     private void write(String name, int writer, long... rowIds) {

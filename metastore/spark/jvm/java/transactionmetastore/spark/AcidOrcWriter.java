@@ -38,19 +38,20 @@ public class AcidOrcWriter extends OrcFileFormat {
     /**
      * Let a writer that has got everything but its format write below a path. "statement" marks the new row versions;
      * "around", if there is one, makes another factory of writers of the one here. "tallies": whether each event that comes
-     * is counted; "merges": whether an insert event behind a delete event of its row is left out, and the delete event too.
+     * is counted; "merges": whether an insert event behind a delete event of its row is left out, and the delete event too;
+     * "described": the columns whose written values are tallied too, as JSON.
      *
-     * Returns the report of each file (Changes.finished) and the tallies, as JSON. Spark finds a format by its class's name.
+     * Returns the report of each file (Changes.finished), the tallies and those of columns, as JSON. Spark finds a format by its class's name.
      */
     public String save(SparkSession spark, DataFrameWriter<?> writer, String path, int statement, Function<?, ?> around,
-                       boolean tallies, boolean merges) {
+                       boolean tallies, boolean merges, String described) {
         CollectionAccumulator<String> reports = new CollectionAccumulator<>();
         spark.sparkContext().register(reports);
         String name = UUID.randomUUID().toString();
         Thread thread = Thread.currentThread();
         ClassLoader usual = thread.getContextClassLoader();
         thread.setContextClassLoader(new KnowingUs(usual));
-        WRITES.put(name, new Write(reports, statement, around, tallies, merges));
+        WRITES.put(name, new Write(reports, statement, around, tallies, merges, described));
         try {
             writer.format(getClass().getName()).option(REPORTS, name).save(path);
         } finally {
@@ -66,14 +67,16 @@ public class AcidOrcWriter extends OrcFileFormat {
         final int statement;
         final Function<?, ?> around;
         final boolean tallies, merges;
+        final String described;
 
         Write(CollectionAccumulator<String> reports, int statement, Function<?, ?> around, boolean tallies,
-              boolean merges) {
+              boolean merges, String described) {
             this.reports = reports;
             this.statement = statement;
             this.around = around;
             this.tallies = tallies;
             this.merges = merges;
+            this.described = described;
         }
     }
 
@@ -96,7 +99,8 @@ public class AcidOrcWriter extends OrcFileFormat {
         Object found = WRITES.get((Object) options.apply(REPORTS));
         Write write = (Write) found;
         OutputWriterFactory made = new Factory(
-            super.prepareWrite(spark, job, options, events), write.reports, write.statement, write.tallies, write.merges);
+            super.prepareWrite(spark, job, options, events), write.reports, write.statement, write.tallies, write.merges,
+            write.described);
         return write.around == null ? made : around(write.around, made);
     }
 
@@ -112,14 +116,16 @@ public class AcidOrcWriter extends OrcFileFormat {
         private final CollectionAccumulator<String> reports;
         private final int statement;
         private final boolean tallies, merges;
+        private final String described;
 
         public Factory(OutputWriterFactory plain, CollectionAccumulator<String> reports, int statement, boolean tallies,
-                       boolean merges) {
+                       boolean merges, String described) {
             this.plain = plain;
             this.reports = reports;
             this.statement = statement;
             this.tallies = tallies;
             this.merges = merges;
+            this.described = described;
         }
 
         @Override
@@ -130,7 +136,8 @@ public class AcidOrcWriter extends OrcFileFormat {
         @Override
         public OutputWriter newInstance(String path, StructType events, TaskAttemptContext context) {
             return new Changes(
-                path, events, context.getConfiguration(), reports, statement, tallies ? new Tally(merges) : null);
+                path, events, context.getConfiguration(), reports, statement, tallies ? new Tally(merges) : null,
+                new ColumnTallies((StructType) events.fields()[ROW].dataType(), Messages.list(described)));
         }
     }
 
@@ -142,17 +149,19 @@ public class AcidOrcWriter extends OrcFileFormat {
         private final CollectionAccumulator<String> reports;
         private final int statement, columns;
         private final Tally tally;
+        private final ColumnTallies described;
         private EventFile inserts, deletes;
         private long nextRowId, updates;
 
         public Changes(String path, StructType events, Configuration settings, CollectionAccumulator<String> reports,
-                       int statement, Tally tally) {
+                       int statement, Tally tally, ColumnTallies described) {
             this.path = path;
             this.events = events;
             this.settings = settings;
             this.reports = reports;
             this.statement = statement;
             this.tally = tally;
+            this.described = described;
             this.columns = ((StructType) events.fields()[ROW].dataType()).length();
         }
 
@@ -183,6 +192,7 @@ public class AcidOrcWriter extends OrcFileFormat {
                 if (operation == DELETE) return;
                 if (inserts == null) inserts = open("", false);
                 InternalRow row = change.isNullAt(ROW) ? null : change.getStruct(ROW, columns);
+                if (row != null) described.add(row);
                 if (operation == UPDATE) {
                     ++updates;
                     inserts.write(current, EventFile.newVersion(bucket, statement), nextRowId++, current, row);
@@ -205,6 +215,7 @@ public class AcidOrcWriter extends OrcFileFormat {
                 if (deletes != null) reports.add(finished(deletes, 0));
                 if (inserts != null) reports.add(finished(inserts, updates));
                 if (tally != null) reports.add(tally.text());
+                for (String text : described.texts()) reports.add(text);
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }

@@ -1,0 +1,1 @@
+"""Column statistics from the pass of a major compaction."""
