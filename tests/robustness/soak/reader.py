@@ -1,5 +1,6 @@
 """A Spark driver that reads slowly and quickly, brings in files by a streaming query, and has a disk that fills up."""
 
+import gc
 import json
 import subprocess
 import time
@@ -25,6 +26,7 @@ class Reader(Driver):
             self.bring()
             act: Callable[[], None] = self.random.choice((self.slowly, self.again, self.full_disk))
             act()
+            self.let_go()
             moves = self.quickly(moves)
         self.drain(stream)
         self.quickly(moves)
@@ -65,23 +67,25 @@ class Reader(Driver):
             yield row
 
     def again(self) -> None:
-        """A frame, in memory or not, shows the same rows when what it was made of was compacted and cleaned."""
+        """A cached frame shows the same rows when what it was made of was compacted and cleaned."""
         silent = self.clock.silent_s
         table, partition = self.random.choice(COMPACTED)
-        frame = self.spark.table(f"soak.{table}")
-        is_cached = self.random.random() < 0.3
-        frame = frame.cache() if is_cached else frame
+        frame = self.spark.table(f"soak.{table}").cache()
         try:
             first = sorted(map(tuple, frame.collect()))
             is_rewritten = self.compacted(table, partition, until_cleaned=True)
             if sorted(map(tuple, frame.collect())) != first:
-                self.anomaly(f"a frame of {table} has changed")
+                self.anomaly(f"a cached frame of {table} has changed")
             self.count("frames read again when they were rewritten" if is_rewritten else "frames read again")
         except FAILURES as error:
             self.judge_read(error, silent)
         finally:
-            if is_cached:
-                frame.unpersist()
+            frame.unpersist()
+
+    def let_go(self) -> None:
+        """Of what an iterator or a cache has read: otherwise its lock keeps writers waiting until Java looks by itself."""
+        gc.collect()
+        self.spark._jvm.System.gc()
 
     def quickly(self, moves: int) -> int:
         rows = self.rows("SELECT id, balance, moves FROM soak.accounts")
