@@ -5,7 +5,7 @@ from tests.robustness.soak.tables import ACCOUNTS, EACH
 
 
 class Preparing(Driver):
-    """Makes the tables."""
+    """Makes the tables, with enough deltas in each that compacting them is worth it."""
 
     def run(self) -> None:
         acid = "STORED AS ORC TBLPROPERTIES ('transactional'='true'"
@@ -18,7 +18,8 @@ class Preparing(Driver):
                 f"CREATE TABLE soak.streamed (id INT) {acid})",
                 f"CREATE TABLE soak.broken (id INT, v STRING) {acid}, 'no_auto_compaction'='true')",
                 f"CREATE TABLE soak.on_disk (id INT, v STRING) {acid.replace('ORC', on_disk)})",
-                f"INSERT INTO soak.accounts SELECT CAST(id AS INT), {EACH}, 0 FROM range({ACCOUNTS})",
+                *(f"INSERT INTO soak.accounts SELECT CAST(id AS INT), {EACH}, 0 FROM range({ACCOUNTS}) WHERE id % 2 = {half}" for half in (0, 1)),
+                *(f"INSERT INTO soak.{table} VALUES ({number}, 0, 'of nobody', 9)" for table in ("facts", "flat") for number in (1, 2)),
                 "INSERT INTO soak.broken SELECT CAST(id AS INT), uuid() FROM range(1000)",
                 "INSERT INTO soak.broken SELECT CAST(id AS INT), uuid() FROM range(1000)",
                 "INSERT INTO soak.on_disk VALUES (1, 'a'), (2, 'b')"):
