@@ -8,8 +8,8 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
 from tests.robustness.soak.holder import differs
 from tests.robustness.soak.ledger import Ledger, judged
-from tests.robustness.soak.tables import ACCOUNTS, EACH
-from tests.robustness.soak.verdict import unneeded, wrong_accounts, wrong_compactions, wrong_moves, wrong_rows
+from tests.robustness.soak.tables import ACCOUNTS, EACH, twice, wrong_accounts
+from tests.robustness.soak.verdict import unneeded, wrong_compactions, wrong_moves, wrong_rows
 
 BROKEN_FILE = "OSError: /broken/delta_1/bucket_0"
 ROWS = {1: (10, "a"), 2: (20, "b")}
@@ -79,6 +79,12 @@ def test_money_that_is_lost_or_comes_up_is_found():
     assert wrong_accounts(whole[1:])
     assert wrong_accounts([*whole, 0])
     assert wrong_accounts([EACH + 1, *whole[1:]])
+
+
+def test_rows_that_are_read_twice_are_found():
+    assert twice("flat", [(1, 10, "a", 0), (1, 10, "a", 1), (2, 20, "b", 0)]) == [], "each writer has its own ids"
+    assert twice("flat", [(1, 10, "a", 0), (1, 11, "b", 0)]) == ["flat: ids are there twice: [(1, 0)] of 1"]
+    assert twice("accounts", [(1, 1000, 0), (1, 1000, 1)]) == ["accounts: ids are there twice: [1] of 1"]
 
 
 @pytest.mark.parametrize(("seen", "is_right"), [(1, False), (2, True), (4, True), (5, False)])

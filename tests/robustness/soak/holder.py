@@ -25,6 +25,7 @@ from metastore.ids import table_name
 from metastore.txns.core.rules import TxnType
 from tests.robustness.soak.abandoning import abandon
 from tests.robustness.soak.role import Role, pause
+from tests.robustness.soak.tables import twice, wrong_accounts
 
 AT_ONCE, WORTH = 3, 2
 TABLES = ("facts", "flat", "accounts")
@@ -94,13 +95,14 @@ class Holder(Role):
         if most is None or len(most.state.deltas) < WORTH:
             return
         before = rows(plan)
+        wrong = twice(table, before) + (wrong_accounts([row[1] for row in before]) if table == "accounts" else [])
         is_rewritten = self.compacted(table, most.partition or None, until_cleaned=True)
-        said = [text for text in (differs(plan, before), differs(snapshot, before)) if text]
+        wrong += [text for text in (differs(plan, before), differs(snapshot, before)) if text]
         if not self._is_open(snapshot.txn):
             self.count("held snapshots that were lost")
             return
         self.count("held snapshots that were rewritten" if is_rewritten else "held snapshots")
-        for text in said:
+        for text in wrong:
             self.anomaly(f"a held snapshot of {table} {snapshot.write_ids}, transaction {snapshot.txn.id}: {text}")
 
     def _is_open(self, txn: Transaction) -> bool:

@@ -21,7 +21,7 @@ from metastore.files import Files, local_path
 from tests.robustness.harness.processes import wait_for
 from tests.robustness.soak.ledger import Ledger, Rows
 from tests.robustness.soak.stage import Stage
-from tests.robustness.soak.tables import ACCOUNTS, EACH, WRITERS
+from tests.robustness.soak.tables import WRITERS, wrong_accounts
 
 _SETTLED_S, _STUCK_S, _CLEANED_S = 15.0, 240.0, 120.0
 _GOING_ON = {CompactionState.INITIATED.display, CompactionState.WORKING.display, CompactionState.READY_FOR_CLEANING.display}
@@ -56,12 +56,6 @@ def wrong_rows(table: str, role: str, seen: Iterable[tuple[int, int, str]], ledg
         return []
     lost, more = (sorted((left - right).elements())[:5] for left, right in ((written, there), (there, written)))
     return [f"{table} of {role} has {there.total()} rows, and the ledger {written.total()}: lost {lost}, more {more}"]
-
-
-def wrong_accounts(balances: Sequence[int]) -> list[str]:
-    """Whether money or an account was lost, or came up."""
-    is_right = len(balances) == ACCOUNTS and sum(balances) == ACCOUNTS * EACH
-    return [] if is_right else [f"accounts: {len(balances)} rows with {sum(balances)}, not {ACCOUNTS} with {ACCOUNTS * EACH}"]
 
 
 def wrong_moves(seen: int, lines: Sequence[str]) -> list[str]:
