@@ -244,6 +244,19 @@ struct CompactionForecast {
   10: required string text,
 }
 
+// What a read of a table or partition costs beside its base.
+struct ReadCost {
+  1: required string catName,
+  2: required string dbname,
+  3: required string tablename,
+  4: optional string partitionname,
+  5: required i32 deltas,
+  6: required i64 files,
+  7: required i64 bytes,
+  8: required i32 obsoleteDeltas,
+  9: required double score,  // in files: to open one costs as much as to read 4 MiB
+}
+
 service MetastoreOperators {
   // Operators
   TxnOutcome metastore_txn_outcome(1: i64 txnid) throws (1: hive_metastore.MetaException o1)
@@ -258,6 +271,8 @@ service MetastoreOperators {
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
   list<CompactionForecast> metastore_compaction_forecast(1: i64 windowMs) throws (1: hive_metastore.MetaException o1)
+  // The highest score first
+  list<ReadCost> metastore_table_top(1: i32 limit) throws (1: hive_metastore.MetaException o1)
 
   // Readers
   // As get_valid_write_ids at that instant would have answered who reads by no transaction of their own. What is not on

@@ -60,8 +60,10 @@ def handlers(
         WriteIdHandlers(services.write_ids),
         RebuildHandlers(services.rebuilds),
         LockHandlers(services.locks, waiting, services.holders, services.purges, in_pieces=_in_pieces(settings)),
-        CompactionHandlers(services.compaction.queue),
-        CompactionOperatorHandlers(services.compaction.explaining, services.compaction.forecasting),
+        CompactionHandlers(services.compaction.queue, services.compaction.measuring),
+        CompactionOperatorHandlers(
+            services.compaction.explaining, services.compaction.forecasting, services.compaction.measuring
+        ),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(
             _catalog(services, settings, changers, writes, TableGate(settings.abilities, tables))

@@ -7,8 +7,9 @@ import click
 from metastore.cli.check import check
 from metastore.cli.compactions import table_argument
 from metastore.cli.connected import connected, uri_option
-from metastore.cli.output import form_option, show_fields
+from metastore.cli.output import form_option, show_fields, show_rows
 from metastore.client import MetastoreClient
+from metastore.ids import TableName
 
 
 @click.group()
@@ -28,6 +29,34 @@ def describe(name: tuple[str, str], uri: str | None, form: str) -> None:
     with connected(uri) as client:
         fields = _described(client, *name)
     show_fields(fields, form)
+
+
+@table.command(short_help="Of which tables a read costs most beside the base.")
+@click.option("--most", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many to show.")
+@uri_option
+@form_option
+def top(most: int, uri: str | None, form: str) -> None:
+    """Show tables and partitions by what a read must open beside the base, as the Initiator saw it last.
+
+    The score is in files: those of the deltas, and their bytes divided by 4 MiB, which could be read while a file is
+    opened. Nothing is beside a base after a major compaction.
+    """
+    with connected(uri) as client:
+        costs = client.metastore_table_top(most)
+    columns = ["table", "partition", "score", "files", "bytes", "deltas", "obsolete_deltas"]
+    rows = [
+        (
+            str(TableName(cost.catName, cost.dbname, cost.tablename)),
+            cost.partitionname,
+            round(cost.score, 1),
+            cost.files,
+            cost.bytes,
+            cost.deltas,
+            cost.obsoleteDeltas,
+        )
+        for cost in costs
+    ]
+    show_rows(columns, rows, form)
 
 
 def _described(client: MetastoreClient, db: str, table_name: str) -> dict[str, Any]:

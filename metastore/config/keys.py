@@ -273,6 +273,18 @@ class CompactionSettings:
     many_aborts: int = key(
         integer(0), "hive.metastore.acidmetrics.table.aborted.txns.threshold", "1500",
         "A table or partition with more aborted transactions counts in metastore_tables_with_many_aborts.")
+    metrics_tables: int = key(
+        integer(0, 500), "hive.txn.acid.metrics.max.cache.size", "100",
+        "How many tables and partitions /metrics names for each of the gauges of deltas.")
+    metrics_deltas: int = key(
+        integer(0), "hive.txn.acid.metrics.delta.num.threshold", "100",
+        "With at least so many deltas, or small deltas, it may be one of them.")
+    metrics_obsolete_deltas: int = key(
+        integer(0), "hive.txn.acid.metrics.obsolete.delta.num.threshold", "100",
+        "With at least so many deltas that wait for the Cleaner, it may be one of them.")
+    metrics_small_delta: float = key(
+        values.FRACTION, "hive.txn.acid.metrics.delta.pct.threshold", "0.01",
+        "A delta below this part of its base is small.")
 
     @property
     def cleanup_delay(self) -> timedelta:

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Integer,
     Interval,
     MetaData,
+    PrimaryKeyConstraint,
     Sequence,
     SmallInteger,
     Table,
@@ -321,3 +322,11 @@ completed_compactions = Table(
     Column("id", BigInteger, primary_key=True, autoincrement=False), *_compaction_columns(),
     CheckConstraint("state IN ('failed', 'succeeded', 'did_not_initiate', 'refused', 'aborted')", name="state"),
     Index(None, "catalog", "db", "table", "partition"))
+
+# What there is beside the base of a table or partition, as the Initiator, or a compactor of Hive's, saw it last.
+delta_measures = Table(
+    "delta_measures", metadata, *_table(), Column("partition", Text, nullable=False, server_default=text("''")),
+    *(Column(name, Integer, nullable=False, server_default=text("0"))
+      for name in ("deltas", "small_deltas", "obsolete_deltas")),
+    *(Column(name, BigInteger, nullable=False, server_default=text("0")) for name in ("files", "bytes")),
+    _instant("at"), PrimaryKeyConstraint("catalog", "db", "table", "partition"))

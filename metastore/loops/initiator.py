@@ -12,11 +12,12 @@ from typing import NamedTuple
 from metastore.acid.state import AcidState, acid_state
 from metastore.compaction.initiating.rules import Limits, Thresholds, benefit, ineligible, measure, verdict
 from metastore.compaction.initiating.service import Candidate, InitiatorService, Inputs, Revoked
+from metastore.compaction.measuring.rules import Deltas, DeltasOf, deltas_of
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.compaction.queue.rules.turns import Benefit, head_start
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.queue.store.requests import NewRequest
-from metastore.errors import MetastoreError, UnavailableError
+from metastore.errors import InvalidRequestError, MetastoreError, UnavailableError
 from metastore.files import Files
 from metastore.telemetry.logs import get_logger
 
@@ -57,6 +58,7 @@ class Initiator:
     stopping: Event = field(default_factory=Event)
     _since: datetime | None = None
     _again: set[Entity] = field(default_factory=set)
+    _measured: dict[Entity, Deltas] = field(default_factory=dict)
 
     def tick(self) -> InitiatorReport:
         """Take back dead claims and queue what is due."""
@@ -69,6 +71,7 @@ class Initiator:
             if self.stopping.is_set():
                 return InitiatorReport(findings, revoked)  # the next round starts where this round did
             findings.append(self._looked_at(candidate))
+        self._keep_measures()
         self._since = candidates.as_of
         self._again = {finding.entity for finding in findings if finding.again}
         for finding in findings:
@@ -77,6 +80,26 @@ class Initiator:
                 event, entity=str(finding.entity), compaction_id=finding.id, type=finding.type, reason=finding.reason
             )
         return InitiatorReport(findings, revoked)
+
+    def _keep_measures(self) -> None:
+        """Keep what this round saw beside bases, and look again where a compaction or a cleaning has changed it."""
+        if self.compactions.settings.metrics_on:
+            for entity in self.compactions.stale_measures():
+                if entity in self._measured or self.stopping.is_set():
+                    continue
+                try:
+                    self._measure(entity)
+                except (InvalidRequestError, OSError, ValueError) as error:
+                    _log.warning("deltas_not_measured", entity=str(entity), error=str(error))
+            self.compactions.note_measures([DeltasOf(*each) for each in sorted(self._measured.items())])
+        self._measured = {}
+
+    def _measure(self, entity: Entity) -> None:
+        inputs = self.compactions.inputs(entity)
+        if inputs.table is None or not inputs.table.partition_exists:
+            self._measured[entity] = Deltas()
+        else:
+            self._state(inputs, inputs.table)
 
     def _looked_at(self, candidate: Candidate) -> Finding:
         try:
@@ -113,12 +136,14 @@ class Initiator:
         if table.lacks_partition:
             return None
         location = table.location.rstrip("/")
-        return acid_state(
+        state = acid_state(
             self.files.listing(location),
             inputs.write_ids.for_compactor(),
             inputs.txns,
             lambda path: self.files.read(f"{location}/{path}"),
         )
+        self._measured[table.entity] = deltas_of(state, self.compactions.settings.metrics_small_delta)
+        return state
 
     def _queue(
         self, entity: Entity, kind: CompactionType, reason: str, gain: Benefit | None, table: Described

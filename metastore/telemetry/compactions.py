@@ -47,6 +47,9 @@ GAUGES = {
     ),
     "locks": _Gauge("metastore_locks", "Locks that are held or requested."),
     "lock": _Gauge("metastore_oldest_lock_age_seconds", "Age of the oldest lock that is held."),
+    "deltas": _Gauge("metastore_compaction_deltas", "Deltas that readers read, of those with most.", "table"),
+    "small_deltas": _Gauge("metastore_compaction_small_deltas", "Those far smaller than their base.", "table"),
+    "obsolete_deltas": _Gauge("metastore_compaction_obsolete_deltas", "Deltas that wait for the Cleaner.", "table"),
     "rows": _Gauge("metastore_transaction_rows", "Rows of a table that housekeeping trims, estimated.", "table"),
 }
 

@@ -207,4 +207,5 @@ REQUIRED = {
     'CompactionExamined': ('reason', 'inputs', 'thresholds', 'readBytes', 'takesBy', 'compaction', 'cleanings', 'heldBytes', 'delays',),
     'CompactionExamination': ('entities', 'leftOut',),
     'CompactionForecast': ('pool', 'waiting', 'working', 'arrivedPerHour', 'workersWanted', 'text',),
+    'ReadCost': ('catName', 'dbname', 'tablename', 'deltas', 'files', 'bytes', 'obsoleteDeltas', 'score',),
 }

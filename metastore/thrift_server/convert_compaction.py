@@ -7,6 +7,7 @@ generation sets or does not know, and only to spare an old client what it cannot
 from datetime import datetime, timedelta
 from typing import Any
 
+from metastore.compaction.measuring.rules import Counted
 from metastore.compaction.queue.rules.requests import (
     OLD_CLIENT_TYPES,
     Claim,
@@ -75,6 +76,20 @@ def entity(db: str, table: str, partition_name: str | None, catalog: str | None 
     if not db or not table:
         raise InvalidRequestError("A compaction needs the names of a database and a table")
     return Entity(table_name(db, table, catalog), partition(partition_name))
+
+
+_COUNTED = {
+    ttypes.CompactionMetricsMetricType.NUM_DELTAS: Counted.DELTAS,
+    ttypes.CompactionMetricsMetricType.NUM_SMALL_DELTAS: Counted.SMALL_DELTAS,
+    ttypes.CompactionMetricsMetricType.NUM_OBSOLETE_DELTAS: Counted.OBSOLETE_DELTAS,
+}
+
+
+def counted(kind: int | None) -> Counted:
+    """What a metric of Hive's counts."""
+    if kind not in _COUNTED:
+        raise InvalidRequestError(f"There is no compaction metric {kind}: say one of {sorted(_COUNTED)}")
+    return _COUNTED[kind]
 
 
 def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:

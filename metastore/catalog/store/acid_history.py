@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from metastore.db.engine import PgTx
 from metastore.ids import DatabaseName, TableName
 
-_PER_PARTITION = ("txn_components", "completed_txn_components", "compaction_queue", "completed_compactions")
+_PER_PARTITION = (
+    "txn_components",
+    "completed_txn_components",
+    "compaction_queue",
+    "completed_compactions",
+    "delta_measures",
+)
 _PER_TABLE = ("txn_write_ids", "write_id_times", "min_history", "materialization_locks")
 _FOLLOW_RENAMES = ("write_sets", "locks")
 _OBJECT = 'catalog = %s AND db = %s AND "table" = %s'
@@ -51,6 +57,7 @@ def delete_partition_history(pg: PgTx, table: TableName, partitions: Sequence[st
 def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
     """Carry everything over to a table's new name, locks and write sets included; the old name keeps its mark."""
     pg.sql(f"{_CARRY_WRITE_IDS}; {_BEGIN_ANEW}{_OBJECT}", (*new, *old, *old))
+    pg.sql(f"DELETE FROM delta_measures WHERE {_OBJECT}", new)  # a compactor may say a name that nothing has
     names = (*_PER_PARTITION, *_PER_TABLE, *_FOLLOW_RENAMES)
     pg.sql(
         "; ".join(f'UPDATE {name} SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT}' for name in names),
@@ -61,6 +68,7 @@ def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
 def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> None:
     """Carry a partition's history over to its new canonical name."""
     names = (*_PER_PARTITION, *_FOLLOW_RENAMES)
+    pg.sql(f"DELETE FROM delta_measures WHERE {_OBJECT} AND partition = %s", (*table, new))
     pg.sql(
         "; ".join(f"UPDATE {name} SET partition = %s WHERE {_OBJECT} AND partition = %s" for name in names),
         (new, *table, old) * len(names),

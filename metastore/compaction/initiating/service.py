@@ -1,12 +1,14 @@
 """What the Initiator asks and tells the database."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.initiating.rules import AbortRule, Aborts, abort_rules, merged
+from metastore.compaction.measuring import store as measures
+from metastore.compaction.measuring.rules import DeltasOf
 from metastore.compaction.queue.rules.requests import (
     Compaction,
     CompactionState,
@@ -27,6 +29,9 @@ from metastore.txns.core.rules import AbortCode
 
 COMMIT_MARGIN = timedelta(minutes=2)
 """A write is stamped when its commit begins and seen when it ends; no statement may take longer than this."""
+
+MEASURED_AGAIN = timedelta(days=1)
+"""What is beside a base is looked at again after this, though nothing is known to have changed it."""
 
 HISTORY_PAGE = 5000
 """Rows of the history that are looked at at a time; more than are kept of one table or partition."""
@@ -97,6 +102,16 @@ class InitiatorService:
                 *components.select_lists(pg, entity.table),
                 components.count_readers(pg, entity.table),
             )
+
+    def stale_measures(self) -> list[Entity]:
+        """What was measured before it was compacted or cleaned, or so long ago that it may be gone."""
+        with self.db.begin(durable=False) as pg:
+            return measures.select_stale(pg, pg.now - MEASURED_AGAIN, self.settings.fetch_size)
+
+    def note_measures(self, measured: Sequence[DeltasOf]) -> None:
+        """Keep what was seen beside bases. Serialises on: the entities' rows, in their order."""
+        with self.db.begin(durable=False) as pg:
+            measures.upsert_deltas(pg, measured)
 
     def enqueue(self, request: NewRequest) -> int | None:
         """Queue what is due; None when somebody else was faster.

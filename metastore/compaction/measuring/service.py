@@ -1,20 +1,48 @@
-"""Measures for /metrics."""
+"""Measures for /metrics, and what reads cost beside the bases of tables."""
 
 from dataclasses import dataclass
 
 from metastore.compaction.measuring import store
+from metastore.compaction.measuring.rules import Counted, DeltasOf
+from metastore.compaction.queue.rules.requests import Entity
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database
 
 
 @dataclass(frozen=True)
 class MeasuringService:
-    """Reads; changes nothing."""
+    """What the Initiator has seen, and compactors of Hive's say; `update` and `remove` are theirs."""
 
     db: Database
     settings: CompactionSettings
 
     def measure(self) -> list[tuple[str, str, float]]:
-        """(what, of which, how much), as `telemetry.compactions` names them."""
+        """(what, of which, how much), as `telemetry.compactions` names them; of tables only those with most."""
+        settings = self.settings
+        least = dict.fromkeys(Counted, settings.metrics_deltas) | {
+            Counted.OBSOLETE_DELTAS: settings.metrics_obsolete_deltas
+        }
         with self.db.begin(durable=False) as pg:
-            return store.select_measures(pg, self.settings.many_aborts)
+            return [
+                *store.select_measures(pg, settings.many_aborts),
+                *(
+                    (what.value, str(entity), float(getattr(deltas, what.value)))
+                    for what in Counted
+                    for entity, deltas in store.select_most(pg, what, max(1, least[what]), settings.metrics_tables)
+                ),
+            ]
+
+    def costliest(self, limit: int) -> list[DeltasOf]:
+        """The tables and partitions of which a read costs most beside the base."""
+        with self.db.begin(durable=False) as pg:
+            return store.select_costliest(pg, limit)
+
+    def update(self, entity: Entity, what: Counted, number: int, least: int) -> None:
+        """Note a number, or forget it where it is below ``least``. Serialises on: the entity's row."""
+        with self.db.begin(durable=False) as pg:
+            store.update_counted(pg, entity, what, number if number >= least else 0)
+
+    def remove(self, entity: Entity, what: Counted) -> None:
+        """Forget a number. Serialises on: the entity's row."""
+        with self.db.begin(durable=False) as pg:
+            store.update_counted(pg, entity, what, 0)

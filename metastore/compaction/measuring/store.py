@@ -1,12 +1,22 @@
-"""Counts and ages, in one statement."""
+"""Counts and ages, in one statement; and what there is beside the bases of tables and partitions."""
 
+from collections.abc import Sequence
+from datetime import datetime
+
+from metastore.compaction.measuring.rules import OPEN_COST, Counted, Deltas, DeltasOf
+from metastore.compaction.queue.rules.requests import Entity
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
+from metastore.ids import TableName
 from metastore.txns.core.rules import TxnType
 
 _SQL = Statements(__file__)
 
 _SELECT_MEASURES = _SQL.text("select_measures", replication=int(TxnType.REPL_CREATED))
+_UPSERT_DELTAS = _SQL.text("upsert_deltas")
+_SELECT_STALE = _SQL.text("select_stale")
+_ENTITY = 'catalog, db, "table", partition'
+_COLUMNS = f"{_ENTITY}, deltas, small_deltas, obsolete_deltas, files, bytes"
 
 
 def select_measures(pg: PgTx, many_aborts: int) -> list[tuple[str, str, float]]:
@@ -14,4 +24,51 @@ def select_measures(pg: PgTx, many_aborts: int) -> list[tuple[str, str, float]]:
     return [
         (what, which, float(value))
         for what, which, value in pg.sql(_SELECT_MEASURES, {"now": pg.now, "many": many_aborts})
+    ]
+
+
+def upsert_deltas(pg: PgTx, measured: Sequence[DeltasOf]) -> None:
+    """Note what there is now; where there is nothing beside the base, nothing is kept."""
+    there = [(*each.entity.table, each.entity.partition, *each.deltas) for each in measured if any(each.deltas)]
+    gone = [(*each.entity.table, each.entity.partition) for each in measured if not any(each.deltas)]
+    if there:
+        pg.sql(_UPSERT_DELTAS, [pg.now, *(list(column) for column in zip(*there, strict=True))])
+    if gone:
+        pg.sql(f"DELETE FROM delta_measures WHERE ({_ENTITY}) IN %s", (tuple(gone),))
+
+
+def update_counted(pg: PgTx, entity: Entity, what: Counted, number: int) -> None:
+    """Note a number that a compactor of Hive's says."""
+    pg.sql(
+        f"INSERT INTO delta_measures ({_ENTITY}, {what.value}, at) VALUES (%s, %s, %s, %s, %s, %s)"
+        f" ON CONFLICT ({_ENTITY}) DO UPDATE SET {what.value} = excluded.{what.value}",
+        (*entity.table, entity.partition, number, pg.now),
+    )
+    pg.sql(
+        f"DELETE FROM delta_measures WHERE ({_ENTITY}) = (%s, %s, %s, %s) AND (deltas, small_deltas, obsolete_deltas,"
+        " files) = (0, 0, 0, 0)",
+        (*entity.table, entity.partition),
+    )
+
+
+def select_stale(pg: PgTx, before: datetime, limit: int) -> list[Entity]:
+    """What was compacted or cleaned since it was measured, or measured before an instant."""
+    rows = pg.sql(_SELECT_STALE, {"before": before, "limit": limit})
+    return [Entity(TableName(*table), partition) for *table, partition in rows]
+
+
+def select_most(pg: PgTx, what: Counted, at_least: int, limit: int) -> list[DeltasOf]:
+    """Those of which there are most, and at least so many."""
+    return _read(pg, f"WHERE {what.value} >= %s ORDER BY {what.value} DESC, {_ENTITY} LIMIT %s", (at_least, limit))
+
+
+def select_costliest(pg: PgTx, limit: int) -> list[DeltasOf]:
+    """Those with the highest scores."""
+    return _read(pg, f"WHERE files > 0 ORDER BY files + bytes / %s DESC, {_ENTITY} LIMIT %s", (float(OPEN_COST), limit))
+
+
+def _read(pg: PgTx, which: str, values: Sequence[object]) -> list[DeltasOf]:
+    return [
+        DeltasOf(Entity(TableName(catalog, db, table), partition), Deltas(*numbers))
+        for catalog, db, table, partition, *numbers in pg.sql(f"SELECT {_COLUMNS} FROM delta_measures {which}", values)
     ]

@@ -31,3 +31,23 @@ UNION ALL SELECT 'locks', '', count(*) FROM locks
 UNION ALL SELECT 'lock', '', coalesce(extract(epoch FROM %(now)s - min(acquired_at)), 0) FROM locks
 UNION ALL SELECT 'rows', relname, greatest(reltuples, 0) FROM pg_class
           WHERE oid IN ('txn_write_ids'::regclass, 'completed_txn_components'::regclass);
+
+-- name: upsert_deltas
+INSERT INTO delta_measures (at, catalog, db, "table", partition, deltas, small_deltas, obsolete_deltas, files, bytes)
+SELECT %s, m.* FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bigint[],
+                           %s::bigint[]) AS m
+ORDER BY 2, 3, 4, 5
+ON CONFLICT (catalog, db, "table", partition) DO UPDATE
+SET at = excluded.at, deltas = excluded.deltas, small_deltas = excluded.small_deltas,
+    obsolete_deltas = excluded.obsolete_deltas, files = excluded.files, bytes = excluded.bytes;
+
+-- name: select_stale
+SELECT m.catalog, m.db, m."table", m.partition FROM delta_measures AS m
+WHERE m.at < %(before)s
+   OR EXISTS (SELECT 1 FROM compaction_queue AS q
+              WHERE (q.catalog, q.db, q."table", q.partition) = (m.catalog, m.db, m."table", m.partition)
+                AND q.committed_at >= m.at)
+   OR EXISTS (SELECT 1 FROM completed_compactions AS c
+              WHERE (c.catalog, c.db, c."table", c.partition) = (m.catalog, m.db, m."table", m.partition)
+                AND c.state = 'succeeded' AND c.ended_at >= m.at)
+ORDER BY m.at LIMIT %(limit)s;

@@ -68,6 +68,14 @@ class Iface(object):
         """
         pass
 
+    def metastore_table_top(self, limit):
+        """
+        Parameters:
+         - limit
+
+        """
+        pass
+
     def metastore_valid_write_ids_at(self, catName, dbname, tablename, at):
         """
         Parameters:
@@ -334,6 +342,40 @@ class Client(Iface):
             raise result.o1
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_compaction_forecast failed: unknown result")
 
+    def metastore_table_top(self, limit):
+        """
+        Parameters:
+         - limit
+
+        """
+        self.send_metastore_table_top(limit)
+        return self.recv_metastore_table_top()
+
+    def send_metastore_table_top(self, limit):
+        self._oprot.writeMessageBegin('metastore_table_top', TMessageType.CALL, self._seqid)
+        args = metastore_table_top_args()
+        args.limit = limit
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_table_top(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_table_top_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_table_top failed: unknown result")
+
     def metastore_valid_write_ids_at(self, catName, dbname, tablename, at):
         """
         Parameters:
@@ -543,6 +585,7 @@ class Processor(Iface, TProcessor):
         self._processMap["metastore_show_deadlocks"] = Processor.process_metastore_show_deadlocks
         self._processMap["metastore_compaction_examine"] = Processor.process_metastore_compaction_examine
         self._processMap["metastore_compaction_forecast"] = Processor.process_metastore_compaction_forecast
+        self._processMap["metastore_table_top"] = Processor.process_metastore_table_top
         self._processMap["metastore_valid_write_ids_at"] = Processor.process_metastore_valid_write_ids_at
         self._processMap["metastore_table_history"] = Processor.process_metastore_table_history
         self._processMap["metastore_note_rows"] = Processor.process_metastore_note_rows
@@ -728,6 +771,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("metastore_compaction_forecast", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_table_top(self, seqid, iprot, oprot):
+        args = metastore_table_top_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_table_top_result()
+        try:
+            result.success = self._handler.metastore_table_top(args.limit)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_table_top", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1157,6 +1226,51 @@ class metastore_compaction_forecast_result(TBase):
 all_structs.append(metastore_compaction_forecast_result)
 metastore_compaction_forecast_result.thrift_spec = (
     (0, TType.LIST, 'success', (TType.STRUCT, [CompactionForecast, None], False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
+)
+
+
+class metastore_table_top_args(TBase):
+    """
+    Attributes:
+     - limit
+
+    """
+
+    __slots__ = (
+        'limit',
+    )
+
+
+    def __init__(self, limit=None,):
+        self.limit = limit
+all_structs.append(metastore_table_top_args)
+metastore_table_top_args.thrift_spec = (
+    None,  # 0
+    (1, TType.I32, 'limit', None, None, ),  # 1
+)
+
+
+class metastore_table_top_result(TBase):
+    """
+    Attributes:
+     - success
+     - o1
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+    )
+
+
+    def __init__(self, success=None, o1=None,):
+        self.success = success
+        self.o1 = o1
+all_structs.append(metastore_table_top_result)
+metastore_table_top_result.thrift_spec = (
+    (0, TType.LIST, 'success', (TType.STRUCT, [ReadCost, None], False), None, ),  # 0
     (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
 )
 

@@ -755,6 +755,46 @@ class CompactionForecast(TBase):
         self.clearsInMs = clearsInMs
         self.workersWanted = workersWanted
         self.text = text
+
+
+class ReadCost(TBase):
+    """
+    Attributes:
+     - catName
+     - dbname
+     - tablename
+     - partitionname
+     - deltas
+     - files
+     - bytes
+     - obsoleteDeltas
+     - score
+
+    """
+
+    __slots__ = (
+        'catName',
+        'dbname',
+        'tablename',
+        'partitionname',
+        'deltas',
+        'files',
+        'bytes',
+        'obsoleteDeltas',
+        'score',
+    )
+
+
+    def __init__(self, catName=None, dbname=None, tablename=None, partitionname=None, deltas=None, files=None, bytes=None, obsoleteDeltas=None, score=None,):
+        self.catName = catName
+        self.dbname = dbname
+        self.tablename = tablename
+        self.partitionname = partitionname
+        self.deltas = deltas
+        self.files = files
+        self.bytes = bytes
+        self.obsoleteDeltas = obsoleteDeltas
+        self.score = score
 all_structs.append(TxnOutcome)
 TxnOutcome.thrift_spec = (
     None,  # 0
@@ -993,6 +1033,19 @@ CompactionForecast.thrift_spec = (
     (8, TType.I64, 'clearsInMs', None, None, ),  # 8
     (9, TType.I32, 'workersWanted', None, None, ),  # 9
     (10, TType.STRING, 'text', 'UTF8', None, ),  # 10
+)
+all_structs.append(ReadCost)
+ReadCost.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'catName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'dbname', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tablename', 'UTF8', None, ),  # 3
+    (4, TType.STRING, 'partitionname', 'UTF8', None, ),  # 4
+    (5, TType.I32, 'deltas', None, None, ),  # 5
+    (6, TType.I64, 'files', None, None, ),  # 6
+    (7, TType.I64, 'bytes', None, None, ),  # 7
+    (8, TType.I32, 'obsoleteDeltas', None, None, ),  # 8
+    (9, TType.DOUBLE, 'score', None, None, ),  # 9
 )
 fix_spec(all_structs)
 del all_structs

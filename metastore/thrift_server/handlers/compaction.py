@@ -1,5 +1,6 @@
 """The compaction RPCs: decode, call, encode. ``convert_compaction`` holds the conversions."""
 
+from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.queue.rules.requests import Compaction, CompactionState
 from metastore.compaction.queue.service import CompactionService
 from metastore.errors import InvalidRequestError, MetaError
@@ -13,9 +14,10 @@ from metastore.thrift_server.convert_catalog import required_struct
 class CompactionHandlers:
     """Thrift's side of the compaction queue."""
 
-    def __init__(self, compaction: CompactionService) -> None:
-        """``compaction``: where the work is done."""
+    def __init__(self, compaction: CompactionService, measuring: MeasuringService) -> None:
+        """``compaction``: where the work is done; ``measuring``: where numbers of deltas are kept."""
         self._compaction = compaction
+        self._measuring = measuring
 
     def compact(self, call: Call, rqst: ttypes.CompactionRequest) -> None:
         """Queue a compaction, without an answer (Hive 2.3)."""
@@ -59,6 +61,18 @@ class CompactionHandlers:
         """Name the columns that have statistics."""
         required_struct(cr, "CompactionInfoStruct")
         return self._compaction.find_columns_with_stats(convert.entity(cr.dbname, cr.tablename, cr.partitionname))
+
+    def update_compaction_metrics_data(self, _call: Call, data: ttypes.CompactionMetricsDataStruct) -> bool:
+        """Note how many deltas of a kind there are; true: no version of Hive's is lost here, the last word counts."""
+        counted = convert.counted(required_struct(data, "CompactionMetricsDataStruct").type)
+        entity = convert.entity(data.dbname, data.tblname, data.partitionname)
+        self._measuring.update(entity, counted, data.metricvalue or 0, data.threshold or 0)
+        return True
+
+    def remove_compaction_metrics_data(self, _call: Call, request: ttypes.CompactionMetricsDataRequest) -> None:
+        """Forget how many deltas of a kind there are."""
+        counted = convert.counted(required_struct(request, "CompactionMetricsDataRequest").type)
+        self._measuring.remove(convert.entity(request.dbName, request.tblName, request.partitionName), counted)
 
     def mark_compacted(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
         """Move a running compaction to "ready for cleaning"."""

@@ -6,23 +6,28 @@ from metastore.compaction.explaining.rules import Holder, Reason
 from metastore.compaction.explaining.service import Examined, ExplainingService
 from metastore.compaction.forecasting.rules import Forecast
 from metastore.compaction.forecasting.service import ForecastingService
+from metastore.compaction.measuring.rules import DeltasOf
+from metastore.compaction.measuring.service import MeasuringService
 from metastore.errors import InvalidRequestError
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server import convert_compaction as convert
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_catalog import required_struct
 
-_PARTITIONS, _MOST_PARTITIONS = 100, 1000
+_PARTITIONS, _MOST_PARTITIONS, _MOST_TABLES = 100, 1000, 10_000
 _LONGEST_WINDOW_MS = 365 * 24 * 3_600_000
 
 
 class CompactionOperatorHandlers:
     """Why nothing is compacted or cleaned, and whether the Workers keep up."""
 
-    def __init__(self, explaining: ExplainingService, forecasting: ForecastingService) -> None:
-        """``explaining`` and ``forecasting`` know."""
+    def __init__(
+        self, explaining: ExplainingService, forecasting: ForecastingService, measuring: MeasuringService
+    ) -> None:
+        """``explaining``, ``forecasting`` and ``measuring`` know."""
         self._explaining = explaining
         self._forecasting = forecasting
+        self._measuring = measuring
 
     def metastore_compaction_examine(
         self, call: Call, question: ttypes.CompactionQuestion
@@ -41,6 +46,12 @@ class CompactionOperatorHandlers:
         if windowMs is None or not 0 < windowMs <= _LONGEST_WINDOW_MS:
             raise InvalidRequestError(f"windowMs is {windowMs}: say from 1 to {_LONGEST_WINDOW_MS}, which is a year")
         return [_forecast(each) for each in self._forecasting.forecast(timedelta(milliseconds=windowMs))]
+
+    def metastore_table_top(self, _call: Call, limit: int | None) -> list[ttypes.ReadCost]:
+        """The tables and partitions of which a read costs most beside the base."""
+        if limit is None or not 0 < limit <= _MOST_TABLES:
+            raise InvalidRequestError(f"limit is {limit}: say from 1 to {_MOST_TABLES}")
+        return [_read_cost(each) for each in self._measuring.costliest(limit)]
 
 
 def _limit(wanted: int | None) -> int:
@@ -69,6 +80,21 @@ def _examined(each: Examined) -> ttypes.CompactionExamined:
         cleanings=[_reason(reason) for reason in each.cleanings],
         heldBytes=each.held,
         delays=[_holder(holder) for holder in each.delays],
+    )
+
+
+def _read_cost(each: DeltasOf) -> ttypes.ReadCost:
+    catalog, db, table = each.entity.table
+    return ttypes.ReadCost(
+        catName=catalog,
+        dbname=db,
+        tablename=table,
+        partitionname=each.entity.partition or None,
+        deltas=each.deltas.deltas,
+        files=each.deltas.files,
+        bytes=each.deltas.size,
+        obsoleteDeltas=each.deltas.obsolete_deltas,
+        score=each.deltas.score,
     )
 
 

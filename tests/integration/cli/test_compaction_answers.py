@@ -1,8 +1,14 @@
 """`metastore compaction plan`, `explain` and `forecast`: asked as an operator asks, on a whole server."""
 
+import json
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from metastore.compaction.measuring import store
+from metastore.compaction.measuring.rules import Deltas, DeltasOf
+from metastore.compaction.queue.rules.requests import Entity
+from metastore.ids import TableName
 
 ROW = 100
 
@@ -163,6 +169,24 @@ def test_forecast(run, asking, writers, client):
     code, [etl] = asking("compaction", "forecast", "--hours", "2")
     assert (code, etl["waiting"], etl["working"], etl["arrived_per_hour"]) == (1, 1, 0, 1.0)
     assert etl["forecast"].startswith("never: no Worker is at work in the pool")
+
+
+def test_table_top(run, database, client):
+    assert run("table", "top", "-o", "json")[:2] == (0, "[]\n")
+    with database.begin() as pg:
+        store.upsert_deltas(pg, [
+            DeltasOf(Entity(TableName("hive", "db", "t")), Deltas(2, 0, 1, 2, 4 << 20)),
+            DeltasOf(Entity(TableName("other", "db", "t"), "x=1"), Deltas(9, 0, 0, 9, 100))])
+
+    code, out, _ = run("table", "top", "-o", "json")
+    cheap = {"table": "db.t", "partition": None, "score": 3.0, "files": 2, "bytes": 4 << 20, "deltas": 2, "obsolete_deltas": 1}
+    assert (code, json.loads(out)) == (0, [
+        {"table": "other.db.t", "partition": "x=1", "score": 9.0, "files": 9, "bytes": 100, "deltas": 9, "obsolete_deltas": 0}, cheap])
+    _, out, _ = run("table", "top", "--most", "1", "-o", "json")
+    assert [each["files"] for each in json.loads(out)] == [9]
+    assert run("table", "top", "--most", "0")[0] == 2
+    with pytest.raises(client.types.MetaException, match="limit is 0"):
+        client.metastore_table_top(0)
 
 
 def test_questions_that_make_no_sense(client):

@@ -86,6 +86,31 @@ def test_a_remote_workers_way(client, types):
         client.mark_cleaned(found)  # else what aborted transactions wrote would be forgotten, and not be removed
 
 
+def test_numbers_of_deltas(client, types, database):
+    """COMP-24: a compactor of Hive's says them, and forgets them; below its threshold they are nothing."""
+    kinds = types.CompactionMetricsMetricType
+
+    def said(partition, kind, number, threshold=0):
+        return client.update_compaction_metrics_data(types.CompactionMetricsDataStruct("D", "T", partition, kind, number, 1, threshold))
+
+    def known():
+        return database.once('SELECT db, "table", partition, deltas, small_deltas, obsolete_deltas FROM delta_measures ORDER BY 3')
+
+    assert said(None, kinds.NUM_DELTAS, 7)
+    assert said(None, kinds.NUM_SMALL_DELTAS, 5)
+    assert said("x=1", kinds.NUM_OBSOLETE_DELTAS, 3)
+    assert said("x=2", kinds.NUM_DELTAS, 3, threshold=4)
+    assert known() == [("d", "t", "", 7, 5, 0), ("d", "t", "x=1", 0, 0, 3)]
+    assert said(None, kinds.NUM_DELTAS, 9)
+    client.remove_compaction_metrics_data(types.CompactionMetricsDataRequest("d", "t", None, kinds.NUM_SMALL_DELTAS))
+    client.remove_compaction_metrics_data(types.CompactionMetricsDataRequest("d", "t", "x=1", kinds.NUM_OBSOLETE_DELTAS))
+    assert known() == [("d", "t", "", 9, 0, 0)]
+    with pytest.raises(DECLARED, match="There is no compaction metric 7"):
+        said(None, 7, 1)
+    with pytest.raises(DECLARED, match="needs the names"):
+        client.remove_compaction_metrics_data(types.CompactionMetricsDataRequest("", "t", None, kinds.NUM_DELTAS))
+
+
 def test_a_worker_ends_what_it_has_nothing_to_do_for(client, types):
     client.compact2(request(types))
     found = client.find_next_compact2(types.FindNextCompactRequest("w-1", "4.0.1")).ci

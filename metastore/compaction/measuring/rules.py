@@ -1,0 +1,60 @@
+"""How much a read of a table or partition must open beside its base, and what is only there to be cleaned.
+
+Rule: a score is in files: opening one costs as much as reading 4 MiB (Spark's spark.sql.files.openCostInBytes), so it
+is the files of the deltas, and their bytes divided by that. 0: readers open the base alone. A delta is small below a
+part of the base (``hive.txn.acid.metrics.delta.pct.threshold``), and never without a base. Source: Hive's
+DeltaFilesMetricReporter.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from metastore.acid.names import DELETE_DELTA_PREFIX, DELTA_PREFIX
+from metastore.acid.state import AcidState
+from metastore.compaction.queue.rules.requests import Entity
+
+OPEN_COST = 4 << 20
+"""The bytes that could be read while a file is opened."""
+
+
+class Counted(StrEnum):
+    """What Hive's compactors count of a table or partition; the value is the stored text."""
+
+    DELTAS = "deltas"
+    SMALL_DELTAS = "small_deltas"
+    OBSOLETE_DELTAS = "obsolete_deltas"
+
+
+class Deltas(NamedTuple):
+    """What there is beside a base. ``files`` and ``size``: of the deltas that readers read."""
+
+    deltas: int = 0
+    small_deltas: int = 0
+    obsolete_deltas: int = 0
+    files: int = 0
+    size: int = 0
+
+    @property
+    def score(self) -> float:
+        """Read amplification: what a read costs beside its base, in files."""
+        return self.files + self.size / OPEN_COST
+
+
+class DeltasOf(NamedTuple):
+    """A table or partition, and what there is of it."""
+
+    entity: Entity
+    deltas: Deltas
+
+
+def deltas_of(state: AcidState, small: float) -> Deltas:
+    """Count the directories that a reader chooses. ``small``: below which part of the base a delta is."""
+    base = sum(file.size for file in (state.base.files if state.base else state.originals))
+    sizes = [sum(file.size for file in delta.files) for delta in state.deltas]
+    return Deltas(
+        len(sizes),
+        sum(size < small * base for size in sizes),
+        sum(path.startswith((DELTA_PREFIX, DELETE_DELTA_PREFIX)) for path in state.obsolete),
+        sum(len(delta.files) for delta in state.deltas),
+        sum(sizes),
+    )
