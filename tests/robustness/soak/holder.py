@@ -54,15 +54,37 @@ def rows(plan: ArrowRows) -> list[tuple[Any, ...]]:
 
 
 class Holder(Role):
-    """Several threads that each hold one snapshot after the other; and one whose writes are aborted."""
+    """Several threads that each hold one snapshot after the other; one that looks; and one whose writes are aborted."""
 
     def run(self) -> None:
-        tasks = [self._hold_on] * AT_ONCE + [self._abandon]
+        tasks = [self._hold_on] * AT_ONCE + [self._look, self._abandon]
         threads = [threading.Thread(target=task, args=(Random(self.random.random()),)) for task in tasks]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+
+    def _look(self, random: Random) -> None:
+        """What everybody sees, about each second: those who hold a snapshot wait most of the time."""
+        while not self.has_to_stop():
+            pause(random.uniform(0.5, 1.5))
+            table = random.choice(TABLES)
+            try:
+                with closing(DomainClient(self.uris, user="soak-holder")) as client:
+                    txn = TxnManager(client).open(kind=TxnType.READ_ONLY, agent="soak looker")
+                    try:
+                        wrong = wrong_ids(table, rows(Snapshot(client, txn, table).planned()))
+                        self._say(wrong if wrong and self._is_open(txn) else [], f"a look at {table} in transaction {txn.id}")
+                    finally:
+                        txn.abort_quietly()
+                self.count("looks")
+            except _FAILURES as error:
+                self.count("looks that failed")
+                print(f"a look at {table}: {error!r:.300}", flush=True)
+
+    def _say(self, wrong: list[str], what: str) -> None:
+        for text in wrong:
+            self.anomaly(f"{what}: {text}")
 
     def _abandon(self, random: Random) -> None:
         while not self.has_to_stop():
@@ -95,15 +117,14 @@ class Holder(Role):
         if most is None or len(most.state.deltas) < WORTH:
             return
         before = rows(plan)
-        wrong = twice(table, before) + (wrong_accounts([row[1] for row in before]) if table == "accounts" else [])
+        wrong = wrong_ids(table, before)
         is_rewritten = self.compacted(table, most.partition or None, until_cleaned=True)
         wrong += [text for text in (differs(plan, before), differs(snapshot, before)) if text]
         if not self._is_open(snapshot.txn):
             self.count("held snapshots that were lost")
             return
         self.count("held snapshots that were rewritten" if is_rewritten else "held snapshots")
-        for text in wrong:
-            self.anomaly(f"a held snapshot of {table} {snapshot.write_ids}, transaction {snapshot.txn.id}: {text}")
+        self._say(wrong, f"a held snapshot of {table} {snapshot.write_ids}, transaction {snapshot.txn.id}")
 
     def _is_open(self, txn: Transaction) -> bool:
         """Whether the service has kept it until now. Raises: MetastoreError (it does not answer)."""
@@ -112,6 +133,11 @@ class Holder(Role):
         except (LostError, TxnAbortedError, NoSuchTxnError):
             return False
         return True
+
+
+def wrong_ids(table: str, seen: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Rows that are there twice, and money that is not right."""
+    return twice(table, seen) + (wrong_accounts([row[1] for row in seen]) if table == "accounts" else [])
 
 
 def differs(read: ArrowRows | Snapshot, before: Sequence[tuple[Any, ...]]) -> str:
