@@ -59,7 +59,7 @@ def handlers(
         TxnHandlers(services.txns, services.commits, writes),
         WriteIdHandlers(services.write_ids),
         RebuildHandlers(services.rebuilds),
-        LockHandlers(services.locks, waiting, services.holders, services.purges, in_pieces=_in_pieces(settings)),
+        LockHandlers(services.locks, waiting, services.holders, services.purges),
         CompactionHandlers(services.compaction.queue, services.compaction.measuring),
         CompactionOperatorHandlers(
             services.compaction.explaining, services.compaction.forecasting, services.compaction.measuring
@@ -79,11 +79,6 @@ def handlers(
     return telling(answered, services.history)
 
 
-def _in_pieces(settings: Settings) -> bool:
-    """Whether long lists can be sent as PostgreSQL encodes them (ADR 59)."""
-    return not (settings.server.framed or settings.server.compact_protocol)
-
-
 def _catalog(
     services: Services, settings: Settings, changers: Changers, writes: WriteEvents, gate: TableGate
 ) -> list[object]:
@@ -96,7 +91,7 @@ def _catalog(
         TableHandlers(catalog.tables, changers),
         TableReadHandlers(catalog.table_reads, gate),
         PartitionHandlers(catalog.partitions, changers),
-        PartitionReadHandlers(catalog.partition_reads, in_pieces=_in_pieces(settings)),
+        PartitionReadHandlers(catalog.partition_reads, in_pieces=True),
         PartitionExchangeHandlers(catalog.partition_exchange),
         FunctionHandlers(catalog.functions),
         IndexHandlers(),

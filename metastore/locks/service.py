@@ -288,10 +288,12 @@ class LockService:
             for lock_id in lock_ids
         ]
 
-    def encoded_locks(self, wanted: LockFilter, states: Sequence[str], types: Sequence[str]) -> tuple[int, bytes]:
+    def encoded_locks(
+        self, wanted: LockFilter, states: Mapping[LockState, int], types: Mapping[rules.LockType, int]
+    ) -> tuple[int, bytes]:
         """How many rows ``show_locks`` has, and their bytes in Thrift's binary protocol.
 
-        ``states``, ``types``: each at the place that is its number in the protocol, from 1 on.
+        ``states``, ``types``: the numbers of the stored texts in the protocol.
         """
         return listing.select_wires(self.db, *wanted, states, types)
 

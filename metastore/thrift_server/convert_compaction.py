@@ -8,14 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from metastore.compaction.measuring.rules import Counted
-from metastore.compaction.queue.rules.requests import (
-    OLD_CLIENT_TYPES,
-    Claim,
-    Compaction,
-    CompactionState,
-    CompactionType,
-    Entity,
-)
+from metastore.compaction.queue.rules.requests import Claim, Compaction, CompactionState, CompactionType, Entity
 from metastore.compaction.queue.rules.turns import BY_PEOPLE, is_by_person
 from metastore.compaction.queue.service import CompactResult
 from metastore.compaction.queue.store.requests import SORTABLE, Filter, NewRequest
@@ -146,11 +139,6 @@ def may_be_old_client(rqst: ttypes.ShowCompactRequest | None) -> bool:
     return rqst is None or all(getattr(rqst, field[2]) is None for field in rqst.thrift_spec if field)
 
 
-def is_known_to_old_clients(compaction: Compaction) -> bool:
-    """Whether a Hive 2.3 or 3.1 client can read the row."""
-    return compaction.type in OLD_CLIENT_TYPES
-
-
 def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
     """The filters of SHOW COMPACTIONS.
 
@@ -170,35 +158,6 @@ def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
         state=CompactionState.parse(rqst.state) if rqst.state else None,
         order=_order(rqst.order or ""),
         limit=rqst.limit,
-    )
-
-
-def shown(compaction: Compaction) -> ttypes.ShowCompactResponseElement:
-    """A row of SHOW COMPACTIONS."""
-    return ttypes.ShowCompactResponseElement(
-        dbname=compaction.entity.table.db,
-        tablename=compaction.entity.table.table,
-        partitionname=compaction.entity.partition or None,
-        type=compaction.type.number,
-        state=compaction.state.display,
-        workerid=compaction.worker_id,
-        start=_millis(compaction.started_at) or 0,
-        runAs=compaction.run_as,
-        hightestTxnId=compaction.highest_write_id or 0,
-        endTime=_millis(compaction.ended_at),
-        hadoopJobId=compaction.hadoop_job_id or "None",
-        id=compaction.id,
-        errorMessage=compaction.error_message,
-        enqueueTime=_millis(compaction.enqueued_at),
-        workerVersion=compaction.worker_version,
-        initiatorId=compaction.initiator_id,
-        initiatorVersion=compaction.initiator_version,
-        cleanerStart=_millis(compaction.cleaner_started_at),
-        poolName=compaction.pool or "default",
-        nextTxnId=compaction.next_txn_id or 0,
-        txnId=compaction.txn_id or 0,
-        commitTime=_millis(compaction.committed_at) or 0,
-        hightestWriteId=compaction.highest_write_id or 0,
     )
 
 

@@ -31,7 +31,7 @@ from metastore.thrift_server.call import LATER, Call, PassedOn
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.errors import wire_exception
 from metastore.thrift_server.handler import Handler
-from metastore.thrift_server.pieces import InPieces, Sender, around, in_file
+from metastore.thrift_server.pieces import InPieces, Sender, in_file
 from metastore.thrift_server.protocol import WireProtocol
 from metastore.thrift_server.workers import Seats
 
@@ -55,10 +55,12 @@ class Middleware:
         stats: CallStats,
         slow_seconds: float,
         seats: Seats,
+        *,
+        framed: bool = False,
     ) -> None:
-        """``seats``: left by calls that wait for their clients."""
+        """``seats``: left by calls that wait for their clients. ``framed``: an answer has its length before it."""
         self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
-        self._seats = seats
+        self._seats, self._framed = seats, framed
 
     def deny(self, call: Call, refusal: MetastoreError) -> None:
         """Answer a call that no handler gets to see."""
@@ -141,13 +143,21 @@ class Middleware:
         return body
 
     def _send(self, call: Call, result: InPieces) -> None:
-        """Send an answer while it is being read. What is left of it then becomes the call's reply."""
+        """Send an answer while it is being read. What is left of it then becomes the call's reply.
+
+        A framed answer has its length before it: one of several pieces is first put into a file.
+        """
         codec = CODECS[call.method]
         sender = Sender(call.connection, self._seats)  # type: ignore[arg-type]
         with result.pieces as pieces:
-            before, after = around(self._protocol.body(codec, result.empty), result.length)
-            coming = iter(pieces)
+            before, after = self._protocol.around(codec, result.whole, result.kind, result.length)
+            coming = (self._protocol.structs(result.kind, piece) for piece in pieces)
             data = self._protocol.head(codec, call.seqid) + before + next(coming, b"")
+            if self._framed:
+                more = next(coming, None)
+                parts = chain((data, more or b""), coming, (after,))
+                call.reply = data + after if more is None else in_file(parts, framed=True)
+                return
             for piece in coming:
                 rest = sender.send(data)
                 call.cut_off = True  # if the rest of it does not follow

@@ -5,10 +5,9 @@ at once into a file without a name, from which the event loop goes on sending: a
 a connection with PostgreSQL (ADR 59).
 """
 
-import re
 import select
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
@@ -17,25 +16,22 @@ from typing import Any, NamedTuple
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.workers import Seats
 
+_FRAME = 4
+"""Bytes of the length before a framed answer."""
 _PATIENCE_SECONDS = 2.0
 """How long an answer waits, in all, for a client that keeps up."""
-_EMPTY_LIST_OF_STRUCTS = re.compile(rb"\x0f..\x0c\0\0\0\0", re.DOTALL)
 
 
 class InPieces(NamedTuple):
-    """In the place of a result whose list of structs is long. Only the binary protocol can carry it."""
+    """In the place of a result whose list of structs is long."""
 
-    empty: Any
-    """The result with nothing in that list; none of its texts has a NUL in it."""
+    whole: Callable[[list[Any]], Any]
+    """The result, from that list."""
+    kind: type
+    """The class of the structs."""
     length: int
     pieces: AbstractContextManager[Iterable[bytes]]
-    """The encoded structs, several at a time: ``length`` in all."""
-
-
-def around(body: bytes, count: int) -> tuple[bytes, bytes]:
-    """What goes before the structs of a list, and after, from an encoded result in which the list is empty."""
-    [match] = _EMPTY_LIST_OF_STRUCTS.finditer(body)
-    return body[: match.end() - 4] + count.to_bytes(4), body[match.end() :]
+    """The structs in the binary protocol, several at a time: ``length`` in all."""
 
 
 class Sender:
@@ -68,10 +64,15 @@ class Sender:
         self._patience -= time.monotonic() - began
 
 
-def in_file(parts: Iterable[bytes | memoryview]) -> memoryview:
-    """The parts, one after the other, where they take no memory."""
+def in_file(parts: Iterable[bytes | memoryview], *, framed: bool = False) -> memoryview:
+    """The parts, one after the other, where they take no memory; ``framed``: behind their length."""
     with TemporaryFile() as file:
+        file.write(bytes(_FRAME) if framed else b"")
         for part in parts:
             file.write(part)
+        if framed:
+            length = file.tell() - _FRAME
+            file.seek(0)
+            file.write(length.to_bytes(_FRAME))
         file.flush()
         return memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))

@@ -90,7 +90,7 @@ class Server:
         self._routes: Routes = ALL_HERE if upstream is None else Upstreams(handlers)
         self._messages = Messages(self._protocol, settings, self._routes)
         seats = seats or Seats(settings.worker_threads)
-        self._middleware = Middleware(handlers, self._protocol, self.stats, slow, seats)
+        self._middleware = Middleware(handlers, self._protocol, self.stats, slow, seats, framed=settings.framed)
         self._reception = Reception(
             handlers, access or Everybody(), self._middleware, self._protocol, self.stats, self._connections.limits
         )
@@ -470,8 +470,8 @@ class Server:
 
         False if nothing of it can arrive.
         """
-        if self._settings.framed:
-            reply = len(reply).to_bytes(4) + bytes(reply)
+        if self._settings.framed and isinstance(reply, bytes):  # what lies in a file has its length there
+            reply = len(reply).to_bytes(4) + reply
         try:
             sent = connection.sock.send(reply)
         except BlockingIOError:

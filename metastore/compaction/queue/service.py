@@ -19,7 +19,7 @@ from metastore.compaction.queue.rules.requests import (
     Entity,
     is_active_duplicate,
 )
-from metastore.compaction.queue.store import components
+from metastore.compaction.queue.store import components, listing
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.queue.store.requests import Backlog, Filter, NewRequest
@@ -104,6 +104,13 @@ class CompactionService:
         """SHOW COMPACTIONS: the queue and the history."""
         with self.db.begin(durable=False) as pg:
             return queue.select_shown(pg, wanted)
+
+    def encoded_compactions(self, wanted: Filter, *, is_old_client: bool) -> tuple[int, bytes]:
+        """How many rows SHOW COMPACTIONS has, and their bytes in Thrift's binary protocol.
+
+        ``is_old_client``: without those of types that it does not know.
+        """
+        return listing.select_shown_wires(self.db, wanted, is_old_client=is_old_client)
 
     def backlog(self) -> Backlog:
         """What there is to do for the Workers of this service's pools."""

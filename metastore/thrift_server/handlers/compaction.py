@@ -1,5 +1,7 @@
 """The compaction RPCs: decode, call, encode. ``convert_compaction`` holds the conversions."""
 
+from contextlib import nullcontext
+
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.queue.rules.requests import Compaction, CompactionState
 from metastore.compaction.queue.service import CompactionService
@@ -9,6 +11,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server import convert_compaction as convert
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_catalog import required_struct
+from metastore.thrift_server.pieces import InPieces
 
 
 class CompactionHandlers:
@@ -29,12 +32,12 @@ class CompactionHandlers:
         call.log(compaction_id=result.id, accepted=result.accepted)
         return convert.compaction_response(result, newer_client=convert.is_newer_client(rqst))
 
-    def show_compact(self, _call: Call, rqst: ttypes.ShowCompactRequest) -> ttypes.ShowCompactResponse:
+    def show_compact(self, _call: Call, rqst: ttypes.ShowCompactRequest) -> InPieces:
         """List the queue and the history."""
-        shown = self._compaction.show_compact(convert.show_filter(rqst))
-        if convert.may_be_old_client(rqst):
-            shown = [row for row in shown if convert.is_known_to_old_clients(row)]
-        return ttypes.ShowCompactResponse(compacts=[convert.shown(row) for row in shown])
+        count, encoded = self._compaction.encoded_compactions(
+            convert.show_filter(rqst), is_old_client=convert.may_be_old_client(rqst)
+        )
+        return InPieces(ttypes.ShowCompactResponse, ttypes.ShowCompactResponseElement, count, nullcontext((encoded,)))
 
     def find_next_compact(self, call: Call, workerId: str) -> ttypes.OptionalCompactionInfoStruct:
         """Claim the next request (deprecated form)."""

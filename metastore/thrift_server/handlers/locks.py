@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.housekeeping.service import PurgeService
 from metastore.ids import database_name
 from metastore.locks.rules import Lock, LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockFilter, LockResult, LockService
-from metastore.locks.store import LockRow
 from metastore.partition_names import canonical
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -58,19 +57,16 @@ class LockHandlers:
         waiting: Waiting[Call] | None = None,
         holders: Holders | None = None,
         purges: PurgeService | None = None,
-        *,
-        in_pieces: bool = False,
     ) -> None:
         """``locks``: does the work. ``waiting``: where calls wait; without it check_lock answers at once.
 
         ``holders``: where it is noted who has locks over which connection. ``purges``: ends owners that are in the way
-        and has expired; without it only the house-keeper does. ``in_pieces``: PostgreSQL encodes long lists.
+        and has expired; without it only the house-keeper does.
         """
         self.locks = locks
         self.waiting = waiting
         self.holders = holders
         self.purges = purges
-        self.in_pieces = in_pieces
 
     @coalesced("lock")
     def lock(self, calls: list[Call]) -> list[Answer]:
@@ -98,7 +94,7 @@ class LockHandlers:
         self._gave(lock_ids)
         return list(self.locks.unlock(lock_ids))
 
-    def show_locks(self, _call: Call, rqst: ttypes.ShowLocksRequest) -> ttypes.ShowLocksResponse:
+    def show_locks(self, _call: Call, rqst: ttypes.ShowLocksRequest) -> InPieces:
         """Locks that equal every filter that is set."""
         wanted = LockFilter(
             db=database_name(rqst.dbname) if rqst.dbname else None,
@@ -106,13 +102,8 @@ class LockHandlers:
             partition=canonical(rqst.partname) if rqst.partname else None,
             txn_id=rqst.txnid,
         )
-        return self._listed(wanted)
-
-    def _listed(self, wanted: LockFilter) -> Any:
-        if not self.in_pieces:
-            return ttypes.ShowLocksResponse(locks=[_element(row) for row in self.locks.show_locks(wanted)])
-        count, encoded = self.locks.encoded_locks(wanted, _numbered(_STATES), _numbered(_TYPES))
-        return InPieces(ttypes.ShowLocksResponse(locks=[]), count, nullcontext((encoded,)))
+        count, encoded = self.locks.encoded_locks(wanted, _STATES, _TYPES)
+        return InPieces(ttypes.ShowLocksResponse, ttypes.ShowLocksResponseElement, count, nullcontext((encoded,)))
 
     def _withdraw(self, lost: list[Call]) -> None:
         """Take back what was queued for calls whose answer did not arrive."""
@@ -268,36 +259,3 @@ def _answer(call: Call, answer: LockResult | Exception | None) -> Answer:
         return answer
     call.log(lock_id=answer.lock_id, lock_state=answer.state.value)
     return ttypes.LockResponse(lockid=answer.lock_id, state=_STATES[answer.state], errorMessage=answer.message)
-
-
-def _element(row: LockRow) -> ttypes.ShowLocksResponseElement:
-    lock = row.lock
-    blocked_by = row.blocker if lock.state is LockState.WAITING and row.blocker else (None, None)
-    return ttypes.ShowLocksResponseElement(
-        lockid=lock.ext_id,
-        lockIdInternal=lock.int_id,
-        dbname=lock.object.db,
-        tablename=lock.object.table or None,
-        partname=lock.object.partition or None,
-        state=_STATES[lock.state],
-        type=_TYPES[lock.type],
-        txnid=lock.txn_id,
-        lastheartbeat=_millis(row.last_heartbeat_at) or 0,
-        acquiredat=_millis(row.acquired_at),
-        user=lock.user,
-        hostname=lock.host,
-        heartbeatCount=row.heartbeat_count,
-        agentInfo=row.agent_info,
-        blockedByExtId=blocked_by[0],
-        blockedByIntId=blocked_by[1],
-    )
-
-
-def _numbered(numbers: Mapping[Any, int]) -> list[str]:
-    """The stored texts, each at the place that is its number in the protocol, from 1 on."""
-    texts = {number: text.value for text, number in numbers.items()}
-    return [texts.get(number, "") for number in range(1, max(texts) + 1)]
-
-
-def _millis(instant: datetime | None) -> int | None:
-    return None if instant is None else (instant - _EPOCH) // timedelta(milliseconds=1)

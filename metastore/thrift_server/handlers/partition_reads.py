@@ -286,7 +286,7 @@ class PartitionReadHandlers:
         if not self._in_pieces or shape.include or shape.exclude:
             return whole(encode_partitions(table, self._partitions.lists.partitions(selected), shape))
         pieces = self._partitions.lists.pieces(selected)
-        return InPieces(whole([]), pieces.count, encoded(pieces, table, shape.columns))
+        return InPieces(whole, ttypes.Partition, pieces.count, encoded(pieces, table, shape.columns))
 
     def _specification(self, selected: Selection) -> Specifications:
         return self._specs(selected, _itself)

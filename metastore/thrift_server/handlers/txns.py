@@ -1,7 +1,8 @@
 """The transaction calls: decode, ask the service, encode."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from contextlib import nullcontext
+from functools import partial
 from typing import TypeVar
 
 from metastore.errors import InvalidRequestError, MetastoreError
@@ -10,10 +11,10 @@ from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.convert_write_events import WriteEvents
+from metastore.thrift_server.pieces import InPieces
 from metastore.txns.commit.service import CommitRequest, CommitService, KeyValue, LastReplId
 from metastore.txns.core.rules import AbortCode, Operation, Snapshot, TxnState, TxnType, abort_code
 from metastore.txns.core.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
-from metastore.txns.core.store import TxnInfo
 
 _STATES = {
     TxnState.OPEN: ttypes.TxnState.OPEN,
@@ -102,10 +103,11 @@ class TxnHandlers:
         hidden = [txn_type(number) for number in request.excludeTxnTypes or ()]
         return _open_txns(self.txns.get_open_txns(hidden))
 
-    def get_open_txns_info(self, _call: Call) -> ttypes.GetOpenTxnsInfoResponse:
+    def get_open_txns_info(self, _call: Call) -> InPieces:
         """Open and aborted transactions with their owners."""
-        mark, infos = self.txns.get_open_txns_info()
-        return ttypes.GetOpenTxnsInfoResponse(txn_high_water_mark=mark, open_txns=[_info(info) for info in infos])
+        mark, count, encoded = self.txns.encoded_txns_info(_STATES)
+        whole = partial(ttypes.GetOpenTxnsInfoResponse, mark)
+        return InPieces(whole, ttypes.TxnInfo, count, nullcontext((encoded,)))
 
     @coalesced("add_dynamic_partitions")
     def add_dynamic_partitions(self, calls: list[Call]) -> list[Exception | None]:
@@ -268,20 +270,3 @@ def _open_txns(snapshot: Snapshot) -> ttypes.GetOpenTxnsResponse:
         min_open_txn=snapshot.min_open_txn,
         abortedBits=snapshot.aborted_bits,
     )
-
-
-def _info(txn: TxnInfo) -> ttypes.TxnInfo:
-    return ttypes.TxnInfo(
-        id=txn.txn_id,
-        state=_STATES[txn.state],
-        user=txn.user,
-        hostname=txn.host,
-        agentInfo=txn.agent_info,
-        heartbeatCount=txn.heartbeat_count,
-        startedTime=_millis(txn.started_at),
-        lastHeartbeatTime=_millis(txn.last_heartbeat_at),
-    )
-
-
-def _millis(at: datetime) -> int:
-    return int(at.timestamp() * 1000)

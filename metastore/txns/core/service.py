@@ -4,7 +4,7 @@ Calls that many clients make at once take a list and answer in its order, an err
 that it concerns: one batch is one PostgreSQL transaction, however many callers wait for it.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
@@ -220,6 +220,13 @@ class TxnService:
     def get_open_txns_info(self) -> tuple[int, list[TxnInfo]]:
         """The mark and every open and aborted transaction with its owner."""
         return store.select_infos(self.db)
+
+    def encoded_txns_info(self, states: Mapping[TxnState, int]) -> tuple[int, int, bytes]:
+        """The same as bytes in Thrift's binary protocol: the mark, how many they are, the structs.
+
+        ``states``: the numbers of the stored states.
+        """
+        return store.select_info_wires(self.db, states)
 
     def add_dynamic_partitions(
         self, requests: Sequence[DynamicPartitions]

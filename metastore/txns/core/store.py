@@ -14,15 +14,17 @@ statement of the ending side sees everything that was added. Everyone locks tran
 """
 
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from sys import byteorder
 from typing import Any, NamedTuple
 
+from metastore.db import wires
 from metastore.db.arrays import bigints, columns, literal
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.db.statements import Statements
+from metastore.db.wires import Field, Kind
 from metastore.ids import TableName
 from metastore.txns.core.rules import (
     BY_ANOTHER,
@@ -282,6 +284,24 @@ def select_infos(db: Database) -> tuple[int, list[TxnInfo]]:
     return rows[0][0], [
         TxnInfo(txn_id, TxnState(state), *rest) for _, txn_id, state, *rest in rows if txn_id is not None
     ]
+
+
+def select_info_wires(db: Database, states: Mapping[TxnState, int]) -> tuple[int, int, bytes]:
+    """The same as bytes for clients: the mark, how many they are, and the structs. ``states``: their numbers."""
+    shape = [
+        Field(1, Kind.I64, "t.id"),
+        Field(2, Kind.I32, wires.number(states.items(), "t.state")),
+        Field(3, Kind.TEXT, 't."user"'),
+        Field(4, Kind.TEXT, "t.host"),
+        Field(5, Kind.TEXT, "t.agent_info"),
+        Field(6, Kind.I32, "t.heartbeat_count"),
+        Field(8, Kind.I64, wires.millis("t.started_at")),
+        Field(9, Kind.I64, wires.millis("t.last_heartbeat_at")),
+    ]
+    [(mark, count, encoded)] = db.once(
+        f"SELECT (SELECT next_txn_id - 1 FROM txn_counter), {wires.listed(shape, 't.id')} FROM txns AS t WHERE {LISTED}"
+    )
+    return mark, count, bytes(encoded)
 
 
 def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:

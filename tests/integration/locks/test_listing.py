@@ -1,16 +1,16 @@
 """Locks as PostgreSQL encodes them, beside the same locks made of objects."""
 
-import pytest
-from thrift.protocol import fastbinary
+from datetime import UTC, datetime, timedelta
 
-from metastore.locks.service import LockService
-from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+import pytest
+
+from metastore.ids import DatabaseName
+from metastore.locks.rules import LockState
+from metastore.locks.service import LockFilter, LockService
+from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
-from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.handlers.locks import LockHandlers
-from metastore.thrift_server.pieces import around
-from metastore.thrift_server.protocol import BinaryProtocol
-from metastore.thrift_server.source import Source
+from tests.support.answers import decoded
 
 
 @pytest.fixture
@@ -34,16 +34,29 @@ def shown(database):
 
     def both(**wanted):
         request = ttypes.ShowLocksRequest(**wanted)
-        call = Call("show_locks", (request,), None)
-        encoded = LockHandlers(locks, in_pieces=True).show_locks(call, request)
-        with encoded.pieces as pieces:
-            before, after = around(BinaryProtocol().body(CODECS["show_locks"], encoded.empty), encoded.length)
-            body = b"".join((before, *pieces, after))
-        result = ThriftHiveMetastore.show_locks_result()
-        fastbinary.decode_binary(result, Source(body, 0), [type(result), result.thrift_spec])
-        return result.success.locks, LockHandlers(locks).show_locks(call, request).locks
+        answer = LockHandlers(locks).show_locks(Call("show_locks", (request,), None), request)
+        return decoded("show_locks", answer).locks, [element(row) for row in locks.show_locks(LockFilter(
+            db=DatabaseName("hive", request.dbname) if request.dbname else None,
+            table=request.tablename and request.tablename.lower(), partition=request.partname, txn_id=request.txnid))]
 
     return both
+
+
+def millis(instant):
+    return None if instant is None else (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def element(row):
+    """A lock as clients get it."""
+    lock = row.lock
+    blocker = row.blocker if lock.state is LockState.WAITING and row.blocker else (None, None)
+    return ttypes.ShowLocksResponseElement(
+        lockid=lock.ext_id, lockIdInternal=lock.int_id, dbname=lock.object.db, tablename=lock.object.table or None,
+        partname=lock.object.partition or None, state=getattr(ttypes.LockState, lock.state.name),
+        type=getattr(ttypes.LockType, lock.type.name), txnid=lock.txn_id,
+        lastheartbeat=millis(row.last_heartbeat_at) or 0, acquiredat=millis(row.acquired_at), user=lock.user,
+        hostname=lock.host, heartbeatCount=row.heartbeat_count, agentInfo=row.agent_info,
+        blockedByExtId=blocker[0], blockedByIntId=blocker[1])
 
 
 @pytest.mark.parametrize(("wanted", "count"), [

@@ -37,7 +37,7 @@ class Lists:
             finally:
                 self.ended.set()
 
-        return InPieces([], max_parts, held())
+        return InPieces(lambda partitions: partitions, ttypes.Partition, max_parts, held())
 
     def _pieces(self, count):
         for number in range(count):
@@ -54,12 +54,12 @@ def asked(count):
     return message("get_partitions", fastbinary.encode_binary(arguments, spec))
 
 
-def read(answer):
+def read(answer, decode=fastbinary.decode_binary):
     """The partitions of an answer."""
     kind, _, body = answer
     assert kind == TMessageType.REPLY
     result = ThriftHiveMetastore.get_partitions_result()
-    fastbinary.decode_binary(result, Source(body, 0), [type(result), type(result).thrift_spec])
+    decode(result, Source(body, 0), [type(result), type(result).thrift_spec])
     return result.success
 
 
@@ -68,6 +68,28 @@ def test_a_client_that_keeps_up_gets_all_of_it(size):
     with serving(Lists(size)) as server, Peer(server.address) as peer:
         for count in (0, 1, 2, 9):
             assert read(peer.call(asked(count))) == [partition(number, size) for number in range(count)]
+
+
+@pytest.mark.parametrize("framed", [False, True])
+@pytest.mark.parametrize("compact", [False, True])
+def test_every_client_reads_the_same(compact, framed):
+    settings = {"framed": framed, "compact_protocol": compact}
+    decode, encode = ((fastbinary.decode_compact, fastbinary.encode_compact) if compact
+                      else (fastbinary.decode_binary, fastbinary.encode_binary))
+    arguments = ThriftHiveMetastore.get_partitions_args("d", "t", 0)
+    with serving(Lists(100), **settings) as server, Peer(server.address, compact=compact, framed=framed) as peer:
+        for count in (0, 1, 2, 14, 15, 16, 127, 128, 300):  # where lengths take another form
+            arguments.max_parts = count
+            spec = [type(arguments), arguments.thrift_spec]
+            body = encode(arguments, spec)
+            asking = b"\x82\x21\x01\x0eget_partitions" + body if compact else message("get_partitions", body)
+            assert read(peer.call(asking), decode) == [partition(number, 100) for number in range(count)]
+
+
+def test_a_framed_answer_that_cannot_be_read_to_its_end_is_an_error_and_the_connection_goes_on():
+    with serving(Lists(10, fails_at=2), framed=True) as server, Peer(server.address, framed=True) as peer:
+        assert peer.call(asked(5))[0] == TMessageType.EXCEPTION
+        assert len(read(peer.call(asked(2)))) == 2
 
 
 def test_a_client_that_does_not_read_keeps_neither_a_thread_nor_what_the_answer_is_read_from():

@@ -449,6 +449,12 @@ def delete_history(pg: PgTx, request_ids: Sequence[int]) -> None:
 
 def select_shown(pg: PgTx, wanted: Filter) -> list[Compaction]:
     """SHOW COMPACTIONS: queue and history together, filtered, ordered and cut."""
+    rows, order, values = shown(wanted)
+    return [_compaction(row) for row in pg.sql(f"SELECT * FROM ({rows}) AS shown ORDER BY {order}", values)]
+
+
+def shown(wanted: Filter) -> tuple[str, str, list[Any]]:
+    """The rows, their order, and the parameters of both."""
     conditions, values = [], []
     for column in ("id", "catalog", "db", "table", "partition", "type", "state"):
         value = getattr(wanted, column)
@@ -463,13 +469,12 @@ def select_shown(pg: PgTx, wanted: Filter) -> list[Compaction]:
         f'"{column}" {"ASC" if ascending else "DESC"}' for column, ascending in wanted.order if column in SORTABLE
     ]
     limit = f" LIMIT {int(wanted.limit)}" if wanted.limit and wanted.limit > 0 else ""
-    rows = pg.sql(
+    order = ", ".join([*chosen, _DEFAULT_ORDER])
+    rows = (
         f"SELECT * FROM (SELECT {_QUEUED} FROM compaction_queue{where} UNION ALL"
-        f" SELECT {_HISTORY} FROM completed_compactions{where}) AS shown"
-        f" ORDER BY {', '.join([*chosen, _DEFAULT_ORDER])}{limit}",
-        [*values, *values],
+        f" SELECT {_HISTORY} FROM completed_compactions{where}) AS every"
     )
-    return [_compaction(row) for row in rows]
+    return f"{rows} ORDER BY {order}{limit}" if limit else rows, order, [*values, *values]
 
 
 def select_latest_committed(

@@ -5,20 +5,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from thrift.protocol import fastbinary
 
 from metastore.catalog.model import TableType
 from metastore.catalog.service import partition_lists
 from metastore.catalog.service.partition_reads import PartitionReads
 from metastore.config import CatalogSettings
 from metastore.errors import MetaError
-from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
-from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
-from metastore.thrift_server.pieces import InPieces, around
-from metastore.thrift_server.protocol import BinaryProtocol
-from metastore.thrift_server.source import Source
+from metastore.thrift_server.pieces import InPieces
+from tests.support.answers import decoded
 
 CALLS = {
     "get_partitions": ("d", "t", -1),
@@ -40,16 +37,6 @@ CALLS = {
     "get_partitions_spec_by_expr": (ttypes.PartitionsByExprRequest(dbName="d", tblName="t", expr=b"", maxParts=4),),
 }
 TEXTS = ("", "a", "'", "ä𝄞\t", "x" * 3000, "\x01")
-
-
-def decoded(method: str, answer: InPieces) -> Any:
-    """The result that a client reads from an answer."""
-    with answer.pieces as pieces:
-        before, after = around(BinaryProtocol().body(CODECS[method], answer.empty), answer.length)
-        body = b"".join((before, *pieces, after))
-    result = getattr(ThriftHiveMetastore, f"{method}_result")()
-    fastbinary.decode_binary(result, Source(body, 0), [type(result), type(result).thrift_spec])
-    return result.success
 
 
 @pytest.fixture

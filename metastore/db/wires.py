@@ -1,0 +1,62 @@
+"""Rows as the structs that go to clients: a shape names the fields, PostgreSQL writes them in Thrift's binary protocol.
+
+A field is its type, its id and its value; the struct ends with a zero. Nothing is kept: each list is encoded by the
+statement that selects its rows (ADR 59).
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """What a field holds: the protocol's number for it."""
+
+    I32 = "08"
+    I64 = "0a"
+    TEXT = "0b"
+
+
+class Field(NamedTuple):
+    """A field of a struct."""
+
+    id: int
+    kind: Kind
+    value: str
+    """SQL."""
+    optional: bool = False
+    """It is left out where the value is null; else no value may be."""
+
+
+def text(value: str) -> str:
+    """A text: its length and its bytes. Sessions speak UTF-8; ``convert_to`` costs ten times as much."""
+    return f"int4send(octet_length({value})) || textsend({value})"
+
+
+def struct(shape: Sequence[Field]) -> str:
+    """SQL for the bytes of a row."""
+    return " || ".join([*map(_field, shape), r"'\x00'::bytea"])
+
+
+def listed(shape: Sequence[Field], order: str) -> str:
+    """The columns of a query that gives a list: how many rows, and their bytes."""
+    return f"count(*)::int, coalesce(string_agg({struct(shape)}, ''::bytea ORDER BY {order}), ''::bytea)"
+
+
+def millis(instant: str) -> str:
+    """An instant as clients get it."""
+    return f"floor(extract(epoch FROM {instant}) * 1000)::bigint"
+
+
+def number(numbers: Iterable[tuple[str, int]], column: str) -> str:
+    """The number of a stored text in the protocol. All of the texts are the code's own."""
+    cases = " ".join(f"WHEN '{stored}' THEN {value}" for stored, value in numbers)
+    return f"CASE {column} {cases} END"
+
+
+_WRITERS = {Kind.I32: "int4send({})".format, Kind.I64: "int8send({})".format, Kind.TEXT: text}
+
+
+def _field(field: Field) -> str:
+    written = rf"'\x{field.kind.value}{field.id:04x}'::bytea || {_WRITERS[field.kind](field.value)}"
+    return f"coalesce({written}, ''::bytea)" if field.optional else written

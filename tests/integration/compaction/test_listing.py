@@ -1,0 +1,83 @@
+"""SHOW COMPACTIONS as PostgreSQL encodes it, beside the same rows made of objects."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from metastore.compaction.queue.rules.requests import OLD_CLIENT_TYPES
+from metastore.compaction.queue.service import CompactionService
+from metastore.config import CompactionSettings
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server import convert_compaction as convert
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.handlers.compaction import CompactionHandlers
+from tests.support.answers import decoded
+
+COLUMNS = """
+    (id, catalog, db, "table", partition, state, type, properties, pool, worker_id, worker_version, initiator_id,
+     initiator_version, run_as, enqueued_at, started_at, ended_at, cleaner_started_at, highest_write_id, txn_id,
+     next_txn_id, committed_at, hadoop_job_id, error_message)
+    SELECT {first} + n, 'hive', 'd' || n % 2, 't\u00e4' || n, (ARRAY['', 'p=1', 'p=\u00f6/q='])[n % 3 + 1],
+           ({states})[n % 3 + 1], ({types})[n % 4 + 1], '{{}}',
+           (ARRAY[NULL, '', 'fast'])[n % 3 + 1], w.text, w.text, w.text, w.text, w.text, {at},
+           CASE WHEN n % 3 > 0 THEN {at} END, CASE WHEN n % 5 > 2 THEN {at} END, CASE WHEN n % 7 > 3 THEN {at} END,
+           nullif(n % 4, 0), nullif(n % 3, 0), nullif(n % 2, 0), CASE WHEN n % 4 > 1 THEN {at} END,
+           (ARRAY[NULL, '', 'job_1'])[n % 3 + 1], CASE WHEN n % 2 = 0 THEN repeat('x', n * 100) || '\u2028' END
+    FROM generate_series(0, 23) AS n, LATERAL (SELECT CASE WHEN n % 3 > 0 THEN 'wo''rker' || n END AS text) AS w"""
+AT = "'2026-01-01 12:00:00.123456+00'::timestamptz + n * interval '61.001 s'"
+TYPES = "ARRAY['minor', 'major', 'rebalance', 'abort_txn_cleanup']"
+
+
+def millis(instant):
+    return None if instant is None else (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def element(compaction):
+    """A row as clients get it."""
+    return ttypes.ShowCompactResponseElement(
+        dbname=compaction.entity.table.db,
+        tablename=compaction.entity.table.table,
+        partitionname=compaction.entity.partition or None,
+        type=compaction.type.number,
+        state=compaction.state.display,
+        workerid=compaction.worker_id,
+        start=millis(compaction.started_at) or 0,
+        runAs=compaction.run_as,
+        hightestTxnId=compaction.highest_write_id or 0,
+        endTime=millis(compaction.ended_at),
+        hadoopJobId=compaction.hadoop_job_id or "None",
+        id=compaction.id,
+        errorMessage=compaction.error_message,
+        enqueueTime=millis(compaction.enqueued_at),
+        workerVersion=compaction.worker_version,
+        initiatorId=compaction.initiator_id,
+        initiatorVersion=compaction.initiator_version,
+        cleanerStart=millis(compaction.cleaner_started_at),
+        poolName=compaction.pool or "default",
+        nextTxnId=compaction.next_txn_id or 0,
+        txnId=compaction.txn_id or 0,
+        commitTime=millis(compaction.committed_at) or 0,
+        hightestWriteId=compaction.highest_write_id or 0,
+    )
+
+
+@pytest.fixture
+def service(database):
+    queued = "ARRAY['initiated', 'working', 'ready_for_cleaning']"
+    ended = "ARRAY['failed', 'did_not_initiate', 'succeeded']"
+    with database.begin() as pg:
+        pg.sql("INSERT INTO compaction_queue" + COLUMNS.format(first=100, states=queued, types=TYPES, at=AT))
+        pg.sql("INSERT INTO completed_compactions" + COLUMNS.format(first=200, states=ended, types=TYPES, at=AT))
+    return CompactionService(database, CompactionSettings())
+
+
+@pytest.mark.parametrize(("wanted", "count"), [
+    ({}, 24), ({"dbName": "d1"}, 24), ({"type": ttypes.CompactionType.MAJOR}, 12), ({"state": "failed"}, 8),
+    ({"poolName": "default"}, 32), ({"limit": 7}, 7), ({"limit": 5, "order": "id desc"}, 5), ({"dbName": "none"}, 0)])
+def test_a_client_reads_the_same_compactions(service, wanted, count):
+    request = ttypes.ShowCompactRequest(**wanted)
+    answer = CompactionHandlers(service).show_compact(Call("show_compact", (request,), None), request)
+    rows = service.show_compact(convert.show_filter(request))
+    expected = [element(row) for row in rows if wanted or row.type in OLD_CLIENT_TYPES]  # 2.3 and 3.1 send no field
+    assert decoded("show_compact", answer).compacts == expected
+    assert len(expected) == count
