@@ -5,6 +5,7 @@ the local disk, always with the scheme (and authority) of a file system. Source:
 """
 
 import re
+from collections.abc import Iterable, Iterator
 
 from metastore.errors import MetaError
 
@@ -57,6 +58,19 @@ def file_system(location: str) -> str:
 def is_below(location: str, directory: str) -> bool:
     """Whether a stored location is the directory or lies inside it."""
     return location == directory or location.startswith(directory.rstrip("/") + "/")
+
+
+def outermost(places: Iterable[str]) -> list[str]:
+    """Those of some stored locations that lie inside no other of them, in order."""
+    known = set(places)
+    return sorted(place for place in known if known.isdisjoint(_around(place)))
+
+
+def _around(place: str) -> Iterator[str]:
+    """The directories that a stored location is in; the root of a file system ends with a slash."""
+    for at, character in enumerate(place[:-1]):
+        if character == "/":
+            yield from (place[:at], place[: at + 1])
 
 
 def child(directory: str, name: str) -> str:

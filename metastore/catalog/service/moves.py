@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic
 from uuid import uuid4
 
-from metastore.catalog.rules.locations import is_below
+from metastore.catalog.rules.locations import outermost
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.ownership import Ownership
 from metastore.catalog.store import directory_changes as store
@@ -106,11 +106,7 @@ class DirectoryMoves:
 
     def announce_removals(self, pg: PgTx, table_id: int, places: Iterable[str | None]) -> list[Change]:
         """In the transaction that drops their object, record which directories go, also those inside another."""
-        outer: list[str] = []
-        for place in sorted({place for place in places if place}):
-            if not any(is_below(place, other) for other in outer):
-                outer.append(place)
-        return store.insert_removals(pg, self.owner, table_id, outer)
+        return store.insert_removals(pg, self.owner, table_id, outermost(place for place in places if place))
 
     def remove(self, removals: Sequence[Change]) -> None:
         """Remove the directories after COMMIT. A failure is logged, and tried again by ``settle_moves``."""

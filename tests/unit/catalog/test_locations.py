@@ -41,3 +41,15 @@ def test_one_spelling_without_dots(location, stored):
 def test_nothing_is_above_a_file_system():
     with pytest.raises(MetaError, match="leads above the root"):
         locations.qualified("s3a://b/a/../../c", "file:/wh")
+
+
+def test_places_that_lie_inside_no_other():
+    places = ["file:/w/t", "file:/w/t/x", "file:/w/t-1", "file:/w/t-1/a/b", "file:/w/t0", "file:/w/u/v", "s3://b/w",
+              "s3://b/w/x", "s3://c"]
+    outer = locations.outermost(places)
+    assert outer == sorted(place for place in places
+                           if not any(locations.is_below(place, other) for other in places if other != place))
+    assert locations.outermost([*places, "file:/"]) == ["file:/", "s3://b/w", "s3://c"]
+    assert locations.outermost([]) == []
+    many = [f"file:/w/t/n={n}" for n in range(20_000)]  # compared with one another they would take a minute
+    assert locations.outermost(many) == sorted(many)
