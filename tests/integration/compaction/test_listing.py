@@ -76,7 +76,7 @@ def service(database):
     ({"poolName": "default"}, 32), ({"limit": 7}, 7), ({"limit": 5, "order": "id desc"}, 5), ({"dbName": "none"}, 0)])
 def test_a_client_reads_the_same_compactions(service, wanted, count):
     request = ttypes.ShowCompactRequest(**wanted)
-    answer = CompactionHandlers(service).show_compact(Call("show_compact", (request,), None), request)
+    answer = CompactionHandlers(service, None).show_compact(Call("show_compact", (request,), None), request)
     rows = service.show_compact(convert.show_filter(request))
     expected = [element(row) for row in rows if wanted or row.type in OLD_CLIENT_TYPES]  # 2.3 and 3.1 send no field
     assert decoded("show_compact", answer).compacts == expected
