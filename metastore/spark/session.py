@@ -21,7 +21,7 @@ from metastore.files import Files
 from metastore.ids import TableName
 from metastore.spark.commands.dispatch import Runner
 from metastore.spark.commands.insert import append
-from metastore.spark.commands.lookup import Tables, user_rows
+from metastore.spark.commands.lookup import Tables, sparks_rows, user_rows
 from metastore.spark.commands.overwrite import replace_by
 from metastore.spark.jvm.versions import require_supported
 from metastore.spark.read.plain_reads import require_no_plain_read, watch
@@ -94,6 +94,8 @@ class AcidSession:
         as_of = as_of_write_id if as_of_timestamp is None else instant(self.spark, as_of_timestamp)
         table = self._lookup(name)
         table.require(TableKind.FULL_ACID, *([] if row_id else [TableKind.INSERT_ONLY]), action="Reading a snapshot")
+        if as_of is None and table.kind is TableKind.FULL_ACID and self._txns.keeps_plans:
+            return self._txns.keep(sparks_rows(self.spark, table.name, row_id=row_id, where=where))
         condition = None if where is None else parse_condition(where, self._runner.computed)
         chosen = restriction(conditions_of(condition), table.partition_keys)
 

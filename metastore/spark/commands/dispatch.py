@@ -164,6 +164,8 @@ class Runner:
 
     def _query(self, tree: exp.Expr, text: str) -> DataFrame:
         acid_tables = self.tables.acid_tables(tree)
+        if self.txns.keeps_plans and _is_sparks_own(tree, acid_tables):
+            return self.txns.keep(SparkSession.sql(self.spark, text))  # not spark.sql, which may be watched
         if not acid_tables:
             return checked_sql(self.spark, text)
         require_parsed(self.spark, text)
@@ -309,6 +311,11 @@ def _run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Mer
             return merge(work, table, statement, resolve)
         case Truncate():
             return truncate(work, table, statement)
+
+
+def _is_sparks_own(tree: exp.Expr, tables: Sequence[AcidTable]) -> bool:
+    """Whether Spark's own SQL reads all of it right in a session with the catalog, and refuses the past as we do."""
+    return tree.find(exp.Version) is None and all(table.kind is TableKind.FULL_ACID for table in tables)
 
 
 def _with_query(tree: exp.Expr, query: str) -> str:

@@ -18,6 +18,7 @@ from metastore.spark.read.time_travel import version_of
 from metastore.spark.sql.binding import Resolve, bound_sql
 from metastore.spark.sql.pruning import restriction
 from metastore.spark.sql.statements import TableRef
+from metastore.spark.tables.row_id import ROW_ID_COLUMN
 from metastore.spark.txn.spark_txn import Work
 
 
@@ -99,3 +100,11 @@ def user_rows(
     """A table's rows with the columns that users see; rows of partitions that ``where`` leaves out may be missing."""
     rows = work.frame(table, row_ids=row_id, as_of=as_of, where=where)
     return with_row_id(rows) if row_id else rows
+
+
+def sparks_rows(spark: SparkSession, name: TableName, *, row_id: bool, where: str | None) -> DataFrame:
+    """A table's rows as Spark's own SQL reads them, in a session with the catalog."""
+    rows = SparkSession.table(spark, f"`{name.db}`.`{name.table}`")  # not spark.table, which may be watched
+    if row_id:
+        rows = rows.select("*", ROW_ID_COLUMN)
+    return rows if where is None else rows.where(where)

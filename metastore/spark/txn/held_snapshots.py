@@ -27,9 +27,13 @@ class HeldFrames:
 
     def hold(self, frame: DataFrame, number: int) -> DataFrame:
         """The same rows; ``ended`` has the number once nothing is left that could read them."""
-        session = copy.copy(frame.sparkSession)
+        return self.noticed(self._java.hold(frame._jdf, number), frame)  # noqa: SLF001 - no other way to change a plan
+
+    def noticed(self, made: Any, of: DataFrame) -> DataFrame:
+        """The frame of the JVM's ``made``; it is noticed when Python drops it and all frames made from it."""
+        session = copy.copy(of.sparkSession)
         weakref.finalize(session, self._dropped).atexit = False
-        return DataFrame(self._java.hold(frame._jdf, number), session)  # noqa: SLF001 - no other way to change a plan
+        return DataFrame(made, session)
 
     def ended(self) -> list[int]:
         """The numbers of frames that nothing can read any more; each is returned once."""

@@ -47,13 +47,13 @@ def require_no_block(spark: SparkSession) -> None:
 @contextmanager
 def session_block(spark: SparkSession, client: DomainClient) -> Iterator["JoinedTransaction"]:
     """The session's block, from here on; whatever has not ended at the end of this is rolled back."""
-    with _own_errors():
+    with own_errors():
         spark.sql("CALL spark_catalog.system.begin()")
     block = catalog_object(spark, "SessionBlocks").open(spark._jsparkSession)  # noqa: SLF001 - as above
     try:
         yield JoinedTransaction(spark, client, block)
     finally:
-        with _own_errors():
+        with own_errors():
             block.rollback()
 
 
@@ -69,14 +69,14 @@ class JoinedTransaction:
     @property
     def id(self) -> int:
         """The transaction's id; it may change until the first locks are held."""
-        with _own_errors():
+        with own_errors():
             return int(self._block.id())
 
     def lock_statement(self, inputs: Sequence[Target], outputs: Sequence[Output] = ()) -> None:
         """Take all locks of a statement. Raises: as ``Transaction.lock``."""
         reads = [f"{target.db}.{target.table}" for target in inputs]
         writes = [f"{output.target.db}.{output.target.table}" for output in outputs]
-        with _own_errors():
+        with own_errors():
             self._block.lock(reads, writes, [output.kind.name for output in outputs])
 
     def next_statement(self) -> int:
@@ -96,12 +96,12 @@ class JoinedTransaction:
 
     def valid_txns(self) -> ValidTxnList:
         """The snapshot, which is taken at the first call and stays the same."""
-        with _own_errors():
+        with own_errors():
             return ValidTxnList.parse(self._block.txns())
 
     def valid_write_ids(self, tables: Iterable[str]) -> dict[str, ValidWriteIdList]:
         """What may be read of each ``db.table``."""
-        with _own_errors():
+        with own_errors():
             return {table: ValidWriteIdList.parse(self._block.writeIds(table)) for table in tables}
 
     def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
@@ -127,13 +127,13 @@ class JoinedTransaction:
 
     def commit(self) -> None:
         """Commit. Raises: as ``Transaction.commit``."""
-        with _own_errors():
+        with own_errors():
             self._spark.sql("CALL spark_catalog.system.commit()")
 
     def abort_quietly(self) -> bool:
         """As ``Transaction.abort_quietly``; what Spark's statements have written goes at the end of the block."""
         try:
-            with _own_errors():
+            with own_errors():
                 return bool(self._block.giveUp("A statement of acid(spark) failed."))
         except (errors.MetastoreError, PySparkException) as error:
             _log.warning("block_not_aborted", reason=str(error))
@@ -159,7 +159,7 @@ class _Overwritten:
 
 
 @contextmanager
-def _own_errors() -> Iterator[None]:
+def own_errors() -> Iterator[None]:
     """Raise the error that the connector has a sentence of, where it has one of ours."""
     try:
         yield

@@ -6,6 +6,7 @@ committed at once, or undone.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,7 @@ from metastore.locks.rules import LockType
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.txn.held_snapshots import HeldFrames
 from metastore.spark.txn.joined import JoinedTransaction, has_catalog, require_no_block, session_block
+from metastore.spark.txn.kept_reads import KeptRead, KeptReads
 from metastore.spark.txn.leases import Lease, Locked, ReadLeases
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.write.progress import shown
@@ -54,6 +56,27 @@ class Transactions:
     def close(self) -> None:
         """End the transactions of all reads."""
         self._leases.close()
+        if kept := self.__dict__.get("_kept"):  # nothing has been read otherwise, and there may be no JVM to ask
+            kept.close()
+
+    @cached_property
+    def _kept(self) -> KeptReads | None:
+        """The reads of a session whose catalog keeps them; None: they are kept here, by leases."""
+        return KeptReads(self.spark, self.client) if self.is_sparks and has_catalog(self.spark) else None
+
+    @property
+    def keeps_plans(self) -> bool:
+        """Whether Spark's own plan can be read now in a snapshot that its frame keeps: not in what a block changes."""
+        return self._kept is not None and (self.block is None or isinstance(self.block.txn, KeptRead))
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """The rows of Spark's own plan, of the snapshot block or as they are now. Only where it ``keeps_plans``."""
+        if self.block is not None and isinstance(self.block.txn, KeptRead):
+            return self.block.txn.keep(rows)
+        require_no_block(self.spark)
+        if self._kept is None:
+            raise InvalidOperationError("Only a session with the catalog of ACID tables keeps plans of Spark's own.")
+        return self._kept.begin().keep(rows)
 
     @contextmanager
     def exclusively(self, table: AcidTable) -> Iterator[None]:
@@ -80,7 +103,8 @@ class Transactions:
             return read(self.block)
         with self._leased() as (work, lease):
             work.txn.lock_statement(inputs)
-            self._leases.lock(lease, locked)
+            if lease is not None:
+                self._leases.lock(lease, locked)
             return read(work)
 
     @contextmanager
@@ -94,8 +118,12 @@ class Transactions:
                 self._lease = None
 
     @contextmanager
-    def _leased(self) -> Iterator[tuple[Work, Lease]]:
-        """A read transaction that lives as long as its frames."""
+    def _leased(self) -> Iterator[tuple[Work, Lease | None]]:
+        """A read transaction that lives as long as its frames; its lease, unless the catalog keeps it."""
+        if self._kept is not None:
+            with self._kept_work(self._kept) as work:
+                yield work, None
+            return
         work = self._open(TxnType.READ_ONLY)
         lease = self._leases.begin(work.release)
         work.hold = lease.hold
@@ -106,6 +134,18 @@ class Transactions:
             work.txn.abort_quietly()
             raise
         self._leases.complete(lease)
+
+    @contextmanager
+    def _kept_work(self, kept: KeptReads) -> Iterator[Work]:
+        require_no_block(self.spark)
+        read = kept.begin()
+        work = self._work(read)
+        work.hold = read.hold
+        try:
+            yield work
+        except BaseException:
+            read.abort_quietly()
+            raise
 
     def writing(
         self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable], write: Callable[[Work], int]
@@ -132,6 +172,9 @@ class Transactions:
 
         A statement that locks the table exclusively would wait for this session itself. Drops unused frames first.
         """
+        if self._kept is not None:
+            self._kept.give_way(tables)
+            return
         for db, table in tables:
             if self._leases.keep_locked((db, table)):
                 raise InvalidOperationError(

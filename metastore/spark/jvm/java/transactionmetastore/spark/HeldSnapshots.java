@@ -9,6 +9,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.scheduler.LiveListenerBus;
 import org.apache.spark.scheduler.SparkListenerEvent;
@@ -82,8 +83,13 @@ public class HeldSnapshots {
 
     /** Let the garbage collector look. */
     public void look(SparkSession spark) throws ReflectiveOperationException {
-        SparkInternals.forgetJobs(spark.sparkContext().dagScheduler());
-        LiveListenerBus listeners = spark.sparkContext().listenerBus();
+        look(spark.sparkContext());
+    }
+
+    /** Let the garbage collector look. */
+    public static void look(SparkContext spark) throws ReflectiveOperationException {
+        SparkInternals.forgetJobs(spark.dagScheduler());
+        LiveListenerBus listeners = spark.listenerBus();
         listeners.post(new Nothing());
         try {
             listeners.waitUntilEmpty(TOLD_WITHIN_MS);
@@ -128,7 +134,8 @@ public class HeldSnapshots {
         }
     }
 
-    private static Object holding(LogicalRelation leaf, Object hold) {
+    /** The relation of files that refers to "hold", as do all that read in it. */
+    public static Object holding(LogicalRelation leaf, Object hold) {
         if (!(leaf.relation() instanceof HadoopFsRelation)) return leaf;
         HadoopFsRelation files = (HadoopFsRelation) leaf.relation();
         Object[] parts = new Object[leaf.productArity()]; // how many differs from one Spark to the next

@@ -2,6 +2,7 @@ package transactionmetastore.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -29,6 +30,7 @@ import transactionmetastore.spark.procedure.BlockProcedure;
 import transactionmetastore.spark.procedure.Procedures;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
+import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.txn.SessionBlock;
 import transactionmetastore.spark.write.WriterFunction;
 
@@ -161,6 +163,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         AcidTable table = acidTable(ident, null);
         if (table == null) return super.alterTable(ident, changes);
         block.requireNone("The table " + table.fullName() + " is altered");
+        OwnReads.giveWay(List.of(table.fullName()));
         planner().call("alter", named(ident, "changes", Creation.changes(table, changes)));
         return acidTable(ident, null);
     }
@@ -187,6 +190,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
 
     private boolean drop(Identifier ident, boolean purge) {
         block.requireNone("The table " + ident + " is dropped");
+        OwnReads.giveWay(List.of(fullName(ident)));
         planner().call("drop", named(ident, "purge", purge));
         return true;
     }
@@ -198,6 +202,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
             return;
         }
         block.requireNone("The table " + from + " is renamed");
+        OwnReads.giveWay(List.of(fullName(from)));
         String db = to.namespace().length == 0 ? from.namespace()[0] : to.namespace()[0];
         Map<String, Object> arguments = named(from, "to_db", lower(db));
         arguments.put("to_table", lower(to.name()));
@@ -208,6 +213,11 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         Map<String, Object> arguments = new HashMap<>(AcidTransaction.caller());
         arguments.putAll(Map.of("db", lower(ident.namespace()[0]), "table", lower(ident.name()), key, value));
         return arguments;
+    }
+
+    /** As the metastore names it. */
+    private static String fullName(Identifier ident) {
+        return lower(ident.namespace()[0]) + "." + lower(ident.name());
     }
 
     static String lower(String name) {

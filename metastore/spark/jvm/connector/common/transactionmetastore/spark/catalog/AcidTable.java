@@ -31,6 +31,7 @@ import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.read.AcidScanBuilder;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
+import transactionmetastore.spark.txn.KeptRead;
 import transactionmetastore.spark.txn.SessionBlock;
 import transactionmetastore.spark.write.AcidWrites;
 
@@ -46,6 +47,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     private final TableDefinition definition;
     private final AsOf asOf;
     private final Block block;
+    private final KeptRead kept;
     private AcidTransaction begun;
     private AcidTransaction transaction;
 
@@ -56,6 +58,14 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     AcidTable(
             String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, Block block,
             AcidTransaction transaction) {
+        this(catalog, planner, definition, asOf, block, transaction, null);
+    }
+
+    /** "kept": the transaction of the frames that read it, of which the snapshot is taken; or null. */
+    private AcidTable(
+            String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, Block block,
+            AcidTransaction transaction, KeptRead kept) {
+        this.kept = kept;
         this.catalog = catalog;
         this.planner = planner;
         this.definition = definition;
@@ -69,6 +79,15 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     public AcidTable in(AcidTransaction other) {
         other.read(fullName());
         return new AcidTable(catalog, planner, definition, asOf, null, other);
+    }
+
+    /** The same table as frames read it, whatever statements these are in. */
+    AcidTable in(KeptRead read) {
+        return new AcidTable(catalog, planner, definition, asOf, null, read.reading(), read);
+    }
+
+    boolean isKept() {
+        return kept != null;
     }
 
     public PlannerClient planner() {
@@ -122,6 +141,7 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
 
     /** Put this table into a statement. A read that has begun stays in its transaction. */
     synchronized void enter(AcidTransaction statement) {
+        if (isKept()) return;
         if (transaction != null && transaction.isReader() && statement.isReader()) {
             transaction = AcidTransaction.join(transaction, statement);
         } else if (transaction == null || transaction.hasEnded() || !transaction.live().hasBegun()) {
@@ -284,7 +304,12 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     @Override
     public boolean equals(Object other) {
         return other instanceof AcidTable table && table.name().equals(name()) && table.block == block
-            && table.definition.id().equals(definition.id()) && Objects.equals(table.asOf, asOf);
+            && Objects.equals(table.seen(), seen()) && table.definition.id().equals(definition.id()) && Objects.equals(table.asOf, asOf);
+    }
+
+    /** What frames that keep a snapshot see of it; null of any other. */
+    private String seen() {
+        return isKept() ? kept.writeIds(fullName()) : null;
     }
 
     @Override

@@ -21,6 +21,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.write.AcidWrites;
 import transactionmetastore.spark.write.PartitionKeys;
 
@@ -77,6 +78,7 @@ public final class Partitions {
         requireNoBlock();
         List<String> names = Arrays.stream(wanted).flatMap(this::named).map(Place::name).toList();
         if (names.isEmpty()) return false;
+        OwnReads.giveWay(List.of(table.fullName()));
         table.planner().call("drop_partitions", arguments(Map.of("names", names, "purge", purge)));
         return true;
     }
@@ -85,6 +87,7 @@ public final class Partitions {
         requireNoBlock();
         Place old = existing(from);
         if (named(to).findAny().isPresent()) throw new PartitionsAlreadyExistException(table.name(), to, keys);
+        OwnReads.giveWay(List.of(table.fullName()));
         table.planner().call("rename_partition", arguments(Map.of("partition", old.name, "values", texts(to))));
         return true;
     }

@@ -1,7 +1,7 @@
 package transactionmetastore.spark.catalog;
 
+import java.util.function.Supplier;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import scala.runtime.AbstractFunction0;
 import transactionmetastore.spark.txn.Block;
 
@@ -9,21 +9,27 @@ import transactionmetastore.spark.txn.Block;
 public final class SessionBlocks {
     /** The block that the session has open; null outside a block. */
     public Block open(SparkSession session) {
-        return catalog(session) instanceof AcidCatalogBase ours ? ours.block() : null;
+        AcidCatalogBase ours = ours(session);
+        return ours == null ? null : ours.block();
     }
 
     /** Whether the session's own SQL knows ACID tables. */
     public boolean hasCatalog(SparkSession session) {
-        return catalog(session) instanceof AcidCatalogBase;
+        return ours(session) != null;
+    }
+
+    /** The session's catalog; null where that is not ours. */
+    static AcidCatalogBase ours(SparkSession session) {
+        var classic = (org.apache.spark.sql.classic.SparkSession) session;
+        return in(session, () -> classic.sessionState().catalogManager().v2SessionCatalog()) instanceof AcidCatalogBase ours ? ours : null;
     }
 
     /** Spark takes the settings of the thread's session, whichever it is asked for. */
-    private static CatalogPlugin catalog(SparkSession session) {
-        var classic = (org.apache.spark.sql.classic.SparkSession) session;
-        return classic.withActive(new AbstractFunction0<CatalogPlugin>() {
+    static <T> T in(SparkSession session, Supplier<T> action) {
+        return ((org.apache.spark.sql.classic.SparkSession) session).withActive(new AbstractFunction0<T>() {
             @Override
-            public CatalogPlugin apply() {
-                return classic.sessionState().catalogManager().v2SessionCatalog();
+            public T apply() {
+                return action.get();
             }
         });
     }

@@ -60,6 +60,7 @@ public final class ReadsEnd extends SparkListener {
     static void isUsed(SparkContext context, AcidTransaction.Use use) {
         String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
         if (execution == null) return;
+        use.isOfExecution();
         watching(context).during.computeIfAbsent(Long.valueOf(execution), key -> new CopyOnWriteArrayList<>()).add(use);
     }
 

@@ -34,14 +34,14 @@ public final class AcidTransaction {
     private final WrittenRows written = new WrittenRows();
     private volatile AcidTransaction joined;
 
-    private AcidTransaction(PlannerClient planner, boolean isReader, String statement, boolean commitsItself) {
+    private AcidTransaction(PlannerClient planner, Reader reader, String statement, boolean commitsItself) {
         String text = statement.substring(0, Math.min(statement.length(), STATEMENT_LENGTH));
-        this.txn = new MetastoreTxn(planner, isReader, text);
+        this.txn = new MetastoreTxn(planner, reader, text);
         this.block = null;
         this.commitsItself = commitsItself;
     }
 
-    /** A statement of a block. */
+    /** A statement of a block; or, where that is null, what frames read in a transaction that is kept for them. */
     AcidTransaction(Block block, MetastoreTxn txn, boolean commitsItself) {
         this.txn = txn;
         this.block = block;
@@ -50,16 +50,16 @@ public final class AcidTransaction {
 
     /** "statement": its text as far as it is known, for the list of open transactions. */
     public static AcidTransaction reader(PlannerClient planner, String statement) {
-        return new AcidTransaction(planner, true, statement, false);
+        return new AcidTransaction(planner, Reader.ofExecutions(session()), statement, false);
     }
 
     public static AcidTransaction writer(PlannerClient planner, String statement) {
-        return new AcidTransaction(planner, false, statement, false);
+        return new AcidTransaction(planner, null, statement, false);
     }
 
     /** For a statement that Spark runs in no transaction: it commits when the statement has written. */
     public static AcidTransaction committingItself(PlannerClient planner, String statement) {
-        return new AcidTransaction(planner, false, statement, true);
+        return new AcidTransaction(planner, null, statement, true);
     }
 
     public PlannerClient planner() {
@@ -113,8 +113,14 @@ public final class AcidTransaction {
             return this;
         }
 
+        /** It is of an execution that has begun: executionEnded says when that is over. */
+        public void isOfExecution() {
+            transaction.txn.runs();
+        }
+
         /** The execution of this use is over, and with it a statement whose transaction Spark does not end. */
         public void executionEnded() {
+            transaction.txn.hasRun();
             if (transaction.commitsItself) transaction.close();
         }
 
@@ -122,7 +128,8 @@ public final class AcidTransaction {
             synchronized (transaction) {
                 if (hasEnded) return;
                 hasEnded = true;
-                if (--transaction.uses == 0 && transaction.isReader()) transaction.txn.release();
+                boolean isLast = --transaction.uses == 0;
+                if (isLast && transaction.isReader() && !transaction.txn.isKept()) transaction.txn.release();
             }
         }
     }
@@ -288,6 +295,11 @@ public final class AcidTransaction {
     /** Who calls the planner. */
     public static Map<String, String> caller() {
         return Map.of("user", user(), "host", host(), "agent", agent());
+    }
+
+    /** Which session runs in this thread. */
+    static String session() {
+        return ((org.apache.spark.sql.classic.SparkSession) SparkSession.active()).sessionUUID();
     }
 
     private static String user() {

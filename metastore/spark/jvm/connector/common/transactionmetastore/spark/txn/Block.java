@@ -25,7 +25,7 @@ public final class Block {
     private StreamBatch batch;
 
     Block(PlannerClient planner) {
-        txn = new MetastoreTxn(planner, false, "block");
+        txn = new MetastoreTxn(planner, null, "block");
         reading = new AcidTransaction(this, txn, false);
     }
 

@@ -1,5 +1,6 @@
 package transactionmetastore.spark.txn;
 
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
@@ -45,7 +46,16 @@ final class Heartbeats {
     }
 
     static void releaseReaders() {
-        for (Lease lease : KEPT.keySet()) if (lease.isReader) lease.release();
+        for (Lease lease : readers()) lease.release();
+    }
+
+    /** The open transactions of this JVM that only read. */
+    static List<Lease> readers() {
+        return KEPT.keySet().stream().filter(lease -> lease.reader != null && !lease.isOver()).toList();
+    }
+
+    static void after(long pauseMs, Runnable work) {
+        BEATS.schedule(work, pauseMs, TimeUnit.MILLISECONDS);
     }
 
     private static void beat(Lease lease) {

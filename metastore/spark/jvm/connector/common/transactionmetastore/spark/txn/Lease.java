@@ -17,16 +17,17 @@ final class Lease {
 
     final PlannerClient planner;
     final long txn;
-    final boolean isReader;
+    final Reader reader;
     final double timeoutSeconds;
     final Duration every;
     private boolean isOver;
     private AcidException lost;
 
-    Lease(PlannerClient planner, long txn, boolean isReader, double timeoutSeconds) {
+    /** "reader": of a transaction that only reads; else null. */
+    Lease(PlannerClient planner, long txn, Reader reader, double timeoutSeconds) {
         this.planner = planner;
         this.txn = txn;
-        this.isReader = isReader;
+        this.reader = reader;
         this.timeoutSeconds = timeoutSeconds;
         this.every = Duration.ofMillis(Math.max(100L, (long) (timeoutSeconds * 1000 / 3)));
     }

@@ -26,6 +26,7 @@ final class MetastoreTxn {
 
     final PlannerClient planner;
     final boolean isReader;
+    private final Reader reader;
     private final String statement;
     private final Set<String> reads = new LinkedHashSet<>();
     private final Set<Write> writes = new LinkedHashSet<>();
@@ -34,16 +35,33 @@ final class MetastoreTxn {
     private final Map<String, Long> ownWriteIds = new HashMap<>();
     private final Set<String> overwritten = new HashSet<>();
     private final WrittenRows rows = new WrittenRows();
-    private Lease lease;
+    private volatile Lease lease;
     private String txns;
     private int statements;
     private boolean isOver;
     private boolean isVouched = true;
 
-    MetastoreTxn(PlannerClient planner, boolean isReader, String statement) {
+    /** "reader": of a transaction that only reads; else null. */
+    MetastoreTxn(PlannerClient planner, Reader reader, String statement) {
         this.planner = planner;
-        this.isReader = isReader;
+        this.isReader = reader != null;
+        this.reader = reader;
         this.statement = statement;
+    }
+
+    /** Whether frames read in it, for as long as there are any. */
+    boolean isKept() {
+        return isReader && reader.isKept;
+    }
+
+    /** An execution that reads in it has begun. */
+    void runs() {
+        if (isReader) reader.running.incrementAndGet();
+    }
+
+    /** An execution that reads in it has ended. */
+    void hasRun() {
+        if (isReader) reader.running.decrementAndGet();
     }
 
     synchronized void read(String table) {
@@ -107,11 +125,37 @@ final class MetastoreTxn {
         arguments.put("wait_s", LOCK_WAIT_SECONDS);
         if (txns != null) arguments.put("txns", txns);
         else if (locked.isEmpty()) arguments.put("reopen", opening());
-        JsonNode answer = planner.call("lock", arguments);
+        JsonNode answer = locked(arguments);
         isVouched &= answer.path("vouched").asBoolean(false);
         if (answer.path("txn").asLong(lease.txn) != lease.txn) adopt(answer.path("txn").asLong(), lease);
         locked.addAll(reads);
         locked.addAll(writes);
+        if (isReader) reader.tables.addAll(reads);
+    }
+
+    /** Where reads of this JVM would be waited for, the planner locks nothing yet. */
+    private JsonNode locked(Map<String, Object> arguments) {
+        Set<String> written = new HashSet<>();
+        for (Write write : writes) written.add(write.table);
+        Set<String> readHere = OwnReads.of(written);
+        if (readHere.isEmpty()) return planner.call("lock", arguments);
+        JsonNode answer = planner.call("lock", with(arguments, "read_here", readHere));
+        if (answer.path("read_here").isMissingNode()) return answer;
+        Set<String> wanted = new HashSet<>();
+        for (JsonNode table : answer.path("read_here")) wanted.add(table.asText());
+        try {
+            OwnReads.giveWay(wanted);
+        } catch (AcidException refusal) {
+            writes.retainAll(locked);  // a block goes on without this statement
+            throw refusal;
+        }
+        return planner.call("lock", arguments);
+    }
+
+    private static Map<String, Object> with(Map<String, Object> arguments, String key, Object value) {
+        Map<String, Object> more = new HashMap<>(arguments);
+        more.put(key, value);
+        return more;
     }
 
     /** The next statement id, from 0 on: each write of a table has its own. */
@@ -185,6 +229,12 @@ final class MetastoreTxn {
         ended.release();
     }
 
+    /** End a kept reader before anything says that nobody can read. Its snapshot stays. */
+    void letGo() {
+        Lease ended = lease;
+        if (ended != null) ended.release();
+    }
+
     private Lease open() {
         if (isOver) throw new AcidException("NO_TRANSACTION", "The transaction that this statement began in is over: run it anew.");
         if (lease == null) begin();
@@ -194,19 +244,20 @@ final class MetastoreTxn {
 
     private void begin() {
         JsonNode answer = planner.call("begin", opening());
-        keep(new Lease(planner, answer.path("txn").asLong(), isReader, answer.path("timeout_s").asDouble(300)));
+        keep(new Lease(planner, answer.path("txn").asLong(), reader, answer.path("timeout_s").asDouble(300)));
     }
 
     /** The planner has opened another transaction in the place of this, which waited for its locks: see its call "lock". */
     private void adopt(long txn, Lease before) {
         before.forget();
-        keep(new Lease(planner, txn, isReader, before.timeoutSeconds));
+        keep(new Lease(planner, txn, reader, before.timeoutSeconds));
     }
 
     private void keep(Lease opened) {
         lease = opened;
         Heartbeats.keep(opened);
         if (!isReader) CLEANER.register(this, () -> Heartbeats.later(() -> abandon(opened)));
+        if (isKept()) CLEANER.register(this, () -> Heartbeats.later(opened::release));
     }
 
     private Map<String, Object> opening() {

@@ -1,0 +1,53 @@
+package transactionmetastore.spark.txn;
+
+import java.lang.ref.WeakReference;
+import java.time.Duration;
+import org.apache.spark.SparkContext;
+import transactionmetastore.spark.HeldSnapshots;
+
+/**
+ * Lets the garbage collector look, at growing intervals, for what nothing can read any more: it seldom does by itself, and the Cleaner
+ * and who needs a table for himself wait for it. Between two looks lies 50 times what the last has taken.
+ */
+final class Looks {
+    private static final Duration FIRST = Duration.ofSeconds(5), LONGEST = Duration.ofSeconds(60);
+    private static final int SHARE = 50;
+
+    private static Duration pause = FIRST;
+    private static boolean isDue;
+
+    private Looks() {}
+
+    static synchronized void whileAnythingIsKept(WeakReference<SparkContext> context) {
+        pause = FIRST;
+        if (!isDue) later(context, pause);
+    }
+
+    private static synchronized void later(WeakReference<SparkContext> context, Duration wait) {
+        isDue = true;
+        Heartbeats.after(wait.toMillis(), () -> look(context));
+    }
+
+    private static void look(WeakReference<SparkContext> of) {
+        SparkContext context = of.get();
+        long began = System.nanoTime();
+        try {
+            if (context != null && isAnythingKept()) HeldSnapshots.look(context);
+        } catch (ReflectiveOperationException | RuntimeException error) {
+            // the next look is as good
+        }
+        goOn(of, Duration.ofNanos(System.nanoTime() - began));
+    }
+
+    private static synchronized void goOn(WeakReference<SparkContext> of, Duration took) {
+        isDue = false;
+        if (of.get() == null || of.get().isStopped() || !isAnythingKept()) return;
+        Duration least = took.multipliedBy(SHARE);
+        later(of, least.compareTo(pause) > 0 ? least : pause);
+        pause = pause.multipliedBy(2).compareTo(LONGEST) > 0 ? LONGEST : pause.multipliedBy(2);
+    }
+
+    private static boolean isAnythingKept() {
+        return Heartbeats.readers().stream().anyMatch(lease -> lease.reader.isKept);
+    }
+}
