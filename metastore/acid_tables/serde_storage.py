@@ -176,6 +176,29 @@ class HiveStorage:
         return int(text)
 
 
+def stored_classes(file_format: str, serde: str | None, properties: Mapping[str, str]) -> tuple[str, str, str]:
+    """Hive's input format, output format and SerDe of STORED AS with a ROW FORMAT; its SerDe and properties, if any.
+
+    Raises: InvalidOperationError for a format that is unknown, or does not go with the ROW FORMAT.
+    """
+    if file_format not in CLASSES:
+        raise InvalidOperationError(
+            f"Tables are STORED AS {', '.join(CLASSES).upper()}, or insert-only ones with INPUTFORMAT "
+            f"... OUTPUTFORMAT ... and ROW FORMAT SERDE, not {file_format.upper()}."
+        )
+    input_format, output_format, usual = CLASSES[file_format]
+    if serde is None and properties and usual != LAZY_SIMPLE:
+        raise InvalidOperationError(f"ROW FORMAT DELIMITED says nothing about {file_format.upper()} files.")
+    if serde not in (None, usual) and file_format in ("orc", "parquet"):
+        raise InvalidOperationError(f"{file_format.upper()} files are not read by {serde}.")
+    return input_format, output_format, serde or usual
+
+
+def serde_properties(serde: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """The SerDe's own properties: those that a statement gives, and one that Hive always has."""
+    return ({"serialization.format": "1"} if serde == LAZY_SIMPLE else {}) | dict(properties)
+
+
 def seen_columns(serde: str, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Columns with the types that the SerDe gives them, whatever is declared: CSV's knows strings only."""
     if serde == OPEN_CSV:

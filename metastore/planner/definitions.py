@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metastore.acid_tables.column_changes import placed, require_known, require_same_rows
-from metastore.acid_tables.serde_storage import CLASSES, HiveStorage, require_seen_as_declared
+from metastore.acid_tables.serde_storage import HiveStorage, require_seen_as_declared, serde_properties, stored_classes
 from metastore.acid_tables.table import ColumnDefinition, require_user_names, stored_as
 from metastore.catalog.model import ConstraintKind
 from metastore.client import tables
@@ -211,10 +211,11 @@ def _constraints(body: Body) -> list[Declaration]:
 
 def _storage(call: Call, columns: Sequence[Any]) -> Any:
     body, types = call.body, call.client.types
-    file_format = body.text("format", "orc").lower()
-    if file_format not in CLASSES:
-        raise InvalidOperationError(f"Tables are STORED AS {', '.join(CLASSES).upper()}, not {file_format.upper()}.")
-    input_format, output_format, serde = CLASSES[file_format]
+    rows = body.body("row_format") if body.has("row_format") else Body({})
+    properties = _properties(rows)
+    input_format, output_format, serde = stored_classes(
+        body.text("format", "orc").lower(), rows.text("serde") if rows.has("serde") else None, properties
+    )
     buckets = body.body("buckets") if body.has("buckets") else Body({})
     return types.StorageDescriptor(
         cols=list(columns),
@@ -227,7 +228,7 @@ def _storage(call: Call, columns: Sequence[Any]) -> Any:
         parameters={},
         storedAsSubDirectories=False,
         sortCols=[_order(types, pair) for pair in buckets.values("sort")],
-        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters={}),
+        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters=serde_properties(serde, properties)),
     )
 
 

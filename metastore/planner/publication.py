@@ -1,15 +1,16 @@
 """The publication of a statement: the tasks' files in staging → complete directories with their final names.
 
-Rules (ACID-10, ACID-27, ACID-28). One file per (directory, bucket). Delete deltas get their names before the inserts,
-so that a reader who lists in between sees no row twice. An overwrite is a base where there are rows, and a base with an
-empty file where nothing is left. Pure.
+Rules (ACID-10, ACID-22, ACID-27, ACID-28). One file per (directory, bucket). Delete deltas get their names before the
+inserts, so that a reader who lists in between sees no row twice. An overwrite is a base where there are rows, and a
+base with an empty file where nothing is left. Files without events have Hive's names for them, and no marker beside
+them. Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
+from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file, original_file
 from metastore.errors import InvalidOperationError
 
 
@@ -30,6 +31,7 @@ class StagedDirectory:
     source: str
     location: str
     name: BaseName | DeltaName
+    has_events: bool
     files: dict[str, str] = field(default_factory=dict)
     """The staged path of each file by its final name."""
     empty: tuple[str, ...] = ()
@@ -51,7 +53,7 @@ class StagedDirectory:
             "to": self.target,
             "files": [[path, name] for name, path in sorted(self.files.items())],
             "empty": list(self.empty),
-            "write": [[VERSION_FILE, VERSION_TEXT.decode()]],
+            "write": [[VERSION_FILE, VERSION_TEXT.decode()]] if self.has_events else [],
         }
 
 
@@ -62,27 +64,32 @@ def staged_directories(
     write_id: int,
     location: Callable[[StagedFile], str],
     is_base: bool,
+    has_events: bool = True,
     emptied: Sequence[str] = (),
 ) -> list[StagedDirectory]:
     """The directories of a statement, delete deltas first.
 
-    ``location``: the ACID directory of a file; ``emptied``: ACID directories of which nothing remains but new files.
+    ``location``: the ACID directory of a file; ``has_events``: whether files have the event columns, as in full ACID
+    tables; ``emptied``: ACID directories of which nothing remains but new files.
     Raises: InvalidOperationError for files that cannot be of the same statement.
     """
     by_key: dict[tuple[bool, str, int], StagedDirectory] = {}
+    file_name = bucket_file if has_events else original_file
 
     def directory(place: str, statement: int, *, is_delete: bool) -> StagedDirectory:
         key = (not is_delete, place, 0 if is_base else statement)
         if key not in by_key:
             name = BaseName(write_id) if is_base else DeltaName(write_id, write_id, statement, is_delete=is_delete)
-            by_key[key] = StagedDirectory(f"{staging}/out/{len(by_key)}", place, name)
+            by_key[key] = StagedDirectory(f"{staging}/out/{len(by_key)}", place, name, has_events)
         return by_key[key]
 
     for file in files:
         if file.is_delete and is_base:
             raise InvalidOperationError(f"{file.path} holds delete events, and an overwrite deletes no single rows.")
+        if file.is_delete and not has_events:
+            raise InvalidOperationError(f"{file.path} holds delete events, and rows of insert-only tables have no ids.")
         there = directory(location(file), file.statement, is_delete=file.is_delete)
-        name = bucket_file(file.bucket)
+        name = file_name(file.bucket)
         if name in there.files:
             raise InvalidOperationError(
                 f"{there.files[name]} and {file.path} were both written for {there.target}/{name}: all events of one "
@@ -92,5 +99,5 @@ def staged_directories(
     for place in emptied:
         there = directory(place, 0, is_delete=False)
         if not there.files:
-            there.empty = (bucket_file(0),)
+            there.empty = (file_name(0),)
     return [by_key[key] for key in sorted(by_key)]

@@ -18,6 +18,7 @@ from metastore.acid_tables.deleted import deleted_rows
 from metastore.acid_tables.footers import READERS, orc_tails
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import partition_key
+from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import as_of_write_id, require_changes
@@ -144,6 +145,12 @@ def files_of(seen: Snapshot) -> Answer:
         for at, directory in numbered
         for path in directory.sources.unnamed
     ]
+    storages: dict[str, int] = {}
+
+    def storage(directory: Directory) -> int | None:
+        stored_as = directory.stored_as or seen.table.file_format
+        return storages.setdefault(stored_as.text(), len(storages)) if isinstance(stored_as, HiveStorage) else None
+
     return {
         "directories": [
             {
@@ -152,10 +159,12 @@ def files_of(seen: Snapshot) -> Answer:
                 "values": list(directory.values),
                 "location": directory.location,
                 "format": format_of(directory.stored_as or seen.table.file_format),
+                "storage": storage(directory),
                 "deletes": bool(directory.sources.deletes),
             }
             for directory in seen.directories
         ],
+        "storages": list(storages),
         "events": events,
         "cut": [
             {"path": file.path, "length": file.length, "dir": at}

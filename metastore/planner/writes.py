@@ -1,9 +1,9 @@
 """The calls of a write: the place for a statement's staged files, their final names, its partitions.
 
-Rules (ACID-25 to ACID-28). The metastore confirms that the transaction is open right before files get names that
-readers look at. A partition is identified by its typed values, so that rows go to the partition with the same values,
-in any spelling. New partitions are registered, and all written partitions announced, before the transaction may commit.
-The planner renames nothing: the writer of the files does, with the planner's names.
+Rules (ACID-22, ACID-25 to ACID-28). The metastore confirms that the transaction is open right before files get names
+that readers look at. A partition is identified by its typed values, so that rows go to the partition with the same
+values, in any spelling. New partitions are registered, and all written partitions announced, before the transaction may
+commit. The planner renames nothing: the writer of the files does, with the planner's names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,12 +12,13 @@ from metastore.acid.names import staging_directory
 from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.partitions import partition_key, partition_name, partition_values
 from metastore.acid_tables.pruning import Values
+from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient, txn_calls
 from metastore.client.constraints import enabled_constraints
 from metastore.client.fence import Fence
 from metastore.client.partitions import Locations, partition_places, places_named
-from metastore.errors import InvalidInputError
+from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.locks.rules import Operation
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
@@ -61,6 +62,7 @@ def publish(call: Call) -> Answer:
         write_id=txn_calls.allocate_write_id(call.client, txn_id, table.name.db, table.name.table),
         location=location,
         is_base=body.has("overwrite"),
+        has_events=table.kind is TableKind.FULL_ACID,
         emptied=[
             locations[_respelled(table, key)] if table.partition_keys else table.location
             for key in _emptied(call.client, table, body)
@@ -90,8 +92,13 @@ def announce(call: Call) -> Answer:
 
 
 def _written_table(call: Call) -> AcidTable:
+    """The table of a call that adds rows or replaces them. Raises: InvalidOperationError where it cannot hold any."""
     table = acid_table(call.client, call.body.table())
-    table.require(TableKind.FULL_ACID, action="Writing")
+    if table.kind is TableKind.INSERT_ONLY:
+        if isinstance(table.file_format, HiveStorage):
+            table.file_format.require_writable(table.name)
+        elif not table.file_format:
+            raise InvalidOperationError(f"The metastore does not say how {table.name} is stored: write it with Hive.")
     return table
 
 

@@ -11,7 +11,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from metastore.acid.names import is_hidden
-from metastore.acid_tables.serde_storage import CLASSES, LAZY_SIMPLE, HiveStorage, require_seen_as_declared
+from metastore.acid_tables.serde_storage import (
+    LAZY_SIMPLE,
+    HiveStorage,
+    require_seen_as_declared,
+    serde_properties,
+    stored_classes,
+)
 from metastore.acid_tables.table import AcidTable, HiveColumn, require_user_names, stored_as
 from metastore.client import DomainClient, tables
 from metastore.client.declared_constraints import arguments
@@ -54,7 +60,9 @@ def create_table(
         parameters={},
         storedAsSubDirectories=False,
         sortCols=[types.Order(name, int(ascends)) for name, ascends in statement.order],
-        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters=_serde_properties(serde, statement)),
+        serdeInfo=types.SerDeInfo(
+            name=None, serializationLib=serde, parameters=serde_properties(serde, statement.serde_parameters)
+        ),
     )
     parameters = {"bucketing_version": "2", **statement.properties}
     if statement.comment is not None:
@@ -134,22 +142,7 @@ def _drop(work: Work, name: TableName, *, delete_data: bool) -> None:
 def _classes(statement: CreateTable) -> tuple[str, str, str]:
     if statement.classes is not None:
         return *statement.classes, statement.serde or LAZY_SIMPLE
-    if statement.file_format not in CLASSES:
-        raise InvalidOperationError(
-            f"Insert-only tables are STORED AS {', '.join(CLASSES).upper()}, or INPUTFORMAT "
-            f"... OUTPUTFORMAT ... with ROW FORMAT SERDE, not {statement.file_format.upper()}."
-        )
-    input_format, output_format, serde = CLASSES[statement.file_format]
-    if statement.serde is None and statement.serde_parameters and serde != LAZY_SIMPLE:
-        raise InvalidOperationError(f"ROW FORMAT DELIMITED says nothing about {statement.file_format.upper()} files.")
-    if statement.serde not in (None, serde) and statement.file_format in ("orc", "parquet"):
-        raise InvalidOperationError(f"{statement.file_format.upper()} files are not read by {statement.serde}.")
-    return input_format, output_format, statement.serde or serde
-
-
-def _serde_properties(serde: str, statement: CreateTable) -> dict[str, str]:
-    """The SerDe's own properties."""
-    return ({"serialization.format": "1"} if serde == LAZY_SIMPLE else {}) | statement.serde_parameters
+    return stored_classes(statement.file_format, statement.serde, statement.serde_parameters)
 
 
 def _require_storable(spark: SparkSession, sd: Any, parameters: Mapping[str, str]) -> None:

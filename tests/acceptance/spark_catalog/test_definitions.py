@@ -145,18 +145,6 @@ def test_insert_into_appends_and_overwrites(catalog, db) -> None:
     assert sorted(catalog.table(f"{db}.t").collect()) == [(1, 1), (3, 2)]
 
 
-def test_an_insert_only_table_is_read_where_it_is_orc(catalog, acid_session, db) -> None:
-    for stored_as in ("orc", "parquet"):
-        acid_session.sql(f"""CREATE TABLE {db}.{stored_as} (id INT) PARTITIONED BY (k INT) STORED AS {stored_as}
-                             TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')""")
-        acid_session.sql(f"INSERT INTO {db}.{stored_as} VALUES (1, 1), (2, 2)")
-
-    assert sorted(tuple(row) for row in catalog.sql(f"SELECT * FROM {db}.orc").collect()) == [(1, 1), (2, 2)]
-    assert catalog.sql(f"SELECT count(*) FROM {db}.orc WHERE k = 2").first() == (1,)
-    with pytest.raises(PySparkException, match="stored as ORC"):
-        catalog.sql(f"SELECT * FROM {db}.parquet").collect()
-
-
 def test_show_table_extended_shows_tables_of_every_kind(catalog, db) -> None:
     catalog.sql(f"CREATE TABLE {db}.facts (id INT, name STRING) PARTITIONED BY (day DATE) {_ACID}")
     catalog.sql(f"CREATE TABLE {db}.plain (id INT) STORED AS ORC")

@@ -103,7 +103,7 @@ def test_inserts_and_deletes_in_a_plan(client, server, call):
     insert(client, "t", {"id": 1}, {"id": 2}, {"id": 3})
     plan = call.planned("d.t", count=True)
     assert plan["directories"] == [{"partition": "", "key": "[]", "values": [], "location": call("table", db="d", table="t")["location"],
-                                    "format": "orc", "deletes": False}]
+                                    "format": "orc", "storage": None, "deletes": False}]
     assert read(plan) == [1, 2, 3]
     assert plan["visible"] == {"not_delete": False, "high_watermark": None, "hidden": []}
     assert (plan["deleted"], plan["row_count"], plan["cut"], plan["plain"]) == (None, 3, [], [])

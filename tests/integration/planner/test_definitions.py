@@ -37,6 +37,11 @@ def test_a_table_is_created_as_it_is_described(client, call):
          buckets={"count": 2, "columns": ["id"], "sort": [["ID", "desc"]]})
     told = call("table", db="d", table="adds")
     assert (told["kind"], told["format"], told["buckets"]["sort"]) == ("insert_only", "parquet", [["id", "desc"]])
+    call("create", db="d", table="lines", columns=COLUMNS, format="textfile", properties={"transactional_properties": "insert_only"},
+         row_format={"serde": None, "properties": {"field.delim": ","}})
+    told = call("table", db="d", table="lines")
+    assert told["format"] == "serde"
+    assert "\\u002c" in told["storage"]  # the delimiter
     assert call("create", **wanted, if_not_exists=True) == {"created": False}
     assert call.refused("create", **wanted)[:2] == (400, "AlreadyExistsError")
 
@@ -45,6 +50,8 @@ WRONG_TABLES = [
     ({"columns": []}, "CREATE TABLE hive.d.t declares no columns."),
     ({"columns": [{"name": "__acid_x", "type": "int"}]}, "hive.d.t has a column __acid_x"),
     ({"format": "csv"}, "Tables are STORED AS ORC, PARQUET"),
+    ({"row_format": {"properties": {"field.delim": ","}}}, "ROW FORMAT DELIMITED says nothing about ORC"),
+    ({"row_format": {"serde": "x.Y"}}, "ORC files are not read by x.Y"),
     ({"buckets": {"count": 1, "columns": ["id"], "sort": ["id"]}}, "buckets.sort is a list like"),
     ({"properties": {"x": 1}}, "properties must be an object of texts."),
     ({"columns": [{"name": "id"}]}, "columns[0].type is missing: it must be a text."),

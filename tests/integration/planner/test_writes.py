@@ -118,10 +118,40 @@ def test_nothing_is_published_of_a_transaction_that_has_ended(client, call):
     assert (status, error) == (409, "TxnAbortedError")
 
 
-def test_a_table_without_row_ids_is_not_written_here(client, call):
+def test_files_of_insert_only_tables_have_their_own_names_and_no_marker(client, call):
     create_table(client, "t", {"id": "int"}, transactional_properties="insert_only")
+    txn, told = begun(call)
 
-    status, error, message = call.refused("write", txn=call.begin(), table="d.t", statement=0, kind="INSERT")
-
+    published = call("publish", txn=txn, table="d.t", statement=0, overwrite=None, files=[staged("s/i", bucket=5)])
+    assert published["deletes"] == []
+    [directory] = published["inserts"]
+    assert directory["to"] == f"{told['location']}/delta_0000001_0000001_0000"
+    assert (directory["files"], directory["write"]) == ([["s/i", "000005_0"]], [])
+    [base] = call("publish", txn=txn, table="d.t", statement=1, overwrite="all", files=[])["inserts"]
+    assert (base["to"], base["empty"]) == (f"{told['location']}/base_0000001", ["000000_0"])
+    status, error, message = call.refused(
+        "publish", txn=txn, table="d.t", statement=2, overwrite=None, files=[staged("s/d", is_delete=True)])
     assert (status, error) == (400, "InvalidOperationError")
-    assert "d.t is insert-only" in message
+    assert "have no ids" in message
+
+
+def test_a_table_that_would_not_read_its_rows_back_is_not_written(client, call):
+    call("create", db="d", table="t", columns=[{"name": "id", "type": "int"}], format="textfile",
+         properties={"transactional_properties": "insert_only", "skip.header.line.count": "1"})
+
+    status, _, message = call.refused("write", txn=call.begin(), table="d.t", statement=0, kind="INSERT")
+
+    assert status == 400
+    assert "leaves out the first lines of each file" in message
+
+
+def test_a_table_that_is_stored_in_an_unknown_way_is_not_written(client, call):
+    create_table(client, "t", {"id": "int"}, transactional_properties="insert_only")
+    table = client.get_table("d", "t")
+    table.sd.inputFormat = None
+    client.alter_table("d", "t", table)
+
+    status, _, message = call.refused("write", txn=call.begin(), table="d.t", statement=0, kind="INSERT")
+
+    assert status == 400
+    assert "does not say how" in message

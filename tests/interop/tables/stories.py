@@ -175,17 +175,17 @@ def test_buckets(writer, db, compacting, trino, agree, keys):
     agree(name, rows.items(), is_compacted=True)
 
 
-def test_insert_only(acid_session, db, compacting, trino, agree):
+def test_insert_only(writer, acid_session, db, compacting, trino, agree):
     name = f"{db}.t"
-    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (p STRING) STORED AS ORC "
+    writer.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (p STRING) STORED AS ORC "
                      "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')")
-    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'a', 'x'), (2, NULL, 'y')")
-    acid_session.sql(f"INSERT INTO {name} VALUES (3, 'c', 'x')")
+    writer.sql(f"INSERT INTO {name} VALUES (1, 'a', 'x'), (2, NULL, 'y')")
+    writer.sql(f"INSERT INTO {name} VALUES (3, 'c', 'x')")
     agree(name, [(1, "a", "x"), (2, None, "y"), (3, "c", "x")])
     with pytest.raises(ZeroDivisionError), acid_session.transaction():
         acid_session.sql(f"INSERT INTO {name} VALUES (99, 'gone', 'x')")
         raise ZeroDivisionError
-    acid_session.sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p = 'y') VALUES (4, 'd')")
+    writer.sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p = 'y') VALUES (4, 'd')")
     agree(name, [(1, "a", "x"), (3, "c", "x"), (4, "d", "y")])
     trino.sql(f"INSERT INTO {name} VALUES (5, 'e', 'x')")
     rows = [(1, "a", "x"), (3, "c", "x"), (4, "d", "y"), (5, "e", "x")]
@@ -194,7 +194,7 @@ def test_insert_only(acid_session, db, compacting, trino, agree):
         assert compacting.compact(db, "t", kind, "p=x") == "compacted", compacting.report
         compacting.clean()
         agree(name, rows, is_compacted=True)
-        acid_session.sql(f"INSERT INTO {name} VALUES (6, '{kind}', 'x')")
+        writer.sql(f"INSERT INTO {name} VALUES (6, '{kind}', 'x')")
         rows.append((6, kind, "x"))
         agree(name, rows, is_compacted=True)
 

@@ -193,7 +193,7 @@ public final class WriteTests {
 
     @SuppressWarnings("unchecked")
     public void theFunctionSaysTheWriter() {
-        TableShape.Buckets buckets = new TableShape.Buckets(4, 2, List.of("t"), List.of("varchar(5)"));
+        TableShape.Buckets buckets = new TableShape.Buckets(4, 2, List.of("t"), List.of("varchar(5)"), List.of());
         StructType both = StructType.fromDDL("b INT, t STRING"), one = StructType.fromDDL("t STRING");
         var existing = (ScalarFunction<Integer>) WriterFunction.named(WriterFunction.ofRows("b").name())
             .bind(StructType.fromDDL("b INT"));
@@ -271,16 +271,16 @@ public final class WriteTests {
     // -- support -------------------------------------------------------------------------------------------------------
 
     private TableShape plain() {
-        return new TableShape("db.t", directory.toURI().toString(), COLUMNS, NONE, TableShape.Buckets.NONE);
+        return new TableShape("db.t", directory.toURI().toString(), COLUMNS, NONE, TableShape.Buckets.NONE, null);
     }
 
     private TableShape partitioned(String keys) {
-        return new TableShape("db.t", directory.toURI().toString(), COLUMNS, StructType.fromDDL(keys), TableShape.Buckets.NONE);
+        return new TableShape("db.t", directory.toURI().toString(), COLUMNS, StructType.fromDDL(keys), TableShape.Buckets.NONE, null);
     }
 
     private TableShape bucketed() {
         return new TableShape("db.t", directory.toURI().toString(), COLUMNS, NONE,
-            new TableShape.Buckets(2, 2, List.of("n"), List.of("int")));
+            new TableShape.Buckets(2, 2, List.of("n"), List.of("int"), List.of()), null);
     }
 
     private TaskWriter writer(TableShape table, boolean isOrdered, int partition) {
@@ -291,7 +291,7 @@ public final class WriteTests {
         Configuration settings = new Configuration();
         settings.setBoolean("fs.file.impl.disable.cache", true);
         return new TaskWriter(new TaskSettings(
-            table, directory.toURI().toString(), WRITE_ID, STATEMENT, "UTC", isOrdered, mayMove, RowRules.NONE, () -> settings), partition, 77);
+            table, directory.toURI().toString(), WRITE_ID, STATEMENT, "UTC", isOrdered, mayMove, RowRules.NONE, null, () -> settings), partition, 77);
     }
 
     private static List<WrittenFile> committed(TaskWriter writer) throws Exception {

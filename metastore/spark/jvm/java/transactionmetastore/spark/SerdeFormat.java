@@ -34,18 +34,24 @@ import scala.collection.Iterator;
  */
 public class SerdeFormat extends HiveFileFormat {
     private static final long serialVersionUID = 1L;
-    private static final String OPTION = "acid.serde";
+    /** The option of a write that holds the text. */
+    public static final String OPTION = "acid.serde";
     private SerdeTable table;
+
+    /** The format of a table whose SerdeTable has this text. */
+    public static SerdeFormat of(String text) {
+        SerdeFormat format = new SerdeFormat();
+        format.table = new SerdeTable(text);
+        return format;
+    }
 
     /** "text": SerdeTable's; the other arguments are those of ListedFiles. */
     public Dataset<?> scan(SparkSession spark, String root, byte[] files, String schema, String text) throws IOException {
-        SerdeFormat format = new SerdeFormat();
-        format.table = new SerdeTable(text);
         Map<String, String> options = new HashMap<>();
         options.put("ignoreMissingFiles", "false");
         options.put("ignoreCorruptFiles", "false");
         return spark.baseRelationToDataFrame(
-            ListedFiles.relation(spark, root, files, (StructType) DataType.fromJson(schema), format, options));
+            ListedFiles.relation(spark, root, files, (StructType) DataType.fromJson(schema), of(text), options));
     }
 
     /** Why the table's classes cannot be used; null when they can. */

@@ -42,8 +42,8 @@ import transactionmetastore.spark.write.WriterFunction;
  * What differs between versions of Spark is in AcidCatalog.
  */
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
-    /** What RoutingRule adds to the properties of a table to be made: how its files are stored. */
-    static final String FORMAT = "acid.format";
+    /** What RoutingRule adds to the properties of a table to be made: how its files are stored, and their rows. */
+    static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
 
     private String name = "spark_catalog";
     private String address = "";

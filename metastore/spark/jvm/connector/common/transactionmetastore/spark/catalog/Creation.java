@@ -20,7 +20,7 @@ import transactionmetastore.spark.txn.AcidTransaction;
 final class Creation {
     private static final Set<String> NOT_PROPERTIES = Set.of(
         TableCatalog.PROP_PROVIDER, TableCatalog.PROP_LOCATION, TableCatalog.PROP_COMMENT, TableCatalog.PROP_OWNER,
-        TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT);
+        TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT, AcidCatalogBase.SERDE);
 
     private Creation() {}
 
@@ -47,6 +47,15 @@ final class Creation {
         arguments.put("comment", properties.get(TableCatalog.PROP_COMMENT));
         arguments.put("location", properties.get(TableCatalog.PROP_LOCATION));
         arguments.put("format", properties.getOrDefault(AcidCatalogBase.FORMAT, "orc").toLowerCase(java.util.Locale.ROOT));
+        Map<String, Object> rows = new HashMap<>();
+        Map<String, String> ofRows = new HashMap<>();
+        properties.forEach((key, value) -> {
+            int begin = AcidCatalogBase.SERDE_PROPERTY.length();
+            if (key.startsWith(AcidCatalogBase.SERDE_PROPERTY)) ofRows.put(key.substring(begin), value);
+        });
+        rows.put("serde", properties.get(AcidCatalogBase.SERDE));
+        rows.put("properties", ofRows);
+        arguments.put("row_format", rows);
         arguments.put("if_not_exists", false);  // Spark has looked
         arguments.putAll(AcidTransaction.caller());
         return arguments;
@@ -69,7 +78,7 @@ final class Creation {
     private static Map<String, String> kept(Map<String, String> properties) {
         Map<String, String> kept = new HashMap<>(properties);
         kept.keySet().removeAll(NOT_PROPERTIES);
-        kept.keySet().removeIf(key -> key.startsWith(TableCatalog.OPTION_PREFIX));
+        kept.keySet().removeIf(key -> key.startsWith(TableCatalog.OPTION_PREFIX) || key.startsWith(AcidCatalogBase.SERDE_PROPERTY));
         return kept;
     }
 

@@ -1,6 +1,9 @@
 package transactionmetastore.spark.catalog;
 
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
@@ -105,8 +108,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         UnresolvedTableSpec made = spec;
         for (int place = 0; place < spec.productArity(); ++place) {
             switch (spec.productElementName(place)) {
-                case "properties" -> made = (UnresolvedTableSpec) with(
-                    made, place, spec.properties().updated(AcidCatalogBase.FORMAT, format(spec)));
+                case "properties" -> made = (UnresolvedTableSpec) with(made, place, properties(spec));
                 case "provider" -> made = (UnresolvedTableSpec) with(made, place, Option.apply(AcidProvider.class.getName()));
                 case "serde" -> made = (UnresolvedTableSpec) with(made, place, Option.empty());
                 default -> { }
@@ -120,8 +122,21 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (spec.serde().isEmpty()) return "orc";
         SerdeInfo serde = spec.serde().get();
         if (serde.storedAs().isDefined()) return serde.storedAs().get();
-        throw new AcidException("UNSUPPORTED", "A transactional table is made with STORED AS ORC; one with a serde of its own, "
-            + "by acid(spark) of metastore.spark.");
+        throw new AcidException("UNSUPPORTED", "A transactional table is made with STORED AS ORC, or an insert-only one with the name of "
+            + "another format; one with INPUTFORMAT and OUTPUTFORMAT by acid(spark) of metastore.spark.");
+    }
+
+    /** The properties, with what Creation takes out again: how files are stored, and ROW FORMAT. */
+    private static scala.collection.immutable.Map<String, String> properties(UnresolvedTableSpec spec) {
+        Map<String, String> properties = new HashMap<>(CollectionConverters.asJava(spec.properties()));
+        properties.put(AcidCatalogBase.FORMAT, format(spec));
+        if (spec.serde().isDefined()) {
+            SerdeInfo rows = spec.serde().get();
+            if (rows.serde().isDefined()) properties.put(AcidCatalogBase.SERDE, rows.serde().get());
+            CollectionConverters.asJava(rows.serdeProperties())
+                .forEach((key, value) -> properties.put(AcidCatalogBase.SERDE_PROPERTY + key, value));
+        }
+        return PythonUtils.toScalaMap(properties);
     }
 
     /** The node with another part. Versions of Spark differ in the parts. */

@@ -20,6 +20,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.WriteKind;
+import transactionmetastore.spark.write.AcidWrites;
 
 /**
  * One transaction for a statement, over all its tables: also of subqueries, views and other databases.
@@ -68,6 +69,7 @@ final class StatementRule extends Rule<LogicalPlan> {
     private static AcidTransaction writer(LogicalPlan plan) {
         if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation target) {
             if (target.table() instanceof AcidTable table && table.writer() != null) {
+                if (kind(plan) == WriteKind.MERGE_INSERT) AcidWrites.requireRowIds(table, "MERGE");
                 table.transaction().write(table.fullName(), kind(plan), null);
                 return table.transaction();
             }
@@ -77,6 +79,7 @@ final class StatementRule extends Rule<LogicalPlan> {
         }
         if (plan instanceof UpdateTable || plan instanceof DeleteFromTable || plan instanceof MergeIntoTable) {
             AcidTable table = table(EliminateSubqueryAliases.apply(plan.children().head()));
+            if (table != null) AcidWrites.requireRowIds(table, command(plan));
             AcidTransaction writer = table == null ? null : table.writer();
             if (writer != null && plan instanceof MergeIntoTable merge && isOfNewRowsAlone(merge)) {
                 writer.write(table.fullName(), WriteKind.MERGE_INSERT, null);
@@ -88,6 +91,10 @@ final class StatementRule extends Rule<LogicalPlan> {
             if (writer != null) return writer;
         }
         return null;
+    }
+
+    private static String command(LogicalPlan plan) {
+        return plan instanceof UpdateTable ? "UPDATE" : plan instanceof DeleteFromTable ? "DELETE" : "MERGE";
     }
 
     /** Such a MERGE is no row-level operation to Spark, which appends what it adds. */

@@ -1,6 +1,7 @@
 package transactionmetastore.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -12,10 +13,11 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.LiteralValue;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import transactionmetastore.spark.plain.PlainStorage;
 
 /** A table as the planner describes it: metastore/planner/tables.py. */
 public record TableDefinition(
-        String db, String table, String kind, String id, String location, String format, List<Field> columns,
+        String db, String table, String kind, String id, String location, PlainStorage storage, List<Field> columns,
         List<Field> partitionKeys, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,
         Long bytes) {
 
@@ -28,21 +30,27 @@ public record TableDefinition(
         }
     }
 
-    /** How rows are spread over files. "count" is 0 in a table without buckets. */
-    public record Buckets(int count, List<String> columns, List<String> sortColumns, int version) {}
+    /** How rows are spread over files, and sorted in each. "count" is 0 in a table without buckets. */
+    public record Buckets(int count, List<String> columns, List<Sorted> sort, int version) {}
+
+    /** A column that files are sorted by. */
+    public record Sorted(String column, boolean ascends) implements Serializable {
+        private static final long serialVersionUID = 1L;
+    }
 
     static TableDefinition of(String db, String table, JsonNode answer) {
         List<Field> columns = fields(answer.path("columns")), keys = fields(answer.path("partition_keys"));
         JsonNode buckets = answer.path("buckets"), statistics = answer.path("statistics");
-        List<String> bucketColumns = new ArrayList<>(), sortColumns = new ArrayList<>();
+        List<String> bucketColumns = new ArrayList<>();
+        List<Sorted> sort = new ArrayList<>();
         buckets.path("columns").forEach(column -> bucketColumns.add(column.asText()));
-        buckets.path("sort").forEach(column -> sortColumns.add(column.path(0).asText()));
+        buckets.path("sort").forEach(column -> sort.add(new Sorted(column.path(0).asText(), column.path(1).asText().equals("asc"))));
         Map<String, String> properties = new HashMap<>();
         answer.path("properties").properties().forEach(property -> properties.put(property.getKey(), property.getValue().asText()));
         return new TableDefinition(
             db, table, answer.path("kind").asText(), answer.path("id").asText(), answer.path("location").asText(),
-            answer.path("format").asText(), columns, keys,
-            new Buckets(buckets.path("count").asInt(0), bucketColumns, sortColumns, buckets.path("version").asInt(2)),
+            PlainStorage.of(answer.path("format"), answer.path("storage")), columns, keys,
+            new Buckets(buckets.path("count").asInt(0), bucketColumns, sort, buckets.path("version").asInt(2)),
             properties, text(answer.path("comment")), text(answer.path("owner")), number(statistics.path("rows")),
             number(statistics.path("bytes")));
     }

@@ -26,6 +26,7 @@ import transactionmetastore.spark.AcidOrcReader;
 import transactionmetastore.spark.SmallOrcFile;
 import transactionmetastore.spark.SparkInternals;
 import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.plain.GoneFile;
 
 /**
  * The batches of one task: of its files, one after another, without the rows that do not count.
@@ -65,8 +66,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         try {
             return new Opened(context, split);
         } catch (FileNotFoundException error) {
-            throw new FileNotFoundException(split.file().path() + " is not there any more: the snapshot that this reads has been "
-                + "let go of, and the table was compacted since. Run the query again. (" + error.getMessage() + ")");
+            throw GoneFile.of(split.file().path(), error);
         }
     }
 

@@ -4,10 +4,11 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import org.apache.spark.sql.connector.read.InputPartition;
+import java.util.function.Predicate;
+import transactionmetastore.spark.plain.PlainParts;
 
 /** The parts of files that a task reads. */
-record AcidPartition(List<Split> splits) implements InputPartition {
+record AcidPartition(List<Split> splits) implements PlainParts {
     private static final long serialVersionUID = 1L;
 
     /** The stripes of a file that begin in "length" bytes from "start" on. */
@@ -15,18 +16,27 @@ record AcidPartition(List<Split> splits) implements InputPartition {
         private static final long serialVersionUID = 1L;
     }
 
+    @Override
+    public List<Part> parts() {
+        return splits.stream().map(split -> new Part(
+            split.file.path(), split.file.directory(), split.start, split.length, split.file.size())).toList();
+    }
+
     /**
      * Tasks as Spark makes them of plain files: large files are cut, small files put together; each counts for "openCost"
-     * bytes more than it has.
+     * bytes more than it has. "isSplitable": whether parts of a file can be read by themselves.
      */
-    static List<AcidPartition> of(List<ScanPlan.DataFile> files, long largest, long openCost, int parallelism) {
+    static List<AcidPartition> of(
+            List<ScanPlan.DataFile> files, long largest, long openCost, int parallelism,
+            Predicate<ScanPlan.DataFile> isSplitable) {
         long total = 0;
         for (ScanPlan.DataFile file : files) total += file.size() + openCost;
         long most = Math.min(largest, Math.max(openCost, total / Math.max(1, parallelism)));
         List<Split> splits = new ArrayList<>();
         for (ScanPlan.DataFile file : files) {
-            for (long start = 0; start < file.size(); start += most) {
-                splits.add(new Split(file, start, Math.min(most, file.size() - start)));
+            long part = isSplitable.test(file) ? most : file.size();
+            for (long start = 0; start < file.size(); start += part) {
+                splits.add(new Split(file, start, Math.min(part, file.size() - start)));
             }
         }
         splits.sort(Comparator.comparingLong(Split::length).reversed());

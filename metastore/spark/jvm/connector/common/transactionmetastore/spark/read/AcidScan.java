@@ -36,7 +36,8 @@ import org.apache.spark.util.SerializableConfiguration;
 import transactionmetastore.spark.SparkInternals;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.Partitions;
-import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.plain.PlainScan;
+import transactionmetastore.spark.plain.PlainStorage;
 import transactionmetastore.spark.stream.AppendedRows;
 import transactionmetastore.spark.stream.StreamRange;
 import transactionmetastore.spark.txn.AcidTransaction;
@@ -55,6 +56,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     private List<Predicate> whileRunning = List.of();
     private ScanPlan plan;
     private List<InternalRow> keys;
+    private PlainScan plain;
     private AcidTransaction.Use use;
     private Integer limit;
 
@@ -127,20 +129,22 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
             arguments.put("limit", limit);
             if (range != null) range.addTo(arguments);
             JsonNode answer = transaction.planner().call(range == null ? "plan" : range.call(), arguments);
-            if (!table.definition().isFullAcid()) requireOrc(answer);
-            plan = ScanPlan.of(answer, table.definition().isFullAcid());
+            plan = ScanPlan.of(answer);
         }
         return plan;
     }
 
-    private void requireOrc(JsonNode answer) {
-        for (JsonNode directory : answer.path("directories")) {
-            String format = directory.path("format").asText();
-            if (!format.equals("orc")) {
-                throw new AcidException("UNSUPPORTED", "The catalog reads insert-only tables that are stored as ORC, and "
-                    + table.fullName() + " has files stored as " + format + ": read it with acid(spark) of metastore.spark.");
-            }
+    /** The scan of an insert-only table's files; null for a full ACID table. */
+    private synchronized PlainScan plain() {
+        if (plain == null && !table.definition().isFullAcid()) {
+            plain = new PlainScan(spark(), table.fullName(), table.definition().rowType(), table.definition().partitionType(), wanted,
+                storages());
         }
+        return plain;
+    }
+
+    private List<PlainStorage> storages() {
+        return plan().directories().stream().map(ScanPlan.Directory::storage).toList();
     }
 
     /** The number of rows by the footers; null where rows have to be read for it. */
@@ -179,7 +183,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
 
     @Override
     public ColumnarSupportMode columnarSupportMode() {
-        return ColumnarSupportMode.SUPPORTED;
+        return plain() == null || plain().isColumnar() ? ColumnarSupportMode.SUPPORTED : ColumnarSupportMode.UNSUPPORTED;
     }
 
     /** Of the columns that are read, by their share of a row, as Spark estimates for its own files. */
@@ -214,8 +218,12 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         List<ScanPlan.DataFile> files = plan().files();
         if (!whileRunning.isEmpty()) files = files.stream().filter(file -> canHoldRows(keys().get(file.directory()))).toList();
         return AcidPartition.of(
-            files, settings.filesMaxPartitionBytes(), settings.filesOpenCostInBytes(), parallelism)
+            files, settings.filesMaxPartitionBytes(), settings.filesOpenCostInBytes(), parallelism, this::isSplitable)
             .toArray(new InputPartition[0]);
+    }
+
+    private boolean isSplitable(ScanPlan.DataFile file) {
+        return plain() == null || plain().isSplitable(plan().directories().get(file.directory()).storage(), file.path());
     }
 
     /** The keys by which a join may skip partitions once it has read its other side. */
@@ -238,6 +246,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     @Override
     public PartitionReaderFactory createReaderFactory() {
         Configuration settings = spark().sessionState().newHadoopConf();
+        if (plain() != null) return plain().readers(storages(), keys(), filters(), settings, this);
         OrcConf.IS_SCHEMA_EVOLUTION_CASE_SENSITIVE.setBoolean(settings, SQLConf.get().caseSensitiveAnalysis());
         pushDown(settings);
         ReadContext context = new ReadContext(
@@ -254,15 +263,20 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     /** Conditions go to ORC. In an ACID file it takes their columns from inside "row". */
     private void pushDown(Configuration settings) {
         StructType row = table.definition().rowType();
+        scala.Option<?> argument = SparkInternals.orcFilter(row, filters());
+        if (SQLConf.get().orcFilterPushDown() && argument.isDefined()) {
+            OrcInputFormat.setSearchArgument(settings, (SearchArgument) argument.get(), row.fieldNames());
+        }
+    }
+
+    private List<Filter> filters() {
+        StructType row = table.definition().rowType();
         List<Filter> filters = new ArrayList<>();
         for (Predicate condition : ofRows) {
             scala.Option<Filter> filter = PredicateUtils.toV1(condition);
             if (filter.isDefined() && isOfRow(filter.get(), row)) filters.add(filter.get());
         }
-        scala.Option<?> argument = SparkInternals.orcFilter(row, filters);
-        if (SQLConf.get().orcFilterPushDown() && argument.isDefined()) {
-            OrcInputFormat.setSearchArgument(settings, (SearchArgument) argument.get(), row.fieldNames());
-        }
+        return filters;
     }
 
     private static boolean isOfRow(Filter filter, StructType row) {

@@ -15,6 +15,8 @@ import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.catalog.AcidTable;
+import transactionmetastore.spark.catalog.TableDefinition;
+import transactionmetastore.spark.plain.PlainScan;
 
 /** The columns and conditions of a query. Building the scan calls nobody. */
 public final class AcidScanBuilder
@@ -44,7 +46,13 @@ public final class AcidScanBuilder
 
     @Override
     public void pruneColumns(StructType required) {
-        wanted = required;
+        wanted = mayLackParts() ? PlainScan.whole(required, table.type()) : required;
+    }
+
+    /** Hive's classes read whole columns, and a partition may be stored otherwise than the table. */
+    private boolean mayLackParts() {
+        TableDefinition definition = table.definition();
+        return !definition.isFullAcid() && (definition.storage().isSerde() || definition.partitionType().length() > 0);
     }
 
     /** They skip partitions, files or stripes, and no single rows: so Spark evaluates all of them again. */

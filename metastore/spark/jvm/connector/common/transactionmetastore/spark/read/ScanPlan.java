@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import transactionmetastore.spark.plain.PlainStorage;
 
 /** What the planner answers to "plan": the files of a scan, and which of their rows count. */
 public record ScanPlan(
@@ -14,13 +15,17 @@ public record ScanPlan(
 
     private static final int VERSION_BITS = 29, STATEMENT_BITS = 16;
 
-    /** A partition, or the whole table where that has none; "key": JSON text of its values, "" without partitions. */
-    public record Directory(String key, String[] values) implements Serializable {
+    /**
+     * A partition, or the whole table where that has none; "key": JSON text of its values, "" without partitions; "storage": how its
+     * files are stored where they are plain.
+     */
+    public record Directory(String key, String[] values, PlainStorage storage) implements Serializable {
         private static final long serialVersionUID = 1L;
     }
 
     /**
-     * A file with events, of which the first "size" bytes count; or where "ids" is not null one of plain rows.
+     * A file with events, of which the first "size" bytes count; or where "ids" is not null one of plain rows, as all files of
+     * insert-only tables are.
      *
      * "directory": the number of its directory. "isCut": it goes on behind these bytes. "bucket": the one that all its rows
      * are of, as names of files have it, or null.
@@ -49,17 +54,18 @@ public record ScanPlan(
         private static final long serialVersionUID = 1L;
     }
 
-    /** "areEvents": whether "events" are that: an insert-only table has files of its rows there. */
-    static ScanPlan of(JsonNode answer, boolean areEvents) {
+    static ScanPlan of(JsonNode answer) {
+        JsonNode serdes = answer.path("storages");
         List<Directory> directories = new ArrayList<>();
         for (JsonNode directory : answer.path("directories")) {
             JsonNode values = directory.path("values");
             String[] texts = new String[values.size()];
             for (int key = 0; key < texts.length; ++key) texts[key] = values.path(key).isNull() ? null : values.path(key).asText();
-            directories.add(new Directory(texts.length == 0 ? "" : directory.path("key").asText(), texts));
+            directories.add(new Directory(texts.length == 0 ? "" : directory.path("key").asText(), texts,
+                PlainStorage.of(directory.path("format"), serdes.path(directory.path("storage").asInt(-1)))));
         }
         List<DataFile> files = new ArrayList<>();
-        for (JsonNode file : answer.path("events")) files.add(areEvents ? file(file, "size", false) : withoutIds(file));
+        for (JsonNode file : answer.path("events")) files.add(file(file, "size", false));
         for (JsonNode file : answer.path("cut")) files.add(file(file, "length", true));
         for (JsonNode file : answer.path("plain")) {
             Integer encoded = integer(file.path("bucket"));
@@ -84,11 +90,6 @@ public record ScanPlan(
     private static DataFile file(JsonNode file, String size, boolean isCut) {
         return new DataFile(
             file.path("path").asText(), file.path(size).asLong(), file.path("dir").asInt(), isCut, integer(file.path("bucket")), null);
-    }
-
-    private static DataFile withoutIds(JsonNode file) {
-        return new DataFile(
-            file.path("path").asText(), file.path("size").asLong(), file.path("dir").asInt(), false, null, new PlainIds(0, null, 0));
     }
 
     /** The bucket of a row's number: metastore/acid/bucket.py. */

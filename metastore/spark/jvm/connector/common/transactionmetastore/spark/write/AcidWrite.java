@@ -1,14 +1,17 @@
 package transactionmetastore.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.UUID;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapreduce.Job;
 import org.apache.orc.OrcConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.broadcast.Broadcast;
@@ -35,6 +38,7 @@ import scala.reflect.ClassTag$;
 import transactionmetastore.spark.EventFile;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.catalog.TableDefinition;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.stream.StreamAppend;
 import transactionmetastore.spark.txn.AcidTransaction;
@@ -57,7 +61,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private final Command command;
     private final Overwriting overwriting;
     private final LogicalWriteInfo info;
-    private final Configuration settings;
+    private Configuration settings;
     private final String zone;
     private final Publication publication;
     private AcidTransaction transaction;
@@ -121,15 +125,23 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     @Override
     public SortOrder[] requiredOrdering() {
         List<Expression> order = new ArrayList<>();
+        List<SortOrder> sorted = new ArrayList<>();
         if (command == null) {
             order.addAll(partitionColumns());
             if (table.buckets().count() > 0) order.add(WriterFunction.ofNewRows(table.buckets(), zone));
+            if (table.plain() != null) table.buckets().sort().forEach(by -> sorted.add(sorted(by)));
         } else {
             if (hasPartitions()) order.add(Expressions.column(RowId.PARTITION.column()));
             order.add(writer(WriterFunction.Purpose.ORDER));
             for (RowId id : List.of(RowId.WRITE_ID, RowId.BUCKET, RowId.ROW)) order.add(Expressions.column(id.column()));
         }
-        return order.stream().map(key -> Expressions.sort(key, SortDirection.ASCENDING)).toArray(SortOrder[]::new);
+        Stream<SortOrder> first = order.stream().map(key -> Expressions.sort(key, SortDirection.ASCENDING));
+        return Stream.concat(first, sorted.stream()).toArray(SortOrder[]::new);
+    }
+
+    /** SORTED BY, which only insert-only tables may have. */
+    private static SortOrder sorted(TableDefinition.Sorted by) {
+        return Expressions.sort(WriterFunction.reference(by.column()), by.ascends() ? SortDirection.ASCENDING : SortDirection.DESCENDING);
     }
 
     private Expression writer(WriterFunction.Purpose purpose) {
@@ -151,20 +163,36 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
 
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-        if (overwriting != null && table.buckets().count() == 0 && info.numPartitions() > EventFile.MAX_WRITER_ID + 1) {
+        boolean hasWriterIds = table.plain() == null && table.buckets().count() == 0;
+        if (overwriting != null && hasWriterIds && info.numPartitions() > EventFile.MAX_WRITER_ID + 1) {
             throw new AcidException("InvalidOperationError", "INSERT OVERWRITE of " + table.name() + " in "
                 + info.numPartitions() + " tasks: a base has room for the files of 4096. Coalesce the rows.");
         }
         JsonNode begun = begin();
-        if (info.numPartitions() > 0 && table.buckets().count() == 0) {
+        if (info.numPartitions() > 0 && hasWriterIds) {
             transaction.hasUsed((info.numPartitions() - 1) / (EventFile.MAX_WRITER_ID + 1));
         }
         rules = RowRules.of(begun.path("rules"), table);
+        PlainFiles plain = plainFiles();
         Broadcast<SerializableConfiguration> sent = SparkContext.getOrCreate().broadcast(
             new SerializableConfiguration(settings), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
         TaskSettings how = new TaskSettings(table, staging, begun.path("write_id").asLong(), statement, zone,
-            command == null, command == Command.MERGE, rules, () -> sent.value().value());
-        return (partition, task) -> new TaskWriter(how, partition, task);
+            command == null, command == Command.MERGE, rules, plain, () -> sent.value().value());
+        return (partition, task) -> how.plain() == null
+            ? new TaskWriter(how, partition, task) : new PlainTaskWriter(how, partition, task);
+    }
+
+    /** What makes the files of an insert-only table, with its settings among ours; null for a full ACID table. */
+    private PlainFiles plainFiles() {
+        if (table.plain() == null) return null;
+        try {
+            Job job = Job.getInstance(settings);
+            PlainFiles files = PlainFiles.of(SparkSession.active(), table.plain(), table, job);
+            settings = job.getConfiguration();
+            return files;
+        } catch (IOException error) {
+            throw new AcidException("WRITE_FAILED", table.name() + " cannot be written: " + error.getMessage(), error);
+        }
     }
 
     /** Take the locks that are not held yet, and get the planner's answer about the write. */
@@ -213,6 +241,10 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             if (!(message instanceof TaskWriter.Written task)) continue;
             files.addAll(task.files());
             broken.add(task.broken());
+            if (task.refusal() != null) {
+                throw new AcidException("InvalidOperationError", "A row cannot be stored in " + table.name() + ": " + task.refusal()
+                    + ". Nothing was written.");
+            }
         }
         if (rules != null) rules.require(table.name(), broken);
         publish(files);
@@ -236,7 +268,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         transaction.whenUndone(publication::withdraw);
         JsonNode plan = call("publish", arguments);
         publication.requireSeen(plan, transaction);
-        publication.publish(plan);
+        publication.publish(plan, this::writeEmpty);
         Map<String, Object> announced = new HashMap<>();
         announced.put("operation", operation());
         announced.put("keys", new TreeSet<>(files.stream().map(WrittenFile::key).filter(key -> key != null).toList()));
@@ -245,6 +277,17 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         removeStaging();
         transaction.wrote(table.name(), rows(files, false), rows(files, true));
         transaction.statementWritten();
+    }
+
+    /** A file without rows, for what an overwrite empties. */
+    private void writeEmpty(Path path) throws IOException {
+        if (table.plain() == null) {
+            new EventFile(path, table.events(), settings, false).close();
+            return;
+        }
+        Path made = new Path(staging, "empty/" + UUID.randomUUID());  // Hive's classes leave a note beside it
+        plainFiles().open(made, settings).close();
+        if (!made.getFileSystem(settings).rename(made, path)) throw new IOException("Renaming " + made + " to " + path + " failed");
     }
 
     private static long rows(List<WrittenFile> files, boolean deleted) {
@@ -268,7 +311,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         try {
             Path place = new Path(staging);
             place.getFileSystem(settings).delete(place, true);
-        } catch (java.io.IOException error) {
+        } catch (IOException error) {
             // readers pass over it, and the Cleaner removes it
         }
     }

@@ -23,6 +23,7 @@ public final class AcidWrites {
     }
 
     public static RowLevelOperationBuilder newRowLevelOperationBuilder(AcidTable table, RowLevelOperationInfo info) {
+        requireRowIds(table, info.command().name());
         TableShape shape = shape(table);
         AcidTransaction writer = table.writer();
         if (writer == null) {  // EXPLAIN: nothing is written
@@ -66,13 +67,16 @@ public final class AcidWrites {
         };
     }
 
-    /** What writers need of a table. Throws AcidException for a table that the catalog does not write. */
+    /** Throws AcidException for a table whose rows cannot be named: "command" is what would change them. */
+    public static void requireRowIds(AcidTable table, String command) {
+        if (table.definition().isFullAcid()) return;
+        throw new AcidException("InvalidOperationError", command + " needs a full ACID table, and " + table.fullName() + " is insert-only: "
+            + "its rows have no ids. INSERT adds rows, INSERT OVERWRITE and TRUNCATE replace them.");
+    }
+
+    /** What writers need of a table. Throws AcidException for a column that Spark would store as another. */
     private static TableShape shape(AcidTable table) {
         TableDefinition definition = table.definition();
-        if (!definition.isFullAcid()) {
-            throw new AcidException("InvalidOperationError", table.name() + " is insert-only, and the catalog does not write "
-                + "such tables: write it with session.sql of acid(spark), or with Hive.");
-        }
         if (definition.rowType().json().contains("\"timestamp_ntz\"")) {
             throw new AcidException("InvalidOperationError",
                 "Spark would store a timestamp_ntz column as a bigint: unset spark.sql.timestampType");
@@ -80,7 +84,8 @@ public final class AcidWrites {
         TableDefinition.Buckets buckets = definition.buckets();
         List<String> hiveTypes = buckets.columns().stream().map(name -> typeOf(definition, name)).toList();
         return new TableShape(definition.name(), definition.location(), definition.rowType(), definition.partitionType(),
-            new TableShape.Buckets(buckets.count(), buckets.version(), buckets.columns(), hiveTypes));
+            new TableShape.Buckets(buckets.count(), buckets.version(), buckets.columns(), hiveTypes, buckets.sort()),
+            definition.isFullAcid() ? null : definition.storage());
     }
 
     private static String typeOf(TableDefinition definition, String column) {

@@ -10,7 +10,6 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import transactionmetastore.spark.EventFile;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
 
@@ -31,10 +30,15 @@ final class Publication {
         this.table = table;
     }
 
+    /** Makes a file without rows. */
+    interface EmptyFiles {
+        void make(Path path) throws IOException;
+    }
+
     /** "plan": the planner's answer to "publish". */
-    void publish(JsonNode plan) {
+    void publish(JsonNode plan, EmptyFiles empty) {
         try {
-            for (String kind : List.of("deletes", "inserts")) for (JsonNode directory : plan.path(kind)) complete(directory, kind);
+            for (String kind : List.of("deletes", "inserts")) for (JsonNode directory : plan.path(kind)) complete(directory, empty);
             for (String kind : List.of("deletes", "inserts")) for (JsonNode directory : plan.path(kind)) name(directory);
         } catch (IOException | RuntimeException error) {
             try {
@@ -84,16 +88,14 @@ final class Publication {
     }
 
     /** Complete a directory in staging. */
-    private void complete(JsonNode directory, String kind) throws IOException {
+    private void complete(JsonNode directory, EmptyFiles empty) throws IOException {
         Path from = new Path(directory.path("from").asText());
         FileSystem store = from.getFileSystem(settings);
         store.mkdirs(from);
         for (JsonNode file : directory.path("files")) {
             rename(store, new Path(file.path(0).asText()), new Path(from, file.path(1).asText()));
         }
-        for (JsonNode name : directory.path("empty")) {
-            new EventFile(new Path(from, name.asText()), table.events(), settings, kind.equals("deletes")).close();
-        }
+        for (JsonNode name : directory.path("empty")) empty.make(new Path(from, name.asText()));
         for (JsonNode text : directory.path("write")) {
             try (FSDataOutputStream out = store.create(new Path(from, text.path(0).asText()), true)) {
                 out.write(text.path(1).asText().getBytes(StandardCharsets.UTF_8));

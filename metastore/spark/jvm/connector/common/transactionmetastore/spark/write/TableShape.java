@@ -5,13 +5,15 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import transactionmetastore.spark.catalog.TableDefinition;
+import transactionmetastore.spark.plain.PlainStorage;
 
 /**
  * A table for its writer: its columns, its partition keys, its buckets.
  *
- * A row has "columns", then "keys".
+ * A row has "columns", then "keys". "plain": how the files of an insert-only table are stored, null for a full ACID table.
  */
-public record TableShape(String name, String location, StructType columns, StructType keys, Buckets buckets)
+public record TableShape(String name, String location, StructType columns, StructType keys, Buckets buckets, PlainStorage plain)
         implements Serializable {
     /** The type of Spark's rows. */
     public StructType row() {
@@ -39,8 +41,12 @@ public record TableShape(String name, String location, StructType columns, Struc
         return buckets.columns().stream().mapToInt(columns::fieldIndex).toArray();
     }
 
-    /** CLUSTERED BY; a count of 0: none. "hiveTypes": of its columns, as the metastore has them. */
-    public record Buckets(int count, int version, List<String> columns, List<String> hiveTypes) implements Serializable {
-        public static final Buckets NONE = new Buckets(0, 2, List.of(), List.of());
+    /**
+     * CLUSTERED BY; a count of 0: none. "hiveTypes": of its columns, as the metastore has them; "sort": columns that each file is sorted by,
+     * as orders.
+     */
+    public record Buckets(int count, int version, List<String> columns, List<String> hiveTypes, List<TableDefinition.Sorted> sort)
+            implements Serializable {
+        public static final Buckets NONE = new Buckets(0, 2, List.of(), List.of(), List.of());
     }
 }

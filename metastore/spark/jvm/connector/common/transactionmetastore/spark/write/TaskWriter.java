@@ -158,7 +158,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         deletes.clear();
         for (var open : inserts.entrySet()) finish(open.getKey(), open.getValue(), false);
         inserts.clear();
-        return new Written(written, watch.counts());
+        return new Written(written, watch.counts(), null);
     }
 
     @Override
@@ -185,8 +185,8 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         }
     }
 
-    /** What a task that is done tells the driver; "broken": how many rows broke each rule. */
-    record Written(List<WrittenFile> files, long[] broken) implements WriterCommitMessage {
+    /** What a task that is done tells the driver; "broken": how many rows broke each rule; "refusal": why a row cannot be stored, or null. */
+    record Written(List<WrittenFile> files, long[] broken, String refusal) implements WriterCommitMessage {
         private static final long serialVersionUID = 1L;
     }
 }

@@ -1,0 +1,69 @@
+package transactionmetastore.spark.plain;
+
+import java.io.Closeable;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.JoinedRow;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import scala.collection.Iterator;
+import scala.collection.immutable.Map$;
+
+/** The rows of one task, or its batches of rows: of its files, one after another. */
+final class PlainFileReader<T> implements PartitionReader<T> {
+    private final PlainReaderFactory how;
+    private final java.util.Iterator<PlainParts.Part> parts;
+    private final JoinedRow joined = new JoinedRow();
+    private Iterator<?> rows;
+    private InternalRow keys;
+    private Object current;
+
+    PlainFileReader(PlainReaderFactory how, PlainParts partition) {
+        this.how = how;
+        this.parts = partition.parts().iterator();
+    }
+
+    @Override
+    public boolean next() throws IOException {
+        while (true) {
+            if (rows == null) {
+                if (!parts.hasNext()) return false;
+                rows = opened(parts.next());
+            }
+            if (rows.hasNext()) {
+                current = rows.next();
+                return true;
+            }
+            close();
+        }
+    }
+
+    private Iterator<?> opened(PlainParts.Part part) throws IOException {
+        PartitionedFile file = new PartitionedFile(
+            how.keys[part.directory()], SparkPath.fromPath(new Path(part.path())), part.start(), part.length(), new String[0], 0L,
+            part.size(), Map$.MODULE$.empty());
+        int reader = how.readerOf[part.directory()];
+        keys = how.lacksKeys[reader] ? how.keys[part.directory()] : null;
+        try {
+            return how.readers.get(reader).apply(file);
+        } catch (Exception error) {  // Scala declares none of what it throws
+            if (error instanceof FileNotFoundException) throw GoneFile.of(part.path(), error);
+            throw error;
+        }
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")  // a batch of rows is a row to Spark's readers of files
+    public T get() {
+        return (T) (keys == null ? current : joined.apply((InternalRow) current, keys));
+    }
+
+    @Override
+    public void close() throws IOException {
+        if (rows instanceof Closeable open) open.close();
+        rows = null;
+    }
+}

@@ -1,0 +1,46 @@
+package transactionmetastore.spark.plain;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import transactionmetastore.spark.SerdeFormat;
+import transactionmetastore.spark.SerdeTable;
+import transactionmetastore.spark.planner.AcidException;
+
+/**
+ * How files are stored that hold rows alone, as those of insert-only tables.
+ *
+ * "format": the planner's name; "serde": the properties of Hive's classes where only these read the files, else null.
+ */
+public record PlainStorage(String format, String serde) implements Serializable {
+    private static final long serialVersionUID = 1L;
+
+    public static PlainStorage of(JsonNode format, JsonNode serde) {
+        return new PlainStorage(format.asText(), serde.isTextual() ? serde.asText() : null);
+    }
+
+    /** Whether Hive's classes read and write the files. */
+    public boolean isSerde() {
+        return serde != null;
+    }
+
+    /** What reads and writes such files: Spark's own, or Hive's classes in Spark's form. */
+    public FileFormat files(SparkSession spark, String table) {
+        if (!isSerde()) {
+            return switch (format) {
+                case "orc" -> new OrcFileFormat();
+                case "parquet" -> new ParquetFileFormat();
+                default -> throw new AcidException("InvalidOperationError",
+                    "The metastore does not say how " + table + " is stored: read and write it with Hive.");
+            };
+        }
+        String reason = new SerdeTable(serde).refusal(spark.sparkContext().hadoopConfiguration());
+        if (reason != null) {
+            throw new AcidException("InvalidOperationError", table + " cannot be read or written here: " + reason + ".");
+        }
+        return SerdeFormat.of(serde);
+    }
+}

@@ -1,0 +1,124 @@
+package transactionmetastore.spark.write;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructField;
+import scala.jdk.javaapi.CollectionConverters;
+import transactionmetastore.spark.SerdeWriter;
+
+/**
+ * What one attempt of a task writes of an insert-only table: files of rows alone, a file for each partition and bucket.
+ *
+ * Rules kept here. Rows come in the order of their files, so that a single one is open. Without buckets the task's number is the file's,
+ * which no other task has. A row that the format cannot hold is no failure of the task, which would be tried again: the driver is told,
+ * and publishes nothing. An attempt writes below a directory that is only its own.
+ */
+final class PlainTaskWriter implements DeltaWriter<InternalRow> {
+    private final TaskSettings how;
+    private final Configuration settings;
+    private final PartitionKeys keys;
+    private final BucketHash hash;
+    private final int[] hashed;
+    private final RowRules.Watch watch;
+    private final UnsafeProjection columns;
+    private final int task;
+    private final Path directory;
+    private final List<WrittenFile> written = new ArrayList<>();
+    private PlainFiles.Opened file;
+    private String key, refusal;
+    private int bucket;
+
+    PlainTaskWriter(TaskSettings how, int partition, long task) {
+        this.how = how;
+        this.settings = how.hadoop().settings();
+        TableShape table = how.table();
+        this.keys = new PartitionKeys(table.keys(), table.columns().length(), how.zone());
+        this.hash = table.hash(how.zone());
+        this.hashed = table.bucketPlaces();
+        this.watch = how.rules().watch();
+        this.columns = columns(table);
+        this.task = partition;
+        this.directory = new Path(how.staging(), "tasks/" + partition + "-" + task + "-" + UUID.randomUUID());
+    }
+
+    /** A row without the partition keys, which no file holds. */
+    private static UnsafeProjection columns(TableShape table) {
+        List<Expression> columns = new ArrayList<>();
+        for (StructField field : table.columns().fields()) {
+            columns.add(new BoundReference(columns.size(), field.dataType(), true));
+        }
+        return UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq());
+    }
+
+    @Override
+    public void insert(InternalRow row) {
+        if (refusal != null) return;
+        watch.look(row);
+        String keyOfRow = keys.of(row);
+        int bucketOfRow = hash == null ? task : hash.bucket(row, hashed);
+        if (file == null || bucketOfRow != bucket || !Objects.equals(keyOfRow, key)) {
+            finish();
+            key = keyOfRow;
+            bucket = bucketOfRow;
+            file = how.plain().open(new Path(directory, "part-" + written.size()), settings);
+        }
+        try {
+            file.write(columns.apply(row));
+        } catch (IllegalArgumentException error) {
+            if (!String.valueOf(error.getMessage()).startsWith(SerdeWriter.REFUSAL)) throw error;
+            refusal = error.getMessage().substring(SerdeWriter.REFUSAL.length());
+        }
+    }
+
+    private void finish() {
+        if (file == null) return;
+        file.close();
+        written.add(new WrittenFile(file.path.toString(), key, bucket, how.statement(), false, file.rows(), 0, new long[0], 0));
+        file = null;
+    }
+
+    @Override
+    public void update(InternalRow metadata, InternalRow id, InternalRow row) {
+        throw new UnsupportedOperationException("Rows of insert-only tables have no ids");
+    }
+
+    @Override
+    public void delete(InternalRow metadata, InternalRow id) {
+        throw new UnsupportedOperationException("Rows of insert-only tables have no ids");
+    }
+
+    @Override
+    public WriterCommitMessage commit() {
+        finish();
+        return new TaskWriter.Written(written, watch.counts(), refusal);
+    }
+
+    @Override
+    public void abort() throws IOException {
+        close();
+        directory.getFileSystem(settings).delete(directory, true);
+    }
+
+    /** A file is left open only by an attempt that failed. */
+    @Override
+    public void close() {
+        if (file == null) return;
+        try {
+            file.close();
+        } catch (RuntimeException error) {
+            // it goes with the directory
+        }
+        file = null;
+    }
+}
