@@ -96,7 +96,7 @@ class Locations(dict[str, str]):
         return sorted(written)
 
     def _of_values(self, values: Values, name: str, *, may_be_new: bool) -> Iterable[PartitionPlace]:
-        wanted = _typed_values(self.table, values)
+        wanted = typed_values(self.table, values)
         if wanted not in self._known and may_be_new and self._asked <= _LOOKED_UP_SINGLY:
             self._asked += 1
             self._note(_registered(self.client, self.table, [name] if self._asked <= _LOOKED_UP_SINGLY else None))
@@ -108,7 +108,7 @@ class Locations(dict[str, str]):
         places = list(places)
         for place, values in zip(places, self._read([place.values for place in places]), strict=True):
             if are_read or _same_nulls(place.values, values):
-                self._known[_typed_values(self.table, values)][place.name] = place
+                self._known[typed_values(self.table, values)][place.name] = place
 
     @cached_property
     def _otherwise_spelled(self) -> dict[Typed, list[str]]:
@@ -117,7 +117,7 @@ class Locations(dict[str, str]):
         if not all(map(is_text, self._types)):
             known = _names(self.client, self.table)
             for name, values in zip(known, self._read(_values(self.table, known)), strict=True):
-                names[_typed_values(self.table, values)].append(name)
+                names[typed_values(self.table, values)].append(name)
         return names
 
     def _read(self, partitions: Sequence[Values]) -> Sequence[Values]:
@@ -201,7 +201,7 @@ def add_partitions(client: DomainClient, table: AcidTable, keys: Sequence[str]) 
     )
 
 
-def _typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
+def typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
     """Partition values as typed values; a text that cannot be typed stays a text."""
     kinds = (_type(key.type) for key in table.partition_keys)
     return tuple(

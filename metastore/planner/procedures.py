@@ -20,7 +20,7 @@ from metastore.errors import (
 )
 from metastore.ids import DEFAULT_DATABASE, TableName, split_table_name, table_name
 from metastore.partition_names import canonical
-from metastore.planner import analyzing, restoring
+from metastore.planner import analyzing, repairing, restoring
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
 from metastore.planner.tables import acid_table
@@ -187,6 +187,16 @@ def _analyze(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     return [{"table": str(name), "rows": size.rows, "bytes": size.bytes}]
 
 
+def _repair(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
+    name = _existing(call, arguments)
+    mode = arguments.text("mode", repairing.Mode.ADD.name).upper()
+    if mode not in repairing.Mode.__members__:
+        raise InvalidInputError(f"mode must be one of {', '.join(repairing.Mode.__members__)}, not {mode!r}.")
+    table = acid_table(call.client, name)
+    done = repairing.repair(call, table, repairing.Mode[mode], is_dry=arguments.flag("dry_run"))
+    return [repaired._asdict() for repaired in done]
+
+
 def _restore(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     name = _existing(call, arguments)
     points = restoring.require_restorable(call, name, arguments)
@@ -333,6 +343,21 @@ PROCEDURES: Mapping[str, Procedure] = {
         (_TABLE,),
         {"table": _TEXT, "rows": _NUMBER, "bytes": _NUMBER},
         _analyze,
+    ),
+    "repair": Procedure(
+        "Bring a table's partitions and its directories together, as MSCK REPAIR TABLE in Hive",
+        (
+            _TABLE,
+            Parameter(
+                "mode",
+                _TEXT,
+                "ADD: directories become partitions; DROP: partitions without any go; SYNC: both",
+                "'ADD'",
+            ),
+            Parameter("dry_run", _FLAG, "whether only to say what would be done", "false"),
+        ),
+        {"partition": _TEXT, "action": _TEXT, "location": _TEXT, "reason": _TEXT},
+        _repair,
     ),
     "restore": Procedure(
         "Make a table what it was at a point of its past, by an overwrite: what came later stays in its history",

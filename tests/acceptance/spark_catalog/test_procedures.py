@@ -1,5 +1,7 @@
 """CALL: the planner's procedures with Spark's arguments, defaults and types, and Spark's own refusals."""
 
+import shutil
+
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import BooleanType, LongType, StringType, TimestampType
@@ -39,6 +41,24 @@ def test_procedures_answer_typed_rows(catalog, db) -> None:
             catalog.sql(f"CALL system.{statement}")
     with pytest.raises(Exception, match=f"{db}.none"):
         catalog.sql(f"CALL system.history('{db}.none')")
+
+
+def test_repair_makes_partitions_of_directories(catalog, lakehouse, db, open_transactions) -> None:
+    catalog.sql(f"CREATE TABLE {db}.p (n INT) PARTITIONED BY (k INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    catalog.sql(f"INSERT INTO {db}.p VALUES (1, 1), (2, 2)")
+    place = lakehouse.warehouse / f"{db}.db" / "p"
+    shutil.copytree(place / "k=2", place.parent / "kept")
+    catalog.sql(f"ALTER TABLE {db}.p DROP PARTITION (k = 2)")
+    shutil.move(place.parent / "kept", place / "k=2")
+    shutil.rmtree(place / "k=1")
+
+    planned = [(row.partition, row.action) for row in catalog.sql(f"CALL system.repair('{db}.p', 'sync', true)").collect()]
+    assert planned == [("k=2", "added"), ("k=1", "dropped")]
+    assert catalog.sql(f"CALL system.repair(table => '{db}.p')").first().action == "added"
+    assert [row.partition for row in catalog.sql(f"SHOW PARTITIONS {db}.p").collect()] == ["k=1", "k=2"]
+    assert catalog.sql(f"CALL system.repair(table => '{db}.p', mode => 'DROP')").first().action == "dropped"
+    assert [tuple(row) for row in catalog.table(f"{db}.p").collect()] == [(2, 2)]
+    assert open_transactions() == []
 
 
 def test_restore_gives_back_the_rows_of_a_write_id_or_a_time(catalog, db, open_transactions) -> None:

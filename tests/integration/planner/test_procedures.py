@@ -1,6 +1,7 @@
 """Procedures over HTTP: what CALL does, and how its arguments are refused."""
 
 import shutil
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -128,6 +129,47 @@ def test_analyze_notes_rows_and_bytes(client, server, call, run):
     assert "COLUMN_STATS_ACCURATE" not in parameters
     assert call("table", db="d", table="t")["statistics"] == {"rows": 2, "bytes": one["bytes"]}
     assert client.get_open_txns().open_txns == []
+
+
+def test_repair_brings_partitions_and_directories_together(client, run):
+    create_table(client, "t", {"id": "int"}, keys={"n": "int", "d": "date"})
+    with connect("d.t", client=client) as stream, stream.transaction():
+        stream.write(pa.Table.from_pylist([{"id": day, "n": day - 1, "d": date(2024, 1, day)} for day in (1, 2, 3)]))
+    root = Path(client.get_table("d", "t").sd.location.removeprefix("file:"))
+    registered = sorted(client.get_partition_names("d", "t", -1))
+    assert run("repair", table="d.t", mode="sync") == []
+    gone, lost, _ = registered
+    shutil.move(root / gone, root.parent / "elsewhere")
+    client.drop_partition("d", "t", lost.replace("n=", "").replace("d=", "").split("/"), False)
+    shutil.copytree(root / lost, root / "n=01" / "d=2024-01-02")  # to Spark the same partition
+    shutil.copytree(root / lost, root / "n=7" / "d=2024-01-02")
+    [delta] = (root / "n=7" / "d=2024-01-02").glob("delta_*")
+    delta.rename(delta.with_name("delta_0000009_0000009_0000"))
+    (root / "n=8" / "d=2024-01-02" / "delta_0000001_0000001_0000").mkdir(parents=True)
+    (root / "n=9" / ".hive-staging").mkdir(parents=True)
+
+    told = run("repair", table="d.t", mode="SYNC", dry_run=True)
+    assert sorted(client.get_partition_names("d", "t", -1)) == [gone, registered[2]]
+    assert run("repair", table="d.t", mode="SYNC") == told
+    assert [(one["partition"], one["action"]) for one in told] == [
+        ("n=01/d=2024-01-02", "added"), (lost, "left out"), ("n=7/d=2024-01-02", "left out"), ("n=8/d=2024-01-02", "left out"), (gone, "dropped")]
+    assert "has these values" in told[1]["reason"]
+    assert "delta_0000009_0000009_0000 has a write id that d.t has not given out (its last is 1)" in told[2]["reason"]
+    assert told[3]["reason"] == "no transaction has committed rows there"
+    assert sorted(client.get_partition_names("d", "t", -1)) == ["n=01/d=2024-01-02", registered[2]]
+    assert client.get_partition("d", "t", ["01", "2024-01-02"]).sd.location == told[0]["location"]
+    assert [row["action"] for row in run("repair", table="d.t")] == ["left out"] * 3
+    assert (root / lost).exists()
+
+
+def test_repair_says_what_it_cannot_do(client, call):
+    create_table(client, "t", {"id": "int"})
+
+    def refusal(**arguments):
+        return call.refused("procedure", procedure="repair", arguments=arguments, **WHO)[2]
+
+    assert "d.t has no partitions" in refusal(table="d.t")
+    assert "mode must be one of ADD, DROP, SYNC, not 'ALL'" in refusal(table="d.t", mode="all")
 
 
 def test_a_restore_is_worded_where_its_point_is_there_and_else_says_which_is(client, call):
