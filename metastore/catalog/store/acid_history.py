@@ -24,6 +24,7 @@ _BEGIN_ANEW = (
     "UPDATE next_write_ids SET first_write_id = next_write_id, purged_write_id = next_write_id - 1,"
     " known_since = metastore_now() WHERE "
 )
+_FREE_NAME = f"DELETE FROM delta_measures WHERE {_OBJECT}"  # a compactor may say a name that nothing has
 # The new name may have a mark of its own, of a table that had it before.
 _CARRY_WRITE_IDS = f"""
 INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, purged_write_id, known_since, first_write_id)
@@ -56,8 +57,7 @@ def delete_partition_history(pg: PgTx, table: TableName, partitions: Sequence[st
 
 def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
     """Carry everything over to a table's new name, locks and write sets included; the old name keeps its mark."""
-    pg.sql(f"{_CARRY_WRITE_IDS}; {_BEGIN_ANEW}{_OBJECT}", (*new, *old, *old))
-    pg.sql(f"DELETE FROM delta_measures WHERE {_OBJECT}", new)  # a compactor may say a name that nothing has
+    pg.sql(f"{_CARRY_WRITE_IDS}; {_BEGIN_ANEW}{_OBJECT}; {_FREE_NAME}", (*new, *old, *old, *new))
     names = (*_PER_PARTITION, *_PER_TABLE, *_FOLLOW_RENAMES)
     pg.sql(
         "; ".join(f'UPDATE {name} SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT}' for name in names),
@@ -68,11 +68,8 @@ def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
 def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> None:
     """Carry a partition's history over to its new canonical name."""
     names = (*_PER_PARTITION, *_FOLLOW_RENAMES)
-    pg.sql(f"DELETE FROM delta_measures WHERE {_OBJECT} AND partition = %s", (*table, new))
-    pg.sql(
-        "; ".join(f"UPDATE {name} SET partition = %s WHERE {_OBJECT} AND partition = %s" for name in names),
-        (new, *table, old) * len(names),
-    )
+    renaming = (f"UPDATE {name} SET partition = %s WHERE {_OBJECT} AND partition = %s" for name in names)
+    pg.sql("; ".join((f"{_FREE_NAME} AND partition = %s", *renaming)), (*table, new, *(new, *table, old) * len(names)))
 
 
 def _forgetting(which: str) -> list[str]:

@@ -40,6 +40,7 @@ SELECT (SELECT array_agg(id) FROM beaten), (SELECT array_agg(DISTINCT ext_id) FR
 -- name: abort
 -- An owner who aborts what somebody else had aborted says that he publishes nothing any more. He may have published
 -- something in between: the Cleaner looks once more, and then forgets it.
+-- Who had a write id of a table and never said what he writes there may have written anywhere in it (operation c).
 WITH asked AS (
     SELECT id, code, reason, code = {by_another} AS by_another
     FROM unnest(%(ids)s::bigint[], %(codes)s::int[], %(reasons)s::text[]) AS a(id, code, reason)),
@@ -53,6 +54,13 @@ settled AS (
     RETURNING txns.id),
 looked_at_again AS (
     UPDATE txn_components SET cleaned = false WHERE cleaned AND txn_id = ANY(ARRAY(SELECT id FROM settled))),
+unnamed AS (
+    INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+    SELECT txn_id, catalog, db, "table", '', 'c', write_id FROM txn_write_ids AS w
+    WHERE txn_id = ANY(ARRAY(SELECT id FROM ended)) AND NOT EXISTS (
+        SELECT FROM txn_components AS c
+        WHERE c.txn_id = w.txn_id AND c.catalog = w.catalog AND c.db = w.db AND c."table" = w."table")
+    ON CONFLICT DO NOTHING),
 {remembered},
 unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id RETURNING target_txn_id, policy),
 {release}

@@ -161,6 +161,24 @@ def test_an_aborted_dynamic_insert(eager):
     assert lake.t.count("completed_txn_components") == 2
 
 
+@pytest.mark.parametrize(("keys", "place"), [([], "d.t"), (["x"], "d.t/x=9")])
+def test_an_aborted_writer_that_never_said_what_it_writes(eager, keys, place):
+    """It had a write id and no lock; its files are void until they are gone, and readers never saw them."""
+    lake = eager
+    lake.table(keys=keys)
+    txn_id = lake.t.open()
+    write_id = lake.t.allocate("d.t", txn_id)[txn_id]
+    lake.put(place, str(DeltaName(write_id, write_id, 0)))
+    lake.t.abort(txn_id)
+    lake.t.reaper.tick()
+
+    assert lake.t.reads("d.t").aborted == {write_id}
+    assert lake.outcomes() == ["cleaned"]
+    assert lake.directories(place) == []
+    lake.t.reaper.tick()
+    assert lake.t.reads("d.t").aborted == set()
+
+
 def test_rows_of_aborted_writes_among_others_keep_their_history(eager):
     """COMP-C36."""
     lake = eager

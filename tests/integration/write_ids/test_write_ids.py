@@ -232,15 +232,17 @@ def test_w28_all_owners_forgotten(t):
 
 
 def test_w29_aborted_ones_with_and_without_components(t):
+    """A write id alone is a component of its table: whoever has one may have written under it."""
     with_data = t.write("db.t", Operation.INSERT)
-    without = t.open()
-    t.allocate("db.t", without)
+    unsaid, without = t.open(), t.open()
+    t.allocate("db.t", unsaid)
     t.abort(with_data)
+    t.abort(unsaid)
     t.abort(without)
 
     assert t.reaper.tick().emptied_txns == 1
-    assert t.txns.get_open_txns() == (2, [with_data], b"\x01", None)
-    assert t.rows("SELECT txn_id FROM txn_write_ids") == [(with_data,)]
+    assert t.txns.get_open_txns() == (3, [with_data, unsaid], b"\x03", None)
+    assert t.rows("SELECT txn_id FROM txn_write_ids ORDER BY 1") == [(with_data,), (unsaid,)]
 
 
 def test_w31_a_retained_aborted_owner_hides_nobody(t):

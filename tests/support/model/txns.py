@@ -193,8 +193,17 @@ class Txns:
                         self._flag_incompatible(policy)
             self._end(txn, "aborted")
             txn.may_publish = code in BY_ANOTHER
+            self._may_have_written(txn)
         elif txn.state == "aborted" and code not in BY_ANOTHER:   # its owner says that he publishes nothing any more
             txn.may_publish = False
+
+    def _may_have_written(self, txn):
+        """Somewhere in each table of which it had a write id, where it never said what it writes."""
+        said = {component.place.whole_table for component in txn.components}
+        for table, ids in self.write_ids.items():
+            for write_id, owner in ids.owners.items():
+                if owner == txn.id and table not in said:
+                    txn.components[Component(table, "c")] = write_id
 
     def _end(self, txn, state):
         txn.state, txn.ended = state, self.now
