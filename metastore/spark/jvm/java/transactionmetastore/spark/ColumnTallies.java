@@ -129,7 +129,8 @@ public final class ColumnTallies {
         private long whole(InternalRow row) {
             if (type instanceof LongType) return row.getLong(place);
             if (type instanceof ShortType) return row.getShort(place);
-            return type instanceof ByteType ? row.getByte(place) : row.getInt(place);
+            if (type instanceof ByteType) return row.getByte(place);
+            return row.getInt(place);
         }
 
         private void note(long value) {
