@@ -3,6 +3,7 @@
 import pytest
 
 from metastore.client import DomainClient, MetastoreClient
+from tests.support.spark_sessions import skip_without_acid
 
 
 @pytest.fixture
@@ -25,3 +26,21 @@ def open_transactions(catalog, lakehouse):
     yield look
     with MetastoreClient(lakehouse.uri) as client:
         client.abort_txns(client.types.AbortTxnsRequest(look()))
+
+
+@pytest.fixture
+def session(catalog):
+    """``acid(spark)`` in a session that has the catalog."""
+    from metastore.spark import acid  # older Sparks have the catalog alone
+
+    skip_without_acid(catalog)
+    with acid(catalog) as opened:
+        yield opened
+
+
+@pytest.fixture
+def days(catalog, db):
+    """A table with partitions, and a row in each of two."""
+    catalog.sql(f"CREATE TABLE {db}.days (id INT) PARTITIONED BY (day INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    catalog.sql(f"INSERT INTO {db}.days VALUES (1, 1), (2, 2)")
+    return f"{db}.days"

@@ -10,28 +10,12 @@ from pyspark.sql import functions as F
 
 from metastore.client import MetastoreClient
 from metastore.errors import InvalidOperationError
-from metastore.spark import acid
-from tests.support.spark_sessions import skip_without_acid
 from tests.support.thrift_server import until
 
 pytestmark = pytest.mark.spark
 
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 REFUSAL = "is locked by a DataFrame of this session"
-
-
-@pytest.fixture
-def session(catalog):
-    skip_without_acid(catalog)
-    with acid(catalog) as opened:
-        yield opened
-
-
-@pytest.fixture
-def days(catalog, db):
-    catalog.sql(f"CREATE TABLE {db}.days (id INT) PARTITIONED BY (day INT) {ACID}")
-    catalog.sql(f"INSERT INTO {db}.days VALUES (1, 1), (2, 2)")
-    return f"{db}.days"
 
 
 def rows(frame):

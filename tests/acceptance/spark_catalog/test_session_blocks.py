@@ -11,28 +11,12 @@ from metastore.errors import AlreadyExistsError, InvalidOperationError
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.locks.rules import Operation
-from metastore.spark import acid
 from metastore.spark.check.table_check import check_table
 from metastore.txns.streams.rules import StreamBatch
-from tests.support.spark_sessions import skip_without_acid
 
 pytestmark = pytest.mark.spark
 
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
-
-
-@pytest.fixture
-def session(catalog):
-    skip_without_acid(catalog)
-    with acid(catalog) as opened:
-        yield opened
-
-
-@pytest.fixture
-def days(catalog, db):
-    catalog.sql(f"CREATE TABLE {db}.days (id INT) PARTITIONED BY (day INT) {ACID}")
-    catalog.sql(f"INSERT INTO {db}.days VALUES (1, 1), (2, 2)")
-    return f"{db}.days"
 
 
 def rows(frame):
