@@ -18,7 +18,7 @@ from metastore.locks.listing import store as listing
 from metastore.locks.orphans import store as orphan_store
 from metastore.locks.orphans.rules import Left
 from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState
-from metastore.locks.store import Enqueued, LockRow
+from metastore.locks.store import Enqueued
 from metastore.locks.waits import store as wait_store
 from metastore.locks.waits.store import DeadlockRow
 from metastore.telemetry.locks import LockStats
@@ -293,24 +293,11 @@ class LockService:
     ) -> tuple[int, bytes]:
         """How many rows ``show_locks`` has, and their bytes in Thrift's binary protocol.
 
+        Granted before waiting, weaker types first, then in order of asking.
+
         ``states``, ``types``: the numbers of the stored texts in the protocol.
         """
         return listing.select_wires(self.db, *wanted, states, types)
-
-    def show_locks(self, wanted: LockFilter) -> list[LockRow]:
-        """Rows that equal every filter: granted before waiting, weaker types first, then in order of asking."""
-        with self.db.begin(durable=False) as pg:
-            rows = store.select_locks(pg, wanted.db, wanted.table, wanted.partition, wanted.txn_id)
-        strength = list(rules.LockType)
-        return sorted(
-            rows,
-            key=lambda row: (
-                row.lock.state is LockState.WAITING,
-                strength.index(row.lock.type),
-                row.lock.ext_id,
-                row.lock.int_id,
-            ),
-        )
 
 
 def _not_lockable(request: LockRequest, txn_states: Mapping[int, TxnState]) -> MetastoreError | None:

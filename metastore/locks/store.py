@@ -189,17 +189,6 @@ class Enqueued(NamedTuple):
     blocker: tuple[int, int] | None
 
 
-class LockRow(NamedTuple):
-    """A lock as show_locks tells it."""
-
-    lock: Lock
-    agent_info: str
-    acquired_at: datetime | None
-    last_heartbeat_at: datetime | None
-    heartbeat_count: int
-    blocker: tuple[int, int] | None
-
-
 class Expired(NamedTuple):
     """One batch of a walk through the queue: rows that went, and the ext_id behind which to go on, if there are more.
 
@@ -359,24 +348,6 @@ def filtered(
 ) -> dict[str, str | int | None]:
     """The parameters of ``FILTER``."""
     return {"catalog": db and db.catalog, "db": db and db.db, "table": table, "partition": partition, "txn": txn_id}
-
-
-def select_locks(
-    pg: PgTx, db: DatabaseName | None, table: str | None, partition: str | None, txn_id: int | None
-) -> list[LockRow]:
-    """Locks that equal every filter."""
-    rows = pg.sql(
-        f"""
-        SELECT agent_info, acquired_at, last_heartbeat_at, heartbeat_count, blocked_by_ext_id, blocked_by_int_id,
-               ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
-          FROM locks
-         WHERE {FILTER}""",
-        filtered(db, table, partition, txn_id),
-    )
-    return [
-        LockRow(_lock(row), agent_info, acquired_at, heartbeat_at, count, _pair(blocker_ext_id, blocker_int_id))
-        for agent_info, acquired_at, heartbeat_at, count, blocker_ext_id, blocker_int_id, *row in rows
-    ]
 
 
 def whole(candidates: str) -> str:

@@ -288,12 +288,16 @@ class Server:
                 self._send_rest(connection)
             if event & ~select.EPOLLOUT and not connection.closed:
                 self._read(connection)
-        except MalformedError as error:
+        except Exception as error:  # noqa: BLE001 - the loop serves everybody else
+            self._close_failed(connection, error)
+
+    def _close_failed(self, connection: ClientConnection, error: Exception) -> None:
+        """Close a connection that cannot go on; a message that nobody can read is the client's fault, all else ours."""
+        if isinstance(error, MalformedError):
             _log.info("connection_closed_malformed", **connection.who, reason=str(error))
-            self._connections.close(connection)
-        except Exception:  # noqa: BLE001 - the loop serves everybody else
-            _log.exception("connection_closed_unexpected", **connection.who)
-            self._connections.close(connection)
+        else:
+            _log.exception("connection_closed_unexpected", **connection.who, exc_info=error)
+        self._connections.close(connection)
 
     def _accept(self) -> None:
         """Take all waiting connections; those beyond the limit are closed at once."""
@@ -562,12 +566,8 @@ class Server:
         self._connections.watch(connection, READ)
         try:
             self._next(connection)
-        except MalformedError as error:
-            _log.info("connection_closed_malformed", **connection.who, reason=str(error))
-            self._connections.close(connection)
-        except Exception:  # noqa: BLE001 - the loop serves everybody else
-            _log.exception("connection_closed_unexpected", **connection.who)
-            self._connections.close(connection)
+        except Exception as error:  # noqa: BLE001 - the loop serves everybody else
+            self._close_failed(connection, error)
 
     def _send_rest(self, connection: ClientConnection) -> None:
         """The client takes more of its answer."""

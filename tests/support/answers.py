@@ -2,8 +2,12 @@
 
 from thrift.protocol import fastbinary
 
-from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
+from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+from metastore.thrift_server.call import Call
 from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.handlers.compaction import CompactionHandlers
+from metastore.thrift_server.handlers.locks import LockHandlers
+from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol
 from metastore.thrift_server.source import Source
 
@@ -25,3 +29,21 @@ def decoded(method, answer):
         results.append(result.success)
     assert results[0] == results[1]
     return results[0]
+
+
+def shown_locks(locks, **filters):
+    """What clients read of show_locks."""
+    request = ttypes.ShowLocksRequest(**filters)
+    return decoded("show_locks", LockHandlers(locks).show_locks(Call("show_locks", (request,), None), request)).locks
+
+
+def shown_txns(txns):
+    """What clients read of get_open_txns_info: the mark and the transactions."""
+    answer = decoded("get_open_txns_info", TxnHandlers(txns, None, None).get_open_txns_info(None))
+    return answer.txn_high_water_mark, answer.open_txns
+
+
+def shown_compactions(service, request):
+    """What clients read of show_compact."""
+    handlers = CompactionHandlers(service, None)
+    return decoded("show_compact", handlers.show_compact(Call("show_compact", (request,), None), request))

@@ -15,7 +15,7 @@ from metastore.compaction.explaining.service import ExplainingService
 from metastore.compaction.initiating.service import InitiatorService
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.compaction.queue.service import CompactionService
-from metastore.compaction.queue.store.requests import Filter, NewRequest
+from metastore.compaction.queue.store.requests import Filter, NewRequest, select_shown
 from metastore.compaction.working.service import WorkerService
 from metastore.config import CompactionSettings
 from metastore.files import Files
@@ -162,7 +162,8 @@ class Lake:
         return result.id
 
     def shown(self, **wanted):
-        return self.service.show_compact(Filter(**wanted))
+        with self.db.begin() as pg:
+            return select_shown(pg, Filter(**wanted))
 
     def one(self, request_id):
         [request] = self.shown(id=request_id)

@@ -100,11 +100,6 @@ class CompactionService:
             results = [self._queue(pg, replace(request, entity=Entity(request.entity.table, name))) for name in names]
             return _combined(request.entity.table, names, results)
 
-    def show_compact(self, wanted: Filter) -> list[Compaction]:
-        """SHOW COMPACTIONS: the queue and the history."""
-        with self.db.begin(durable=False) as pg:
-            return queue.select_shown(pg, wanted)
-
     def encoded_compactions(self, wanted: Filter, *, is_old_client: bool) -> tuple[int, bytes]:
         """How many rows SHOW COMPACTIONS has, and their bytes in Thrift's binary protocol.
 

@@ -31,7 +31,7 @@ from metastore.txns.core.rules import (
     no_such_txn,
     required_open,
 )
-from metastore.txns.core.store import AbortedTxn, Opening, TxnInfo
+from metastore.txns.core.store import AbortedTxn, Opening
 from metastore.txns.replication import store as repl_store
 
 LOSABLE = frozenset({TxnType.DEFAULT, TxnType.READ_ONLY})
@@ -217,14 +217,10 @@ class TxnService:
         """Who is open or aborted, as of one instant; those of the ``hidden`` types count for the minimum only."""
         return store.select_snapshot(self.db, list(hidden))
 
-    def get_open_txns_info(self) -> tuple[int, list[TxnInfo]]:
-        """The mark and every open and aborted transaction with its owner."""
-        return store.select_infos(self.db)
-
     def encoded_txns_info(self, states: Mapping[TxnState, int]) -> tuple[int, int, bytes]:
-        """The same as bytes in Thrift's binary protocol: the mark, how many they are, the structs.
+        """Open and aborted transactions with their owners: the mark, how many they are, and their bytes.
 
-        ``states``: the numbers of the stored states.
+        The bytes are structs in Thrift's binary protocol; ``states``: the numbers of the stored states in it.
         """
         return store.select_info_wires(self.db, states)
 

@@ -121,19 +121,6 @@ class AbortedTxn(NamedTuple):
     policy: str | None
 
 
-class TxnInfo(NamedTuple):
-    """What the listing of open and aborted transactions shows of each."""
-
-    txn_id: int
-    state: TxnState
-    user: str
-    host: str
-    agent_info: str
-    heartbeat_count: int
-    started_at: datetime
-    last_heartbeat_at: datetime
-
-
 def insert_txns(db: Database, wanted: Sequence[Opening], *, durable: bool) -> Opened:
     """Open the wanted transactions, ids consecutive in the order of the list, in one round trip.
 
@@ -275,19 +262,11 @@ def _integers(packed: bytes | None) -> list[int]:
     return numbers.tolist()
 
 
-def select_infos(db: Database) -> tuple[int, list[TxnInfo]]:
-    """The mark and all open and aborted transactions, ascending, as of one instant."""
-    rows = db.once(f"""
-        SELECT c.next_txn_id - 1, t.id, t.state, t."user", t.host, t.agent_info, t.heartbeat_count, t.started_at,
-               t.last_heartbeat_at
-        FROM txn_counter AS c LEFT JOIN txns AS t ON {LISTED} ORDER BY t.id""")
-    return rows[0][0], [
-        TxnInfo(txn_id, TxnState(state), *rest) for _, txn_id, state, *rest in rows if txn_id is not None
-    ]
-
-
 def select_info_wires(db: Database, states: Mapping[TxnState, int]) -> tuple[int, int, bytes]:
-    """The same as bytes for clients: the mark, how many they are, and the structs. ``states``: their numbers."""
+    """Open and aborted transactions, ascending, as of one instant: the mark, how many they are, and their bytes.
+
+    ``states``: the numbers of the stored states in the protocol.
+    """
     shape = [
         Field(1, Kind.I64, "t.id"),
         Field(2, Kind.I32, wires.number(states.items(), "t.state")),

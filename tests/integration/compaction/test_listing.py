@@ -6,12 +6,11 @@ import pytest
 
 from metastore.compaction.queue.rules.requests import OLD_CLIENT_TYPES
 from metastore.compaction.queue.service import CompactionService
+from metastore.compaction.queue.store import requests as store
 from metastore.config import CompactionSettings
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server import convert_compaction as convert
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.handlers.compaction import CompactionHandlers
-from tests.support.answers import decoded
+from tests.support.answers import shown_compactions
 
 COLUMNS = """
     (id, catalog, db, "table", partition, state, type, properties, pool, worker_id, worker_version, initiator_id,
@@ -76,8 +75,8 @@ def service(database):
     ({"poolName": "default"}, 32), ({"limit": 7}, 7), ({"limit": 5, "order": "id desc"}, 5), ({"dbName": "none"}, 0)])
 def test_a_client_reads_the_same_compactions(service, wanted, count):
     request = ttypes.ShowCompactRequest(**wanted)
-    answer = CompactionHandlers(service, None).show_compact(Call("show_compact", (request,), None), request)
-    rows = service.show_compact(convert.show_filter(request))
+    with service.db.begin() as pg:
+        rows = store.select_shown(pg, convert.show_filter(request))
     expected = [element(row) for row in rows if wanted or row.type in OLD_CLIENT_TYPES]  # 2.3 and 3.1 send no field
-    assert decoded("show_compact", answer).compacts == expected
+    assert shown_compactions(service, request).compacts == expected
     assert len(expected) == count

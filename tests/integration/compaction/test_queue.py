@@ -18,7 +18,7 @@ from metastore.compaction.queue.rules.requests import Claim, CompactionState, Co
 from metastore.compaction.queue.service import CompactionService
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
-from metastore.compaction.queue.store.requests import Filter, NewRequest
+from metastore.compaction.queue.store.requests import NewRequest
 from metastore.compaction.working.service import WorkerService
 from metastore.errors import ClaimLostError, InvalidOperationError
 from metastore.locks.rules import LockType, Operation
@@ -368,7 +368,7 @@ def test_show_compactions_filters(lake):
     ids = {"": {first, second, third}}
 
     def shown(**wanted):
-        return {one.id for one in lake.service.show_compact(Filter(**wanted))}
+        return {one.id for one in lake.shown(**wanted)}
 
     assert shown() == ids[""]
     assert shown(id=second) == {second}
@@ -391,7 +391,7 @@ def test_show_compactions_order_and_limit(lake, test_clock):
         ended.append(write_history(lake, state, "d.t"))
 
     def shown(**wanted):
-        return [one.id for one in lake.service.show_compact(Filter(**wanted))]
+        return [one.id for one in lake.shown(**wanted)]
 
     assert shown() == [*waiting, *reversed(ended)]
     assert shown(limit=3) == [*waiting, ended[1]]

@@ -13,9 +13,11 @@ from metastore.db.engine import Database
 from metastore.errors import MetastoreError
 from metastore.locks import store
 from metastore.locks.rules import Lock, LockObject, LockQueue, LockRequest, LockState, LockType, WantedLock, conflicts
-from metastore.locks.service import LockFilter, LockService
+from metastore.locks.service import LockService
 from metastore.txns.core.service import AbortRequest
 from tests.integration.locks.conftest import wanted
+from tests.support.answers import shown_locks
+from tests.support.stored_locks import stored_locks
 
 
 def test_never_two_incompatible_locks_and_every_wait_has_a_reason(database):  # L45
@@ -29,7 +31,7 @@ def test_never_two_incompatible_locks_and_every_wait_has_a_reason(database):  # 
         answers = [answer for batch in pool.map(
             lambda batch: service.lock([LockRequest(tuple(wanted(text))) for text in batch]), batches) for answer in batch]
 
-    rows = [row.lock for row in service.show_locks(LockFilter())]
+    rows = stored_locks(service.db)
     assert len({answer.lock_id for answer in answers}) == 200
     assert len(rows) == 400
     held = [lock for lock in rows if lock.state is LockState.ACQUIRED]
@@ -64,7 +66,7 @@ def test_an_abort_beside_a_lock_leaves_no_orphan(database, locks, txns, open_txn
 
         assert error is None
         assert isinstance(answer, MetastoreError) or answer.state is LockState.ACQUIRED
-        assert locks.show_locks(LockFilter()) == []
+        assert shown_locks(locks) == []
 
 
 THREE_OPEN_TXNS = """

@@ -9,7 +9,6 @@ from metastore.app.loops import server_loops
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
 from metastore.housekeeping.service import PurgeService
-from metastore.locks.service import LockFilter
 from metastore.locks.why.service import Question, WhyService
 from metastore.loops.reaper import EXPIRY, Reaper, until_due
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -18,6 +17,7 @@ from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.txns.core.rules import TxnState
 from metastore.txns.core.service import Heartbeat
 from metastore.txns.core.store import select_states
+from tests.support.answers import shown_locks
 
 PARTS = "S db.t + S db.u + S db.v"
 
@@ -52,7 +52,7 @@ def look(database, locks):
 
 
 def parts(locks, lock_id):
-    return [row.lock.int_id for row in locks.show_locks(LockFilter()) if row.lock.ext_id == lock_id]
+    return [row.lockIdInternal for row in shown_locks(locks) if row.lockid == lock_id]
 
 
 def test_a_request_expires_whole_or_not_at_all(locks, ask, expiry, other, test_clock):
@@ -124,7 +124,7 @@ def test_a_waiter_ends_the_expired_lock_in_its_way(locks, ask, look, txns, test_
     test_clock.advance(seconds(101))
 
     assert look(waiting) == ttypes.LockState.ACQUIRED
-    assert {row.lock.ext_id for row in locks.show_locks(LockFilter())} == {waiting}
+    assert {row.lockid for row in shown_locks(locks)} == {waiting}
     assert dead < dead_too
 
 

@@ -1,16 +1,14 @@
 """Locks as PostgreSQL encodes them, beside the same locks made of objects."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from metastore.ids import DatabaseName
-from metastore.locks.rules import LockState
-from metastore.locks.service import LockFilter, LockService
+from metastore.locks.rules import LockState, LockType
+from metastore.locks.service import LockService
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.handlers.locks import LockHandlers
-from tests.support.answers import decoded
+from tests.support.answers import shown_locks
 
 
 @pytest.fixture
@@ -30,16 +28,25 @@ def shown(database):
                    metastore_now(), n, 'us''er' || n, '', repeat('x', n * 100),
                    CASE WHEN n % 4 < 3 THEN n END, CASE WHEN n % 4 < 3 THEN 1 END
             FROM generate_series(0, 59) AS n""")
-    locks = LockService(database)
+    rows = [SimpleNamespace(**dict(zip(NAMES, row, strict=True))) for row in database.once(f"SELECT {COLUMNS} FROM locks")]
 
     def both(**wanted):
-        request = ttypes.ShowLocksRequest(**wanted)
-        answer = LockHandlers(locks).show_locks(Call("show_locks", (request,), None), request)
-        return decoded("show_locks", answer).locks, [element(row) for row in locks.show_locks(LockFilter(
-            db=DatabaseName("hive", request.dbname) if request.dbname else None,
-            table=request.tablename and request.tablename.lower(), partition=request.partname, txn_id=request.txnid))]
+        expected = [row for row in rows if all(getattr(row, column) == value for column, value in wanted.items())]
+        names = {CLIENTS_NAMES[column]: value for column, value in wanted.items()}
+        return shown_locks(LockService(database), **names), [element(row) for row in sorted(expected, key=place)]
 
     return both
+
+
+COLUMNS = """ext_id, int_id, txn_id, db, "table", partition, type, state, acquired_at, last_heartbeat_at,
+             heartbeat_count, "user", host, agent_info, blocked_by_ext_id, blocked_by_int_id"""
+NAMES = COLUMNS.replace('"', "").replace(",", "").split()
+CLIENTS_NAMES = {"db": "dbname", "table": "tablename", "partition": "partname", "txn_id": "txnid"}
+
+
+def place(row):
+    """Granted before waiting, weaker types first, then in order of asking."""
+    return row.state == LockState.WAITING, list(LockType).index(LockType(row.type)), row.ext_id, row.int_id
 
 
 def millis(instant):
@@ -48,20 +55,19 @@ def millis(instant):
 
 def element(row):
     """A lock as clients get it."""
-    lock = row.lock
-    blocker = row.blocker if lock.state is LockState.WAITING and row.blocker else (None, None)
+    waits = row.state == LockState.WAITING
     return ttypes.ShowLocksResponseElement(
-        lockid=lock.ext_id, lockIdInternal=lock.int_id, dbname=lock.object.db, tablename=lock.object.table or None,
-        partname=lock.object.partition or None, state=getattr(ttypes.LockState, lock.state.name),
-        type=getattr(ttypes.LockType, lock.type.name), txnid=lock.txn_id,
-        lastheartbeat=millis(row.last_heartbeat_at) or 0, acquiredat=millis(row.acquired_at), user=lock.user,
-        hostname=lock.host, heartbeatCount=row.heartbeat_count, agentInfo=row.agent_info,
-        blockedByExtId=blocker[0], blockedByIntId=blocker[1])
+        lockid=row.ext_id, lockIdInternal=row.int_id, dbname=row.db, tablename=row.table or None,
+        partname=row.partition or None, state=getattr(ttypes.LockState, LockState(row.state).name),
+        type=getattr(ttypes.LockType, LockType(row.type).name), txnid=row.txn_id,
+        lastheartbeat=millis(row.last_heartbeat_at) or 0, acquiredat=millis(row.acquired_at), user=row.user,
+        hostname=row.host, heartbeatCount=row.heartbeat_count, agentInfo=row.agent_info,
+        blockedByExtId=row.blocked_by_ext_id if waits else None, blockedByIntId=row.blocked_by_int_id if waits else None)
 
 
 @pytest.mark.parametrize(("wanted", "count"), [
-    ({}, 60), ({"dbname": "d1"}, 30), ({"tablename": "T"}, 20), ({"partname": "p=1"}, 20), ({"txnid": 2}, 20),
-    ({"dbname": "d0", "txnid": 1}, 10), ({"dbname": "none"}, 0)])
+    ({}, 60), ({"db": "d1"}, 30), ({"table": "t"}, 20), ({"partition": "p=1"}, 20), ({"txn_id": 2}, 20),
+    ({"db": "d0", "txn_id": 1}, 10), ({"db": "none"}, 0)])
 def test_a_client_reads_the_same_locks(shown, wanted, count):
     encoded, objects = shown(**wanted)
     assert encoded == objects

@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 
 from metastore.locks.rules import LockRequest
-from metastore.locks.service import LockFilter, LockService
+from metastore.locks.service import LockService
 from metastore.locks.store import lock_tails
 from metastore.telemetry.locks import LockStats
 from metastore.thrift_server.handlers.locks import LockHandlers
 from tests.integration.locks.conftest import wanted
+from tests.support.answers import shown_locks
 from tests.support.thrift_server import Peer, message, serving, until
 
 ICEBERG = "Iceberg-0a1b2c3d-0000-4000-8000-0123456789ab"
@@ -22,7 +23,7 @@ def test_a_repeated_request_of_iceberg_is_the_same_lock(ask, locks):
     again = ask("X db.t", agent_info=ICEBERG)
 
     assert first == again
-    assert len(locks.show_locks(LockFilter())) == 1
+    assert len(shown_locks(locks)) == 1
 
 
 def test_as_it_stands_by_now(ask, check, unlock):
@@ -42,7 +43,7 @@ def test_a_repetition_in_the_same_batch(locks):
     first, other, again = locks.lock(requests)
 
     assert again == first
-    assert (other.state.value, len(locks.show_locks(LockFilter()))) == ("waiting", 2)
+    assert (other.state.value, len(shown_locks(locks))) == ("waiting", 2)
 
 
 @pytest.mark.parametrize("change", [
@@ -138,7 +139,7 @@ def leave_before_the_answer(serve, database):
 
 
 def shown(locks):
-    return {(row.lock.object.table, row.agent_info) for row in locks.show_locks(LockFilter())} - {("busy", "Unknown")}
+    return {(row.tablename, row.agentInfo) for row in shown_locks(locks)} - {("busy", "Unknown")}
 
 
 def withdrawn(stats):

@@ -13,7 +13,7 @@ from metastore.errors import UnavailableError
 from metastore.locks.orphans import store as orphan_store
 from metastore.locks.orphans.rules import Gone, Left
 from metastore.locks.rules import LockRequest
-from metastore.locks.service import LockFilter, LockService
+from metastore.locks.service import LockService
 from metastore.loops.lock_keeper import DeadlockSearch, OrphanReport, Orphans
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
@@ -21,6 +21,7 @@ from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.thrift_server.holders import Holders
 from metastore.txns.core.service import Heartbeat
 from tests.integration.locks.conftest import wanted
+from tests.support.answers import shown_locks
 
 GRACE, ALMOST, SILENCE = timedelta(seconds=60), timedelta(seconds=30), timedelta(seconds=70)
 NOTHING = OrphanReport()
@@ -87,7 +88,7 @@ def take(send):
 
 
 def held(locks):
-    return {row.lock.ext_id for row in locks.show_locks(LockFilter())}
+    return {row.lockid for row in shown_locks(locks)}
 
 
 def test_a_lock_goes_when_nobody_comes_back_for_it(take, connection, orphans, locks, test_clock):
@@ -133,7 +134,7 @@ def test_an_orphan_that_somebody_works_on_stays_whole(database, send, connection
         pg.sql("SELECT FROM locks WHERE ext_id = %s AND int_id = 2 FOR NO KEY UPDATE", (lock_id,))
 
         assert orphans.tick() == NOTHING
-        assert len(locks.show_locks(LockFilter())) == 3
+        assert len(shown_locks(locks)) == 3
     other.close()
     assert orphans.tick() == OrphanReport(removed=1)
     assert held(locks) == set()

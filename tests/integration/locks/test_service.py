@@ -6,16 +6,16 @@ import pytest
 
 from metastore.db.engine import Database, PgTx
 from metastore.errors import InvalidRequestError, NoSuchLockError, NoSuchTxnError, TxnAbortedError, TxnOpenError
-from metastore.ids import DatabaseName
 from metastore.locks import store
 from metastore.locks.rules import LockRequest, LockState, Operation
-from metastore.locks.service import LockFilter
+from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.txns.core.service import Heartbeat
 from tests.integration.locks.conftest import wanted
+from tests.support.answers import shown_locks
 
 
 def acquired(locks, lock_id):
-    return {row.lock.state for row in locks.show_locks(LockFilter()) if row.lock.ext_id == lock_id}
+    return {row.state for row in shown_locks(locks) if row.lockid == lock_id}
 
 
 def test_a_waiter_acquires_when_the_holder_is_gone(ask, check, unlock):  # L28, Z01
@@ -64,14 +64,14 @@ def test_a_request_is_granted_whole_or_not_at_all(ask, locks, check, unlock):  #
     holder, _ = ask("X db.t.p=2")
     both, state = ask("X db.t.p=1 + X db.t.p=2")
     assert state == "waiting"
-    assert acquired(locks, both) == {LockState.WAITING}
+    assert acquired(locks, both) == {ttypes.LockState.WAITING}
     _, third = ask("X db.t.p=1")
     assert third == "waiting"
 
     unlock(holder)
 
     assert check(both) == "acquired"
-    assert acquired(locks, both) == {LockState.ACQUIRED}
+    assert acquired(locks, both) == {ttypes.LockState.ACQUIRED}
     unlock(both)
     assert acquired(locks, both) == set()
 
@@ -100,7 +100,7 @@ def test_one_bad_call_does_not_hurt_the_batch(locks, open_txn, abort):  # L40
     assert isinstance(unknown, NoSuchTxnError)
     assert str(unknown) == "No such transaction txnid:4711"
     assert isinstance(empty, InvalidRequestError)
-    assert len(locks.show_locks(LockFilter())) == 2
+    assert len(shown_locks(locks)) == 2
 
 
 def test_a_committed_transaction_gets_no_locks(ask, database, open_txn):  # T33
@@ -119,7 +119,7 @@ def test_zero_wait_read_leaves_nothing_behind(ask, locks, open_txn):  # L33
 
     assert state == "not_acquired"
     assert acquired(locks, lock_id) == set()
-    assert len(locks.show_locks(LockFilter())) == 1
+    assert len(shown_locks(locks)) == 1
 
 
 def test_unknown_locks(check, unlock):  # L38, L39
@@ -157,17 +157,17 @@ def test_show_locks(ask, locks, open_txn):  # L41, L43
     inside, _ = ask("S db.t", txn_id)
     other, _ = ask("S other.t.p=1")
 
-    rows = {row.lock.ext_id: row for row in locks.show_locks(LockFilter())}
+    rows = {row.lockid: row for row in shown_locks(locks)}
 
-    assert rows[whole].lock.state is LockState.ACQUIRED
-    assert rows[whole].acquired_at is not None
-    assert rows[whole].last_heartbeat_at is not None
-    assert rows[inside].lock.state is LockState.WAITING
-    assert rows[inside].acquired_at is None
-    assert rows[inside].last_heartbeat_at is None
-    assert rows[inside].lock.txn_id == txn_id
-    assert rows[inside].blocker == (whole, 1)
-    assert rows[other].lock.state is LockState.ACQUIRED
+    assert rows[whole].state == ttypes.LockState.ACQUIRED
+    assert rows[whole].acquiredat is not None
+    assert rows[whole].lastheartbeat > 0
+    assert rows[inside].state == ttypes.LockState.WAITING
+    assert rows[inside].acquiredat is None
+    assert rows[inside].lastheartbeat == 0
+    assert rows[inside].txnid == txn_id
+    assert (rows[inside].blockedByExtId, rows[inside].blockedByIntId) == (whole, 1)
+    assert rows[other].state == ttypes.LockState.ACQUIRED
     assert list(rows) == [other, whole, inside]
 
 
@@ -175,35 +175,35 @@ def test_the_recorded_blocker_follows_the_queue(ask, check, locks, unlock):  # L
     first, _ = ask("X db.t")
     second, _ = ask("X db.t")
     third, _ = ask("X db.t")
-    [before] = [row.blocker for row in locks.show_locks(LockFilter()) if row.lock.ext_id == third]
+    [before] = [(row.blockedByExtId, row.blockedByIntId) for row in shown_locks(locks) if row.lockid == third]
     unlock(first)
 
     check(third)
-    [between] = [row.blocker for row in locks.show_locks(LockFilter()) if row.lock.ext_id == third]
+    [between] = [(row.blockedByExtId, row.blockedByIntId) for row in shown_locks(locks) if row.lockid == third]
     unlock(second)
     check(third)
-    [after] = [row.blocker for row in locks.show_locks(LockFilter()) if row.lock.ext_id == third]
+    [after] = [(row.blockedByExtId, row.blockedByIntId) for row in shown_locks(locks) if row.lockid == third]
 
-    assert (before, between, after) == ((first, 1), (second, 1), None)
+    assert (before, between, after) == ((first, 1), (second, 1), (None, None))
 
 
 @pytest.mark.parametrize(("filters", "expected"), [
     ({}, {"db", "db.t", "db.t.p=1", "other.t"}),
-    ({"db": DatabaseName("hive", "db")}, {"db", "db.t", "db.t.p=1"}),
-    ({"db": DatabaseName("hive", "db"), "table": "t"}, {"db.t", "db.t.p=1"}),
-    ({"db": DatabaseName("hive", "db"), "table": "t", "partition": "p=1"}, {"db.t.p=1"}),
-    ({"table": "t"}, {"db.t", "db.t.p=1", "other.t"}),
-    ({"db": DatabaseName("other", "db")}, set()),
-    ({"txn_id": 0}, {"db", "db.t", "db.t.p=1"}),
+    ({"dbname": "db"}, {"db", "db.t", "db.t.p=1"}),
+    ({"dbname": "db", "tablename": "t"}, {"db.t", "db.t.p=1"}),
+    ({"dbname": "db", "tablename": "t", "partname": "p=1"}, {"db.t.p=1"}),
+    ({"tablename": "t"}, {"db.t", "db.t.p=1", "other.t"}),
+    ({"dbname": "@other#db"}, set()),
+    ({"txnid": 0}, {"db", "db.t", "db.t.p=1"}),
 ])
 def test_filters_are_exact(ask, locks, open_txn, filters, expected):  # L42, LOCK-13
     for name in ("db", "db.t", "db.t.p=1"):
         ask(f"S {name}")
     ask("S other.t", open_txn())
 
-    rows = locks.show_locks(LockFilter(**filters))
+    rows = shown_locks(locks, **filters)
 
-    assert {".".join(part for part in row.lock.object[1:] if part) for row in rows} == expected
+    assert {".".join(filter(None, (row.dbname, row.tablename, row.partname))) for row in rows} == expected
 
 
 def test_components_are_recorded_with_the_write_id(ask, database, open_txn):  # Z02 with the ids allocated first
@@ -300,7 +300,7 @@ def test_a_request_for_thousands_of_partitions(ask, check, locks, open_txn, unlo
     assert state == "waiting"
     _, state = ask("X db.t.p=5001")
     assert state == "acquired"
-    assert len(locks.show_locks(LockFilter())) == 5002
+    assert len(shown_locks(locks)) == 5002
 
 
 def test_what_others_lock_costs_nothing(database):

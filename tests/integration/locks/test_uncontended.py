@@ -7,7 +7,8 @@ import pytest
 from metastore.db.prepared import Prepared
 from metastore.locks import rules, store
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
-from metastore.locks.service import LockFilter, LockResult
+from metastore.locks.service import LockResult
+from tests.support.answers import shown_locks
 from tests.support.transactions import EMPTY, Transactions
 
 OUTCOME = """SELECT ext_id, int_id, txn_id, db, "table", partition, type, state, "user", agent_info, blocked_by_ext_id,
@@ -98,7 +99,7 @@ def test_nothing_is_left_of_an_attempt(database, locks):
     assert store.lock_uncontended(database, [one("t")]) is None
     assert store.lock_uncontended(database, [one("u", txn_id=99)]) is None
     assert t.rows(OUTCOME) == before
-    assert len(locks.show_locks(LockFilter())) == 1
+    assert len(shown_locks(locks)) == 1
 
 
 def test_both_ways_queue_at_the_same_tail(database):

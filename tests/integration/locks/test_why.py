@@ -7,12 +7,12 @@ import pytest
 
 from metastore.config import TxnSettings
 from metastore.ids import TableName
-from metastore.locks import store
 from metastore.locks.orphans.rules import Gone, Left
 from metastore.locks.rules import LockObject, LockRequest, LockType, WantedLock
 from metastore.locks.why import rules as why
 from metastore.locks.why import store as why_store
 from metastore.locks.why.service import Question, WhyService
+from tests.support.stored_locks import stored_locks
 
 OBJECTS = [LockObject("hive", db, table, partition) for db in ("a", "b")
            for table, partition in (("", ""), ("t", ""), ("u", ""), ("t", "p=1"), ("t", "p=2"))]
@@ -29,8 +29,7 @@ def test_nothing_that_matters_is_left_out(t, seed):
     for _ in range((3, 5, 8, 20)[seed % 4]):
         wanted = tuple(WantedLock(chance.choice(list(LockType)), chance.choice(OBJECTS)) for _ in range(chance.choice((1, 1, 2))))
         t.locks.lock([LockRequest(wanted, chance.choice(txns), "ann", "h1")])  # some are refused: victims of deadlocks
-    with t.db.begin() as pg:
-        every = sorted(row.lock for row in store.select_locks(pg, None, None, None, None))
+    every = sorted(stored_locks(t.db))
     questions = [*(Question(lock_id=number) for number in {lock.ext_id for lock in every}),
                  *(Question(txn_id=number) for number in txns[2:]),
                  *(Question(table=TableName("hive", db, table)) for db in "ab" for table in "tu")]

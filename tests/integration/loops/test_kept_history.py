@@ -1,6 +1,7 @@
 """Tables that keep their past: the Cleaner waits, and readers of every point that is kept read it, beside a model."""
 
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -18,10 +19,8 @@ from metastore.compaction.explaining.service import ExplainingService
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.locks.rules import LockType
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.handlers.compaction import CompactionHandlers
 from metastore.txns.core.rules import Operation, reader_snapshot
-from tests.support.answers import decoded
+from tests.support.answers import shown_compactions
 from tests.support.transactions import named
 
 DAY = timedelta(days=1)
@@ -130,15 +129,9 @@ def overwrite(lake):
     lake.t.commit(txn_id)
 
 
-def shown(lake, request):
-    """What a client reads of SHOW COMPACTIONS."""
-    answer = CompactionHandlers(lake.service, None).show_compact(Call("show_compact", (request,), None), request)
-    return decoded("show_compact", answer)
-
-
 def rows_at(lake, write_id, expected):
     """The write ids of the rows that are read as of a write id; a base has all that was expected at its own."""
-    client = SimpleNamespace(types=ttypes, show_compact=lambda request: shown(lake, request))
+    client = SimpleNamespace(types=ttypes, show_compact=partial(shown_compactions, lake.service))
     location, name = f"file://{lake.path('d.t')}", named("d.t")
     past = as_of_write_id(lake.t.reads("d.t", ValidTxnList.everything().format()), write_id)
     txns = reader_snapshot(lake.t.txns.get_open_txns()).without(untouched_compactions(client, name))

@@ -7,8 +7,10 @@ import pytest
 from metastore.config import TxnSettings
 from metastore.errors import InvalidRequestError, MetaError, NoSuchLockError, NoSuchTxnError, TxnAbortedError
 from metastore.locks.rules import LockObject, LockRequest, LockType, Operation, WantedLock
-from metastore.txns.core.rules import AbortCode, TxnState, TxnType
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.txns.core.rules import AbortCode, TxnType
 from metastore.txns.core.service import AbortRequest, Heartbeat, OpenRequest
+from tests.support.answers import shown_txns
 from tests.support.transactions import Transactions, raised, seconds
 
 U, I = "update", "insert"
@@ -20,15 +22,15 @@ def write(t, table="db.t", txn_id=None):
 
 def test_t01_empty_store(t):
     assert t.txns.get_open_txns() == (0, [], b"", None)
-    assert t.txns.get_open_txns_info() == (0, [])
+    assert shown_txns(t.txns) == (0, [])
 
 
 def test_t02_first_ids(t):
     assert [t.open(), t.open()] == [1, 2]
-    mark, infos = t.txns.get_open_txns_info()
+    mark, infos = shown_txns(t.txns)
     assert mark == 2
-    assert [(one.txn_id, one.state, one.user, one.host, one.agent_info) for one in infos] == [
-        (1, TxnState.OPEN, "ann", "h1", "Unknown"), (2, TxnState.OPEN, "ann", "h1", "Unknown")]
+    assert [(one.id, one.state, one.user, one.hostname, one.agentInfo) for one in infos] == [
+        (1, ttypes.TxnState.OPEN, "ann", "h1", "Unknown"), (2, ttypes.TxnState.OPEN, "ann", "h1", "Unknown")]
 
 
 def test_t03_consecutive(t):
@@ -52,7 +54,7 @@ def test_t06_one_of_each(t):
     t.commit(2)
 
     assert t.txns.get_open_txns() == (3, [1, 3], b"\x01", 3)
-    assert [one.state for one in t.txns.get_open_txns_info()[1]] == [TxnState.ABORTED, TxnState.OPEN]
+    assert [one.state for one in shown_txns(t.txns)[1]] == [ttypes.TxnState.ABORTED, ttypes.TxnState.OPEN]
 
 
 def test_t07_all_committed(t):
@@ -164,7 +166,7 @@ def test_t20_read_only(t):
     writer = t.open()
 
     assert t.txns.get_open_txns() == (2, [writer], b"", reader)
-    assert [one.txn_id for one in t.txns.get_open_txns_info()[1]] == [reader, writer]
+    assert [one.id for one in shown_txns(t.txns)[1]] == [reader, writer]
 
 
 def test_t21_excluded_types(t):

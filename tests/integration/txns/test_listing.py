@@ -3,31 +3,26 @@
 from datetime import UTC, datetime, timedelta
 
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.txns.core.service import AbortRequest
-from tests.support.answers import decoded
+from tests.support.answers import shown_txns
 
 
 def millis(instant):
     return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-def listed(t):
-    return decoded("get_open_txns_info", TxnHandlers(t.txns, None, None).get_open_txns_info(None))
-
-
 def test_a_client_reads_the_same_transactions(t):
-    assert listed(t) == ttypes.GetOpenTxnsInfoResponse(0, [])
+    assert shown_txns(t.txns) == (0, [])
     t.open(30)
     t.txns.abort_txn([AbortRequest(7)])
     t.db.once("UPDATE txns SET \"user\" = 'ann\u00e4 ''x', host = '', heartbeat_count = id,"
               " started_at = started_at + id * interval '1.0011 ms'")
 
-    mark, infos = t.txns.get_open_txns_info()
     expected = [ttypes.TxnInfo(
-        info.txn_id, getattr(ttypes.TxnState, info.state.name), info.user, info.host, info.agent_info,
-        info.heartbeat_count, startedTime=millis(info.started_at), lastHeartbeatTime=millis(info.last_heartbeat_at),
-    ) for info in infos]
-    assert listed(t) == ttypes.GetOpenTxnsInfoResponse(mark, expected)
+        txn_id, ttypes.TxnState.OPEN if state == "open" else ttypes.TxnState.ABORTED, user, host, agent, beats,
+        startedTime=millis(started_at), lastHeartbeatTime=millis(last_heartbeat_at),
+    ) for txn_id, state, user, host, agent, beats, started_at, last_heartbeat_at in t.rows("""
+        SELECT id, state, "user", host, agent_info, heartbeat_count, started_at, last_heartbeat_at FROM txns ORDER BY id""")]
+    assert shown_txns(t.txns) == (30, expected)
     assert len(expected) == 30
     assert expected[6].state == ttypes.TxnState.ABORTED

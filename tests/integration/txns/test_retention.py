@@ -5,11 +5,10 @@ import pytest
 
 from metastore.db.engine import Database, PgTx
 from metastore.db.sessions import PLANNING
-from metastore.ids import DatabaseName
-from metastore.locks import store as lock_store
 from metastore.locks.rules import LockType
 from metastore.txns.commit import store as commit_store
 from metastore.txns.core.rules import Operation
+from tests.support.answers import shown_locks, shown_txns
 
 FINISHED = 5000
 MORE = 12
@@ -81,11 +80,6 @@ def touched(url, query, parameters):
 def costs(t, pages):
     """Pages by call, of one writer that is open."""
     txn_id = t.write("db.t", Operation.UPDATE)
-    with_locks = DatabaseName("hive", "db")
-
-    def shown():
-        with t.db.begin() as pg:
-            lock_store.select_locks(pg, with_locks, "t", None, None)
 
     def ready():
         with t.db.begin() as pg:
@@ -93,10 +87,10 @@ def costs(t, pages):
 
     found = {
         "get_open_txns": pages(t.txns.get_open_txns),
-        "get_open_txns_info": pages(t.txns.get_open_txns_info),
+        "get_open_txns_info": pages(lambda: shown_txns(t.txns)),
         "get_valid_write_ids": pages(lambda: t.reads("db.t")),
         "get_valid_write_ids of a list": pages(lambda: t.reads("db.t", f"{txn_id}:{txn_id}:{txn_id}:")),
-        "show_locks": pages(shown),
+        "show_locks": pages(lambda: shown_locks(t.locks, dbname="db", tablename="t")),
         "get_latest_txnid_in_conflict": pages(lambda: t.txns.get_latest_txnid_in_conflict(txn_id)),
         "heartbeat": pages(lambda: t.heartbeat(txn_id)),
         "commit_txn, what it reads": pages(ready),

@@ -7,6 +7,7 @@ from metastore.txns.commit.service import CommitRequest
 from metastore.txns.core.rules import Operation
 from metastore.txns.core.service import AbortRequest, Heartbeat, OpenRequest
 from metastore.write_ids.rules import Allocation
+from tests.support.answers import shown_txns
 from tests.support.transactions import named
 
 
@@ -73,7 +74,7 @@ def test_calls_of_writers_are_one_statement(warm, trips, size):
 
 def test_reads_are_one_statement(warm, trips):
     warm.txns.get_open_txns()
-    warm.txns.get_open_txns_info()
+    shown_txns(warm.txns)
     assert len(trips) == 2
     trips.clear()
     warm.reads("db.t", "5:5::")
