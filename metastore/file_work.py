@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
 from queue import SimpleQueue
@@ -212,6 +213,20 @@ class BoundedFiles(Files):
             return []
         return self._ask(uri, lambda: Files.listing(self, uri), LISTING)
 
+    def files_of(self, uri: str) -> list[str]:
+        """See `Files`; as for a listing."""
+        if not self.exists(uri):
+            return []
+        return self._ask(uri, lambda: Files.files_of(self, uri), LISTING)
+
+    def checksum(self, uri: str) -> str:
+        """See `Files`; a whole file may be read."""
+        return self._ask(uri, lambda: Files.checksum(self, uri), REMOVAL)
+
+    def changed(self, uri: str) -> list[tuple[str, datetime]]:
+        """See `Files`."""
+        return self._ask(uri, lambda: Files.changed(self, uri), LISTING)
+
     def moves_in_one_step(self, source: str, target: str) -> bool:
         """See `Files`."""
         return self._ask(source, lambda: Files.moves_in_one_step(self, source, target))
@@ -238,6 +253,11 @@ class BoundedFiles(Files):
     def delete_children(self, uri: str) -> None:
         """See `Files`."""
         self._change(uri, lambda: Files.delete_children(self, uri))
+
+    def put_over(self, source: str, target: str, *, move: bool) -> None:
+        """See `Files`."""
+        self._require_scheme(target)
+        self._change(source, lambda: Files.put_over(self, source, target, move=move))
 
     def rename(self, source: str, target: str) -> None:
         """See `Files`."""

@@ -7,14 +7,17 @@ directories: on S3 an empty object stands for a directory that was made, as Hado
 nothing is made. Removing what is absent is fine everywhere.
 """
 
+import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from os import scandir
+from datetime import UTC, datetime
+from os import scandir, utime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import fsspec
 
@@ -32,6 +35,9 @@ _FSSPEC_SCHEME = {
     "viewfs": "hdfs",
 }
 _OBJECT_STORES = {"s3", "gs", "abfs"}
+_ACROSS_BUCKETS = {"s3", "gs"}
+_CHANGED = ("LastModified", "last_modified", "mtime", "updated", "created")
+"""What the stores call the time of a file's last change."""
 _AT_A_TIME = 32  # copies between two looks whether to go on
 
 
@@ -73,11 +79,13 @@ class Files:
     """Every file system by URI: the `FileSystem` of this process, and the way to list and read without a JVM.
 
     ``options``: keyword arguments for fsspec, by scheme. ``roots``: where something may be changed; None: everywhere.
-    Whatever changes something raises OutsideError beyond them.
+    Whatever changes something raises OutsideError beyond them. ``cmroot``: where files go that a replica may still
+    need; "": nowhere.
     """
 
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     roots: Roots | None = None
+    cmroot: str = ""
 
     def mkdirs(self, uri: str) -> bool:
         """Make a directory and its parents; True if it was not there before (then the caller may undo it)."""
@@ -241,6 +249,66 @@ class Files:
         with self._remote(uri) as store:
             return store.listing()
 
+    def files_of(self, uri: str) -> list[str]:
+        """The URIs of a file, or of all files below a directory; [] if nothing is there."""
+        path = local_path(uri)
+        if path is not None:
+            is_file = path.is_file()
+        else:
+            with self._remote(uri) as store:
+                is_file = store.fs.isfile(store.key)
+        if is_file:
+            return [uri]
+        return [f"{uri.rstrip('/')}/{entry.path}" for entry in self.listing(uri) if not entry.is_dir]
+
+    def checksum(self, uri: str) -> str:
+        """What tells a file's content from any other under its name, in hexadecimal.
+
+        Of an object that has an ETag it is what Hadoop's S3A says (``fs.s3a.etag.checksum.enabled``), else its MD5.
+        Raises: OSError for HDFS: it has a checksum of its own, which cannot be had here.
+        """
+        path = local_path(uri)
+        if path is not None:
+            with path.open("rb") as file:
+                return _md5(file)
+        with self._remote(uri) as store:
+            if store.protocol_name == "hdfs":
+                raise OSError(f"{uri}: files of HDFS cannot be kept for replicas, its checksums are not to be had here")
+            etag = str(store.fs.info(store.key).get("ETag") or "").strip('"')
+            if etag:
+                return etag.encode().hex()
+            with store.fs.open(store.key, "rb") as file:
+                return _md5(file)
+
+    def put_over(self, source: str, target: str, *, move: bool) -> None:
+        """Bring a file, or a copy of it, to where one of the same content may be; its time of change is now."""
+        if move:
+            self._require_own(source, inside=True)
+        self._require_own(target, inside=True)
+        path, to_path = local_path(source), local_path(target)
+        if path is not None and to_path is not None:
+            _put_over_local(path, to_path, move=move)
+            return
+        with self._remote(source) as store, self._remote(target) as to:
+            near = store.protocol_name in _ACROSS_BUCKETS or urlsplit(source).netloc == urlsplit(target).netloc
+            if store.protocol_name != to.protocol_name or not near:
+                raise OSError(f"{source} cannot be brought to {target}: another file system")
+            to.make_parent()
+            store.fs.copy(store.key, to.key)
+            if move:
+                store.remove(store.key)
+
+    def changed(self, uri: str) -> list[tuple[str, datetime]]:
+        """The names of the files directly below a directory, and when each was changed last; [] if there is none."""
+        path = local_path(uri)
+        if path is not None:
+            if not path.is_dir():
+                return []
+            files = [entry for entry in scandir(path) if not entry.is_dir()]
+            return [(entry.name, datetime.fromtimestamp(entry.stat().st_mtime, UTC)) for entry in files]
+        with self._remote(uri) as store:
+            return store.changed()
+
     def children(self, uri: str) -> list[str]:
         """The names directly below a directory, sorted; [] if there is none."""
         path = local_path(uri)
@@ -325,6 +393,16 @@ class _Store(NamedTuple):
         own = str(self.fs._strip_protocol(self.key)).rstrip("/")  # noqa: SLF001
         return sorted({name.rsplit("/", 1)[-1] for name in names if name != own})
 
+    def changed(self) -> list[tuple[str, datetime]]:
+        if not self.fs.isdir(self.key):
+            return []
+        infos = [info for info in self.fs.ls(self.key, detail=True) if info["type"] == "file"]
+        return [
+            (str(info["name"]).rsplit("/", 1)[-1], next(info[name] for name in _CHANGED if name in info))
+            for info in infos
+            if not str(info["name"]).endswith("/")
+        ]
+
     def remove(self, key: str) -> None:
         """Remove what is there, if there is something. s3fs says nothing when the store refuses to."""
         if self.fs.exists(key):
@@ -379,6 +457,26 @@ def _delete_local(path: Path, *, recursive: bool) -> None:
         else:
             path.rmdir()
     else:
+        path.unlink(missing_ok=True)
+
+
+def _md5(file: BinaryIO) -> str:
+    digest = hashlib.md5(usedforsecurity=False)
+    while some := file.read(2**20):
+        digest.update(some)
+    return digest.hexdigest()
+
+
+def _put_over_local(path: Path, to_path: Path, *, move: bool) -> None:
+    to_path.parent.mkdir(parents=True, exist_ok=True)
+    if move and _device(path) == _device(to_path):
+        utime(path)
+        path.replace(to_path)
+        return
+    half = to_path.with_name(f".{uuid4().hex}")
+    shutil.copyfile(path, half)
+    half.replace(to_path)
+    if move:
         path.unlink(missing_ok=True)
 
 

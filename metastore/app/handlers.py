@@ -52,7 +52,9 @@ def handlers(
     waiting: Waiting[Call] | None = None,
 ) -> dict[str, Handler]:
     """By method. ``tables``: where refusals are counted. ``waiting``: where calls wait for locks, if they may."""
-    writes = WriteEvents(services.events, services.catalog.table_reads, services.catalog.partition_reads)
+    writes = WriteEvents(
+        services.events, services.catalog.table_reads, services.catalog.partition_reads, services.loop_files.cmroot
+    )
     changers = Changers(services.holders)
     answered = handlers_of(
         Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people

@@ -33,6 +33,7 @@ def server_loops(services: Services, settings: Settings) -> list[Loop]:
         Loop("open_txns_counter", OpenTxnsCounter(services.txns).tick, txns.count_open_txns_interval, everywhere=True),
         Loop("event_cleaner", services.events.purge, settings.events.clean_interval),
         _catalog_loop(services),
+        *_change_management(services, settings),
         *_lock_loops(services, settings.locks),
     ]
 
@@ -77,6 +78,12 @@ def _catalog_loop(services: Services) -> Loop:
             "upstream_changes", services.upstream.changes.settle, timedelta(seconds=30), start_after=timedelta(0)
         )
     return Loop("directory_moves", services.catalog.moves.settle_moves, timedelta(seconds=30))
+
+
+def _change_management(services: Services, settings: Settings) -> list[Loop]:
+    if not settings.catalog.cm_enabled:
+        return []
+    return [Loop("kept_files", services.kept_files.purge, settings.catalog.cm_interval)]
 
 
 def _lock_loops(services: Services, settings: LockSettings) -> list[Loop]:

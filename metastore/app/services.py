@@ -8,6 +8,7 @@ import dataclasses
 from dataclasses import dataclass
 from datetime import datetime
 
+from metastore.catalog.service.change_management import KeptFiles
 from metastore.catalog.service.constraints import ConstraintService
 from metastore.catalog.service.databases import DatabaseService
 from metastore.catalog.service.directories import Directories
@@ -146,6 +147,7 @@ class Services:
     compaction: CompactionServices
     catalog: CatalogServices
     upstream: UpstreamServices | None
+    kept_files: KeptFiles
     loop_files: Files
     """For loops: files that give up a removal that takes too long, and come back to it in the next round."""
 
@@ -165,7 +167,7 @@ class Services:
         ``lock_stats``: where locks are counted. ``started_at``: when the process started, by the database's clock.
         ``forwarding``: to the metastore that has the catalog; None: the catalog is here.
         """
-        files = _files(settings, file_pool)
+        files, loop_files = _files(settings, file_pool), _files(settings, file_pool, gives_up_removals=True)
         upstream = None if forwarding is None else UpstreamServices.of(db, forwarding)
         purges = PurgeService.of_new_server(db, settings.txns, started_at)
         # Where an upstream has the catalog, its log tells of changes to it; ours could not.
@@ -186,12 +188,20 @@ class Services:
             ),
             catalog=CatalogServices.of(db, settings, files),
             upstream=upstream,
-            loop_files=_files(settings, file_pool, gives_up_removals=True),
+            kept_files=KeptFiles(db, loop_files, settings.catalog.cm_retain),
+            loop_files=loop_files,
         )
 
 
 def _files(settings: Settings, pool: FilePool, *, gives_up_removals: bool = False) -> Files:
     """Files of which only those below the roots can be changed."""
     catalog = settings.catalog
-    roots = Roots(tuple(filter(None, (catalog.warehouse, catalog.external_warehouse, *catalog.more_roots))))
-    return BoundedFiles(roots=roots, pool=pool, schemes=catalog.schemes, gives_up_removals=gives_up_removals)
+    cmroot = (catalog.cmroot or f"{catalog.warehouse.rstrip('/')}/.cmroot") if catalog.cm_enabled else ""
+    places = (catalog.warehouse, catalog.external_warehouse, cmroot, *catalog.more_roots)
+    return BoundedFiles(
+        roots=Roots(tuple(filter(None, places))),
+        cmroot=cmroot,
+        pool=pool,
+        schemes=catalog.schemes,
+        gives_up_removals=gives_up_removals,
+    )

@@ -65,7 +65,7 @@ def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
         yield field.name, field.metadata["key"]
 
 
-_S, _MS, _D = duration("s"), duration("ms"), duration("d")
+_S, _MS, _H, _D = duration("s"), duration("ms"), duration("h"), duration("d")
 _POSITIVE = integer(1)
 
 
@@ -320,6 +320,16 @@ class CatalogSettings:
         integer(2), "metastore.files.threads", "64",
         "Questions to and changes of file systems that are under way at a time, at most half of them at one host. "
         "They take no place among metastore.server.worker.threads. Hive: no such key.")
+    cm_enabled: bool = key(
+        values.FLAG, "hive.repl.cm.enabled", "false",
+        "Files of managed tables that go are kept for replicas, in databases with `repl.source.for`.")
+    cmroot: str = key(
+        values.TEXT, "hive.repl.cmrootdir", "",
+        "Where they are kept, in the file system of the tables; empty: `.cmroot` in the warehouse. "
+        "Hive: /user/<name>/cmroot/.")
+    cm_retain: timedelta = key(_H, "hive.repl.cm.retain", "240h", "How long.")
+    cm_interval: timedelta = key(
+        _S, "hive.repl.cm.interval", "3600s", "Pause between removals of what was kept longer than that.")
     default_partition_name: str = key(
         values.TEXT, "hive.exec.default.partition.name", "__HIVE_DEFAULT_PARTITION__",
         "Partition value that stands for null or the empty string.", "metastore.default.partition.name")

@@ -147,6 +147,7 @@ directory_changes = Table(
     Column("phase", Text, nullable=False), Column("owner", Text, nullable=False),
     Column("renewed_at", DateTime(timezone=True), nullable=False),
     Column("abandoned_at", DateTime(timezone=True)),
+    Column("kept", Boolean, nullable=False, server_default=text("false")),
     CheckConstraint("phase IN ('announced', 'begun', 'done', 'undoing', 'undone')", name="phase"))
 
 # Where another metastore has the catalog: what it is about to drop or rename that has history here, and where the

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
+from metastore.catalog.rules.change_management import is_source
+from metastore.catalog.service import change_management
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.rules import (
     Hold,
@@ -182,7 +184,7 @@ class Cleaner:
         try:
             with self._locked_out(request) as blocker:
                 if blocker is None:
-                    user = self._remove_dropped(location)
+                    user = self._remove_dropped(request.entity, location)
         except UnavailableError as error:  # the place is taken for a while; where it is the database, noting it fails
             blocker = str(error)
         if blocker is not None:
@@ -196,7 +198,7 @@ class Cleaner:
         self._tidy_database(request.entity, location)
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
 
-    def _remove_dropped(self, location: str) -> str | None:
+    def _remove_dropped(self, entity: Entity, location: str) -> str | None:
         """Remove a place that has no object; who has it, if somebody does. Raises: UnavailableError if it is taken."""
         with self.moves.held(location.rstrip("/")) if self.moves is not None else nullcontext() as place:
             user = self.compactions.user_of_location(location)
@@ -204,7 +206,8 @@ class Cleaner:
                 failpoints.hit("cleaner.before_drop")
                 if place is not None:
                     place.require()
-                self.files.delete(location)
+                kept = is_source(self.compactions.database_parameters(entity.table))
+                change_management.remove(self.files, location, kept=kept)
             return user
 
     @contextmanager
@@ -356,11 +359,12 @@ class Cleaner:
         Raises: _GoneError, before anything of another table is touched.
         """
         removed, failure = [], None
+        kept = is_source(table.database_parameters)
         for path in paths:
             if not self.compactions.is_still(table):
                 raise _GoneError(f"{table.entity} was dropped, renamed or moved meanwhile")
             try:
-                self.files.delete(f"{location}/{path}")
+                change_management.remove(self.files, f"{location}/{path}", kept=kept)
                 removed.append(path)
                 failpoints.hit("cleaner.after_delete")
             except OSError as error:

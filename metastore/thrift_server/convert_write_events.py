@@ -41,11 +41,15 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class WriteEvents:
-    """Makes write events of requests; none where the notification log is off, and then nothing is looked at."""
+    """Makes write events of requests; none where the notification log is off, and then nothing is looked at.
+
+    ``cmroot``: where files are kept for replicas; "": nowhere.
+    """
 
     events: EventService
     tables: TableReads
     partitions: PartitionReads
+    cmroot: str = ""
 
     def of_requests(self, catalog: str | None, sent: Sequence[ttypes.WriteNotificationLogRequest]) -> list[WriteEvent]:
         """What writers tell of their own files. Raises: NoSuchObjectError, InvalidRequestError."""
@@ -62,7 +66,10 @@ class WriteEvents:
             names = [_partition_name(table, request.partitionVals or ()) for request in requests]
             places = self._places(table, names)
             for request, partition in zip(requests, names, strict=True):
-                files = encoded(request.fileInfo.filesAdded or (), request.fileInfo.subDirectoryList or ())
+                added = request.fileInfo
+                files = encoded(
+                    added.filesAdded or (), added.subDirectoryList or (), added.filesAddedChecksum or (), self.cmroot
+                )
                 events.append(
                     WriteEvent(
                         request.txnId,

@@ -1,5 +1,5 @@
 """The catalog over Thrift, as the integration tests have it."""
 
-from tests.integration.catalog.conftest import catalog_settings, hive
+from tests.integration.catalog.conftest import catalog_settings, files, hive
 
-__all__ = ["catalog_settings", "hive"]
+__all__ = ["catalog_settings", "files", "hive"]

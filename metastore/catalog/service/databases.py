@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 from metastore.catalog.model import ROLE, USER, Catalog, Database, Table
 from metastore.catalog.rules import locations, tables
+from metastore.catalog.rules.change_management import SOURCE_OF_REPLICATION, is_source
 from metastore.catalog.rules.names import is_object_name, pattern_regex
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.exclusive import ANYBODY, database_object, require_exclusive
@@ -260,8 +261,10 @@ class DatabaseService:
             database = store.lock_database(pg, name)
             if database is None:
                 raise NoSuchObjectError(f"There is no database named {name}")
-            if database.parameters.get("repl.source.for"):
-                raise InvalidOperationError(f"Database {name} is replicated from here: unset repl.source.for first")
+            if is_source(database.parameters):
+                raise InvalidOperationError(
+                    f"Database {name} is replicated from here: unset {SOURCE_OF_REPLICATION} first"
+                )
             if not cascade:
                 self._require_empty(pg, name)
             doomed = table_store.lock_tables_of(pg, name)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from metastore.acid.names import BaseName
+from metastore.catalog.service import change_management
 from metastore.errors import AlreadyExistsError, MetaError, OutcomeUnknownError
 from metastore.files import FileEntry, Files, Made
 from metastore.roots import OutsideError, refusal
@@ -63,10 +64,10 @@ class Directories:
         """Remove a directory that nothing is left in."""
         self._remove_quietly(location, recursive=False)
 
-    def empty(self, location: str) -> None:
-        """Remove everything in a directory. Raises: MetaError."""
+    def empty(self, location: str, *, kept: bool) -> None:
+        """Remove everything in a directory; ``kept``: replicas may need the files. Raises: MetaError."""
         try:
-            self.files.delete_children(location)
+            change_management.empty(self.files, location, kept=kept)
         except OSError as error:
             raise MetaError(f"{location} cannot be emptied: {error}") from error
 

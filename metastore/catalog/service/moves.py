@@ -15,6 +15,7 @@ from time import monotonic
 from uuid import uuid4
 
 from metastore.catalog.rules.locations import outermost
+from metastore.catalog.service import change_management
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.ownership import Ownership
 from metastore.catalog.store import directory_changes as store
@@ -61,8 +62,8 @@ class DirectoryMoves:
 
     # Moves
 
-    def announce(self, pg: PgTx, table_id: int, source: str, target: str) -> Change:
-        """Record the intention; the caller commits it before anything else.
+    def announce(self, pg: PgTx, table_id: int, source: str, target: str, *, kept: bool = False) -> Change:
+        """Record the intention; the caller commits it before anything else. ``kept``: replicas may need the files.
 
         Raises: InvalidOperationError, UnavailableError.
         """
@@ -70,7 +71,7 @@ class DirectoryMoves:
             if self.files.roots is not None and not self.files.roots.covers(place, inside=True):
                 raise InvalidOperationError(f"{source} cannot be moved to {target}: {refusal(place)}")
         self.require_free(pg, (source, target))
-        return store.insert_move(pg, self.owner, table_id, source, target)
+        return store.insert_move(pg, self.owner, table_id, source, target, kept=kept)
 
     @contextmanager
     def moving(self, move: Change) -> Iterator[PgTx]:
@@ -104,9 +105,12 @@ class DirectoryMoves:
 
     # Removals
 
-    def announce_removals(self, pg: PgTx, table_id: int, places: Iterable[str | None]) -> list[Change]:
+    def announce_removals(
+        self, pg: PgTx, table_id: int, places: Iterable[str | None], *, kept: bool = False
+    ) -> list[Change]:
         """In the transaction that drops their object, record which directories go, also those inside another."""
-        return store.insert_removals(pg, self.owner, table_id, outermost(place for place in places if place))
+        doomed = outermost(place for place in places if place)
+        return store.insert_removals(pg, self.owner, table_id, doomed, kept=kept)
 
     def remove(self, removals: Sequence[Change]) -> None:
         """Remove the directories after COMMIT. A failure is logged, and tried again by ``settle_moves``."""
@@ -210,6 +214,8 @@ class DirectoryMoves:
 
     def _bring(self, move: Change, ours: Ownership, *, copied: bool) -> None:
         try:
+            if move.kept:
+                change_management.keep(self.files, move.source)
             if copied:
                 self.files.copy(move.source, move.target or "", ours.require)
             else:
@@ -266,7 +272,8 @@ class DirectoryMoves:
                 removed.append(change)
                 continue
             try:
-                self.files.delete(change.source)
+                is_removal = change.target is None  # what was moved was kept before
+                change_management.remove(self.files, change.source, kept=change.kept and is_removal)
                 removed.append(change)
             except OSError as error:  # the next round finds the row again
                 _log.warning("directory_not_removed", location=change.source, reason=str(error))

@@ -14,6 +14,7 @@ from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_predicate import keeps
 from metastore.catalog.rules.partitions import Partition, PartitionDraft
 from metastore.catalog.rules.tables import data_is_deletable, is_view
+from metastore.catalog.service import change_management
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.exclusive import ANYBODY, partition_objects, require_exclusive
 from metastore.catalog.service.moves import DirectoryMoves
@@ -164,7 +165,8 @@ class PartitionService:
             if not same:
                 self._require_free(pg, table, new_name)
                 require_exclusive(pg, action, partition_objects(name, [old.name]), changer)
-            move = self.moves.announce(pg, table.id, old.location or "", target) if target else None
+            kept = target is not None and change_management.needed(pg, self.directories.files, table)
+            move = self.moves.announce(pg, table.id, old.location or "", target, kept=kept) if target else None
             if not same and move is None:
                 self._rename(pg, table, old, draft, new_name, None)
         if same:
@@ -329,7 +331,8 @@ class PartitionService:
         shared = store.select_shared_locations(pg, table, locations) if locations else set()
         doomed = [location for location in locations if location not in shared]
         self.directories.require_own(doomed, f"Partitions of {table.name} cannot be dropped with their data")
-        return self.moves.announce_removals(pg, table.id, doomed)
+        kept = bool(doomed) and change_management.needed(pg, self.directories.files, table)
+        return self.moves.announce_removals(pg, table.id, doomed, kept=kept)
 
     def _remove(self, table: Table, removals: Sequence[Change]) -> None:
         self.moves.remove(removals)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from metastore.catalog.model import ConstraintColumn, Database, Table
 from metastore.catalog.rules import locations, tables, transactional
 from metastore.catalog.rules.statistics import marked_inaccurate
+from metastore.catalog.service import change_management
 from metastore.catalog.service import constraints as constraint_service
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.empty_bases import EmptyBases
@@ -109,7 +110,8 @@ class TableService:
                     self.moves.require_free(pg, [altered.location])
                 self._store_altered(pg, old, altered, context)
                 return
-            move = self.moves.announce(pg, old.id, old.location, target)
+            kept = change_management.needed(pg, self.directories.files, old)
+            move = self.moves.announce(pg, old.id, old.location, target, kept=kept)
         with self.moves.moving(move) as pg:
             old, altered = self._altered(pg, name, draft, context, changer, check_types=strict)
             if (old.location, self._new_location(pg, old, altered)) != (move.source, move.target):
@@ -137,7 +139,8 @@ class TableService:
                 self.directories.require_own(doomed, f"{name} cannot be dropped with its data")
             store.delete_table(pg, table)
             acid_history.delete_table_history(pg, name)
-            removals = self.moves.announce_removals(pg, table.id, doomed)
+            kept = bool(doomed) and change_management.needed(pg, self.directories.files, table)
+            removals = self.moves.announce_removals(pg, table.id, doomed, kept=kept)
         self.moves.remove(removals)
 
     def truncate_table(
@@ -172,6 +175,7 @@ class TableService:
             self.directories.require_own(touched, f"{name} cannot be truncated")
             self.moves.require_still(pg, touched)
             emptying = self.moves.announce_removals(pg, table.id, touched)
+            kept = not acid and change_management.needed(pg, self.directories.files, table)
             if acid:
                 txn_id = bases.announce(pg, name, write_id, list(emptied))
         with self.moves.emptying(emptying):
@@ -179,7 +183,7 @@ class TableService:
                 bases.write(name, txn_id, write_id, touched)
             else:
                 for location in touched:
-                    self.directories.empty(location)
+                    self.directories.empty(location, kept=kept)
 
     def _located(self, table: Table, database: Database) -> Table:
         if tables.is_view(table):

@@ -49,22 +49,26 @@ class Phase(StrEnum):
 
 
 class Change(NamedTuple):
-    """A directory's way from ``source`` to ``target`` (None: it is removed). ``table_id``: whose it is; 0: nobody's."""
+    """A directory's way from ``source`` to ``target`` (None: it is removed). ``table_id``: whose it is; 0: nobody's.
+
+    ``kept``: replicas may need its files.
+    """
 
     id: int
     table_id: int
     source: str
     target: str | None
+    kept: bool = False
 
 
-def insert_move(pg: PgTx, owner: str, table_id: int, source: str, target: str) -> Change:
+def insert_move(pg: PgTx, owner: str, table_id: int, source: str, target: str, *, kept: bool) -> Change:
     """Announce a move; COMMIT before anything is touched."""
-    return _insert(pg, owner, table_id, [source], target, Phase.ANNOUNCED)[0]
+    return _insert(pg, owner, table_id, [source], target, Phase.ANNOUNCED, kept=kept)[0]
 
 
-def insert_removals(pg: PgTx, owner: str, table_id: int, places: Sequence[str]) -> list[Change]:
+def insert_removals(pg: PgTx, owner: str, table_id: int, places: Sequence[str], *, kept: bool) -> list[Change]:
     """Announce removals in the transaction that drops what is there."""
-    return _insert(pg, owner, table_id, places, None, Phase.DONE) if places else []
+    return _insert(pg, owner, table_id, places, None, Phase.DONE, kept=kept) if places else []
 
 
 def insert_hold(pg: PgTx, owner: str, place: str) -> Change:
@@ -97,7 +101,7 @@ def claim_abandoned(pg: PgTx, owner: str) -> list[tuple[Change, Phase, bool]]:
         "UPDATE directory_changes SET owner = %s, renewed_at = %s, abandoned_at = coalesce(abandoned_at, %s),"
         " phase = CASE WHEN phase = 'begun' THEN 'undoing' ELSE phase END WHERE id IN ("
         "  SELECT id FROM directory_changes WHERE renewed_at < %s ORDER BY id FOR UPDATE SKIP LOCKED)"
-        " RETURNING id, table_id, source, target, phase, abandoned_at < %s",
+        " RETURNING id, table_id, source, target, kept, phase, abandoned_at < %s",
         (owner, pg.now, pg.now, pg.now - LEASE, pg.now - GRACE),
     )
     return [(Change(*change), Phase(phase), grace_is_over) for *change, phase, grace_is_over in sorted(rows)]
@@ -145,12 +149,12 @@ def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
 
 
 def _insert(
-    pg: PgTx, owner: str, table_id: int, sources: Sequence[str], target: str | None, phase: Phase
+    pg: PgTx, owner: str, table_id: int, sources: Sequence[str], target: str | None, phase: Phase, *, kept: bool = False
 ) -> list[Change]:
     rows = pg.sql(
-        "INSERT INTO directory_changes (table_id, source, target, phase, owner, renewed_at)"
-        " SELECT %s, source, %s, %s, %s, %s FROM unnest(%s::text[]) AS u (source)"
-        " RETURNING id, table_id, source, target",
-        (table_id, target, phase, owner, pg.now, list(sources)),
+        "INSERT INTO directory_changes (table_id, source, target, phase, owner, renewed_at, kept)"
+        " SELECT %s, source, %s, %s, %s, %s, %s FROM unnest(%s::text[]) AS u (source)"
+        " RETURNING id, table_id, source, target, kept",
+        (table_id, target, phase, owner, pg.now, kept, list(sources)),
     )
     return [Change(*row) for row in rows]

@@ -229,7 +229,13 @@ class CleanerService:
     def is_database_of(self, table: TableName, directory: str) -> bool:
         """Whether a directory may be that of a table's database: it exists, or something else has the directory."""
         with self.db.begin(durable=False) as pg:
-            return self.catalog.has_database(pg, table) or self.catalog.user_of(pg, directory) is not None
+            exists = self.catalog.database_parameters(pg, table) is not None
+            return exists or self.catalog.user_of(pg, directory) is not None
+
+    def database_parameters(self, table: TableName) -> dict[str, str]:
+        """Those of a table's database, also if the table was dropped."""
+        with self.db.begin(durable=False) as pg:
+            return self.catalog.database_parameters(pg, table) or {}
 
     def _gates(self, pg: PgTx, ready: list[Compaction]) -> dict[int, Gate]:
         states = components.select_txn_states(pg, [request.txn_id for request in ready if request.txn_id])

@@ -148,9 +148,9 @@ class UpstreamCatalog:
         """Unknown: a Hive metastore finds nothing by location, so what has no table is not removed."""
         return f"some table of the upstream, which cannot be asked who has {location}"
 
-    def has_database(self, _pg: PgTx, _table: TableName) -> bool:
-        """As if it were there: directories of databases are the upstream's."""
-        return True
+    def database_parameters(self, _pg: PgTx, _table: TableName) -> dict[str, str] | None:
+        """As if it were there: directories of databases, and of tables that were dropped, are the upstream's."""
+        return {}
 
     def columns_with_statistics(self, _pg: PgTx, entity: Entity) -> list[str]:
         """Names of the columns that have statistics, in the table or in the partition."""

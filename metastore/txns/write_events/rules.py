@@ -8,19 +8,23 @@ _BETWEEN_FILES = "]"
 _BETWEEN_PARTS = "#"
 
 
-def encoded(files: Sequence[str], directories: Sequence[str]) -> list[str]:
+def encoded(
+    files: Sequence[str], directories: Sequence[str], checksums: Sequence[str] = (), cmroot: str = ""
+) -> list[str]:
     """Each file with the directory below its table or partition that it is in.
 
-    Between them stand a checksum and where deleted files are kept, both empty: nothing keeps deleted files here.
-    Raises: InvalidRequestError.
+    Between them stand its checksum and where it will be kept for replicas: both, or both empty, since it is found there
+    by its checksum. Raises: InvalidRequestError.
     """
-    if directories and len(directories) != len(files):
-        raise InvalidRequestError(f"subDirectoryList has {len(directories)} entries for {len(files)} files")
+    for name, beside in (("subDirectoryList", directories), ("filesAddedChecksum", checksums)):
+        if beside and len(beside) != len(files):
+            raise InvalidRequestError(f"{name} has {len(beside)} entries for {len(files)} files")
     if bad := next((path for path in (*files, *directories) if _BETWEEN_FILES in path), None):
         raise InvalidRequestError(f"A file cannot be noted that has {_BETWEEN_FILES} in its name: {bad}")
+    blank = [""] * len(files)
     return [
-        _BETWEEN_PARTS.join((file, "", "", directory))
-        for file, directory in zip(files, directories or [""] * len(files), strict=True)
+        _BETWEEN_PARTS.join((file, *((checksum, cmroot) if checksum and cmroot else ("", "")), directory))
+        for file, directory, checksum in zip(files, directories or blank, checksums or blank, strict=True)
     ]
 
 

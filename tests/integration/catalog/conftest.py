@@ -90,8 +90,12 @@ def catalog_settings(tmp_path):
 
 
 @pytest.fixture
-def hive(database, tmp_path, catalog_settings):
-    files = Files()
+def files():
+    return Files()
+
+
+@pytest.fixture
+def hive(database, tmp_path, catalog_settings, files):
     directories, moves = Directories(files), DirectoryMoves(database, files)
     databases = DatabaseService(database, catalog_settings, directories, moves)
     databases.ensure_default_objects()

@@ -21,6 +21,7 @@ from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.compaction.working.service import WorkerService
 from metastore.errors import ClaimLostError, InvalidOperationError
+from metastore.files import Files
 from metastore.locks.rules import LockType, Operation
 from tests.support.transactions import named, seconds
 
@@ -425,6 +426,19 @@ def dropped(lake, what, place):
     lake.service.submit_for_cleanup(NewRequest(entity(table)._replace(partition=partition), CompactionType.MAJOR,
                                                {"location": f"file://{place}"}), 0, txn_id)
     lake.t.commit(txn_id)
+
+
+def test_the_files_of_a_dropped_table_go_to_a_replica_that_may_need_them(lake):
+    """COMP-C25: its database is still there, it cannot be dropped while it is a source."""
+    lake.db.once("UPDATE databases SET parameters = '{\"repl.source.for\": \"policy\"}' WHERE name = 'd'")
+    place, root = lake.path("gone"), lake.folder / ".cmroot"
+    dropped(lake, "d.gone", place)
+    (place / "delta_0000001_0000001_0000").mkdir()
+    (place / "delta_0000001_0000001_0000" / "bucket_00000").write_bytes(b"rows")
+
+    assert [one.outcome for one in lake.cleaner(Files(cmroot=root.as_uri())).tick()] == ["cleaned"]
+    assert not place.exists()
+    assert [file.read_bytes() for file in root.iterdir()] == [b"rows"]
 
 
 def test_a_dropped_partition_waits_for_who_writes_to_a_new_one_of_its_name(lake):

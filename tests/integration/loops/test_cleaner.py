@@ -1,9 +1,12 @@
 """The Cleaner over real directories (COMP-17 to COMP-23)."""
 
+import hashlib
 import os
 from datetime import timedelta
 
 import pytest
+
+from metastore.files import Files
 
 HOUR = timedelta(hours=1)
 
@@ -307,3 +310,48 @@ def test_cleaning_forgets_aborted_writes_up_to_its_mark_only(lake):
     assert lake.outcomes() == ["cleaned"]
     assert [name.split("_v")[0] for name in lake.directories()] == ["base_0000003"]
     assert lake.remembered() == [("t", 4), ("u", 1)]
+
+
+def replicated(lake):
+    """The database becomes a source of replication: (the Cleaner's files, cmroot)."""
+    lake.db.once("UPDATE databases SET parameters = '{\"repl.source.for\": \"policy\"}' WHERE name = 'd'")
+    root = lake.folder / ".cmroot"
+    return Files(cmroot=f"file://{root}"), root
+
+
+def test_what_a_replica_may_need_is_moved(lake):
+    """COMP-C25: also of aborted transactions, as Hive does it; not what dead writers had only prepared."""
+    files, root = replicated(lake)
+    lake.table()
+    lake.insert(times=2)
+    lake.abort()
+    prepared = lake.path("d.t") / f".acid_stage_{lake.begin()[0]}"
+    lake.t.abort(int(prepared.name.rsplit("_", 1)[1]))
+    prepared.mkdir()
+    (prepared / "bucket_00000").write_bytes(b"half")
+    contents = {}
+    for place in lake.path("d.t").glob("delta_*"):
+        contents[place.name] = place.name.encode()
+        (place / "bucket_00000").write_bytes(contents[place.name])
+    lake.compact()
+
+    assert [each.outcome.value for each in lake.cleaner(files).tick()] == ["cleaned"]
+    [left] = lake.directories()
+    assert left.startswith("base_")
+    assert {f"bucket_00000_{hashlib.md5(text).hexdigest()}": text for text in contents.values()} == {
+        file.name: file.read_bytes() for file in root.iterdir()}
+
+
+def test_what_cannot_be_moved_stays(lake, monkeypatch):
+    """COMP-C25: a file that cannot be kept is not removed, and the request says why."""
+    files, root = replicated(lake)
+    lake.table()
+    lake.insert(times=2)
+    request = lake.compact()
+    monkeypatch.setattr(Files, "checksum", lambda *_: (_ for _ in ()).throw(OSError("no checksum to be had")))
+
+    before = lake.directories()
+    assert [each.outcome.value for each in lake.cleaner(files).tick()] == ["failed"]
+    assert lake.directories() == before
+    assert "no checksum to be had" in lake.one(request).error_message
+    assert not root.exists()

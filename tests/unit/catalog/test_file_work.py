@@ -35,6 +35,11 @@ def test_an_answer_is_passed_on_and_so_is_an_error(tmp_path):
     found.rename(f"{place}/f", f"{place}/g")
     with found.open(f"{place}/g") as opened:
         assert opened.read() == b"x"
+    found.put_over(f"{place}/g", f"{place}/k", move=False)
+    assert found.checksum(f"{place}/k") == "9dd4e461268c8034f5c8564e155c67a6"
+    assert sorted(name for name, _ in found.changed(place)) == ["g", "k"]
+    assert (found.files_of(f"{place}/k"), found.files_of(f"{place}/none")) == ([f"{place}/k"], [])
+    found.delete(f"{place}/k")
     assert found.moves_in_one_step(f"{place}/g", f"{place}/h")
     found.copy(f"{place}/a", f"{place}/c", lambda: None)
     found.delete(f"{place}/a")

@@ -3,6 +3,7 @@
 import uuid
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from metastore import files
 from metastore.files import Files
@@ -200,3 +201,54 @@ def test_errors_of_a_store_s_library_are_errors_of_the_system(objects):
     fs.exists = lambda key: (_ for _ in ()).throw(NoCredentialsError("Unable to locate credentials"))
     with pytest.raises(OSError, match="s3a://b/t: NoCredentialsError: Unable to locate credentials"):
         FILES.exists("s3a://b/t")
+
+
+@pytest.mark.parametrize("move", [True, False])
+def test_put_over_what_is_there(root, move):
+    FILES.write(f"{root}/t/p/f", b"new")
+    FILES.write(f"{root}/kept/f", b"old")
+    before = dict(FILES.changed(f"{root}/kept"))["f"]
+    FILES.put_over(f"{root}/t/p/f", f"{root}/kept/f", move=move)
+    assert FILES.exists(f"{root}/t/p/f") is not move
+    assert [(name, at >= before) for name, at in FILES.changed(f"{root}/kept")] == [("f", True)]
+    assert FILES.read(f"{root}/kept/f") == b"new"
+    assert FILES.changed(f"{root}/nope") == []
+
+
+def test_put_over_on_another_device_is_never_seen_half(root, monkeypatch):
+    monkeypatch.setattr(files, "_device", str)
+    FILES.write(f"{root}/t/f", b"x")
+    FILES.put_over(f"{root}/t/f", f"{root}/kept/f_1", move=True)
+    assert (FILES.files_of(f"{root}/t"), FILES.children(f"{root}/kept")) == ([], ["f_1"])
+
+
+@pytest.mark.parametrize("target", ["memory://other/f", "nope://x/f"])
+def test_put_over_in_another_file_system(target, tmp_path):
+    (tmp_path / "f").write_text("x")
+    with pytest.raises(OSError):
+        FILES.put_over(f"file:{tmp_path}/f", target, move=True)
+    assert (tmp_path / "f").exists()
+
+
+def test_files_of_a_directory_and_of_a_file(root):
+    FILES.write(f"{root}/t/a%20b", b"x")
+    FILES.write(f"{root}/t/deep/c", b"x")
+    assert FILES.files_of(f"{root}/t/") == [f"{root}/t/a%20b", f"{root}/t/deep/c"]
+    assert FILES.files_of(f"{root}/t/deep/c") == [f"{root}/t/deep/c"]
+    assert FILES.files_of(f"{root}/nope") == []
+
+
+def test_checksum(root, monkeypatch):
+    """Of an object with an ETag as Hadoop's EtagChecksum says."""
+    FILES.write(f"{root}/f", b"x")
+    assert FILES.checksum(f"{root}/f") == "9dd4e461268c8034f5c8564e155c67a6"
+    if root.startswith("memory"):
+        info = MemoryFileSystem.info
+        monkeypatch.setattr(MemoryFileSystem, "info", lambda self, path, **more: {**info(self, path, **more), "ETag": '"9b2c-2"'})
+        assert FILES.checksum(f"{root}/f") == b"9b2c-2".hex()
+
+
+def test_hdfs_has_a_checksum_of_its_own(monkeypatch):
+    monkeypatch.setattr(files.fsspec.core, "url_to_fs", lambda *_, **__: (None, "/f"))
+    with pytest.raises(OSError, match="cannot be kept for replicas"):
+        FILES.checksum("hdfs://nn/f")

@@ -59,8 +59,8 @@ class Catalog(Protocol):
     def user_of(self, pg: PgTx, location: str) -> str | None:
         """Who has a location, or a place below it; a table or partition also: a place above it."""
 
-    def has_database(self, pg: PgTx, table: TableName) -> bool:
-        """Whether a table's database exists."""
+    def database_parameters(self, pg: PgTx, table: TableName) -> dict[str, str] | None:
+        """Those of a table's database; None when it does not exist."""
 
     def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
         """Names of the columns that have statistics, in the table or in the partition."""
@@ -81,9 +81,10 @@ class OwnCatalog:
         """See `Catalog`."""
         return select_user_of(pg, location)
 
-    def has_database(self, pg: PgTx, table: TableName) -> bool:
+    def database_parameters(self, pg: PgTx, table: TableName) -> dict[str, str] | None:
         """See `Catalog`."""
-        return bool(pg.sql("SELECT 1 FROM databases WHERE catalog = %s AND name = %s", (table.catalog, table.db)))
+        rows = pg.sql("SELECT parameters FROM databases WHERE catalog = %s AND name = %s", (table.catalog, table.db))
+        return (rows[0][0] or {}) if rows else None
 
     def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
         """See `Catalog`."""
