@@ -82,15 +82,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class TableMeta:
-    """What a list of tables shows of each."""
-
-    name: TableName
-    type: str
-    comment: str | None
-
-
-@dataclass(frozen=True)
 class Function:
     """A user-defined function."""
 

@@ -5,8 +5,13 @@ statement that selects its rows (ADR 59).
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from metastore.db import pieces
+from metastore.db.engine import Database
+from metastore.db.pieces import Pieces, Run, Sizes
 
 
 class Kind(Enum):
@@ -41,6 +46,53 @@ def struct(shape: Sequence[Field]) -> str:
 def listed(shape: Sequence[Field], order: str) -> str:
     """The columns of a query that gives a list: how many rows, and their bytes."""
     return f"count(*)::int, coalesce(string_agg({struct(shape)}, ''::bytea ORDER BY {order}), ''::bytea)"
+
+
+class Wires(NamedTuple):
+    """Some rows of a list, one after the other."""
+
+    size: int
+    encoded: bytes
+    last: Sequence[Any]
+    """The values of the key in the last row."""
+
+
+@dataclass(frozen=True)
+class WireList:
+    """A list too long for one statement."""
+
+    wire: str
+    """SQL for the bytes of a row."""
+    key: Sequence[str]
+    """Columns that are unique together; the rows are in their order."""
+    rows: str
+    """What follows FROM, up to and with the conditions."""
+    parameters: Sequence[Any] = ()
+
+    def piece(self, run: Run, after: Sequence[Any] | None, most: int) -> Wires:
+        """See `pieces.Listing`."""
+        key, names = ", ".join(self.key), [f"k{place}" for place, _ in enumerate(self.key)]
+        named = ", ".join(f"{column} AS {name}" for column, name in zip(self.key, names, strict=True))
+        behind = "" if after is None else f" AND ({key}) > ({', '.join('%s' for _ in names)})"
+        last = ", ".join(f"(array_agg({name}))[count(*)]" for name in names)
+        [(size, encoded, *behind_which)] = run(
+            f"SELECT count(*)::int, coalesce(string_agg(wire, ''::bytea), ''::bytea), {last} FROM "
+            f"(SELECT {named}, {self.wire} AS wire FROM {self.rows}{behind} ORDER BY {key} LIMIT %s) AS listed",
+            (*self.parameters, *(after or ()), most),
+        )
+        return Wires(size, bytes(encoded), behind_which)
+
+    def count(self, run: Run, limit: int) -> int:
+        """See `pieces.Listing`."""
+        [(count,)] = run(
+            f"SELECT count(*) FROM (SELECT FROM {self.rows} LIMIT %s) AS listed",
+            (*self.parameters, None if limit < 0 else limit),
+        )
+        return int(count)
+
+    def read(self, db: Database, limit: int, sizes: Sizes) -> Pieces[bytes]:
+        """The first ``limit`` rows, all if that is negative."""
+        return pieces.read(db, self, limit, sizes).of(lambda piece: piece.encoded)
 
 
 def millis(instant: str) -> str:

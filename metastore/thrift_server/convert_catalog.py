@@ -7,7 +7,7 @@ Requests are checked for what Hive requires to be there; the rest of their valid
 from collections.abc import Mapping
 from typing import Any
 
-from metastore.catalog.model import Catalog, ColumnStatistics, Database, Function, Json, Table, TableMeta, TableType
+from metastore.catalog.model import Catalog, ColumnStatistics, Database, Function, Json, Table, TableType
 from metastore.catalog.service.databases import DatabaseDraft
 from metastore.errors import MetaError
 from metastore.ids import TableName, database_name, split_catalog, table_name
@@ -138,17 +138,6 @@ def _creation_metadata_to_thrift(table: Table) -> Any:
     if table.creation_metadata is None or table.type != TableType.MATERIALIZED_VIEW:
         return None
     return struct_from_json(ttypes.CreationMetadata, table.creation_metadata)
-
-
-def table_meta_to_thrift(meta: TableMeta) -> Any:
-    """As get_table_meta answers."""
-    return ttypes.TableMeta(
-        dbName=meta.name.db,
-        tableName=meta.name.table,
-        tableType=meta.type,
-        comments=meta.comment,
-        catName=meta.name.catalog,
-    )
 
 
 def descriptor_from_thrift(sd: Any) -> Json:

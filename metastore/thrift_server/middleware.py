@@ -151,7 +151,7 @@ class Middleware:
         sender = Sender(call.connection, self._seats)  # type: ignore[arg-type]
         with result.pieces as pieces:
             before, after = self._protocol.around(codec, result.whole, result.kind, result.length)
-            coming = (self._protocol.structs(result.kind, piece) for piece in pieces)
+            coming = (self._protocol.elements(result.kind, piece) for piece in pieces)
             data = self._protocol.head(codec, call.seqid) + before + next(coming, b"")
             if self._framed:
                 more = next(coming, None)

@@ -1,13 +1,11 @@
 """The bytes of partitions for a client: what PostgreSQL keeps of each, ended by what many have in common (ADR 59)."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thrift.protocol import fastbinary
 
 from metastore.catalog.model import Json
-from metastore.catalog.service.partition_lists import Pieces
 from metastore.catalog.store.partition_wires import Piece
 from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -54,11 +52,3 @@ class Endings:
             parts += wires[at : at + length], known[digest]
             at += length
         return b"".join(parts)
-
-
-@contextmanager
-def encoded(pieces: Pieces, table: TableName, columns: bool) -> Iterator[Iterable[bytes]]:  # noqa: FBT001
-    """The bytes of partitions, piece by piece. Nothing is held once the block ends."""
-    endings = Endings(table, columns)
-    with pieces:
-        yield (endings.ended(piece) for piece in pieces)

@@ -13,6 +13,7 @@ from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
+from metastore.db.pieces import Pieces
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.workers import Seats
 
@@ -22,16 +23,26 @@ _PATIENCE_SECONDS = 2.0
 """How long an answer waits, in all, for a client that keeps up."""
 
 
+def itself(elements: list[Any]) -> list[Any]:
+    """The result that is a list and nothing else."""
+    return elements
+
+
 class InPieces(NamedTuple):
-    """In the place of a result whose list of structs is long."""
+    """In the place of a result whose list is long."""
 
     whole: Callable[[list[Any]], Any]
     """The result, from that list."""
     kind: type
-    """The class of the structs."""
+    """The class of the elements: a struct's, or ``str``."""
     length: int
     pieces: AbstractContextManager[Iterable[bytes]]
-    """The structs in the binary protocol, several at a time: ``length`` in all."""
+    """The elements in the binary protocol, several at a time: ``length`` in all."""
+
+
+def texts(pieces: Pieces[bytes], whole: Callable[[list[Any]], Any] = itself) -> InPieces:
+    """A result whose list of texts is long."""
+    return InPieces(whole, str, pieces.count, pieces)
 
 
 class Sender:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from thrift.protocol import fastbinary
-from thrift.Thrift import TApplicationException, TMessageType, TType
+from thrift.Thrift import TApplicationException, TMessageType
 
 from metastore.thrift_server.codec import APPLICATION_EXCEPTION, CODECS, Answer, MethodCodec
 from metastore.thrift_server.scanner import BinaryScanner, CompactScanner, MalformedError, Scanner
@@ -58,10 +58,10 @@ class WireProtocol(Protocol):
     def around(
         self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: type, count: int
     ) -> tuple[bytes, bytes]:
-        """What goes before and after the structs of a list in the ``body`` of the result that ``whole`` makes of it."""
+        """What goes before and after a list's elements in the ``body`` of the result that ``whole`` makes of it."""
 
-    def structs(self, kind: type, piece: bytes) -> bytes:
-        """Structs, one after the other, from the same in the binary protocol."""
+    def elements(self, kind: type, piece: bytes) -> bytes:
+        """Elements of a list (structs or texts), one after the other, from the same in the binary protocol."""
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
         """The message that carries an exception which the method declares."""
@@ -82,8 +82,8 @@ class _Accelerated:
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
         raise NotImplementedError
 
-    def _length(self, count: int) -> bytes:
-        """The length of a list of structs, as it stands before them."""
+    def _length(self, count: int, empty: int) -> bytes:
+        """The length of a list, as it stands before its elements; ``empty``: the last byte of that of an empty list."""
         raise NotImplementedError
 
     def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
@@ -115,10 +115,10 @@ class _Accelerated:
     def around(
         self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: type, count: int
     ) -> tuple[bytes, bytes]:
-        """See `WireProtocol`. Where a list of none and of a single struct begin to differ, there is its length."""
+        """See `WireProtocol`. Where a list of none and of a single element begin to differ, there is its length."""
         empty, single = self.body(codec, whole([])), self.body(codec, whole([kind()]))
         at = next(place for place, (ours, other) in enumerate(zip(empty, single, strict=False)) if ours != other)
-        return empty[: at + 1 - self._length_size] + self._length(count), empty[at + 1 :]
+        return empty[: at + 1 - self._length_size] + self._length(count, empty[at]), empty[at + 1 :]
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
         """See `WireProtocol`."""
@@ -185,11 +185,11 @@ class BinaryProtocol(_Accelerated):
         """See `WireProtocol`."""
         return self._replies[codec.name] + seqid
 
-    def structs(self, kind: type, piece: bytes) -> bytes:  # noqa: ARG002 - they are in this protocol
+    def elements(self, kind: type, piece: bytes) -> bytes:  # noqa: ARG002 - they are in this protocol
         """See `WireProtocol`."""
         return piece
 
-    def _length(self, count: int) -> bytes:
+    def _length(self, count: int, empty: int) -> bytes:  # noqa: ARG002 - the type stands before it
         return count.to_bytes(4)
 
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
@@ -237,8 +237,10 @@ class CompactProtocol(_Accelerated):
         """See `WireProtocol`."""
         return CompactScanner(at, limit, most)
 
-    def structs(self, kind: type, piece: bytes) -> bytes:
+    def elements(self, kind: type, piece: bytes) -> bytes:
         """See `WireProtocol`. The structs of a piece are there as objects meanwhile, and no longer."""
+        if kind is str:
+            return _texts(piece)
         spec: list[Any] = [kind, kind.thrift_spec]  # type: ignore[attr-defined]
         source, encoded = Source(piece, 0), []
         while source.cstringio_buf.tell() < len(piece):
@@ -247,10 +249,11 @@ class CompactProtocol(_Accelerated):
             encoded.append(self._encode(struct, spec))
         return b"".join(encoded)
 
-    def _length(self, count: int) -> bytes:
+    def _length(self, count: int, empty: int) -> bytes:
+        """The type of the elements is in the first byte, also of an empty list."""
         if count < _LONG_LIST:
-            return bytes((count << 4 | TType.STRUCT,))
-        return bytes((_LONG_LIST << 4 | TType.STRUCT,)) + _varint(count)
+            return bytes((count << 4 | empty,))
+        return bytes((_LONG_LIST << 4 | empty,)) + _varint(count)
 
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
         name = method.encode()
@@ -263,6 +266,17 @@ def _name(raw: bytes | bytearray) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         raise MalformedError("the name of the method is not text") from None
+
+
+def _texts(piece: bytes) -> bytes:
+    """Texts with lengths of any size, from texts with lengths of four bytes."""
+    parts: list[bytes] = []
+    at = 0
+    while at < len(piece):
+        start = at + 4
+        at = start + int.from_bytes(piece[at:start])
+        parts += _varint(at - start), piece[start:at]
+    return b"".join(parts)
 
 
 def _varint(number: int) -> bytes:

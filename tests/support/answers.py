@@ -1,4 +1,4 @@
-"""Answers that are made of encoded structs, as clients read them."""
+"""Answers whose lists come as bytes, as clients read them."""
 
 from thrift.protocol import fastbinary
 
@@ -21,7 +21,7 @@ def decoded(method, answer):
     results = []
     for protocol, decode in READERS:
         before, after = protocol.around(CODECS[method], answer.whole, answer.kind, answer.length)
-        body = b"".join((before, *(protocol.structs(answer.kind, piece) for piece in pieces), after))
+        body = b"".join((before, *(protocol.elements(answer.kind, piece) for piece in pieces), after))
         result = getattr(ThriftHiveMetastore, f"{method}_result")()
         source = Source(body, 0)
         decode(result, source, [type(result), type(result).thrift_spec])

@@ -29,6 +29,7 @@ from metastore.catalog.store import tables as table_store
 from metastore.catalog.store.partition_prefilter import Sql, leading, prefilter
 from metastore.config import CatalogSettings
 from metastore.db.engine import Database
+from metastore.db.pieces import Pieces
 from metastore.errors import InvalidRequestError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.partition_names import escape, make_name, values_for
@@ -76,9 +77,9 @@ class PartitionReads:
         """The table's first partitions.  Raises: NoSuchObjectError."""
         return Selection(self.table(name), limit=limit)
 
-    def get_partition_names(self, name: TableName, limit: int = UNLIMITED) -> list[str]:
-        """The names of the table's first partitions.  Raises: NoSuchObjectError."""
-        return store.select_names(self.db.once, self.table(name), limit=limit)
+    def get_partition_names(self, name: TableName, limit: int = UNLIMITED) -> Pieces[bytes]:
+        """The names of the table's first partitions, as bytes for clients.  Raises: NoSuchObjectError."""
+        return store.listed_names(self.table(name)).read(self.db, limit, store.NAMES)
 
     def get_partitions_ps(
         self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
@@ -89,10 +90,10 @@ class PartitionReads:
 
     def get_partition_names_ps(
         self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
-    ) -> list[str]:
-        """The names of the same."""
+    ) -> Pieces[bytes]:
+        """The names of the same, as bytes for clients."""
         table = self.table(name)
-        return store.select_names(self.db.once, table, *self._like(table, values), limit)
+        return store.listed_names(table, *self._like(table, values)).read(self.db, limit, store.NAMES)
 
     def get_partitions_by_names(self, name: TableName, names: Sequence[str]) -> Selection:
         """Those of the named partitions that there are; names are compared as they are stored."""

@@ -6,11 +6,15 @@ Source: CAT-T7, CAT-T8.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from metastore.catalog.model import Json, Table, TableMeta, TableType
+from metastore.catalog.model import Json, Table, TableType
 from metastore.catalog.rules.names import pattern_regex
 from metastore.catalog.store import databases as database_store
+from metastore.catalog.store import table_lists
 from metastore.catalog.store import tables as store
+from metastore.catalog.store.table_lists import TableList, TablePiece
+from metastore.db import pieces
 from metastore.db.engine import Database as Postgres
+from metastore.db.pieces import UNLIMITED, Pieces
 from metastore.errors import (
     InvalidOperationError,
     MetaError,
@@ -36,26 +40,27 @@ class TableReads:
 
     def get_table_objects_by_name(
         self, database: DatabaseName, names: Sequence[str] | None, pattern: str | None = None
-    ) -> list[Table]:
+    ) -> Pieces[TablePiece]:
         """The tables that there are among ``names``, or that match ``pattern``. Raises: UnknownDatabaseError, ..."""
         if not database.db:
             raise UnknownDatabaseError("DB name is null or empty")
         if names is None and pattern is None:
             raise InvalidOperationError(f"{database} cannot find null tables")
-        if names is not None:
-            rows = self.db.once(store.SELECT_TABLES, (*database, [name.strip().lower() for name in names]))
-        else:
-            rows = self.db.once(store.SELECT_MATCHING_TABLES, (*database, pattern_regex(pattern)))
-        if not rows and names and not self.db.once(database_store.SELECT_DATABASE, database):
+        if names is None:
+            return pieces.read(
+                self.db, TableList.matching(database, pattern_regex(pattern)), UNLIMITED, table_lists.TABLES
+            )
+        wanted = [name.strip().lower() for name in names]
+        found = pieces.read(self.db, TableList.named(database, wanted), len(wanted), table_lists.TABLES)
+        if wanted and not found.count and not self.db.once(database_store.SELECT_DATABASE, database):
             raise UnknownDatabaseError(f"Could not find database {database}")
-        return [store.table_of(row) for row in rows]
+        return found
 
-    def get_tables(self, database: DatabaseName, pattern: str | None, kind: str | None = None) -> list[str]:
-        """Names that match, sorted; none if there is no such database. Raises: MetaError for an unknown type."""
+    def get_tables(self, database: DatabaseName, pattern: str | None, kind: str | None = None) -> Pieces[bytes]:
+        """Names that match, sorted, as bytes for clients; none without the database. Raises: MetaError for a type."""
         if kind is not None and kind not in TableType.__members__.values():
             raise MetaError(f"No table type {kind!r}: expected one of {', '.join(TableType)}")
-        regex = pattern_regex(pattern)
-        return [name for (name,) in self.db.once(store.SELECT_TABLE_NAMES, (*database, regex, regex, kind, kind))]
+        return table_lists.names(database, pattern_regex(pattern), kind).read(self.db, UNLIMITED, table_lists.NAMES)
 
     def get_materialized_views_for_rewriting(self, database: DatabaseName) -> list[str]:
         """Names of a database's materialized views that may stand in for their query."""
@@ -69,13 +74,11 @@ class TableReads:
         return [store.table_of(row) for row in self.db.once(store.SELECT_REWRITABLE_VIEWS, (catalog,))]
 
     def get_table_meta(
-        self, catalog: str, database_pattern: str | None, table_pattern: str | None, types: Sequence[str] | None
-    ) -> list[TableMeta]:
-        """A line for each table that matches, by database and name."""
+        self, catalog: str, database_pattern: str | None, table_pattern: str | None, types: Sequence[str]
+    ) -> Pieces[bytes]:
+        """A line for each table that matches, by database and name, as bytes for clients."""
         databases, tables = pattern_regex(database_pattern), pattern_regex(table_pattern)
-        wanted = list(types) if types else None
-        rows = self.db.once(store.SELECT_TABLE_METAS, (catalog, databases, databases, tables, tables, wanted, wanted))
-        return [store.table_meta_of(row) for row in rows]
+        return table_lists.metas(catalog, databases, tables, types).read(self.db, UNLIMITED, table_lists.METAS)
 
     def get_table_names_by_filter(
         self, database: DatabaseName, accepts: Callable[[Table], bool], most: int

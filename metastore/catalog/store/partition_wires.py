@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from metastore.catalog.model import Json, Table
-from metastore.catalog.store.partitions import Run
+from metastore.db.pieces import Run
 
 _WIRE = (
     'coalesce(p.wire, partition_wire(p."values", p.create_time, p.last_access_time, p.parameters, p.write_id, '
@@ -26,11 +26,14 @@ class Piece(NamedTuple):
     descriptors: Mapping[str, Json]
     """By digest."""
 
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return len(self.lengths)
 
-def select_piece(
-    run: Run, table: Table, condition: str, parameters: Sequence[Any], after: str, most: int
-) -> Piece | None:
-    """The first of the table's partitions whose names follow ``after`` and that meet a condition on ``p``, or None."""
+
+def select_piece(run: Run, table: Table, condition: str, parameters: Sequence[Any], after: str, most: int) -> Piece:
+    """The first of the table's partitions whose names follow ``after`` and that meet a condition on ``p``."""
     [(wires, lengths, digests, last, sds)] = run(
         f"WITH found AS MATERIALIZED (SELECT p.name, p.digest, {_WIRE} AS wire FROM partitions p "
         f"WHERE p.table_id = %s AND p.name > %s AND {condition} ORDER BY p.name LIMIT %s) "
@@ -39,4 +42,4 @@ def select_piece(
         "WHERE d.table_id = %s AND d.digest IN (SELECT digest FROM found)) FROM found",
         (table.id, after, *parameters, most, table.id),
     )
-    return None if wires is None else Piece(wires, lengths, digests, last, sds or {})
+    return Piece(wires or memoryview(b""), lengths or (), digests or (), last, sds or {})

@@ -4,7 +4,7 @@ Reads take ``run``: ``pg.sql`` inside a PostgreSQL transaction, or ``db.once`` w
 descriptor travels once per answer, with the first partition that has it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from metastore.catalog.model import Json, Table
@@ -12,11 +12,14 @@ from metastore.catalog.rules import descriptors
 from metastore.catalog.rules.partitions import UNLIMITED, Partition
 from metastore.catalog.store import places
 from metastore.catalog.store.jsonb import to_json
+from metastore.db import wires
 from metastore.db.engine import PgTx, Row
+from metastore.db.pieces import Run, Sizes
+from metastore.db.wires import WireList
 from metastore.ids import TableName
 
-Run = Callable[..., list[Row]]
-
+NAMES = Sizes(10_000, 20_000)
+"""Of pieces of names."""
 _COLUMNS = 'p.name, p."values", p.create_time, p.last_access_time, p.location, p.parameters, p.write_id, p.digest'
 _JOINED = "partitions p LEFT JOIN partition_descriptors d USING (table_id, digest)"
 _FIRST_SD = "CASE WHEN row_number() OVER (PARTITION BY p.digest ORDER BY p.name) = 1 THEN d.sd END"
@@ -81,6 +84,13 @@ def select_names(
             (table.id, *parameters, None if limit < 0 else limit),
         )
     ]
+
+
+def listed_names(table: Table, condition: str = "true", parameters: Sequence[Any] = ()) -> WireList:
+    """The same as bytes for clients."""
+    return WireList(
+        wires.text("p.name"), ["p.name"], f"partitions p WHERE p.table_id = %s AND {condition}", (table.id, *parameters)
+    )
 
 
 def select_values(

@@ -9,33 +9,23 @@ from typing import Any
 
 from psycopg2.errors import ForeignKeyViolation, UniqueViolation
 
-from metastore.catalog.model import Json, Table, TableMeta
+from metastore.catalog.model import Json, Table
 from metastore.catalog.rules import descriptors
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, InvalidOperationError
 from metastore.ids import DatabaseName, TableName
 
-_COLUMNS = (
+COLUMNS = (
     "catalog, db, name, type, owner, owner_type, create_time, last_access_time, retention, location, sd, "
     "partition_keys, parameters, view_original_text, view_expanded_text, rewrite_enabled, creation_metadata, "
     "write_id, id"
 )
-SELECT_TABLE = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = %s"
-SELECT_TABLES = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = ANY(%s) ORDER BY name"
-SELECT_MATCHING_TABLES = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name ~ %s ORDER BY name"
+SELECT_TABLE = f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = %s"
+SELECT_MATCHING_TABLES = f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name ~ %s ORDER BY name"
 SELECT_REWRITABLE_VIEWS = (
-    f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND type = 'MATERIALIZED_VIEW' "
+    f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND type = 'MATERIALIZED_VIEW' "
     "AND rewrite_enabled ORDER BY db, name"
-)
-SELECT_TABLE_NAMES = (
-    "SELECT name FROM tables WHERE catalog = %s AND db = %s AND (%s::text IS NULL OR name ~ %s) "
-    "AND (%s::text IS NULL OR type = %s) ORDER BY name"
-)
-SELECT_TABLE_METAS = (
-    "SELECT catalog, db, name, type, parameters ->> 'comment' FROM tables WHERE catalog = %s "
-    "AND (%s::text IS NULL OR db ~ %s) AND (%s::text IS NULL OR name ~ %s) "
-    "AND (%s::text[] IS NULL OR type = ANY(%s::text[])) ORDER BY db, name"
 )
 
 
@@ -82,12 +72,6 @@ def table_of(row: Row) -> Table:
     )
 
 
-def table_meta_of(row: Row) -> TableMeta:
-    """The line of a table list that a row of ``SELECT_TABLE_METAS`` holds."""
-    catalog, db, name, kind, comment = row
-    return TableMeta(TableName(catalog, db, name), kind, comment)
-
-
 def select_table(pg: PgTx, name: TableName) -> Table | None:
     """The table as this PostgreSQL transaction sees it."""
     rows = pg.sql(SELECT_TABLE, name)
@@ -105,7 +89,7 @@ def lock_tables_of(pg: PgTx, database: DatabaseName) -> list[Table]:
     return [
         table_of(row)
         for row in pg.sql(
-            f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s ORDER BY name FOR UPDATE", database
+            f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND db = %s ORDER BY name FOR UPDATE", database
         )
     ]
 

@@ -4,11 +4,9 @@ from metastore.ids import DEFAULT_CATALOG
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_write_events import WriteEvents, info_of
+from metastore.thrift_server.pieces import InPieces
 from metastore.txns.events.service import EventService
-from metastore.txns.events.store import Event, EventFilter
-
-MESSAGE_FORMAT = "json-0.2"
-"""Plain JSON, which readers of every version understand."""
+from metastore.txns.events.store import EventFilter
 
 
 class NotificationHandlers:
@@ -18,9 +16,7 @@ class NotificationHandlers:
         """``events`` does the work; ``writes`` knows the tables that writers tell of."""
         self.events, self.writes = events, writes
 
-    def get_next_notification(
-        self, _call: Call, rqst: ttypes.NotificationEventRequest
-    ) -> ttypes.NotificationEventResponse:
+    def get_next_notification(self, _call: Call, rqst: ttypes.NotificationEventRequest) -> InPieces:
         """Events behind an id, ascending."""
         wanted = EventFilter(
             rqst.lastEvent,
@@ -31,9 +27,8 @@ class NotificationHandlers:
             _lower(rqst.dbName),
             tuple(map(_lower, rqst.tableNames or ())),
         )
-        return ttypes.NotificationEventResponse(
-            events=[_event(event) for event in self.events.get_next_notification(wanted, rqst.maxEvents)]
-        )
+        events = self.events.get_next_notification(wanted, rqst.maxEvents)
+        return InPieces(ttypes.NotificationEventResponse, ttypes.NotificationEvent, events.count, events)
 
     def get_current_notificationEventId(self, _call: Call) -> ttypes.CurrentNotificationEventId:
         """The id of the last event."""
@@ -77,19 +72,6 @@ class NotificationHandlers:
         call.log(txn_id=request.txnId)
         db, table = (None if name in {None, "*"} else _lower(name) for name in (request.dbName, request.tableName))
         return [info_of(event) for event in self.events.get_all_write_event_info(request.txnId, db, table)]
-
-
-def _event(event: Event) -> ttypes.NotificationEvent:
-    return ttypes.NotificationEvent(
-        eventId=event.event_id,
-        eventTime=int(event.at.timestamp()),
-        eventType=event.type,
-        dbName=event.db,
-        tableName=event.table,
-        message=event.message,
-        messageFormat=MESSAGE_FORMAT,
-        catName=event.catalog,
-    )
 
 
 def _lower(name: str | None) -> str:

@@ -24,18 +24,14 @@ from metastore.thrift_server.convert_partitions import (
     specification,
     table_of,
 )
-from metastore.thrift_server.partition_wire import encoded
-from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.partition_wire import Endings
+from metastore.thrift_server.pieces import InPieces, itself, texts
 from metastore.thrift_server.projection import projected
 
 Values = list[str] | None
 Partitions = list[ttypes.Partition] | InPieces
 Specifications = list[ttypes.PartitionSpec] | InPieces
 R = TypeVar("R")
-
-
-def _itself(partitions: list[Any]) -> list[Any]:
-    return partitions
 
 
 class PartitionReadHandlers:
@@ -85,13 +81,14 @@ class PartitionReadHandlers:
         """As ``get_partitions``, as a specification."""
         return self._specification(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
-    def get_partition_names(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[str]:
+    def get_partition_names(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> InPieces:
         """The first names; 0 asks for all."""
-        return self._partitions.get_partition_names(table_of(db_name, tbl_name), max_parts or -1)
+        return texts(self._partitions.get_partition_names(table_of(db_name, tbl_name), max_parts or -1))
 
-    def fetch_partition_names_req(self, _call: Call, req: ttypes.PartitionsRequest) -> list[str]:
+    def fetch_partition_names_req(self, _call: Call, req: ttypes.PartitionsRequest) -> InPieces:
         """The first names."""
-        return self._partitions.get_partition_names(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
+        name = table_of(req.dbName, req.tblName, req.catName)
+        return texts(self._partitions.get_partition_names(name, req.maxParts))
 
     def get_partition_names_req(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> list[str]:
         """The names of partitions that an expression keeps; all without an expression."""
@@ -100,18 +97,15 @@ class PartitionReadHandlers:
 
     def get_partition_names_ps(
         self, _call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
-    ) -> list[str]:
+    ) -> InPieces:
         """The names of partitions whose first values are these."""
-        return self._partitions.get_partition_names_ps(table_of(db_name, tbl_name), part_vals, max_parts)
+        return texts(self._partitions.get_partition_names_ps(table_of(db_name, tbl_name), part_vals, max_parts))
 
-    def get_partition_names_ps_req(
-        self, _call: Call, req: ttypes.GetPartitionNamesPsRequest
-    ) -> ttypes.GetPartitionNamesPsResponse:
+    def get_partition_names_ps_req(self, _call: Call, req: ttypes.GetPartitionNamesPsRequest) -> InPieces:
         """As ``get_partition_names_ps``."""
         name = table_of(req.dbName, req.tblName, req.catName)
-        return ttypes.GetPartitionNamesPsResponse(
-            self._partitions.get_partition_names_ps(name, req.partValues, req.maxParts)
-        )
+        names = self._partitions.get_partition_names_ps(name, req.partValues, req.maxParts)
+        return texts(names, ttypes.GetPartitionNamesPsResponse)
 
     def get_partitions_ps(
         self, _call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
@@ -278,7 +272,7 @@ class PartitionReadHandlers:
         return self._partitions.get_partitions_by_expr(name, req.expr or b"", req.maxParts)
 
     def _list(self, selected: Selection, shape: Shape = WHOLE) -> Partitions:
-        return self._answer(selected, shape, _itself)
+        return self._answer(selected, shape, itself)
 
     def _answer(self, selected: Selection, shape: Shape, whole: Callable[[list[Any]], R]) -> R | InPieces:
         """The selected partitions; ``whole``: the result, from the list of them."""
@@ -286,10 +280,10 @@ class PartitionReadHandlers:
         if not self._in_pieces or shape.include or shape.exclude:
             return whole(encode_partitions(table, self._partitions.lists.partitions(selected), shape))
         pieces = self._partitions.lists.pieces(selected)
-        return InPieces(whole, ttypes.Partition, pieces.count, encoded(pieces, table, shape.columns))
+        return InPieces(whole, ttypes.Partition, pieces.count, pieces.of(Endings(table, shape.columns).ended))
 
     def _specification(self, selected: Selection) -> Specifications:
-        return self._specs(selected, _itself)
+        return self._specs(selected, itself)
 
     def _specs(self, selected: Selection, whole: Callable[[list[Any]], R]) -> R | InPieces:
         """The selected partitions as a specification; ``whole``: the result, from the list of it."""

@@ -1,8 +1,15 @@
 """RPCs that read tables; all dialects of a call end in one service method."""
 
+from collections.abc import Callable
+from typing import Any
+
+from thrift.protocol import fastbinary
+
 from metastore.catalog.rules.abilities import Said
 from metastore.catalog.rules.table_filter import TableFilter
 from metastore.catalog.service.table_reads import TableReads
+from metastore.catalog.store.table_lists import TablePiece
+from metastore.db.pieces import Pieces
 from metastore.errors import InvalidOperationError, MetaError, UnknownDatabaseError
 from metastore.ids import DatabaseName, database_name, split_catalog
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -11,11 +18,11 @@ from metastore.thrift_server.convert_catalog import (
     fields_to_thrift,
     pattern_of,
     required_name,
-    table_meta_to_thrift,
     table_name_of,
     table_to_thrift,
 )
 from metastore.thrift_server.gate import TableGate, said_in
+from metastore.thrift_server.pieces import InPieces, itself, texts
 from metastore.thrift_server.projection import projected
 
 
@@ -41,28 +48,28 @@ class TableReadHandlers:
         self._gate.require(call, found.name, found.parameters, said_in(request))
         return ttypes.GetTableResult(table_to_thrift(found))
 
-    def get_table_objects_by_name(self, _call: Call, db: str | None, names: list[str] | None) -> list[ttypes.Table]:
+    def get_table_objects_by_name(self, _call: Call, db: str | None, names: list[str] | None) -> InPieces:
         """Those of the named tables that there are."""
-        return [table_to_thrift(table) for table in self._tables.get_table_objects_by_name(_database(db), names)]
+        return _whole_tables(itself, self._tables.get_table_objects_by_name(_database(db), names), None)
 
-    def get_table_objects_by_name_req(self, _call: Call, request: ttypes.GetTablesRequest) -> ttypes.GetTablesResult:
+    def get_table_objects_by_name_req(self, _call: Call, request: ttypes.GetTablesRequest) -> InPieces:
         """Those of the named tables that there are, or those that match a pattern; cut down to the wanted fields."""
         found = self._tables.get_table_objects_by_name(
             _database(request.dbName, request.catName), request.tblNames, request.tablesPattern
         )
-        return ttypes.GetTablesResult([projected(table_to_thrift(table), request.projectionSpec) for table in found])
+        return _whole_tables(ttypes.GetTablesResult, found, request.projectionSpec)
 
-    def get_tables(self, _call: Call, db: str | None, pattern: str | None) -> list[str]:
+    def get_tables(self, _call: Call, db: str | None, pattern: str | None) -> InPieces:
         """Names that match."""
-        return self._tables.get_tables(_required(db), pattern)
+        return texts(self._tables.get_tables(_required(db), pattern))
 
-    def get_tables_by_type(self, _call: Call, db: str | None, pattern: str | None, kind: str | None) -> list[str]:
+    def get_tables_by_type(self, _call: Call, db: str | None, pattern: str | None, kind: str | None) -> InPieces:
         """Names of one type that match."""
-        return self._tables.get_tables(_required(db), pattern, kind)
+        return texts(self._tables.get_tables(_required(db), pattern, kind))
 
-    def get_all_tables(self, _call: Call, db: str | None) -> list[str]:
+    def get_all_tables(self, _call: Call, db: str | None) -> InPieces:
         """Names of all tables and views."""
-        return self._tables.get_tables(_required(db), None)
+        return texts(self._tables.get_tables(_required(db), None))
 
     def get_materialized_views_for_rewriting(self, _call: Call, db: str | None) -> list[str]:
         """Names of materialized views that may stand in for their query."""
@@ -74,11 +81,11 @@ class TableReadHandlers:
 
     def get_table_meta(
         self, _call: Call, databases: str | None, tables: str | None, types: list[str] | None
-    ) -> list[ttypes.TableMeta]:
+    ) -> InPieces:
         """A line for each table that matches both patterns."""
         catalog, database_pattern = pattern_of(databases)
-        found = self._tables.get_table_meta(catalog, database_pattern, tables, types)
-        return [table_meta_to_thrift(meta) for meta in found]
+        lines = self._tables.get_table_meta(catalog, database_pattern, tables, types or ())
+        return InPieces(itself, ttypes.TableMeta, lines.count, lines)
 
     def get_table_names_by_filter(self, _call: Call, db: str | None, text: str | None, most: int | None) -> list[str]:
         """Names of tables whose owner, last access or parameters fit a filter."""
@@ -118,6 +125,20 @@ class TableReadHandlers:
         """The data columns and the partition keys."""
         fields = self._tables.get_schema(_required(request.dbName, request.catName), request.tblName)
         return ttypes.GetSchemaResponse(fields_to_thrift(fields))
+
+
+def _whole_tables(
+    whole: Callable[[list[Any]], Any], found: Pieces[TablePiece], fields: ttypes.GetProjectionsSpec | None
+) -> InPieces:
+    """``fields``: what is wanted of each. The tables of a piece are there as objects until it is encoded."""
+    spec = [ttypes.Table, ttypes.Table.thrift_spec]
+
+    def encoded(piece: TablePiece) -> bytes:
+        return b"".join(
+            fastbinary.encode_binary(projected(table_to_thrift(table), fields), spec) for table in piece.tables
+        )
+
+    return InPieces(whole, ttypes.Table, found.count, found.of(encoded))
 
 
 def _database(db: str | None, catalog: str | None = None) -> DatabaseName:

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from metastore.config import EventSettings
 from metastore.db.engine import Database, PgTx
+from metastore.db.pieces import UNLIMITED, Pieces
 from metastore.txns.core.store import lock_open
 from metastore.txns.events import store as event_store
-from metastore.txns.events.store import Event, EventFilter
+from metastore.txns.events.store import EventFilter
 from metastore.txns.write_events import store as write_event_store
 from metastore.txns.write_events.store import WriteEvent
 
@@ -40,9 +41,9 @@ class EventService:
         """Write the log from now on, or not, for all servers of this database; whether that is a change."""
         return event_store.switch(self.db, on=self.wanted)
 
-    def get_next_notification(self, wanted: EventFilter, most: int | None) -> list[Event]:
-        """The next events, at most ``most`` if that is above 0. What is skipped does not count."""
-        return event_store.select_events(self.db, wanted, most if most and most > 0 else None)
+    def get_next_notification(self, wanted: EventFilter, most: int | None) -> Pieces[bytes]:
+        """The next events as bytes for clients, at most ``most`` if that is above 0. What is skipped does not count."""
+        return event_store.listed_events(wanted).read(self.db, _limit(most), event_store.SIZES)
 
     def get_current_notification_event_id(self) -> int:
         """The id of the last event; 0 if there never was any."""
@@ -50,7 +51,7 @@ class EventService:
 
     def get_notification_events_count(self, wanted: EventFilter, most: int | None) -> int:
         """How many events there are, at most ``most`` if that is above 0."""
-        return event_store.count_events(self.db, wanted, most if most and most > 0 else None)
+        return event_store.count_events(self.db, wanted, _limit(most))
 
     def is_on(self) -> bool:
         """Whether the log is written at the moment, by whichever server."""
@@ -82,3 +83,8 @@ class EventService:
                 removed = delete(pg, pg.now - self.settings.time_to_live)
             count += removed
         return count
+
+
+def _limit(most: int | None) -> int:
+    """The number that a client gives: without it, with 0 and below there is none."""
+    return most if most and most > 0 else UNLIMITED

@@ -4,23 +4,14 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
+from metastore.db import wires
 from metastore.db.engine import Database, PgTx
+from metastore.db.pieces import Sizes
+from metastore.db.wires import Field, Kind, WireList
 
 BATCH = 10_000
 
 _SWITCHES = (("txns", "txns_opened"), ("txns", "txns_ended"), ("txn_write_ids", "write_ids_allocated"))
-
-
-class Event(NamedTuple):
-    """One event; what it is about is empty where it is about no single table. ``message``: JSON."""
-
-    event_id: int
-    at: datetime
-    type: str
-    catalog: str | None
-    db: str | None
-    table: str | None
-    message: str
 
 
 class EventFilter(NamedTuple):
@@ -35,11 +26,23 @@ class EventFilter(NamedTuple):
     tables: Collection[str] = ()
 
 
-_WANTED = """
-    event_id > %(after_id)s AND (%(up_to)s::bigint IS NULL OR event_id <= %(up_to)s)
-    AND (%(types)s::text[] = '{}' OR type = ANY(%(types)s::text[])) AND type <> ALL(%(not_types)s::text[])
-    AND (%(catalog)s = '' OR catalog = %(catalog)s) AND (%(db)s = '' OR db = %(db)s)
-    AND (%(tables)s::text[] = '{}' OR "table" = ANY(%(tables)s::text[]))"""
+SIZES = Sizes(1000, 5000)
+"""Of the pieces in which events are read."""
+_MESSAGE_FORMAT = "json-0.2"
+"""Plain JSON, which readers of every version understand."""
+_EVENT = wires.struct(
+    [
+        Field(1, Kind.I64, "event_id"),
+        Field(2, Kind.I32, "floor(extract(epoch FROM at))::int"),
+        Field(3, Kind.TEXT, "type"),
+        Field(4, Kind.TEXT, "db", optional=True),
+        Field(5, Kind.TEXT, '"table"', optional=True),
+        Field(6, Kind.TEXT, "message"),
+        Field(7, Kind.TEXT, f"'{_MESSAGE_FORMAT}'::text"),
+        Field(8, Kind.TEXT, "catalog", optional=True),
+    ]
+)
+"""A row of the log as clients get it."""
 
 
 def switch(db: Database, *, on: bool) -> bool:
@@ -64,23 +67,15 @@ def is_on(db: Database) -> bool:
     return bool(enabled)
 
 
-def select_events(db: Database, wanted: EventFilter, limit: int | None) -> list[Event]:
-    """The wanted events, ascending."""
-    rows = db.once(
-        f'SELECT event_id, at, type, catalog, db, "table", message FROM notification_log WHERE {_WANTED}'
-        " ORDER BY event_id LIMIT %(limit)s",
-        {**_parameters(wanted), "limit": limit},
-    )
-    return [Event(*row) for row in rows]
+def listed_events(wanted: EventFilter) -> WireList:
+    """The wanted events, ascending, as bytes for clients."""
+    condition, parameters = _condition(wanted)
+    return WireList(_EVENT, ["event_id"], f"notification_log WHERE {condition}", parameters)
 
 
-def count_events(db: Database, wanted: EventFilter, limit: int | None) -> int:
-    """How many events are wanted, at most ``limit``."""
-    [(count,)] = db.once(
-        f"SELECT count(*) FROM (SELECT FROM notification_log WHERE {_WANTED} LIMIT %(limit)s) AS wanted",
-        {**_parameters(wanted), "limit": limit},
-    )
-    return int(count)
+def count_events(db: Database, wanted: EventFilter, limit: int) -> int:
+    """How many events are wanted, at most ``limit`` unless negative."""
+    return listed_events(wanted).count(db.once, limit)
 
 
 def select_last_id(db: Database) -> int:
@@ -101,10 +96,17 @@ def delete_events(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
     return pg.rowcount
 
 
-def _parameters(wanted: EventFilter) -> dict[str, object]:
-    return {
-        **wanted._asdict(),
-        "types": list(wanted.types),
-        "not_types": list(wanted.not_types),
-        "tables": list(wanted.tables),
+def _condition(wanted: EventFilter) -> tuple[str, list[object]]:
+    """As SQL with its parameters."""
+    conditions = {
+        "event_id <= %s": wanted.up_to,
+        "type = ANY(%s::text[])": list(wanted.types) or None,
+        "type <> ALL(%s::text[])": list(wanted.not_types) or None,
+        "catalog = %s": wanted.catalog or None,
+        "db = %s": wanted.db or None,
+        '"table" = ANY(%s::text[])': list(wanted.tables) or None,
     }
+    set_ones = {"event_id > %s": wanted.after_id} | {
+        condition: value for condition, value in conditions.items() if value is not None
+    }
+    return " AND ".join(set_ones), list(set_ones.values())

@@ -1,16 +1,18 @@
 """Answers that are sent while they are being read: to clients that keep up, that do not, and that leave."""
 
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from thrift.protocol import fastbinary
 from thrift.Thrift import TMessageType
 
+from metastore.db.pieces import Pieces
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
-from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.pieces import InPieces, texts
 from metastore.thrift_server.source import Source
+from tests.support.answers import decoded
 from tests.support.thrift_server import Peer, message, serving, until
 from tests.unit.thrift_server.test_server import ALIVE, GET_STATUS, Stats
 
@@ -84,6 +86,14 @@ def test_every_client_reads_the_same(compact, framed):
             body = encode(arguments, spec)
             asking = b"\x82\x21\x01\x0eget_partitions" + body if compact else message("get_partitions", body)
             assert read(peer.call(asking), decode) == [partition(number, 100) for number in range(count)]
+
+
+def test_every_client_reads_the_same_texts():
+    for count in (0, 1, 14, 15, 16, 127, 128, 300):
+        names = ["ä" * number for number in range(count)]
+        encoded = [len(name.encode()).to_bytes(4) + name.encode() for name in names]
+        pieces = Pieces(count, iter((b"".join(encoded[:3]), b"".join(encoded[3:]))), ExitStack())
+        assert decoded("get_partition_names", texts(pieces)) == names
 
 
 def test_a_framed_answer_that_cannot_be_read_to_its_end_is_an_error_and_the_connection_goes_on():

@@ -25,6 +25,8 @@ from metastore.thrift_server.call import Call
 from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
+from metastore.thrift_server.pieces import InPieces
+from tests.support.answers import decoded
 
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
@@ -49,7 +51,12 @@ class Rpc:
         handler = next((found for handlers in self.handlers if (found := getattr(handlers, method, None))), None)
         if handler is None:
             raise AttributeError(method)
-        return lambda *args: handler(Call(method, args, None), *args)  # type: ignore[arg-type]
+
+        def call(*args: Any) -> Any:
+            answer = handler(Call(method, args, None), *args)  # type: ignore[arg-type]
+            return decoded(method, answer) if isinstance(answer, InPieces) else answer
+
+        return call
 
     def table(self, name: str = "t", keys: str = "yyyy mm dd", db: str = "d", type: str = TableType.MANAGED, **fields: Any) -> Path:
         """Create a table with these keys (``name`` or ``name:type``); where it is."""

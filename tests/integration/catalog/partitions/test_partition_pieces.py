@@ -9,7 +9,9 @@ import pytest
 from metastore.catalog.model import TableType
 from metastore.catalog.service import partition_lists
 from metastore.catalog.service.partition_reads import PartitionReads
+from metastore.catalog.store import partitions as store
 from metastore.config import CatalogSettings
+from metastore.db.pieces import Sizes
 from metastore.errors import MetaError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
@@ -108,6 +110,27 @@ def test_partitions_of_a_view_have_neither_descriptor_nor_place(rpc: Any, in_pie
     [found] = in_pieces.get_partitions("d", "t", -1)
     assert found == rpc.get_partitions("d", "t", -1)[0]
     assert found.sd is None
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 3), (500, 500)], ids=["each alone", "in a snapshot", "at once"])
+def test_a_client_reads_the_same_names(rpc: Any, monkeypatch: pytest.MonkeyPatch, sizes: Any) -> None:
+    monkeypatch.setattr(store, "NAMES", Sizes(*sizes))
+    rpc.table(keys="k l")
+    texts = ("", "a", "'", "ä𝄞\t", "y" * 200, "/", "b", "z", "\x01", "c")
+    rpc.add_partitions([rpc.part([str(number % 3), text]) for number, text in enumerate(texts)])
+    names = [name for (name,) in rpc.db.once('SELECT name FROM partitions ORDER BY name COLLATE "C"')]
+    assert len(names) == 10
+    of_1 = [name for name in names if name.startswith("k=1/")]
+    for most, expected in ((-1, 10), (0, 10), (2, 2), (3, 3), (9, 9), (10, 10), (11, 10)):
+        assert rpc.get_partition_names("d", "t", most) == names[:expected]
+    assert rpc.fetch_partition_names_req(ttypes.PartitionsRequest(dbName="d", tblName="t", maxParts=0)) == []
+    assert rpc.fetch_partition_names_req(ttypes.PartitionsRequest(dbName="d", tblName="t", maxParts=4)) == names[:4]
+    assert rpc.get_partition_names_ps("d", "t", ["1"], -1) == of_1
+    assert rpc.get_partition_names_ps("d", "t", ["1"], 2) == of_1[:2]
+    assert rpc.get_partition_names_ps("d", "t", ["none"], -1) == []
+    assert rpc.get_partition_names_ps_req(ttypes.GetPartitionNamesPsRequest(
+        dbName="d", tblName="t", partValues=["", "a"])).names == [name for name in names if name.endswith("/l=a")]
+    assert rpc.db.pool.lent == 0
 
 
 def test_a_long_list_is_of_one_instant(rpc: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,109 @@
+"""Long lists, read piece by piece in the order of a key, so that they take no more memory than a piece (ADR 59).
+
+A list that fits into its first piece is one statement. Only a full first piece shows that there is more: then the list
+is counted and read in a snapshot, that piece once more, since the first was of another instant.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+from metastore.db.engine import Database, PgTx, Row
+
+UNLIMITED = -1
+Run = Callable[..., list[Row]]
+"""``pg.sql`` inside a PostgreSQL transaction, or ``db.once`` where one statement is all there is."""
+
+
+class Sizes(NamedTuple):
+    """How many rows pieces have."""
+
+    first: int
+    """It is there soon."""
+    more: int
+    """Each later piece."""
+
+
+class Piece(Protocol):
+    """Some rows of a list."""
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+
+    @property
+    def last(self) -> Any:
+        """The key of the last row."""
+
+
+P = TypeVar("P", bound=Piece)
+P_co = TypeVar("P_co", bound=Piece, covariant=True)
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Listing(Protocol[P_co]):
+    """Rows in the order of a key."""
+
+    def piece(self, run: Run, after: Any, most: int) -> P_co:
+        """The first rows behind a key; None: the very first."""
+
+    def count(self, run: Run, limit: int) -> int:
+        """How many rows there are; nobody counts beyond the limit, unless that is negative."""
+
+
+class Pieces(Generic[T]):
+    """A list of ``count`` rows in pieces. Close it in the thread that made it, with the error if there was any."""
+
+    def __init__(self, count: int, pieces: Iterator[T], opened: ExitStack) -> None:
+        self.count, self._pieces, self._opened = count, pieces, opened
+
+    def of(self, convert: Callable[[T], U]) -> "Pieces[U]":
+        """The same list with each piece converted as it comes; it stands in the place of this."""
+        return Pieces(self.count, map(convert, self._pieces), self._opened)
+
+    def __iter__(self) -> Iterator[T]:
+        return self._pieces
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
+    ) -> None:
+        """Raises: the error of PostgreSQL, in the domain's words."""
+        self._opened.__exit__(kind, error, stack)
+
+
+def _anything(_count: int) -> None:
+    """No list is too long."""
+
+
+def read(
+    db: Database, listing: Listing[P], limit: int, sizes: Sizes, require: Callable[[int], None] = _anything
+) -> Pieces[P]:
+    """The first ``limit`` rows, all if that is negative.
+
+    ``require`` raises if there are too many, before anything long is read.
+    """
+    most = limit if 0 <= limit <= sizes.more else sizes.first
+    piece = listing.piece(db.once, None, most)
+    require(piece.size)
+    if piece.size < most or piece.size == limit:
+        return Pieces(piece.size, iter((piece,)), ExitStack())
+    with ExitStack() as opened:
+        pg = opened.enter_context(db.begin(snapshot=True))
+        count = listing.count(pg.sql, limit)
+        require(count)
+        return Pieces(count, _all(pg, listing, count, sizes), opened.pop_all())
+
+
+def _all(pg: PgTx, listing: Listing[P], count: int, sizes: Sizes) -> Iterator[P]:
+    after, most = None, sizes.first
+    while count > 0:
+        piece = listing.piece(pg.sql, after, min(most, count))
+        if not piece.size:
+            raise AssertionError(f"{count} rows have gone from a snapshot of {listing}")
+        yield piece
+        after, most, count = piece.last, sizes.more, count - piece.size

@@ -1,0 +1,79 @@
+"""Lists of tables as PostgreSQL encodes them, beside the same made of objects."""
+
+import pytest
+
+from metastore.catalog.service.table_reads import TableReads
+from metastore.catalog.store import table_lists, tables
+from metastore.db.pieces import Sizes
+from metastore.thrift_gen.hive_metastore import ttypes as T
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_catalog import table_to_thrift
+from metastore.thrift_server.handlers.table_reads import TableReadHandlers
+from tests.support.answers import decoded
+
+
+@pytest.fixture
+def filled(database):
+    """Tables of every kind in three databases of two catalogs."""
+    with database.begin() as pg:
+        pg.sql("""
+            INSERT INTO catalogs (name, location) SELECT unnest(ARRAY['hive', 'other']), 'file:/w' ON CONFLICT DO NOTHING;
+            INSERT INTO databases (catalog, name, location) VALUES
+                ('hive', 'd0', 'file:/w/0'), ('hive', 'd1', 'file:/w/1'), ('other', 'd0', 'file:/w/2');
+            INSERT INTO tables (catalog, db, name, type, sd, parameters)
+            SELECT (ARRAY['hive', 'hive', 'other'])[n % 3 + 1], (ARRAY['d0', 'd1', 'd0'])[n % 3 + 1],
+                   (ARRAY['t', 'tä𝄞', 'it''s', repeat('x', 130)])[n % 4 + 1] || n,
+                   (ARRAY['MANAGED_TABLE', 'EXTERNAL_TABLE', 'VIRTUAL_VIEW'])[n % 2 + 1 + n / 20], '{"cols": []}',
+                   (ARRAY['{}', '{"comment": ""}', '{"comment": "ö\u2028''", "x": "y"}', '{"x": ""}'])
+                   [n % 4 + 1]::jsonb
+            FROM generate_series(0, 29) AS n""")
+    return database
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 4), (500, 500)], ids=["each alone", "in a snapshot", "at once"])
+def test_a_client_reads_the_same_lists(filled, monkeypatch, sizes):
+    for kind in ("NAMES", "METAS", "TABLES"):
+        monkeypatch.setattr(table_lists, kind, Sizes(*sizes))
+    handlers = TableReadHandlers(TableReads(filled), None)
+    every = filled.once("SELECT db, name, type, parameters ->> 'comment', catalog FROM tables "
+                        "ORDER BY db COLLATE \"C\", name COLLATE \"C\"")
+
+    def answered(method, *args):
+        return decoded(method, getattr(handlers, method)(Call(method, args, None), *args))
+
+    def names(db, accepts=lambda *_: True, catalog="hive"):
+        return [name for of, name, kind, _, within in every if (within, of) == (catalog, db) and accepts(name, kind)]
+
+    def metas(accepts=lambda *_: True, catalog="hive"):
+        return [T.TableMeta(*row) for row in every if row[4] == catalog and accepts(*row)]
+
+    assert len(names("d0")) == 10
+    assert answered("get_all_tables", "d0") == answered("get_tables", "d0", "*") == names("d0")
+    assert answered("get_all_tables", "@other#d0") == names("d0", catalog="other")
+    assert answered("get_all_tables", "nope") == []
+    assert answered("get_tables", "d1", "*x*|it*") == names("d1", lambda name, _: name[0] in "xi")
+    assert answered("get_tables_by_type", "d1", "*", "VIRTUAL_VIEW") == names("d1", lambda _, kind: kind[0] == "V")
+    assert answered("get_table_meta", "*", "*", None) == answered("get_table_meta", None, None, []) == metas()
+    assert answered("get_table_meta", "@other#*", "*", []) == metas(catalog="other")
+    assert answered("get_table_meta", "d1", "t*", ["VIRTUAL_VIEW", "EXTERNAL_TABLE"]) == metas(
+        lambda db, name, kind, *_: db == "d1" and name[0] == "t" and kind != "MANAGED_TABLE")
+    assert answered("get_table_meta", "nope", "*", []) == []
+    assert {meta.comments for meta in metas()} == {None, "", "ö\u2028'"}
+
+    def whole(accepts, catalog="hive", db="d0"):
+        rows = filled.once(tables.SELECT_MATCHING_TABLES, (catalog, db, ""))
+        return [table_to_thrift(table) for table in map(tables.table_of, rows) if accepts(table.name.table)]
+
+    wanted = [name.upper() for name in names("d0")]
+    assert len(wanted) == 10
+    for count in (0, 1, 3, 4, 5, 9, 10):
+        some = [*wanted[:count], "nope", *wanted[:1]]
+        assert answered("get_table_objects_by_name", "D0", some) == whole(lambda name: name.upper() in some)  # noqa: B023
+    assert answered("get_table_objects_by_name", "d0", []) == []
+    assert answered("get_table_objects_by_name_req", T.GetTablesRequest("d0", wanted[:7])) == T.GetTablesResult(
+        whole(lambda name: name.upper() in wanted[:7]))
+    assert answered("get_table_objects_by_name_req", T.GetTablesRequest("d1", tablesPattern="*x*")).tables == whole(
+        lambda name: "x" in name, db="d1")
+    fields = T.GetTablesRequest("d0", tablesPattern="*", projectionSpec=T.GetProjectionsSpec(fieldList=["tableName"]))
+    assert [each.tableName for each in answered("get_table_objects_by_name_req", fields).tables] == names("d0")
+    assert filled.pool.lent == 0
