@@ -17,7 +17,7 @@ from tests.support.hive_oracle.oracle import HiveOracle
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-CHOSEN = os.environ.get("RANDOM_TABLES", "4")
+CHOSEN = os.environ.get("RANDOM_TABLES", "242")
 
 
 def seeds() -> range:
@@ -27,13 +27,15 @@ def seeds() -> range:
 
 @pytest.mark.parametrize("seed", seeds())
 def test_hive_reads_and_merges_what_the_model_has(seed: int, spark: SparkSession, oracle: HiveOracle, tmp_path: Path) -> None:
+    """COMP-W38: columns are added, and get wider types, between what is compacted. Hive's merger knows the files' own types only."""
     table = RandomTable(tmp_path / "t", oracle, seed)
     try:
         for txn_id in (1001, 1002):
             for _ in range(table.random.randint(1, 5)):
                 table.step()
             read_by_hive(table, oracle)
-            merged_by_hive(table, oracle)
+            if not table.is_widened:
+                merged_by_hive(table, oracle)
             compact(table, spark, txn_id)
             read_by_hive(table, oracle)
             if table.random.random() < 0.5:

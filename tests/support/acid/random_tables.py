@@ -30,6 +30,8 @@ INSERT, DELETE = 0, 2
 WORDS = ("", "a", "ü", "zwölf", "x y")
 TYPES = ("int", "bigint", "string", "double", "boolean", "decimal(10,2)", "varchar(5)", "binary", "date", "timestamp",
          "array<int>", "map<string,int>", "struct<x:int,y:string>", "array<struct<x:int,y:string>>")
+WIDER = {"int": ("bigint", "double"), "varchar(5)": ("string",), "decimal(10,2)": ("decimal(14,2)",)}
+"""What ALTER TABLE may make of a column: whatever the files hold is a value of the new type."""
 
 
 class RandomTable:
@@ -42,6 +44,7 @@ class RandomTable:
         self.rows: dict[RowId, list[Any]] = {}
         self.aborted: set[int] = set()
         self.mark = 0
+        self.is_widened = False
         self.log = [f"seed {seed}: {self.columns}, {self.buckets} buckets"]
         directory.mkdir()
         if self.random.random() < 0.4:
@@ -89,7 +92,8 @@ class RandomTable:
 
     def step(self) -> None:
         """A statement of somebody."""
-        kinds = {self._insert: 4, self._change: 4, self._batch: 1, self._by_hive: 2, self._overwrite: 1, self._add_column: 1}
+        kinds = {self._insert: 4, self._change: 4, self._batch: 1, self._by_hive: 2, self._overwrite: 1, self._add_column: 1,
+                 self._widen: 1}
         [kind] = self.random.choices(list(kinds), list(kinds.values()))
         kind()
 
@@ -166,6 +170,14 @@ class RandomTable:
         self.rows = {key: [*row, None] for key, row in self.rows.items()}
         self.log.append(f"column {kind}")
 
+    def _widen(self) -> None:
+        """ALTER TABLE CHANGE COLUMN: files that are there have the narrower type."""
+        name, kind = self.random.choice(list(self.columns.items()))
+        if kind in WIDER:
+            self.columns[name] = wider = self.random.choice(WIDER[kind])
+            self.is_widened = True
+            self.log.append(f"{name}: {kind} becomes {wider}")
+
     # -- rows and files --------------------------------------------------------------------------------------------
     def _new_rows(self, write_id: int, statement: int) -> dict[RowId, list[Any]]:
         return {(write_id, encode(bucket, statement), number): self._values()
@@ -214,7 +226,8 @@ def made(kind: str, random: Random) -> Any:
         return None
     number = random.randrange(1, 100)
     simple = {"int": number - 50, "bigint": number << 40, "string": random.choice(WORDS), "double": number / 4, "boolean": number % 2 == 0,
-              "decimal(10,2)": f"{number}.{number % 9 + 1}{number % 9 + 1}", "varchar(5)": random.choice(WORDS),
+              "decimal(10,2)": f"{number}.{number % 9 + 1}{number % 9 + 1}", "decimal(14,2)": f"{number}.{number % 9 + 1}{number % 9 + 1}",
+              "varchar(5)": random.choice(WORDS),
               "binary": base64.b64encode(bytes([0, number, 255])).decode(), "date": f"20{number:02}-02-28".replace("20100", "2099"),
               "timestamp": f"2013-03-{number % 9 + 10} 02:30:{number % 50 + 10}.{number % 9 + 1}"}
     if kind in simple:
@@ -232,7 +245,7 @@ def stored(value: Any, kind: str) -> Any:
     """The value as it is written into a file."""
     if value is None:
         return None
-    plain = {"decimal(10,2)": Decimal, "binary": base64.b64decode, "date": date.fromisoformat,
+    plain = {"decimal(10,2)": Decimal, "decimal(14,2)": Decimal, "binary": base64.b64decode, "date": date.fromisoformat,
              "timestamp": lambda text: datetime.fromisoformat(f"{text:0<26}").replace(tzinfo=ZoneInfo("UTC")),
              "map<string,int>": dict, "struct<x:int,y:string>": tuple,
              "array<struct<x:int,y:string>>": lambda items: [item and tuple(item) for item in items]}
