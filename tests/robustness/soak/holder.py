@@ -68,19 +68,21 @@ class Holder(Role):
         """What everybody sees, about each second: those who hold a snapshot wait most of the time."""
         while not self.has_to_stop():
             pause(random.uniform(0.5, 1.5))
-            table = random.choice(TABLES)
-            try:
-                with closing(DomainClient(self.uris, user="soak-holder")) as client:
-                    txn = TxnManager(client).open(kind=TxnType.READ_ONLY, agent="soak looker")
-                    try:
-                        wrong = wrong_ids(table, rows(Snapshot(client, txn, table).planned()))
-                        self._say(wrong if wrong and self._is_open(txn) else [], f"a look at {table} in transaction {txn.id}")
-                    finally:
-                        txn.abort_quietly()
-                self.count("looks")
-            except _FAILURES as error:
-                self.count("looks that failed")
-                print(f"a look at {table}: {error!r:.300}", flush=True)
+            self._look_at(random.choice(TABLES))
+
+    def _look_at(self, table: str, why: str = "looks") -> None:
+        try:
+            with closing(DomainClient(self.uris, user="soak-holder")) as client:
+                txn = TxnManager(client).open(kind=TxnType.READ_ONLY, agent="soak looker")
+                try:
+                    wrong = wrong_ids(table, rows(Snapshot(client, txn, table).planned()))
+                    self._say(wrong if wrong and self._is_open(txn) else [], f"a look at {table} in transaction {txn.id}")
+                finally:
+                    txn.abort_quietly()
+            self.count(why)
+        except _FAILURES as error:
+            self.count("looks that failed")
+            print(f"a look at {table}: {error!r:.300}", flush=True)
 
     def _say(self, wrong: list[str], what: str) -> None:
         for text in wrong:
@@ -111,7 +113,10 @@ class Holder(Role):
             pause(random.uniform(0, 2))
 
     def hold(self, snapshot: Snapshot, table: str) -> None:
-        """Read, let it be compacted and cleaned, and read again: by the plan from before, and by a new one."""
+        """Read, let it be compacted and cleaned, and read again: by the plan from before, and by a new one.
+
+        While the Cleaner waits for us, the base and the deltas below it are both there: whoever comes then must read one.
+        """
         plan = snapshot.planned()
         most = max(plan.directories, key=lambda directory: len(directory.state.deltas), default=None)
         if most is None or len(most.state.deltas) < WORTH:
@@ -119,6 +124,8 @@ class Holder(Role):
         before = rows(plan)
         wrong = wrong_ids(table, before)
         is_rewritten = self.compacted(table, most.partition or None, until_cleaned=True)
+        if is_rewritten:
+            self._look_at(table, "looks at a base beside its deltas")
         wrong += [text for text in (differs(plan, before), differs(snapshot, before)) if text]
         if not self._is_open(snapshot.txn):
             self.count("held snapshots that were lost")

@@ -86,8 +86,9 @@ class Verdict:
         print("compactions that are still listed:", dict(sorted(states.items())), flush=True)
         with DomainClient(self.stage.uris) as client:
             tables = client.get_all_tables("soak")
-            return [*wrong_compactions(rows, self.stage.accepted()), *self._rows(),
-                    *(text for table in tables for text in self._directories(client, table))]
+            wrong = [*wrong_compactions(rows, self.stage.accepted()), *self._rows()]
+            ends_at = monotonic() + _CLEANED_S
+            return [*wrong, *(text for table in tables for text in self._directories(client, table, ends_at))]
 
     def _settled(self) -> list[Any]:
         """All compactions, once none goes on; or once those that go on have not changed for very long."""
@@ -121,15 +122,14 @@ class Verdict:
         lines = [line for role in WRITERS for line in (self.stage.directory / f"{role}.counts").read_text().splitlines()]
         return [*wrong, *wrong_accounts([row["balance"] for row in accounts]), *wrong_moves(sum(row["moves"] for row in accounts), lines)]
 
-    def _directories(self, client: DomainClient, table: str) -> list[str]:
-        """What lies about that no reader needs, in each of its ACID directories."""
+    def _directories(self, client: DomainClient, table: str, ends_at: float) -> list[str]:
+        """What lies about that no reader needs, in each of its ACID directories; until then the Cleaner has time."""
         described = client.get_table("soak", table)
         if (described.parameters or {}).get("transactional") != "true" or table == "broken":
             return []
         places = [described.sd.location]
         if described.partitionKeys:
             places = [partition.sd.location for partition in client.get_partitions("soak", table, -1)]
-        ends_at = monotonic() + _CLEANED_S
         while True:
             txns = txn_calls.valid_txns(client, 0)
             [ids] = txn_calls.valid_write_ids(client, txns, [f"soak.{table}"]).values()
