@@ -13,7 +13,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 
 FEW, MANY = 100, 600
 """Partitions of ``lake.few``, which is answered in one piece, and of ``lake.many``, which is not."""
-_BATCH = 20
+_BATCH = 200
 _LONG = 120
 """Of the path below which ``lake`` is, so that bytes are the same wherever that is."""
 _DAYS = 10

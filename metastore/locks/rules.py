@@ -251,21 +251,25 @@ def in_the_way(
     """
     blockers: dict[Lock, None] = {}
     queue = LockQueue(lock for lock in locks if not changer.owns(lock))
-    for locked in objects:
-        if not any(
-            lock.state is LockState.ACQUIRED
-            and lock.type is LockType.EXCLUSIVE
-            and contains(lock.object, locked)
-            and (changer.owns(lock) or (lock.txn_id != NO_TXN and lock.txn_id not in writers))
-            for lock in locks
-        ):
+    callers_own = {
+        lock.object
+        for lock in locks
+        if lock.state is LockState.ACQUIRED
+        and lock.type is LockType.EXCLUSIVE
+        and (changer.owns(lock) or (lock.txn_id != NO_TXN and lock.txn_id not in writers))
+    }
+    named = {lock.object for lock in locks}
+    # Of the partitions of a table that no lock names, one stands for all: a drop of thousands is not compared with all.
+    alike = {locked if locked in named or not locked.partition else locked[:3]: locked for locked in objects}
+    for locked in alike.values():
+        if callers_own.isdisjoint(around(locked)):
             blockers |= dict.fromkeys(queue.blockers(Lock(_TAIL, 0, NO_TXN, locked, kind)))
     return list(blockers)
 
 
-def contains(outer: LockObject, inner: LockObject) -> bool:
-    """Whether all of one object is in the other, or is the other."""
-    return outer in (inner, inner._replace(partition=""), inner._replace(table="", partition=""))
+def around(locked: LockObject) -> tuple[LockObject, ...]:
+    """The object, and what all of it is in."""
+    return locked, locked._replace(partition=""), locked._replace(table="", partition="")
 
 
 def tables_of(request: LockRequest) -> set[tuple[str, str, str]]:

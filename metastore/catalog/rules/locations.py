@@ -6,6 +6,7 @@ the local disk, always with the scheme (and authority) of a file system. Source:
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from metastore.errors import MetaError
 
@@ -60,10 +61,25 @@ def is_below(location: str, directory: str) -> bool:
     return location == directory or location.startswith(directory.rstrip("/") + "/")
 
 
+def common(places: Iterable[str]) -> str:
+    """The innermost directory that all of some places are, or are in; "" if there is none."""
+    split = [place.split("/") for place in places]
+    pairs = zip(min(split), max(split), strict=False)
+    return "/".join(name for name, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def outermost(places: Iterable[str]) -> list[str]:
     """Those of some stored locations that lie inside no other of them, in order."""
     known = set(places)
     return sorted(place for place in known if known.isdisjoint(_around(place)))
+
+
+def overlapping(places: Iterable[str], others: Iterable[str]) -> str | None:
+    """The first of some stored locations that is one of the others, is inside one, or has one inside it."""
+    known = set(others)
+    above = {outer for other in known for outer in _around(other)}
+    hits = (place for place in places if place in known or place in above or not known.isdisjoint(_around(place)))
+    return min(hits, default=None)
 
 
 def _around(place: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from metastore.catalog.rules import locations
 from metastore.catalog.store import places
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
@@ -20,11 +21,17 @@ LEASE = timedelta(seconds=60)
 GRACE = timedelta(minutes=5)
 """How long the places of a change without an owner stay blocked: what its owner had begun may still take effect."""
 _CREATORS = 0x64697273  # "dirs": who gives a place to an object holds it, shared, until COMMIT
-_OVERLAPS = "({0} = p.place OR starts_with({0}, p.place || '/') OR starts_with(p.place, {0} || '/'))"
-_TAKEN = (
-    "SELECT p.place FROM directory_changes AS c, unnest(%s::text[]) AS p (place)"
-    f" WHERE (c.phase <> 'undone' AND {_OVERLAPS.format('c.source')})"
-    f" OR (c.phase <> 'done' AND {_OVERLAPS.format('c.target')}) ORDER BY 1 LIMIT 1"
+# A superset of those that overlap: what has all of the places in it is compared, as text.
+_SELECT_NEAR = (
+    "SELECT place FROM ({changing}) AS c WHERE starts_with(place, %(around)s) OR starts_with(%(around)s, place)"
+)
+_SELECT_TAKEN = f"SELECT pg_advisory_xact_lock_shared({_CREATORS}); " + _SELECT_NEAR.format(
+    changing="SELECT source AS place FROM directory_changes WHERE phase <> 'undone' "
+    "UNION ALL SELECT target FROM directory_changes WHERE phase <> 'done' AND target IS NOT NULL"
+)
+_SELECT_MOVING = _SELECT_NEAR.format(
+    changing="SELECT unnest(ARRAY[source, target]) AS place FROM directory_changes "
+    "WHERE target IS NOT NULL AND phase IN ('announced', 'begun', 'undoing')"
 )
 
 _USERS = " UNION ALL ".join(
@@ -119,20 +126,12 @@ def select_taken(pg: PgTx, places: Sequence[str]) -> str | None:
 
     Until COMMIT nobody who removes something overlooks what is put there now.
     """
-    rows = pg.sql(f"SELECT pg_advisory_xact_lock_shared({_CREATORS}); {_TAKEN}", (list(places),))
-    return rows[0][0] if rows else None
+    return _overlapping(pg, _SELECT_TAKEN, places)
 
 
 def select_moving(pg: PgTx, places: Sequence[str]) -> str | None:
     """A place of these that overlaps with a directory on its way to another name."""
-    rows = pg.sql(
-        "SELECT p.place FROM directory_changes AS c, unnest(%s::text[]) AS p (place)"
-        " WHERE c.target IS NOT NULL AND c.phase IN ('announced', 'begun', 'undoing')"
-        f" AND ({_OVERLAPS.format('c.source')}"
-        f" OR {_OVERLAPS.format('c.target')}) ORDER BY 1 LIMIT 1",
-        (list(places),),
-    )
-    return rows[0][0] if rows else None
+    return _overlapping(pg, _SELECT_MOVING, places)
 
 
 def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
@@ -146,6 +145,11 @@ def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
             {"tables": [change.table_id for change in changes], "sources": [change.source for change in changes]},
         )
     )
+
+
+def _overlapping(pg: PgTx, query: str, places: Sequence[str]) -> str | None:
+    near = [place for (place,) in pg.sql(query, {"around": locations.common(places)})]
+    return locations.overlapping(places, near) if near else None
 
 
 def _insert(

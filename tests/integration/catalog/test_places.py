@@ -54,3 +54,59 @@ def test_of_partitions_those_of_the_changes_own_table(database):
         table = type("Table", (), {"id": first})
         wanted = [*PLACES, "file:/none", LONG + "y"]
         assert partitions.select_shared_locations(pg, table, wanted) == set(PLACES)
+
+
+def test_a_place_is_taken_while_a_change_is_at_it_above_it_or_below_it(database):
+    known = [place for place in (*PLACES, "s3://b/x", "s3://b", "file:/w/t/x y") if not place.endswith("/")]  # as stored
+    with database.begin() as pg:
+        def taken(change, wanted):
+            pg.sql("DELETE FROM directory_changes")
+            directory_changes.insert_removals(pg, "me", 1, change, kept=False)
+            return directory_changes.select_taken(pg, wanted)
+
+        for change in known[::3]:
+            overlapping = [place for place in known if is_at_or_below(place, change) or is_at_or_below(change, place)]
+            assert taken([change], known) == min(overlapping)
+            for place in known:
+                assert taken([change], [place]) == (place if place in overlapping else None)
+            apart = [place for place in known if place not in overlapping]
+            assert taken([change, "file:/none"], apart) is None
+
+        pg.sql("DELETE FROM directory_changes")
+        move = directory_changes.insert_move(pg, "me", 1, "file:/w/t", "file:/new/t", kept=False)
+        for place in ("file:/w", "file:/w/t", "file:/w/t/x", "file:/new", "file:/new/t", "file:/new/t/x"):
+            assert directory_changes.select_taken(pg, ["s3://b", place]) == place
+            assert directory_changes.select_moving(pg, ["s3://b", place]) == place
+        for phase, free in (("undone", "file:/w/t/x"), ("done", "file:/new/t/x")):
+            pg.sql("UPDATE directory_changes SET phase = %s WHERE id = %s", (phase, move.id))
+            assert directory_changes.select_taken(pg, [free]) is None
+            assert directory_changes.select_moving(pg, [free]) is None
+
+
+def test_thousands_of_changes_and_thousands_of_places_are_not_compared_one_by_one(database):
+    changed, wanted = ([f"file:/w/t/day={n}/{name}" for n in range(300)] for name in ("a", "b"))
+    with database.begin() as pg:
+        directory_changes.insert_removals(pg, "me", 1, changed, kept=False)
+        explained = Explained(pg)
+        assert directory_changes.select_taken(explained, wanted) is None
+        assert explained.compared < 10 * (len(changed) + len(wanted))
+        assert directory_changes.select_taken(pg, [*wanted, changed[7]]) == changed[7]
+
+
+class Explained:
+    """Runs the last statement of what it is given, and counts the rows that it looked at."""
+
+    def __init__(self, pg):
+        self.pg, self.compared = pg, 0
+
+    def sql(self, query, parameters):
+        *_, last = query.split("; ")
+        [(plan,)] = self.pg.sql(f"EXPLAIN (ANALYZE, FORMAT json) {last}", parameters)
+        self._add(plan[0]["Plan"])
+        return self.pg.sql(query, parameters)
+
+    def _add(self, node):
+        removed = node.get("Rows Removed by Join Filter", 0) + node.get("Rows Removed by Filter", 0)
+        self.compared += (removed + node["Actual Rows"]) * node["Actual Loops"]
+        for child in node.get("Plans", ()):
+            self._add(child)

@@ -43,6 +43,26 @@ def test_nothing_is_above_a_file_system():
         locations.qualified("s3a://b/a/../../c", "file:/wh")
 
 
+@pytest.mark.parametrize(("places", "around"), [
+    ("file:/w/t", "file:/w/t"), ("file:/w/t file:/w/t/x", "file:/w/t"), ("file:/w/t/x file:/w/t-1/x file:/w/t", "file:/w"),
+    ("file:/w/t/a file:/w/t/b/c file:/w/t/a", "file:/w/t"), ("s3://b/x s3://b/y", "s3://b"), ("s3://b/x s3://c/x", "s3:/"),
+    ("file:/w s3://b/w", ""), ("file:/w file:/", "file:")])
+def test_what_places_have_in_common(places, around):
+    assert locations.common(places.split()) == around
+
+
+def test_places_that_overlap_with_others():
+    places = ["file:/w/t", "file:/w/t/x", "file:/w/t-1", "file:/w/t-1/a/b", "file:/w/t0", "s3://b/w", "s3://c", "file:/"]
+    for place in places:
+        for other in places:
+            meet = locations.is_below(place, other) or locations.is_below(other, place)
+            assert locations.overlapping([place, "hdfs://n/x"], [other]) == (place if meet else None)
+    assert locations.overlapping(places, []) is None
+    assert locations.overlapping(places, ["s3://c", "s3://b/w/x"]) == "s3://b/w"
+    many = [f"file:/w/t/n={n}" for n in range(20_000)]  # compared with one another they would take a minute
+    assert locations.overlapping(many, [f"{place}-/x" for place in many] + ["file:/w/t/n=7/x"]) == "file:/w/t/n=7"
+
+
 def test_places_that_lie_inside_no_other():
     places = ["file:/w/t", "file:/w/t/x", "file:/w/t-1", "file:/w/t-1/a/b", "file:/w/t0", "file:/w/u/v", "s3://b/w",
               "s3://b/w/x", "s3://c"]

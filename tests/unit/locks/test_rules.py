@@ -1,11 +1,13 @@
 """The lock rules as tables of cases; ids are those of tests/scripts/CASES."""
 
+import random
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metastore.locks import rules
 from metastore.locks.rules import (
     WAITS_FOR,
     Changer,
@@ -239,6 +241,26 @@ def standing(kind, on, txn_id=0, ext_id=1, state=LockState.ACQUIRED):
     (TABLE, standing(LockType.EXCLUSIVE, TABLE, 0, 5), Changer(lock_ids=frozenset({6})), (), True)])
 def test_what_a_drop_waits_for(change, lock, changer, writers, waits):
     assert in_the_way([change], [lock], changer, writers) == ([lock] if waits else [])
+
+
+def test_a_drop_of_thousands_waits_for_what_a_drop_of_each_waits_for_and_is_not_compared_with_all(monkeypatch):
+    chance, compared = random.Random(7), []
+    parts = [obj(f"db.t.p={n}") for n in range(60)]
+    everything = [*parts[:20], obj("db.t."), obj("db.."), obj("db.u."), obj("db.u.p=1")]
+    for _ in range(10):
+        locks = [
+            standing(chance.choice(list(LockType)), chance.choice(everything), chance.randrange(3), number,
+                     chance.choice([LockState.ACQUIRED, LockState.WAITING]))
+            for number in range(chance.randrange(40))]
+        changer, writers = Changer(frozenset({1}), frozenset({3, 4})), {2}
+        for objects in (parts, [*parts, obj("db.t.")], [obj("db..")], everything):
+            each = [lock for one in objects for lock in in_the_way([one], locks, changer, writers)]
+            assert set(in_the_way(objects, locks, changer, writers)) == set(each)
+
+    readers = [standing(LockType.SHARED_READ, obj("db.t."), number, number) for number in range(1, 101)]
+    monkeypatch.setattr(rules, "conflicts", lambda *both: compared.append(both) or conflicts(*both))
+    assert set(in_the_way(parts, readers, Changer(), ())) == set(readers)
+    assert len(compared) == len(readers)
 
 
 def test_a_drop_under_its_own_exclusive_lock_does_not_wait_for_those_behind_it():
