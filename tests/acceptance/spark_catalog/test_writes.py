@@ -151,3 +151,19 @@ def test_nanoseconds_are_not_cut(catalog, acid_session, db) -> None:
     catalog.sql(f"UPDATE {name} SET at = NULL WHERE id = 3")
     catalog.sql(f"DELETE FROM {name} WHERE id = 2")
     assert catalog.sql(f"SELECT id, at IS NULL, note FROM {name} ORDER BY id").collect() == [(1, False, "x"), (3, True, "y")]
+
+
+def test_rows_that_can_have_no_ids_are_read_and_not_changed(catalog, db, client) -> None:
+    """Their file has a name of no bucket, so no delete event could name them."""
+    name = created(catalog, f"{db}.t", "(n BIGINT, c STRUCT<a: INT>)")
+    catalog.sql(f"INSERT INTO {name} VALUES (1, NULL)")
+    catalog.sql("SELECT 7L AS n, named_struct('a', 1) AS c").write.orc(f"{client.get_table(db, 't').sd.location}/loaded")
+
+    for statement in (f"DELETE FROM {name} WHERE n = 7", f"UPDATE {name} SET c = NULL WHERE n >= 7",
+                      f"MERGE INTO {name} t USING (SELECT 7L AS n) s ON t.n = s.n WHEN MATCHED THEN DELETE"):
+        with pytest.raises(Exception, match="no bucket number in its name"):
+            catalog.sql(statement)
+    catalog.sql(f"UPDATE {name} SET n = 2 WHERE n = 1")
+
+    read = catalog.table(name).select("n", "c.a", "ROW__ID.rowid").collect()
+    assert sorted(map(tuple, read)) == [(2, None, 0), (7, 1, None)]

@@ -18,6 +18,9 @@ public enum RowId {
     ROW(DataTypes.LongType),
     PARTITION(DataTypes.StringType);
 
+    /** The BUCKET of rows that can have no id. It is no NULL: to Spark what names a row is never NULL, and it would read 0. */
+    public static final int NO_BUCKET = -1;
+
     private final DataType type;
 
     RowId(DataType type) {

@@ -96,8 +96,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             this.context = context;
             this.file = split.file();
             this.reader = new OrcColumnarBatchReader(context.capacity, MemoryMode.ON_HEAP);
-            boolean hasIds = file.ids() == null || file.ids().bucket() != null;
-            this.deleted = hasIds ? context.deletedRows(file) : null;
+            this.deleted = hasIds() ? context.deletedRows(file) : null;
             this.chosen = isChoosing() ? new int[context.capacity] : null;
             this.records = records(split);
             SparkInternals.setRecordReader(reader, records);
@@ -220,10 +219,10 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         private ColumnVector id(RowId id, StructField wanted, ColumnarBatch read) {
             return switch (id) {
                 case ROW__ID -> new RowIdColumn(
-                    (StructType) wanted.dataType(), id(RowId.WRITE_ID, wanted, read), id(RowId.BUCKET, wanted, read),
+                    (StructType) wanted.dataType(), id(RowId.WRITE_ID, wanted, read), bucketOrNull(read),
                     id(RowId.ROW, wanted, read));
                 case WRITE_ID -> file.ids() == null ? read.column(Layout.WRITE_ID) : constant(file.ids().writeId());
-                case BUCKET -> file.ids() == null ? read.column(Layout.BUCKET) : bucket(file.ids().bucket());
+                case BUCKET -> hasIds() ? bucketOrNull(read) : bucket(RowId.NO_BUCKET);
                 case ROW -> file.ids() == null ? read.column(Layout.ROW_ID) : plainRowIds();
                 case PARTITION -> {
                     ConstantColumnVector key = new ConstantColumnVector(context.capacity, DataTypes.StringType);
@@ -237,6 +236,14 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             ConstantColumnVector column = new ConstantColumnVector(context.capacity, DataTypes.LongType);
             column.setLong(number);
             return column;
+        }
+
+        private boolean hasIds() {
+            return file.ids() == null || file.ids().bucket() != null;
+        }
+
+        private ColumnVector bucketOrNull(ColumnarBatch read) {
+            return file.ids() == null ? read.column(Layout.BUCKET) : bucket(file.ids().bucket());
         }
 
         private ColumnVector bucket(Integer bucket) {

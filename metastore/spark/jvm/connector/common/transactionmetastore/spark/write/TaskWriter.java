@@ -14,6 +14,8 @@ import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.EventFile;
+import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.planner.AcidException;
 
 /**
  * What one attempt of a task writes: events of new rows and of rows that go, each in the files where Hive looks for them.
@@ -99,9 +101,9 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
 
     @Override
     public void delete(InternalRow metadata, InternalRow id) throws IOException {
-        if (id.isNullAt(WRITE_ID) || id.isNullAt(BUCKET) || id.isNullAt(ROW_ID)) {
-            throw new IllegalStateException("A row of " + how.table().name() + " has no id, so it cannot be changed: "
-                + "its file has no bucket number in its name. Rename the file like 000000_0.");
+        if (id.getInt(BUCKET) == RowId.NO_BUCKET) {
+            throw new AcidException("InvalidOperationError", "A row of " + how.table().name() + " has no id, so it cannot be "
+                + "changed: its file has no bucket number in its name. Rename the file like 000000_0.");
         }
         String key = how.table().keys().length() == 0 ? null : metadata.getUTF8String(0).toString();
         int bucket = id.getInt(BUCKET);
