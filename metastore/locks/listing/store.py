@@ -1,6 +1,7 @@
 """Locks as the bytes that go to clients: PostgreSQL writes them, in Thrift's binary protocol (ADR 59)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 from metastore.db import wires
 from metastore.db.engine import Database
@@ -25,13 +26,22 @@ def select_wires(
 
     ``states``, ``types``: the numbers of the stored texts in the protocol.
     """
+    [(count, encoded)] = db.once(
+        _query(tuple(states.items()), tuple(types.items())), filtered(within, table, partition, txn_id), durable=False
+    )
+    return count, bytes(encoded)
+
+
+@cache
+def _query(states: Sequence[tuple[LockState, int]], types: Sequence[tuple[LockType, int]]) -> str:
+    """The query, put together once: that takes 0.1 ms."""
     shape = [
         Field(1, Kind.I64, "ext_id"),
         Field(2, Kind.TEXT, "db"),
         Field(3, Kind.TEXT, "nullif(\"table\", '')", optional=True),
         Field(4, Kind.TEXT, "nullif(partition, '')", optional=True),
-        Field(5, Kind.I32, wires.number(states.items(), "state")),
-        Field(6, Kind.I32, wires.number(types.items(), "type")),
+        Field(5, Kind.I32, wires.number(states, "state")),
+        Field(6, Kind.I32, wires.number(types, "type")),
         Field(7, Kind.I64, "txn_id"),
         Field(8, Kind.I64, f"coalesce({wires.millis('last_heartbeat_at')}, 0)"),
         Field(9, Kind.I64, wires.millis("acquired_at"), optional=True),
@@ -45,9 +55,4 @@ def select_wires(
         Field(16, Kind.I64, "int_id"),
     ]
     strengths = wires.number(((kind, place) for place, kind in enumerate(LockType)), "type")
-    [(count, encoded)] = db.once(
-        f"SELECT {wires.listed(shape, f'{_WAITS}, {strengths}, ext_id, int_id')} FROM locks WHERE {FILTER}",
-        filtered(within, table, partition, txn_id),
-        durable=False,
-    )
-    return count, bytes(encoded)
+    return f"SELECT {wires.listed(shape, f'{_WAITS}, {strengths}, ext_id, int_id')} FROM locks WHERE {FILTER}"

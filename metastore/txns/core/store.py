@@ -16,6 +16,7 @@ statement of the ending side sees everything that was added. Everyone locks tran
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from sys import byteorder
 from typing import Any, NamedTuple
 
@@ -267,9 +268,16 @@ def select_info_wires(db: Database, states: Mapping[TxnState, int]) -> tuple[int
 
     ``states``: the numbers of the stored states in the protocol.
     """
+    [(mark, count, encoded)] = db.once(_infos(tuple(states.items())))
+    return mark, count, bytes(encoded)
+
+
+@cache
+def _infos(states: Sequence[tuple[TxnState, int]]) -> str:
+    """The query, put together once."""
     shape = [
         Field(1, Kind.I64, "t.id"),
-        Field(2, Kind.I32, wires.number(states.items(), "t.state")),
+        Field(2, Kind.I32, wires.number(states, "t.state")),
         Field(3, Kind.TEXT, 't."user"'),
         Field(4, Kind.TEXT, "t.host"),
         Field(5, Kind.TEXT, "t.agent_info"),
@@ -277,10 +285,8 @@ def select_info_wires(db: Database, states: Mapping[TxnState, int]) -> tuple[int
         Field(8, Kind.I64, wires.millis("t.started_at")),
         Field(9, Kind.I64, wires.millis("t.last_heartbeat_at")),
     ]
-    [(mark, count, encoded)] = db.once(
-        f"SELECT (SELECT next_txn_id - 1 FROM txn_counter), {wires.listed(shape, 't.id')} FROM txns AS t WHERE {LISTED}"
-    )
-    return mark, count, bytes(encoded)
+    listed = wires.listed(shape, "t.id")
+    return f"SELECT (SELECT next_txn_id - 1 FROM txn_counter), {listed} FROM txns AS t WHERE {LISTED}"
 
 
 def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:
