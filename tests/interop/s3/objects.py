@@ -95,3 +95,21 @@ def test_a_bucket_that_is_not_there(store):
         FILES.listing("s3a://nowhere/x")
     with pytest.raises(OSError, match="bucket does not exist"):
         FILES.write("s3a://nowhere/x", b"1")
+
+
+def test_a_file_that_is_kept_for_replicas_goes_to_another_bucket_and_counts_from_then(store, place):
+    """Its checksum is what Hadoop's S3A makes of the ETag."""
+    prefix, uri = place
+    store.client.create_bucket(Bucket="kept")
+    put(store, f"{prefix}/d/p/bucket_0", b"x")
+    [entry] = store.client.list_objects_v2(Bucket=store.bucket, Prefix=prefix)["Contents"]
+    [file] = FILES.files_of(f"{uri}/d")
+    assert (file, FILES.files_of(file)) == (f"{uri}/d/p/bucket_0", [f"{uri}/d/p/bucket_0"])
+    assert FILES.checksum(file) == entry["ETag"].strip('"').encode().hex()
+    for move in (False, True):
+        FILES.put_over(file, "s3://kept/cm/bucket_0_1", move=move)
+        assert FILES.exists(file) is not move
+    [(name, changed)] = FILES.changed("s3a://kept/cm")
+    assert (name, changed >= entry["LastModified"]) == ("bucket_0_1", True)
+    assert FILES.read("s3a://kept/cm/bucket_0_1") == b"x"
+    assert FILES.changed("s3a://kept/none") == []
