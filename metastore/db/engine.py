@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg2
 from psycopg2 import errorcodes
-from psycopg2.extensions import connection
+from psycopg2.extensions import BYTES, connection, register_type
 
 from metastore.db import failpoints, sessions
 from metastore.db.fibers import wait
@@ -35,6 +35,9 @@ _BUSY = {errorcodes.LOCK_NOT_AVAILABLE, errorcodes.READ_ONLY_SQL_TRANSACTION}
 _BUSY_CLASSES = (errorcodes.CLASS_INSUFFICIENT_RESOURCES, errorcodes.CLASS_OPERATOR_INTERVENTION)
 _BAD_CLASSES = (errorcodes.CLASS_DATA_EXCEPTION, errorcodes.CLASS_PROGRAM_LIMIT_EXCEEDED)
 _NOT_DURABLE = "SET LOCAL synchronous_commit = off; "
+_BINARY = "CLOSE ALL; DECLARE answer BINARY NO SCROLL CURSOR FOR {}; FETCH ALL FROM answer"
+"""The only way in which a query without a protocol of its own is answered in binary."""
+_BYTEA = 17
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
 _GRACE_S = 10.0
 _in_tx: ContextVar[tuple["Database", ...]] = ContextVar("in_tx", default=())
@@ -72,6 +75,13 @@ class PgTx:
             self._lease.run("", query, parameters)
         return self._lease.rows()
 
+    def binary(self, query: str, parameters: Parameters = None) -> Row:
+        """As ``Database.binary``, in this transaction."""
+        self._lease.in_binary = True
+        [row] = self.sql(_BINARY.format(query), parameters)
+        self._lease.in_binary = False
+        return row
+
     def finish(self, query: str | Prepared, parameters: Parameters = None) -> None:
         """Run the last SQL and COMMIT in one round trip. Nothing may be run after it; it returns no rows."""
         failpoints.hit("pg.before_commit")
@@ -102,10 +112,12 @@ class PgTx:
 class _Lease:
     """A connection on loan from the pool, and its cursor."""
 
-    __slots__ = ("_pool", "cursor", "link")
+    __slots__ = ("_pool", "cursor", "in_binary", "link")
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self.in_binary = False
+        """Whether what is asked next is a binary cursor: its columns are taken as they come."""
         self._take()
 
     def _take(self) -> None:
@@ -127,6 +139,11 @@ class _Lease:
         known |= query.names
 
     def _send(self, text: str, parameters: Parameters) -> None:
+        if self.in_binary:
+            register_type(BYTES, self.cursor)
+            self._types()[_BYTEA] = BYTES
+        else:
+            self._types().clear()
         try:
             self.cursor.execute(text, parameters)
             wait(self.link.raw, self._pool.silence_s)
@@ -137,6 +154,10 @@ class _Lease:
             raise InvalidRequestError(
                 "A text of the request contains a NUL character, which cannot be stored."
             ) from error
+
+    def _types(self) -> dict[int, Any]:
+        """How the cursor reads columns, where it differs from its connection."""
+        return self.cursor.string_types or {}
 
     def run_first(self, before: str, query: str | Prepared, parameters: Parameters) -> None:
         """Send the first SQL of a transaction, on another connection if this is dead: nothing was done yet."""
@@ -166,7 +187,7 @@ class _Joined(_Lease):
 
     def __init__(self, raw: connection) -> None:
         self.link = Link(raw)
-        self.cursor = raw.cursor()
+        self.cursor, self.in_binary = raw.cursor(), False
 
     def _send(self, text: str, parameters: Parameters) -> None:
         self.cursor.execute(text, parameters)
@@ -233,13 +254,17 @@ class Database:
             _in_tx.reset(outside)
             lease.give_back()
 
-    def once(self, query: str | Prepared, parameters: Parameters = None, *, durable: bool = True) -> list[Row]:
+    def once(
+        self, query: str | Prepared, parameters: Parameters = None, *, durable: bool = True, in_binary: bool = False
+    ) -> list[Row]:
         """Run SQL text (one or several statements) as one transaction in one round trip; rows of the last.
 
+        ``in_binary``: the text is a cursor's, see ``binary``.
         Raises: as ``begin``.
         """
         self._refuse_nesting()
         lease = _Lease(self.pool)
+        lease.in_binary = in_binary
         try:
             failpoints.hit("pg.before_commit")
             lease.run("" if durable else _NOT_DURABLE, query, parameters)
@@ -249,6 +274,14 @@ class Database:
             raise _translated(lease.link, error, committing=True) from error
         finally:
             lease.give_back()
+
+    def binary(self, query: str, parameters: Parameters = None) -> Row:
+        """The one row of a query whose columns are bytea or text: as bytes, a text in UTF-8.  Raises: as ``begin``.
+
+        Long answers take a third of the time so, since they do not travel as hexadecimal text.
+        """
+        [row] = self.once(_BINARY.format(query), parameters, durable=False, in_binary=True)
+        return row
 
     def close(self) -> None:
         """Close every pooled connection."""

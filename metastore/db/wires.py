@@ -44,8 +44,8 @@ def struct(shape: Sequence[Field]) -> str:
 
 
 def listed(shape: Sequence[Field], order: str) -> str:
-    """The columns of a query that gives a list: how many rows, and their bytes."""
-    return f"count(*)::int, coalesce(string_agg({struct(shape)}, ''::bytea ORDER BY {order}), ''::bytea)"
+    """The columns of a binary query that gives a list: how many rows, and their bytes."""
+    return f"int4send(count(*)::int), coalesce(string_agg({struct(shape)}, ''::bytea ORDER BY {order}), ''::bytea)"
 
 
 class Wires(NamedTuple):
@@ -96,8 +96,12 @@ class WireList:
 
 
 def millis(instant: str) -> str:
-    """An instant as clients get it."""
-    return f"floor(extract(epoch FROM {instant}) * 1000)::bigint"
+    """An instant as clients get it: whole milliseconds, those that have begun.
+
+    ``date_part`` computes in floating point, which is much faster than ``extract`` in decimals. Until the year 2106 its
+    error is below half a microsecond, and instants are whole microseconds: half of one is added before cutting off.
+    """
+    return f"floor(date_part('epoch', {instant}) * 1000 + 0.0005)::bigint"
 
 
 def number(numbers: Iterable[tuple[str, int]], column: str) -> str:

@@ -26,10 +26,10 @@ def select_wires(
 
     ``states``, ``types``: the numbers of the stored texts in the protocol.
     """
-    [(count, encoded)] = db.once(
-        _query(tuple(states.items()), tuple(types.items())), filtered(within, table, partition, txn_id), durable=False
+    count, encoded = db.binary(
+        _query(tuple(states.items()), tuple(types.items())), filtered(within, table, partition, txn_id)
     )
-    return count, bytes(encoded)
+    return int.from_bytes(count), encoded
 
 
 @cache

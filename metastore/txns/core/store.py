@@ -268,8 +268,8 @@ def select_info_wires(db: Database, states: Mapping[TxnState, int]) -> tuple[int
 
     ``states``: the numbers of the stored states in the protocol.
     """
-    [(mark, count, encoded)] = db.once(_infos(tuple(states.items())))
-    return mark, count, bytes(encoded)
+    mark, count, encoded = db.binary(_infos(tuple(states.items())))
+    return int.from_bytes(mark), int.from_bytes(count), encoded
 
 
 @cache
@@ -286,7 +286,7 @@ def _infos(states: Sequence[tuple[TxnState, int]]) -> str:
         Field(9, Kind.I64, wires.millis("t.last_heartbeat_at")),
     ]
     listed = wires.listed(shape, "t.id")
-    return f"SELECT (SELECT next_txn_id - 1 FROM txn_counter), {listed} FROM txns AS t WHERE {LISTED}"
+    return f"SELECT (SELECT int8send(next_txn_id - 1) FROM txn_counter), {listed} FROM txns AS t WHERE {LISTED}"
 
 
 def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:

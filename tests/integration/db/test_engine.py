@@ -239,3 +239,20 @@ def test_postgres_goes_away_and_returns(own_postgres, own_database):
     with own_database.begin() as pg:
         pg.sql("INSERT INTO notes VALUES (2)")
     assert saved(own_database) == [1, 2]
+
+
+def test_a_binary_answer_is_taken_as_it_comes(database):
+    """Beside answers in text, in one transaction, on a connection that has died before, and with what text cannot hold."""
+    every = bytes(range(256)) * 3
+    query = "SELECT %s::bytea || int8send(-1), 'ä𝄞', NULL::bytea"
+    expected = (every + b"\xff" * 8, "ä𝄞".encode(), None)
+
+    assert database.binary(query, (every,)) == expected
+    with database.begin(snapshot=True) as pg:
+        assert pg.binary(query, (every,)) == expected
+        assert pg.sql("SELECT 'ä', '\\x00ff'::bytea::text, 7") == [("ä", "\\x00ff", 7)]
+        assert pg.binary("SELECT '\\x01'::bytea") == (b"\x01",)
+    assert bytes(database.once("SELECT %s::bytea", (every,))[0][0]) == every
+    end_backends(database)
+    with database.begin(snapshot=True) as pg:
+        assert pg.binary(query, (every,)) == expected

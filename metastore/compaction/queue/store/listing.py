@@ -37,9 +37,8 @@ _SHOWN = (
 def select_shown_wires(db: Database, wanted: Filter, *, is_old_client: bool) -> tuple[int, bytes]:
     """How many they are, and the structs; an old client does not know every type."""
     rows, order, values = shown(wanted)
-    [(count, encoded)] = db.once(
+    count, encoded = db.binary(
         f"SELECT {wires.listed(_SHOWN, order)} FROM ({rows}) AS shown WHERE %s OR type = ANY(%s)",
         [*values, not is_old_client, [str(kind) for kind in OLD_CLIENT_TYPES]],
-        durable=False,
     )
-    return count, bytes(encoded)
+    return int.from_bytes(count), encoded
