@@ -9,11 +9,19 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from metastore.db.engine import Database, PgTx, Row
+from metastore.db.engine import Database, Row
 
 UNLIMITED = -1
 Run = Callable[..., list[Row]]
 """``pg.sql`` inside a PostgreSQL transaction, or ``db.once`` where one statement is all there is."""
+
+
+class Asked(NamedTuple):
+    """How a list is read: inside a PostgreSQL transaction, or by one statement."""
+
+    rows: Run
+    binary: Callable[..., Row]
+    """``pg.binary`` or ``db.binary``."""
 
 
 class Sizes(NamedTuple):
@@ -46,7 +54,7 @@ U = TypeVar("U")
 class Listing(Protocol[P_co]):
     """Rows in the order of a key."""
 
-    def piece(self, run: Run, after: Any, most: int) -> P_co:
+    def piece(self, asked: Asked, after: Any, most: int) -> P_co:
         """The first rows behind a key; None: the very first."""
 
     def count(self, run: Run, limit: int) -> int:
@@ -88,21 +96,22 @@ def read(
     ``require`` raises if there are too many, before anything long is read.
     """
     most = limit if 0 <= limit <= sizes.more else sizes.first
-    piece = listing.piece(db.once, None, most)
+    piece = listing.piece(Asked(db.once, db.binary), None, most)
     require(piece.size)
     if piece.size < most or piece.size == limit:
         return Pieces(piece.size, iter((piece,)), ExitStack())
     with ExitStack() as opened:
         pg = opened.enter_context(db.begin(snapshot=True))
+        asked = Asked(pg.sql, pg.binary)
         count = listing.count(pg.sql, limit)
         require(count)
-        return Pieces(count, _all(pg, listing, count, sizes), opened.pop_all())
+        return Pieces(count, _all(asked, listing, count, sizes), opened.pop_all())
 
 
-def _all(pg: PgTx, listing: Listing[P], count: int, sizes: Sizes) -> Iterator[P]:
+def _all(asked: Asked, listing: Listing[P], count: int, sizes: Sizes) -> Iterator[P]:
     after, most = None, sizes.first
     while count > 0:
-        piece = listing.piece(pg.sql, after, min(most, count))
+        piece = listing.piece(asked, after, min(most, count))
         if not piece.size:
             raise AssertionError(f"{count} rows have gone from a snapshot of {listing}")
         yield piece

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from metastore.db import pieces
 from metastore.db.engine import Database
-from metastore.db.pieces import Pieces, Run, Sizes
+from metastore.db.pieces import Asked, Pieces, Run, Sizes
 
 
 class Kind(Enum):
@@ -53,8 +53,8 @@ class Wires(NamedTuple):
 
     size: int
     encoded: bytes
-    last: Sequence[Any]
-    """The values of the key in the last row."""
+    last: Sequence[str]
+    """The values of the key in the last row, as PostgreSQL writes and reads them."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,18 @@ class WireList:
     """What follows FROM, up to and with the conditions."""
     parameters: Sequence[Any] = ()
 
-    def piece(self, run: Run, after: Sequence[Any] | None, most: int) -> Wires:
+    def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires:
         """See `pieces.Listing`."""
         key, names = ", ".join(self.key), [f"k{place}" for place, _ in enumerate(self.key)]
         named = ", ".join(f"{column} AS {name}" for column, name in zip(self.key, names, strict=True))
         behind = "" if after is None else f" AND ({key}) > ({', '.join('%s' for _ in names)})"
-        last = ", ".join(f"(array_agg({name}))[count(*)]" for name in names)
-        [(size, encoded, *behind_which)] = run(
-            f"SELECT count(*)::int, coalesce(string_agg(wire, ''::bytea), ''::bytea), {last} FROM "
+        last = ", ".join(f"(array_agg({name}::text))[count(*)]" for name in names)
+        size, encoded, *behind_which = asked.binary(
+            f"SELECT int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea), ''::bytea), {last} FROM "
             f"(SELECT {named}, {self.wire} AS wire FROM {self.rows}{behind} ORDER BY {key} LIMIT %s) AS listed",
             (*self.parameters, *(after or ()), most),
         )
-        return Wires(size, bytes(encoded), behind_which)
+        return Wires(int.from_bytes(size), encoded, [value and value.decode() for value in behind_which])
 
     def count(self, run: Run, limit: int) -> int:
         """See `pieces.Listing`."""

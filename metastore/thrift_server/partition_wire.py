@@ -27,12 +27,12 @@ class Endings:
             dbName=self.table.db, tableName=self.table.table, catName=self.table.catalog, writeId=None
         )
         self._names: bytes = fastbinary.encode_binary(names, [ttypes.Partition, ttypes.Partition.thrift_spec])
-        self._known: dict[str | None, bytes] = {None: self._names}
+        self._known: dict[str, bytes] = {"": self._names}
 
     def _learn(self, descriptors: Mapping[str, Json]) -> None:
         """Encode those that are new."""
         if len(self._known) > _MOST_KNOWN:
-            self._known = {None: self._names}
+            self._known = {"": self._names}
         for digest in descriptors.keys() - self._known.keys():
             sd = struct_from_json(ttypes.StorageDescriptor, descriptors[digest])
             sd.location = None  # each partition has its own
@@ -46,7 +46,7 @@ class Endings:
     def ended(self, piece: Piece) -> bytes:
         """The whole partitions of a piece, one after the other."""
         self._learn(piece.descriptors)
-        known, wires, at = self._known, piece.wires, 0
+        known, wires, at = self._known, memoryview(piece.wires), 0
         parts: list[bytes | memoryview] = []
         for length, digest in zip(piece.lengths, piece.digests, strict=True):
             parts += wires[at : at + length], known[digest]

@@ -16,9 +16,9 @@ from metastore.catalog.store.partition_wires import Piece
 from metastore.config import CatalogSettings
 from metastore.db import pieces
 from metastore.db.engine import Database
-from metastore.db.pieces import Pieces, Run, Sizes
+from metastore.db.pieces import Asked, Pieces, Run, Sizes
 
-FIRST, MORE = 500, 2000
+FIRST, MORE = 500, 700
 """Partitions in the first piece, which is there soon, and in each later piece."""
 
 
@@ -42,10 +42,10 @@ class _Wires:
 
     selection: Selection
 
-    def piece(self, run: Run, after: str | None, most: int) -> Piece:
+    def piece(self, asked: Asked, after: str | None, most: int) -> Piece:
         selection = self.selection
         return partition_wires.select_piece(
-            run, selection.table, selection.condition, selection.parameters, after or "", most
+            asked.binary, selection.table, selection.condition, selection.parameters, after or "", most
         )
 
     def count(self, run: Run, limit: int) -> int:

@@ -3,12 +3,15 @@
 A piece is one statement: the bytes of some partitions in a row, where each ends, and the descriptors that they share.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from struct import unpack
 from typing import Any, NamedTuple
 
 from metastore.catalog.model import Json, Table
-from metastore.db.pieces import Run
+from metastore.db.engine import Row
 
+_LENGTH = 4
 _WIRE = (
     'coalesce(p.wire, partition_wire(p."values", p.create_time, p.last_access_time, p.parameters, p.write_id, '
     "p.digest IS NOT NULL, p.location))"
@@ -18,9 +21,10 @@ _WIRE = (
 class Piece(NamedTuple):
     """Some partitions, by name. Each lacks the end: what follows its location, and the names of its table."""
 
-    wires: memoryview
+    wires: bytes
     lengths: Sequence[int]
-    digests: Sequence[str | None]
+    digests: Sequence[str]
+    """Of the descriptor of each; an empty text where it has none."""
     last: str
     """The name of the last."""
     descriptors: Mapping[str, Json]
@@ -32,14 +36,20 @@ class Piece(NamedTuple):
         return len(self.lengths)
 
 
-def select_piece(run: Run, table: Table, condition: str, parameters: Sequence[Any], after: str, most: int) -> Piece:
+def select_piece(
+    binary: Callable[..., Row], table: Table, condition: str, parameters: Sequence[Any], after: str, most: int
+) -> Piece:
     """The first of the table's partitions whose names follow ``after`` and that meet a condition on ``p``."""
-    [(wires, lengths, digests, last, sds)] = run(
+    wires, lengths, digests, last, sds = binary(
         f"WITH found AS MATERIALIZED (SELECT p.name, p.digest, {_WIRE} AS wire FROM partitions p "
         f"WHERE p.table_id = %s AND p.name > %s AND {condition} ORDER BY p.name LIMIT %s) "
-        "SELECT string_agg(wire, ''), array_agg(octet_length(wire)), array_agg(digest), max(name), "
+        "SELECT string_agg(wire, ''), string_agg(int4send(octet_length(wire)), ''), "
+        "string_agg(coalesce(digest, ''), ','), max(name), "
         "(SELECT jsonb_object_agg(d.digest, d.sd) FROM partition_descriptors d "
-        "WHERE d.table_id = %s AND d.digest IN (SELECT digest FROM found)) FROM found",
+        "WHERE d.table_id = %s AND d.digest IN (SELECT digest FROM found))::text FROM found",
         (table.id, after, *parameters, most, table.id),
     )
-    return Piece(wires or memoryview(b""), lengths or (), digests or (), last, sds or {})
+    if wires is None:
+        return Piece(b"", (), (), "", {})
+    sizes = unpack(f">{len(lengths) // _LENGTH}i", lengths)
+    return Piece(wires, sizes, digests.decode().split(","), last.decode(), json.loads(sds or "{}"))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from metastore.catalog.model import Table
 from metastore.catalog.store.tables import COLUMNS, table_of
 from metastore.db import wires
-from metastore.db.pieces import Run, Sizes
+from metastore.db.pieces import Asked, Run, Sizes
 from metastore.db.wires import Field, Kind, WireList
 from metastore.ids import DatabaseName
 
@@ -59,9 +59,9 @@ class TableList:
         """Those whose name matches."""
         return cls(database, "name ~ %s", regex)
 
-    def piece(self, run: Run, after: str | None, most: int) -> TablePiece:
+    def piece(self, asked: Asked, after: str | None, most: int) -> TablePiece:
         """See `pieces.Listing`."""
-        rows = run(
+        rows = asked.rows(
             f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name > %s AND {self.condition} "
             "ORDER BY name LIMIT %s",
             (*self.database, after or "", self.parameter, most),
