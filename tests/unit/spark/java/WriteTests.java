@@ -141,7 +141,7 @@ public final class WriteTests {
 
     public void aRowWithoutAnIdIsNotDeleted() throws Exception {
         TaskWriter writer = writer(plain(), false, 0);
-        refused("Rename the file", () -> writer.delete(null, id(4, RowId.NO_BUCKET, 1)));
+        refused("A row of db.t has no id, so it cannot be changed", () -> writer.delete(null, id(4, RowId.NO_BUCKET, 1)));
     }
 
     public void aMergeMovesNoRow() throws Exception {
