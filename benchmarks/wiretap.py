@@ -204,6 +204,7 @@ def _row(body: bytes) -> list[str | None]:
     for _ in range(struct.unpack_from(">h", body)[0]):
         size = struct.unpack_from(">i", body, at)[0]
         at += 4
-        values.append(None if size < 0 else body[at : at + size].decode())
+        text = body[at : at + max(size, 0)].decode(errors="replace")  # what a binary cursor gives may be no text
+        values.append(None if size < 0 else text)
         at += max(size, 0)
     return values

@@ -35,7 +35,7 @@ _BUSY = {errorcodes.LOCK_NOT_AVAILABLE, errorcodes.READ_ONLY_SQL_TRANSACTION}
 _BUSY_CLASSES = (errorcodes.CLASS_INSUFFICIENT_RESOURCES, errorcodes.CLASS_OPERATOR_INTERVENTION)
 _BAD_CLASSES = (errorcodes.CLASS_DATA_EXCEPTION, errorcodes.CLASS_PROGRAM_LIMIT_EXCEEDED)
 _NOT_DURABLE = "SET LOCAL synchronous_commit = off; "
-_BINARY = "CLOSE ALL; DECLARE answer BINARY NO SCROLL CURSOR FOR {}; FETCH ALL FROM answer"
+_BINARY = "DECLARE answer BINARY NO SCROLL CURSOR FOR {}; FETCH ALL FROM answer"
 """The only way in which a query without a protocol of its own is answered in binary."""
 _BYTEA = 17
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
@@ -78,7 +78,7 @@ class PgTx:
     def binary(self, query: str, parameters: Parameters = None) -> Row:
         """As ``Database.binary``, in this transaction."""
         self._lease.in_binary = True
-        [row] = self.sql(_BINARY.format(query), parameters)
+        [row] = self.sql("CLOSE ALL; " + _BINARY.format(query), parameters)
         self._lease.in_binary = False
         return row
 
@@ -280,7 +280,7 @@ class Database:
 
         Long answers take a third of the time so, since they do not travel as hexadecimal text.
         """
-        [row] = self.once(_BINARY.format(query), parameters, durable=False, in_binary=True)
+        [row] = self.once(_BINARY.format(query), parameters, in_binary=True)
         return row
 
     def close(self) -> None:
