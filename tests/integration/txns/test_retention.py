@@ -42,9 +42,11 @@ def no_leftovers(t):
 def pages(t, monkeypatch):
     """``pages(call)``: how many pages the statements of the call touch, when they are run again and undone."""
     sent = []
-    once, sql = Database.once, PgTx.sql
+    once, binary, sql = Database.once, Database.binary, PgTx.sql
     monkeypatch.setattr(Database, "once", lambda self, query, parameters=None, **more: (
-        sent.append((query, parameters)), once(self, query, parameters, **more))[1])
+        more.get("in_binary") or sent.append((query, parameters)), once(self, query, parameters, **more))[1])
+    monkeypatch.setattr(Database, "binary", lambda self, query, parameters=None: (
+        sent.append((query, parameters)), binary(self, query, parameters))[1])
     monkeypatch.setattr(PgTx, "sql", lambda self, query, parameters=None: (
         sent.append((query, parameters)), sql(self, query, parameters))[1])
 
