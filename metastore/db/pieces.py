@@ -31,6 +31,8 @@ class Sizes(NamedTuple):
     """It is there soon."""
     more: int
     """Each later piece."""
+    whole: int
+    """A list that cannot be longer is one piece."""
 
 
 class Piece(Protocol):
@@ -95,7 +97,7 @@ def read(
 
     ``require`` raises if there are too many, before anything long is read.
     """
-    most = limit if 0 <= limit <= sizes.more else sizes.first
+    most = limit if 0 <= limit <= sizes.whole else sizes.first
     piece = listing.piece(Asked(db.once, db.binary), None, most)
     require(piece.size)
     if piece.size < most or piece.size == limit:

@@ -18,8 +18,12 @@ from metastore.db import pieces
 from metastore.db.engine import Database
 from metastore.db.pieces import Asked, Pieces, Run, Sizes
 
-FIRST, MORE = 500, 700
-"""Partitions in the first piece, which is there soon, and in each later piece."""
+EVERY = "true"
+FIRST, MORE, WHOLE = 500, 700, 2000
+"""Partitions in the first piece of a whole table, which is there soon, in each later piece, and in one that is all.
+
+A list with conditions is mostly short: it is asked for as if it were one piece, and has that size.
+"""
 
 
 class Selection(NamedTuple):
@@ -29,7 +33,7 @@ class Selection(NamedTuple):
     """
 
     table: Table
-    condition: str = "true"
+    condition: str = EVERY
     parameters: Sequence[Any] = ()
     limit: int = UNLIMITED
     unknown: bool = False
@@ -74,7 +78,7 @@ class PartitionLists:
             self.db,
             _Wires(selection),
             self._capped(selection),
-            Sizes(FIRST, MORE),
+            Sizes(FIRST if selection.condition == EVERY else WHOLE, MORE, WHOLE),
             lambda count: self._require_within(selection, count),
         )
 

@@ -18,7 +18,7 @@ from metastore.db.pieces import Run, Sizes
 from metastore.db.wires import WireList
 from metastore.ids import TableName
 
-NAMES = Sizes(10_000, 20_000)
+NAMES = Sizes(20_000, 20_000, 20_000)
 """Of pieces of names."""
 _COLUMNS = 'p.name, p."values", p.create_time, p.last_access_time, p.location, p.parameters, p.write_id, p.digest'
 _JOINED = "partitions p LEFT JOIN partition_descriptors d USING (table_id, digest)"

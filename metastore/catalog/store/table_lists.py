@@ -11,7 +11,7 @@ from metastore.db.pieces import Asked, Run, Sizes
 from metastore.db.wires import Field, Kind, WireList
 from metastore.ids import DatabaseName
 
-NAMES, METAS, TABLES = Sizes(10_000, 20_000), Sizes(2000, 10_000), Sizes(500, 1000)
+NAMES, METAS, TABLES = Sizes(20_000, 20_000, 20_000), Sizes(2000, 10_000, 10_000), Sizes(500, 1000, 1000)
 """Of the pieces of each list."""
 _META = wires.struct(
     [

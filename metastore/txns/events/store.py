@@ -26,7 +26,7 @@ class EventFilter(NamedTuple):
     tables: Collection[str] = ()
 
 
-SIZES = Sizes(1000, 5000)
+SIZES = Sizes(1000, 5000, 5000)
 """Of the pieces in which events are read."""
 _MESSAGE_FORMAT = "json-0.2"
 """Plain JSON, which readers of every version understand."""

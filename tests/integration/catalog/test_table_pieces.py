@@ -33,7 +33,7 @@ def filled(database):
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 4), (500, 500)], ids=["each alone", "in a snapshot", "at once"])
 def test_a_client_reads_the_same_lists(filled, monkeypatch, sizes):
     for kind in ("NAMES", "METAS", "TABLES"):
-        monkeypatch.setattr(table_lists, kind, Sizes(*sizes))
+        monkeypatch.setattr(table_lists, kind, Sizes(*sizes, sizes[1]))
     handlers = TableReadHandlers(TableReads(filled), None)
     every = filled.once("SELECT db, name, type, parameters ->> 'comment', catalog FROM tables "
                         "ORDER BY db COLLATE \"C\", name COLLATE \"C\"")

@@ -31,7 +31,7 @@ def log(database):
 
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 4), (500, 500)], ids=["each alone", "in a snapshot", "at once"])
 def test_a_client_reads_the_same_events(log, monkeypatch, sizes):
-    monkeypatch.setattr(store, "SIZES", Sizes(*sizes))
+    monkeypatch.setattr(store, "SIZES", Sizes(*sizes, sizes[1]))
     handlers = NotificationHandlers(EventService(log, EventSettings()), None)
     every = [
         ttypes.NotificationEvent(

@@ -73,8 +73,8 @@ def fill(rpc: Any, table: str = "t") -> None:
 
 @pytest.mark.parametrize("rows", [(1, 1), (2, 3), (500, 2000)], ids=["each alone", "in a snapshot", "at once"])
 def test_a_client_reads_the_same_partitions(rpc: Any, in_pieces: Any, monkeypatch: pytest.MonkeyPatch, rows: Any) -> None:
-    monkeypatch.setattr(partition_lists, "FIRST", rows[0])
-    monkeypatch.setattr(partition_lists, "MORE", rows[1])
+    for name, count in zip(("FIRST", "MORE", "WHOLE"), (*rows, rows[1]), strict=True):
+        monkeypatch.setattr(partition_lists, name, count)
     rpc.table(keys="k:int l")
     fill(rpc)
     for method, args in CALLS.items():
@@ -114,7 +114,7 @@ def test_partitions_of_a_view_have_neither_descriptor_nor_place(rpc: Any, in_pie
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 3), (500, 500)], ids=["each alone", "in a snapshot", "at once"])
 def test_a_client_reads_the_same_names(rpc: Any, monkeypatch: pytest.MonkeyPatch, sizes: Any) -> None:
-    monkeypatch.setattr(store, "NAMES", Sizes(*sizes))
+    monkeypatch.setattr(store, "NAMES", Sizes(*sizes, sizes[1]))
     rpc.table(keys="k l")
     texts = ("", "a", "'", "ä𝄞\t", "y" * 200, "/", "b", "z", "\x01", "c")
     rpc.add_partitions([rpc.part([str(number % 3), text]) for number, text in enumerate(texts)])
