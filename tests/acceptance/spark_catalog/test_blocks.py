@@ -14,6 +14,7 @@ from metastore.locks.rules import Operation
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.spark.check.table_check import check_table
+from tests.support.spark_sessions import is_before
 
 pytestmark = pytest.mark.spark
 
@@ -187,6 +188,8 @@ def test_caches_are_of_what_is_committed(catalog, parted, block, spark) -> None:
     assert (len(rows(catalog, parted)), len(rows(other, parted))) == (3, 2)
     catalog.sql(f"DELETE FROM {parted} WHERE id = 1")
     block("commit")
+    if is_before(spark, "4.1"):
+        catalog.catalog.clearCache()  # Spark 4.0 fills a cache anew by the plan that it has, which keeps its snapshot
     assert rows(catalog, parted) == rows(other, parted) == [(2, 2), (3, 3)]
     catalog.catalog.clearCache()
 
