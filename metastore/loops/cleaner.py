@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
-from metastore.catalog.rules.change_management import is_source
+from metastore.catalog.model import TableType
+from metastore.catalog.rules.change_management import is_needed
 from metastore.catalog.service import change_management
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.rules import (
@@ -206,7 +207,7 @@ class Cleaner:
                 failpoints.hit("cleaner.before_drop")
                 if place is not None:
                     place.require()
-                kept = is_source(self.compactions.database_parameters(entity.table))
+                kept = is_needed(self.compactions.database_parameters(entity.table), TableType.MANAGED)
                 change_management.remove(self.files, location, kept=kept)
             return user
 
@@ -359,7 +360,7 @@ class Cleaner:
         Raises: _GoneError, before anything of another table is touched.
         """
         removed, failure = [], None
-        kept = is_source(table.database_parameters)
+        kept = is_needed(table.database_parameters, TableType.MANAGED)
         for path in paths:
             if not self.compactions.is_still(table):
                 raise _GoneError(f"{table.entity} was dropped, renamed or moved meanwhile")

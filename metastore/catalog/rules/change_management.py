@@ -8,7 +8,7 @@ where a replica looks that learnt of the file by an event and comes too late.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from metastore.catalog.model import Table, TableType
+from metastore.catalog.model import TableType
 
 SOURCE_OF_REPLICATION = "repl.source.for"
 _LONGEST = 255
@@ -20,9 +20,9 @@ def is_source(database_parameters: Mapping[str, str]) -> bool:
     return bool(database_parameters.get(SOURCE_OF_REPLICATION))
 
 
-def is_needed(database_parameters: Mapping[str, str], table: Table) -> bool:
-    """Whether a replica may need the files of a table: those of external tables it has no claim to."""
-    return is_source(database_parameters) and table.type != TableType.EXTERNAL
+def is_needed(database_parameters: Mapping[str, str], kind: str) -> bool:
+    """Whether a replica may need the files of a table of this type: those of external tables it has no claim to."""
+    return is_source(database_parameters) and kind != TableType.EXTERNAL
 
 
 def name_in_cmroot(name: str, checksum: str) -> str:

@@ -56,6 +56,12 @@ def file_system(location: str) -> str:
     return f"{match[1]}:{'' if authority == '//' else authority}"
 
 
+def around(location: str) -> list[str]:
+    """A stored location and every directory that it lies in."""
+    names = location.split("/")
+    return ["/".join(names[:count]) for count in range(len(names), 0, -1)]
+
+
 def is_below(location: str, directory: str) -> bool:
     """Whether a stored location is the directory or lies inside it."""
     return location == directory or location.startswith(directory.rstrip("/") + "/")

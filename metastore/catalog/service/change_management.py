@@ -24,23 +24,27 @@ def needed(pg: PgTx, files: Files, table: Table) -> bool:
     if not files.cmroot:
         return False
     database = databases.select_database(pg, table.name.database)
-    return database is not None and rules.is_needed(database.parameters, table)
+    return database is not None and rules.is_needed(database.parameters, table.type)
 
 
 def remove(files: Files, location: str, *, kept: bool) -> None:
     """Remove a file or directory; absent is fine. Raises: OSError."""
-    _require_beside(files, location)
-    if kept:
-        keep(files, location, move=True)
+    recycle(files, location, kept=kept)
     files.delete(location)
 
 
 def empty(files: Files, location: str, *, kept: bool) -> None:
     """Remove everything in a directory. Raises: OSError."""
-    _require_beside(files, location)
+    recycle(files, location, kept=kept)
+    files.delete_children(location)
+
+
+def recycle(files: Files, location: str, *, kept: bool) -> None:
+    """What comes before each removal: files that are to be ``kept`` move to ``cmroot``. Raises: OSError."""
+    if files.cmroot and (Roots((location,)).covers(files.cmroot) or Roots((files.cmroot,)).covers(location)):
+        raise OSError(f"{location} is not removed: {files.cmroot} keeps there what replicas may still need")
     if kept:
         keep(files, location, move=True)
-    files.delete_children(location)
 
 
 def keep(files: Files, location: str, *, move: bool = False) -> None:
@@ -55,11 +59,6 @@ def keep(files: Files, location: str, *, move: bool = False) -> None:
         name = rules.name_in_cmroot(uri.rpartition("/")[2], files.checksum(uri))
         files.put_over(uri, f"{files.cmroot.rstrip('/')}/{name}", move=move)
     _log.info("files_kept_for_replicas", location=location, files=len(replicated), cmroot=files.cmroot, moved=move)
-
-
-def _require_beside(files: Files, location: str) -> None:
-    if files.cmroot and (Roots((location,)).covers(files.cmroot) or Roots((files.cmroot,)).covers(location)):
-        raise OSError(f"{location} is not removed: {files.cmroot} keeps there what replicas may still need")
 
 
 @dataclass(frozen=True)

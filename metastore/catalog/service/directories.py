@@ -71,6 +71,13 @@ class Directories:
         except OSError as error:
             raise MetaError(f"{location} cannot be emptied: {error}") from error
 
+    def recycle(self, location: str, *, kept: bool) -> None:
+        """Bring the files in a directory to where replicas look, if they are to be ``kept``. Raises: MetaError."""
+        try:
+            change_management.recycle(self.files, location, kept=kept)
+        except OSError as error:
+            raise MetaError(f"{location} cannot be recycled: {error}") from error
+
     def write_empty_base(self, location: str, write_id: int) -> None:
         """Let a table read as empty from this write id on (Hive 4's TRUNCATE). Raises: MetaError."""
         try:

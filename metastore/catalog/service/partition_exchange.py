@@ -12,6 +12,7 @@ from metastore.catalog.model import Table
 from metastore.catalog.rules import locations, transactional
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules.partitions import Partition
+from metastore.catalog.service import change_management
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.exclusive import partition_objects, require_unwritten
 from metastore.catalog.service.moves import DirectoryMoves
@@ -51,7 +52,8 @@ class PartitionExchange:
         if not Directories(self.moves.files).exists(planned.directory):
             raise InvalidRequestError(f"{planned.directory} does not exist: there is nothing to exchange")
         with self.db.begin() as pg:
-            move = self.moves.announce(pg, planned.source.id, planned.directory, planned.new_directory)
+            kept = change_management.needed(pg, self.moves.files, planned.source)
+            move = self.moves.announce(pg, planned.source.id, planned.directory, planned.new_directory, kept=kept)
         with self.moves.moving(move) as pg:
             plan = _plan(pg, spec, source, target)
             if (plan.directory, plan.new_directory) != (planned.directory, planned.new_directory):

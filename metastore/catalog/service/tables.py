@@ -185,6 +185,27 @@ class TableService:
                 for location in touched:
                     self.directories.empty(location, kept=kept)
 
+    def recycle(self, path: str) -> None:
+        """Keep the files at a place in a plain table's directory, which its writer is about to replace (CAT-T9).
+
+        They move to ``cmroot`` if replicas may need them. Nothing is done where change management is off, as in Hive.
+        Raises: MetaError, UnavailableError.
+        """
+        if not self.directories.files.cmroot:
+            return
+        location = locations.qualified(path, self.settings.warehouse)
+        with self.db.begin(durable=False) as pg:
+            table = store.select_table_around(pg, locations.around(location))
+            if table is None:
+                raise MetaError(f"{location} is not recycled: it is in the directory of no table")
+            if transactional.is_transactional(table.parameters):
+                raise MetaError(
+                    f"{location} is not recycled: {table.name} is transactional, the Cleaner removes its files"
+                )
+            self.moves.require_still(pg, [location])
+            kept = change_management.needed(pg, self.directories.files, table)
+        self.directories.recycle(location, kept=kept)
+
     def _located(self, table: Table, database: Database) -> Table:
         if tables.is_view(table):
             return tables.with_location(table, None)

@@ -11,6 +11,7 @@ from psycopg2.errors import ForeignKeyViolation, UniqueViolation
 
 from metastore.catalog.model import Json, Table
 from metastore.catalog.rules import descriptors
+from metastore.catalog.store import places
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, InvalidOperationError
@@ -26,6 +27,12 @@ SELECT_MATCHING_TABLES = f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND d
 SELECT_REWRITABLE_VIEWS = (
     f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND type = 'MATERIALIZED_VIEW' "
     "AND rewrite_enabled ORDER BY db, name"
+)
+_SELECT_TABLE_AROUND = (
+    f"SELECT {COLUMNS} FROM tables WHERE id = (SELECT used.id FROM unnest(%s::text[]) AS s(place), LATERAL ("
+    f"SELECT id FROM tables WHERE {places.at('location', 's.place')} UNION ALL "
+    f"SELECT table_id FROM partitions WHERE {places.at('location', 's.place')}) AS used "
+    "ORDER BY length(s.place) DESC LIMIT 1)"
 )
 
 
@@ -75,6 +82,12 @@ def table_of(row: Row) -> Table:
 def select_table(pg: PgTx, name: TableName) -> Table | None:
     """The table as this PostgreSQL transaction sees it."""
     rows = pg.sql(SELECT_TABLE, name)
+    return table_of(rows[0]) if rows else None
+
+
+def select_table_around(pg: PgTx, directories: Sequence[str]) -> Table | None:
+    """The table that has one of these directories, or a partition there; of several the innermost."""
+    rows = pg.sql(_SELECT_TABLE_AROUND, (list(directories),))
     return table_of(rows[0]) if rows else None
 
 

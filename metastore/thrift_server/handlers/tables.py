@@ -8,7 +8,13 @@ from metastore.catalog.service.tables import TableService
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.changers import STRANGERS, Changers
-from metastore.thrift_server.convert_catalog import context_of, table_from_thrift, table_name_of, table_to_thrift
+from metastore.thrift_server.convert_catalog import (
+    context_of,
+    required_name,
+    table_from_thrift,
+    table_name_of,
+    table_to_thrift,
+)
 from metastore.thrift_server.convert_constraints import all_from_thrift
 
 
@@ -157,6 +163,11 @@ class TableHandlers:
             self._changers.of(call, request.environmentContext),
         )
         return ttypes.TruncateTableResponse()
+
+    def cm_recycle(self, _call: Call, request: ttypes.CmRecycleRequest) -> ttypes.CmRecycleResponse:
+        """Keep files for replicas, before their table's writer replaces them. There is no trash to ``purge`` from."""
+        self._tables.recycle(required_name(request.dataPath, "path"))
+        return ttypes.CmRecycleResponse()
 
 
 def _expected(request: ttypes.AlterTableRequest) -> dict[str, str]:

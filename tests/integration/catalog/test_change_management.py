@@ -9,10 +9,13 @@ import pytest
 from metastore.catalog.service.change_management import KeptFiles
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.moves import DirectoryMoves
+from metastore.catalog.service.partition_exchange import PartitionExchange
 from metastore.catalog.store.directory_changes import LEASE
 from metastore.errors import MetaError
 from metastore.files import Files
+from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes as T
+from tests.integration.catalog.conftest import ORC
 
 
 @pytest.fixture
@@ -86,6 +89,17 @@ def test_of_partitions(source):
     assert kept(source) == sorted(names(f="b") + names(f="a"))
 
 
+def test_of_exchanged_partitions(source, database):
+    """Events tell of the place that they leave."""
+    for name in ("t", "target"):
+        source.create(name, keys="p:string")
+    put(source.path(source.append_partition("d", "t", ["b"]).sd.location), f="b")
+    t, target = (TableName("hive", "d", name) for name in ("t", "target"))
+    PartitionExchange(database, source.moves).exchange_partitions({"p": "b"}, t, target)
+    assert kept(source) == names(f="b")
+    assert (source.path(source.get_partition("d", "target", ["b"]).sd.location) / "f").exists()
+
+
 @pytest.mark.parametrize(("of_database", "of_table"), [
     ({}, {}), ({"repl.source.for": ""}, {}),
     ({"repl.source.for": "p"}, {"EXTERNAL": "TRUE", "external.table.purge": "true"})])
@@ -97,11 +111,57 @@ def test_what_no_replica_needs_goes(hive, of_database, of_table):
     assert kept(hive) == []
 
 
+def recycle(hive, path):
+    hive.cm_recycle(T.CmRecycleRequest(dataPath=str(path), purge=False))
+
+
+def test_a_session_has_files_kept_that_it_is_about_to_replace(source):
+    """CAT-T9: of a table, and of one partition, wherever that is."""
+    place = source.path(source.create("whole").sd.location)
+    put(place / "deep", a="1")
+    recycle(source, f"file:{place}/")
+    assert kept(source) == names(a="1")
+    assert (place / "deep").is_dir()
+
+    source.create(keys="p:string")
+    for value in "bc":
+        put(source.path(source.append_partition("d", "t", [value]).sd.location), f=value)
+    recycle(source, source.get_partition("d", "t", ["b"]).sd.location)
+    elsewhere = put(source.warehouse / "elsewhere", f="d")
+    source.add_partition(T.Partition(["d"], "d", "t", sd=source.sd(location=f"file:{elsewhere}")))
+    recycle(source, elsewhere)
+    assert kept(source) == sorted(names(a="1") + names(f="b") + names(f="d"))
+
+
+@pytest.mark.parametrize(("path", "said"), [
+    ("d.db/acid", "transactional"), ("d.db/acid/delta_1", "transactional"), ("d.db/plain/../acid", "transactional"),
+    ("d.db", "in the directory of no table"), ("", "in the directory of no table"), ("nowhere", "in the directory of no table")])
+def test_what_a_session_may_not_take_away(source, path, said):
+    """CAT-T9"""
+    source.create("plain")
+    acid = source.create("acid", sd=ORC, parameters={"transactional": "true"})
+    place = put(source.path(acid.sd.location) / "delta_1", bucket_00000="1")
+    with pytest.raises(T.MetaException, match=said):
+        recycle(source, f"{source.warehouse}/{path}")
+    assert kept(source) == []
+    assert (place / "bucket_00000").exists()
+
+
+@pytest.mark.parametrize("parameters", [{}, {"EXTERNAL": "TRUE"}], ids=["no source", "external"])
+def test_what_no_replica_needs_stays_for_the_session_to_remove(hive, parameters):
+    hive.database(parameters={"repl.source.for": "p"} if parameters else {})
+    place = put(hive.path(hive.create(parameters=parameters).sd.location), a="1")
+    recycle(hive, place)
+    assert kept(hive) == []
+    assert (place / "a").exists()
+
+
 def test_switched_off(source):
     object.__setattr__(source.moves.files, "cmroot", "")
     place = put(source.path(source.create().sd.location), a="1")
     drop(source)
     assert not place.exists()
+    recycle(source, place)
     assert kept(source) == []
 
 

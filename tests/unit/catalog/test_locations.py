@@ -27,6 +27,12 @@ def test_below(location, directory, below):
     assert locations.is_below(location, directory) is below
 
 
+def test_what_a_location_lies_in():
+    assert locations.around("s3a://b/wh/t") == ["s3a://b/wh/t", "s3a://b/wh", "s3a://b", "s3a:/", "s3a:"]
+    for place in locations.around("s3a://b/wh/t")[:3]:
+        assert locations.is_below("s3a://b/wh/t", place)
+
+
 def test_child():
     assert [locations.child(root, "t") for root in ("file:/a", "file:/")] == ["file:/a/t", "file:/t"]
 
