@@ -216,7 +216,8 @@ class CompactionSettings:
         _MS, "hive.compactor.worker.max.sleep.time", "320000ms", "The pause of an idle Worker does not grow.")
     worker_pools: tuple[str, ...] = key(
         values.WORDS, "metastore.compactor.worker.pools", "",
-        "Pools that the Workers of this process serve; empty: the default pool. Hive: one key per pool.")
+        "Pools that the Workers of this process serve, in turn where they are more than the threads; empty: the "
+        "default pool. Hive: one key per pool.")
     database_share: float = key(
         values.FRACTION, "metastore.compactor.share.database", "0.75",
         "Of a pool's working compactions those of one database may be this part while others wait. Hive: no such key.")

@@ -1,6 +1,8 @@
 """The loops of compaction, wired: what a process runs, given its services and settings."""
 
+from collections import deque
 from datetime import timedelta
+from functools import partial
 from threading import Event
 
 from metastore.catalog.service.moves import DirectoryMoves
@@ -15,7 +17,7 @@ from metastore.loops.compaction_housekeeper import CompactionHousekeeper
 from metastore.loops.initiator import Initiator
 from metastore.loops.job import JobRunner
 from metastore.loops.scheduler import Loop
-from metastore.loops.worker import Worker, WorkReport
+from metastore.loops.worker import Worker, WorkOutcome, WorkReport
 from metastore.write_ids.service import WriteIdService
 
 
@@ -38,7 +40,8 @@ def compaction_loops(
 ) -> list[Loop]:
     """Initiator, Cleaner and housekeeper for the leader; Workers everywhere.
 
-    ``host`` and ``process`` make ids that no other process has: ``host-process.number``.
+    ``host`` and ``process`` make ids that no other process has: ``host-process.number``. Every pool that is listed has
+    a thread; if there are fewer threads than pools, a thread takes turns over several.
     """
     settings, loops = worker.settings, []
     if settings.initiator_on:
@@ -51,21 +54,37 @@ def compaction_loops(
         loops.append(Loop("cleaner", Cleaner(cleaner, files, stopping, locks, moves).tick, settings.cleaner_interval))
     pools = settings.worker_pools or (None,)
     for number in range(settings.worker_threads):
-        loop = Worker(
-            worker,
-            locks,
-            write_ids,
-            files,
-            runner,
-            f"{host}-{process}.{number}",
-            version,
-            txn_timeout,
-            pools[number % len(pools)],
-            stopping,
-            statistics,
-        )
-        loops.append(Loop(f"worker-{number}", loop.tick, settings.worker_sleep_time, everywhere=True, busy=_worked))
+        workers = [
+            Worker(
+                worker,
+                locks,
+                write_ids,
+                files,
+                runner,
+                f"{host}-{process}.{number}",
+                version,
+                txn_timeout,
+                pool,
+                stopping,
+                statistics,
+            )
+            for pool in pools[number % len(pools) :: settings.worker_threads]
+        ]
+        tick = partial(_in_turn, deque(workers))
+        loops.append(Loop(f"worker-{number}", tick, settings.worker_sleep_time, everywhere=True, busy=_worked))
     return loops
+
+
+def _in_turn(workers: deque[Worker]) -> WorkReport:
+    """A tick of a thread with a Worker for each of its pools: the next in turn that has a request."""
+    report = WorkReport(WorkOutcome.IDLE)
+    for _ in range(len(workers)):
+        worker = workers[0]
+        workers.rotate(-1)
+        report = worker.tick()
+        if report.compaction_id is not None:
+            break
+    return report
 
 
 def _worked(report: object) -> bool:
