@@ -78,8 +78,10 @@ class PgTx:
     def binary(self, query: str, parameters: Parameters = None) -> Row:
         """As ``Database.binary``, in this transaction."""
         self._lease.in_binary = True
-        [row] = self.sql("CLOSE ALL; " + _BINARY.format(query), parameters)
-        self._lease.in_binary = False
+        try:
+            [row] = self.sql("CLOSE ALL; " + _BINARY.format(query), parameters)
+        finally:
+            self._lease.in_binary = False
         return row
 
     def finish(self, query: str | Prepared, parameters: Parameters = None) -> None:

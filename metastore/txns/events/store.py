@@ -33,7 +33,7 @@ _MESSAGE_FORMAT = "json-0.2"
 _EVENT = wires.struct(
     [
         Field(1, Kind.I64, "event_id"),
-        Field(2, Kind.I32, "floor(extract(epoch FROM at))::int"),
+        Field(2, Kind.I32, "floor(date_part('epoch', at))::int"),
         Field(3, Kind.TEXT, "type"),
         Field(4, Kind.TEXT, "db", optional=True),
         Field(5, Kind.TEXT, '"table"', optional=True),
