@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
 from metastore.cli.compaction_answers import explain, forecast, plan
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, show_rows
-from metastore.client.compactions import DONE, compaction_type, requested, wait_until_done
+from metastore.client.compactions import DONE, Progress, compaction_type, requested, wait_until_done
 from metastore.client.shown import shown_compactions
 from metastore.ids import DEFAULT_DATABASE, split_table_name
 
@@ -50,7 +51,9 @@ compaction.add_command(forecast)
 @click.option(
     "--property", "properties", metavar="KEY=VALUE", multiple=True, help="A property of the job; may be repeated."
 )
-@click.option("--wait", is_flag=True, help="Wait until it is done; exit code 1 if it fails.")
+@click.option(
+    "--wait", is_flag=True, help="Wait until it is done, with its progress on standard error; exit code 1 if it fails."
+)
 @uri_option
 @form_option
 def request(
@@ -86,7 +89,11 @@ def request(
                 ["compaction_id", "accepted", "answer"], [(answer.id, False, answer.errormessage or answer.state)], form
             )
             sys.exit(1)
-        rows = shown_compactions(client, (wait_until_done if wait else requested)(client, request, answer.id))
+        if wait:
+            became = wait_until_done(client, request, answer.id, Progress(partial(click.echo, err=True)).note)
+        else:
+            became = requested(client, request, answer.id)
+        rows = shown_compactions(client, became)
     show_rows(
         ["compaction_id", "partition", "state", "error"],
         [(row["compaction_id"], row["partition"], row["state"], row["error"]) for row in rows],

@@ -1,7 +1,8 @@
 """Questions of readers, of compaction jobs and of those who request them about compactions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Event
+from time import monotonic
 
 from metastore.client.client import MetastoreClient
 from metastore.compaction.queue.rules.requests import CompactionState, CompactionType
@@ -16,6 +17,8 @@ _NOT_CLEANED = frozenset({"initiated", "working", "refused", "did not initiate"}
 PENDING = frozenset({CompactionState.INITIATED.display, CompactionState.WORKING.display})
 DONE = frozenset({CompactionState.READY_FOR_CLEANING.display, CompactionState.SUCCEEDED.display})
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+UNTAKEN_S = 30.0
+"""Who waits for a compaction is told after so long that no Worker has taken it."""
 
 
 def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> None:
@@ -71,6 +74,34 @@ def wait_until_done(
             return rows
         pause.wait(seconds)
         seconds = min(2 * seconds, _LONGEST_PAUSE_S)
+
+
+class Progress:
+    """Says of compactions that are waited for to what state each has come, and once that no Worker takes it."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        """``say``: is given a sentence."""
+        self._say = say
+        self._states: dict[int, str] = {}
+        self._untaken: set[int] = set()
+        self._began_at = monotonic()
+
+    def note(self, rows: Iterable[ttypes.ShowCompactResponseElement]) -> None:
+        """What a look has shown."""
+        for row in rows:
+            if self._states.get(row.id) != row.state:
+                self._states[row.id] = row.state
+                of = f"{row.dbname}.{row.tablename}{f'/{row.partitionname}' if row.partitionname else ''}"
+                reason = f": {row.errorMessage}" if row.errorMessage else ""
+                self._say(f"Compaction {row.id} of {of} is {row.state}{reason}.")
+            is_untaken = row.state == CompactionState.INITIATED.display and monotonic() - self._began_at > UNTAKEN_S
+            if is_untaken and row.id not in self._untaken:
+                self._untaken.add(row.id)
+                self._say(
+                    f"No Worker of pool {row.poolName or 'default'} has taken compaction {row.id} for {UNTAKEN_S:g} s. "
+                    "`metastore compaction forecast` says whether there are any, and when its turn comes. "
+                    "It stays in the queue when you stop waiting."
+                )
 
 
 def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int]:

@@ -103,7 +103,7 @@ def _compact(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
             if row.state not in DONE:
                 raise InvalidOperationError(
                     f"Compaction {row.id} of {_place(name, row.partitionname)} is {row.state}: "
-                    f"{row.errorMessage or 'no reason was recorded'}. `metastore compaction log {row.id}` tells more."
+                    f"{row.errorMessage or 'no reason was recorded'}. `metastore show compactions` lists it."
                 )
     else:
         became = requested(call.client, wanted, answer.id)

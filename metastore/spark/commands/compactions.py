@@ -1,13 +1,12 @@
 """COMPACT, SHOW COMPACTIONS and ABORT COMPACTIONS from a Spark session, as DataFrames."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient
-from metastore.client.compactions import DONE, compaction_type, wait_until_done
+from metastore.client.compactions import DONE, Progress, compaction_type, wait_until_done
 from metastore.errors import InvalidOperationError
 from metastore.ids import table_name
 from metastore.partition_names import make_name
@@ -61,8 +60,12 @@ def compact(spark: SparkSession, client: DomainClient, table: AcidTable, stateme
     if not statement.wait or not answer.accepted:
         row = (answer.id, answer.state, str(answer.accepted).lower(), answer.errormessage)
         return spark.createDataFrame([row], _ANSWER)
-    ended = wait_until_done(client, request, answer.id, _Progress().note)
-    if failed := [f"{row.id} ended as {row.state}: {row.errorMessage}" for row in ended if row.state not in DONE]:
+    ended = wait_until_done(client, request, answer.id, Progress(_say).note)
+    if failed := [
+        f"{row.id} ended as {row.state}: {row.errorMessage or 'no reason was recorded'}"
+        for row in ended
+        if row.state not in DONE
+    ]:
         raise InvalidOperationError(f"The compaction of {table.name} did not succeed: {'; '.join(failed)}")
     return texts(spark, ended, _SHOWN, {"type": types.CompactionType})
 
@@ -97,17 +100,8 @@ def abort(spark: SparkSession, client: DomainClient, ids: Sequence[int]) -> Data
     return texts(spark, [outcomes[number] for number in ids if number in outcomes], _ABORTED)
 
 
-class _Progress:
-    """Says when a compaction that is waited for has come to another state."""
-
-    def __init__(self) -> None:
-        self._states: dict[int, str] = {}
-
-    def note(self, rows: Sequence[Any]) -> None:
-        for row in rows:
-            if self._states.get(row.id) != row.state:
-                self._states[row.id] = row.state
-                _log.info("compaction_awaited", compaction_id=row.id, state=row.state, reason=row.errorMessage)
+def _say(sentence: str) -> None:
+    _log.warning("compaction_awaited", progress=sentence)
 
 
 def _partition(table: AcidTable, values: Mapping[str, str]) -> str | None:

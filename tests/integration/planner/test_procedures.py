@@ -58,7 +58,7 @@ def test_who_waits_for_a_compaction_is_told_that_it_failed(client, call, run, mo
     monkeypatch.setattr("metastore.planner.procedures.wait_until_done", lambda *_: [ended])
     arguments = {"table": "d.t", "type": "major", "wait": True}
     assert call.refused("procedure", procedure="compact", arguments=arguments) == (
-        400, "InvalidOperationError", "Compaction 1 of d.t is failed: no more room. `metastore compaction log 1` tells more.")
+        400, "InvalidOperationError", "Compaction 1 of d.t is failed: no more room. `metastore show compactions` lists it.")
 
 
 def test_transactions_are_shown_and_aborted(client, call, run):

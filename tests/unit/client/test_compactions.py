@@ -41,6 +41,23 @@ def test_it_waits_until_all_partitions_are_done(monkeypatch):
     assert set(server.asked) == {("d", "t", None, -1)}
 
 
+def test_who_waits_is_told_of_each_state_and_that_no_worker_comes(monkeypatch):
+    now, said = [0.0], []
+    monkeypatch.setattr(compactions, "monotonic", lambda: now[0])
+    progress = compactions.Progress(said.append)
+    waiting, failed = row(7, "initiated"), row(7, "failed")
+    waiting.partitionname, failed.errorMessage = "p=1", "no space left"
+
+    progress.note([waiting])
+    assert said == ["Compaction 7 of d.t/p=1 is initiated."]
+    now[0] = compactions.UNTAKEN_S + 1
+    progress.note([waiting])
+    progress.note([waiting])
+    progress.note([failed])
+    assert [text.partition(" has taken")[0] for text in said[1:]] == [
+        "No Worker of pool default", "Compaction 7 of d.t is failed: no space left."]
+
+
 @pytest.mark.parametrize("state", ["refused", "aborted", "failed", "succeeded"])
 def test_whatever_is_no_work_any_more_ends_it(state):
     """COMP-Q31."""
