@@ -258,7 +258,7 @@ def test_a_dead_remote_workers_claim_is_taken_back_with_its_transaction(lake):
 
 
 def test_age_takes_back_the_older_claim_only(lake, test_clock):
-    """COMP-Q16."""
+    """COMP-Q16; COMP-I02, COMP-Q15: an Initiator that starts on the same host leaves a claim that lives."""
     older, younger = lake.request("major", "d.a").id, lake.request("major", "d.b").id
     claim(lake)
     test_clock.advance(HOUR * 20)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -44,7 +45,8 @@ def test_minor(lake):
 
 
 def test_ten_partitions(lake):
-    """COMP-C13."""
+    """COMP-C13; COMP-C27: all in one look, whatever the page."""
+    lake.settings = replace(lake.settings, fetch_size=1)
     lake.table("p", keys=["x"])
     for number in range(10):
         lake.partition(f"x={number}", "p")
@@ -135,7 +137,6 @@ def test_a_reader_of_another_table(new_lake):
     lake.compact()
     assert lake.outcomes() == ["waiting"]
 
-    from dataclasses import replace
 
     lake.settings = replace(lake.settings, use_min_history=True)
     assert lake.outcomes() == ["cleaned"]

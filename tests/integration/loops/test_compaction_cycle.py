@@ -31,7 +31,7 @@ def test_small_inserts_are_compacted_and_cleaned_by_themselves(lake):
 
 
 def test_a_reader_that_was_open_at_the_commit_keeps_the_old_files(lake):
-    """COMP-C05, COMP-C06: strictly; the reader is the newest transaction at the commit."""
+    """COMP-C05, COMP-C06: strictly; the reader is the newest transaction at the commit. COMP-C40: who is in the way is named."""
     lake.table()
     lake.insert(times=3)
     request = lake.request()
