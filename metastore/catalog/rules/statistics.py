@@ -7,9 +7,8 @@ Source: CAT-S1 to CAT-S3.
 import base64
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from metastore.catalog.model import ColumnStatistics, Json, Parameters
 
@@ -18,34 +17,43 @@ _SUMS = ("numNulls", "numTrues", "numFalses")
 _MAXIMA = ("maxColLen", "avgColLen", "numDVs")  # distinct values: the least that all can have together
 
 
-def joined(first: Json, second: Json) -> Json:
-    """Statistics of what both describe; the later statistics where the kinds differ.
+def joined(descriptions: Sequence[Json]) -> Json:
+    """Statistics of what all of them describe; those before a change of kind do not count.
 
     Sketches are left out: an estimate of distinct values must not claim to be mergeable any further.
     """
-    [(kind, left)], [(other, right)] = first.items(), second.items()
-    if kind != other:
-        return second
-    both: Json = {name: left.get(name, 0) + right.get(name, 0) for name in _SUMS if name in left or name in right}
-    both |= {name: max(left.get(name, 0), right.get(name, 0)) for name in _MAXIMA if name in left or name in right}
+    [kind] = descriptions[-1]
+    others = (place for place in reversed(range(len(descriptions))) if kind not in descriptions[place])
+    sides = [each[kind] for each in descriptions[next(others, -1) + 1 :]]
+    if len(sides) == 1:
+        return descriptions[-1]
+    both: Json = {name: sum(side.get(name, 0) for side in sides) for name in _SUMS if _has(sides, name)}
+    both |= {name: max(side.get(name, 0) for side in sides) for name in _MAXIMA if _has(sides, name)}
     for name, choose in (("lowValue", min), ("highValue", max)):
-        values = [side[name] for side in (left, right) if name in side]
-        if values:
+        if values := [side[name] for side in sides if name in side]:
             both[name] = choose(values, key=_comparable)
     return {kind: both}
 
 
-def aggregated(statistics: Iterable[ColumnStatistics], columns: Sequence[str]) -> tuple[list[ColumnStatistics], int]:
+class Described(NamedTuple):
+    """What is known of a column in some partitions, by partition."""
+
+    column: str
+    type: str | None
+    partitions: Sequence[str]
+    descriptions: Sequence[Json]
+
+
+def aggregated(described: Iterable[Described], columns: Sequence[str]) -> tuple[list[ColumnStatistics], int]:
     """(a result for each column, how many partitions have all of the columns)."""
-    by_column: dict[str, ColumnStatistics] = {}
-    columns_of: dict[str, set[str]] = {}
-    for statistic in statistics:
-        columns_of.setdefault(statistic.partition, set()).add(statistic.column)
-        before = by_column.get(statistic.column)
-        data = joined(before.data, statistic.data) if before else joined(statistic.data, _nothing_like(statistic.data))
-        by_column[statistic.column] = replace(statistic, partition="", data=data)
-    complete = sum(1 for has in columns_of.values() if has.issuperset(columns))
-    return [by_column[column] for column in columns if column in by_column], complete
+    by_column = {each.column: each for each in described}
+    results = []
+    for each in (by_column[column] for column in columns if column in by_column):
+        data = joined([_nothing_like(each.descriptions[0]), *each.descriptions])
+        results.append(ColumnStatistics(each.column, each.type, data))
+    if not by_column.keys() >= set(columns):
+        return results, 0
+    return results, len(set.intersection(*(set(each.partitions) for each in by_column.values())))
 
 
 def marked_accurate(parameters: Parameters, columns: Iterable[str]) -> Parameters:
@@ -81,6 +89,10 @@ def _state(parameters: Parameters) -> dict[str, Any]:
 
 def _text(state: dict[str, Any]) -> str:
     return json.dumps(dict(sorted(state.items())), separators=(",", ":"))
+
+
+def _has(sides: Iterable[Json], name: str) -> bool:
+    return any(name in side for side in sides)
 
 
 def _nothing_like(data: Json) -> Json:

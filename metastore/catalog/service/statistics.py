@@ -59,9 +59,17 @@ class StatisticsService:
     def aggregate(
         self, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str
     ) -> tuple[list[ColumnStatistics], int]:
-        """Aggregated statistics of several partitions, and how many partitions have all of the columns."""
+        """Aggregated statistics of several partitions, and how many partitions have all of the columns.
+
+        Raises: NoSuchObjectError without the table.
+        """
         wanted = [column.strip().lower() for column in columns]
-        return rules.aggregated(self.get(name, partitions, wanted, engine), wanted)
+        names = list({canonical(partition) for partition in partitions})
+        rows = self.db.once(store.SELECT_BY_COLUMN, (names, wanted, engine, *name))
+        if not rows:
+            raise NoSuchObjectError(f"{name} table not found")
+        described = [rules.Described(column, *known) for column, *known in rows if column is not None]
+        return rules.aggregated(described, wanted)
 
     def columns(self, name: TableName, partition: str) -> list[str]:
         """The columns that have statistics of Hive's. Raises: NoSuchObjectError without the table."""
@@ -149,6 +157,6 @@ def _merged(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> l
     }
     keys = [(statistic.partition, statistic.column, statistic.engine) for statistic in statistics]
     return [
-        replace(statistic, data=rules.joined(stored[key], statistic.data)) if key in stored else statistic
+        replace(statistic, data=rules.joined([stored[key], statistic.data])) if key in stored else statistic
         for key, statistic in zip(keys, statistics, strict=True)
     ]

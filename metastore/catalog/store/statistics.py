@@ -6,12 +6,20 @@ from metastore.catalog.model import ColumnStatistics, Parameters, Table
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx
 
+_OF_TABLE = (
+    "FROM tables AS t LEFT JOIN column_statistics AS s ON s.table_id = t.id "
+    'AND s.partition = ANY(%s) AND s."column" = ANY(%s) AND s.engine = %s '
+    "WHERE t.catalog = %s AND t.db = %s AND t.name = %s"
+)
 _COLUMNS = 's."column", s.type, s.data, s.partition, s.engine, s.last_analyzed'
 # At least one row if there is the table.
-SELECT_STATISTICS = (
-    f"SELECT {_COLUMNS} FROM tables AS t LEFT JOIN column_statistics AS s ON s.table_id = t.id "
-    'AND s.partition = ANY(%s) AND s."column" = ANY(%s) AND s.engine = %s '
-    'WHERE t.catalog = %s AND t.db = %s AND t.name = %s ORDER BY s.partition, s."column"'
+SELECT_STATISTICS = f'SELECT {_COLUMNS} {_OF_TABLE} ORDER BY s.partition, s."column"'
+# The same in a row for each column: its type, partitions and data, in the order of partitions. Rows come to the
+# aggregates in the order of the groups, so that they are not sorted again without the partitions.
+SELECT_BY_COLUMN = (
+    'SELECT s."column", (array_agg(s.type))[count(*)], array_agg(s.partition), '
+    f"json_agg(s.data) FROM (SELECT {_COLUMNS} {_OF_TABLE} "
+    'ORDER BY s."column", s.partition) AS s GROUP BY s."column"'
 )
 _ALL_OF = "table_id = %s AND partition = %s"
 

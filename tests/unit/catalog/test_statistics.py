@@ -2,8 +2,7 @@ import base64
 
 import pytest
 
-from metastore.catalog.model import ColumnStatistics
-from metastore.catalog.rules.statistics import aggregated, joined, marked_accurate, marked_inaccurate
+from metastore.catalog.rules.statistics import Described, aggregated, joined, marked_accurate, marked_inaccurate
 
 
 def decimal(unscaled, scale):
@@ -27,14 +26,33 @@ def decimal(unscaled, scale):
     ({"longStats": {"numNulls": 1}}, {"stringStats": {"numNulls": 2}}, {"stringStats": {"numNulls": 2}})],
     ids=["long", "boolean", "string", "date", "decimal", "another kind"])
 def test_joined(first, second, both):
-    assert joined(first, second) == both
+    assert joined([first, second]) == both
+
+
+def test_what_precedes_another_kind_does_not_count():
+    kinds = [{"longStats": {"numNulls": 1}}, {"stringStats": {"numNulls": 2}},
+             {"longStats": {"numNulls": 4}}, {"longStats": {"numNulls": 8}}]
+    assert joined(kinds) == {"longStats": {"numNulls": 12}}
+    assert joined(kinds[:3]) == kinds[2]
+
+
+def test_many_are_joined_as_one_after_the_other():
+    many = [{"longStats": {"lowValue": n * 7 % 11, "numNulls": n, "numDVs": n * 5 % 13, "bitVectors": "x"}} for n in range(20)]
+    one_by_one = many[0]
+    for each in many[1:]:
+        one_by_one = joined([one_by_one, each])
+    assert joined(many) == one_by_one == {"longStats": {"lowValue": 0, "numNulls": 190, "numDVs": 12}}
 
 
 def test_aggregated():
-    one = ColumnStatistics("a", "int", {"longStats": {"lowValue": 1, "bitVectors": "x"}}, "p=1")
-    columns, complete = aggregated([one], ["a", "b"])
-    assert [(column.column, column.partition, column.data) for column in columns] == [("a", "", {"longStats": {"lowValue": 1}})]
-    assert complete == 0
+    one = Described("a", "int", ["p=1", "p=2"], [{"longStats": {"lowValue": 1, "bitVectors": "x"}}, {"longStats": {"lowValue": 0}}])
+    single = Described("b", "int", ["p=2"], [{"longStats": {"lowValue": 1, "bitVectors": "x"}}])
+    columns, complete = aggregated([one, single], ["b", "a"])
+    assert [(column.column, column.partition, column.data) for column in columns] == [
+        ("b", "", {"longStats": {"lowValue": 1}}), ("a", "", {"longStats": {"lowValue": 0}})]
+    assert complete == 1
+    assert aggregated([one], ["a", "b"])[1] == 0
+    assert aggregated([], ["a"]) == ([], 0)
 
 
 @pytest.mark.parametrize(("before", "after"), [
