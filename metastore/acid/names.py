@@ -15,6 +15,8 @@ BASE_PREFIX = "base_"
 DELTA_PREFIX = "delta_"
 DELETE_DELTA_PREFIX = "delete_delta_"
 BUCKET_PREFIX = "bucket_"
+BUCKET_FILE = f"{BUCKET_PREFIX}%05d"
+ORIGINAL_FILE = "%06d_0"
 VERSION_FILE = "_orc_acid_version"
 VERSION_TEXT = b"2"
 METADATA_FILE = "_metadata_acid"
@@ -80,12 +82,12 @@ DirectoryName: TypeAlias = BaseName | DeltaName
 
 def bucket_file(bucket: int) -> str:
     """``bucket_00023``; never with an attempt id, which Hive 2.3 and Trino's delete reader do not understand."""
-    return f"{BUCKET_PREFIX}{bucket:05d}"
+    return BUCKET_FILE % bucket
 
 
 def original_file(bucket: int) -> str:
     """``000023_0``: the name of a file without ACID columns."""
-    return f"{bucket:06d}_0"
+    return ORIGINAL_FILE % bucket
 
 
 def parse_directory(name: str) -> DirectoryName | None:

@@ -10,12 +10,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file, original_file
+from metastore.acid.names import (
+    BUCKET_FILE,
+    ORIGINAL_FILE,
+    VERSION_FILE,
+    VERSION_TEXT,
+    BaseName,
+    DeltaName,
+    bucket_file,
+    original_file,
+)
 from metastore.errors import InvalidOperationError
 
 
 class StagedFile(NamedTuple):
-    """A file, as its task reports it. ``statement``: the statement id in its directory's name, if that has any."""
+    """A file, as its task reports it. ``statement``: the statement id in its directory's name, if that has any.
+
+    ``path``: in staging, or, of an upload, the final name that it was begun with.
+    """
 
     path: str
     key: str | None
@@ -57,6 +69,31 @@ class StagedDirectory:
         }
 
 
+class NamesInPlace(NamedTuple):
+    """What a statement's files will be called, for tasks that upload them to their final names.
+
+    ``inserts``: the directory of each statement id from the statement's own on; ``file``: a file's name by its bucket,
+    as a pattern.
+    """
+
+    inserts: Sequence[str]
+    deletes: str
+    file: str
+
+
+def names_in_place(write_id: int, statements: range, *, is_base: bool, has_events: bool) -> NamesInPlace:
+    """The names that ``staged_directories`` will give: it has the last word, and another name refuses the statement."""
+    return NamesInPlace(
+        [str(_name(write_id, statement, is_base=is_base)) for statement in statements],
+        str(_name(write_id, statements.start, is_delete=True)),
+        BUCKET_FILE if has_events else ORIGINAL_FILE,
+    )
+
+
+def _name(write_id: int, statement: int, *, is_base: bool = False, is_delete: bool = False) -> BaseName | DeltaName:
+    return BaseName(write_id) if is_base else DeltaName(write_id, write_id, statement, is_delete=is_delete)
+
+
 def staged_directories(
     files: Iterable[StagedFile],
     *,
@@ -79,7 +116,7 @@ def staged_directories(
     def directory(place: str, statement: int, *, is_delete: bool) -> StagedDirectory:
         key = (not is_delete, place, 0 if is_base else statement)
         if key not in by_key:
-            name = BaseName(write_id) if is_base else DeltaName(write_id, write_id, statement, is_delete=is_delete)
+            name = _name(write_id, statement, is_base=is_base, is_delete=is_delete)
             by_key[key] = StagedDirectory(f"{staging}/out/{len(by_key)}", place, name, has_events)
         return by_key[key]
 

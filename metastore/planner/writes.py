@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from metastore.acid.names import staging_directory
 from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.partitions import partition_key, partition_name, partition_values
-from metastore.acid_tables.pruning import Values
+from metastore.acid_tables.pruning import Values, is_text, typed
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient, txn_calls
@@ -22,21 +22,38 @@ from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.locks.rules import Operation
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
-from metastore.planner.publication import StagedFile, staged_directories
+from metastore.planner.publication import StagedFile, names_in_place, staged_directories
 from metastore.planner.spellings import as_spark_writes
 from metastore.planner.tables import acid_table
 
 _ALL, _DYNAMIC = "all", "dynamic"
+_MOST_STATEMENTS = 10_000
+_SPELLED_ONCE = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
+"""Types of partition keys besides texts whose values Spark spells as ``str`` does."""
 
 
 def write(call: Call) -> Answer:
-    """Begin a statement that writes a table: its write id, where it may stage files, what its rows must keep."""
+    """Begin a statement that writes a table: its write id, where it may stage files, what its rows must keep.
+
+    ``in_place``: the number of statement ids whose files tasks can upload to their final names. The answer has these
+    names, or null where files are to be staged all the same.
+    """
     body, table = call.body, _written_table(call)
     txn_id, statement = body.number("txn"), body.number("statement")
     rules = enabled_constraints(call.client, table.name).rules()
+    write_id = txn_calls.allocate_write_id(call.client, txn_id, table.name.db, table.name.table)
+    in_place = None
+    if body.has("in_place") and _has_usual_places(call.client, table):
+        in_place = names_in_place(
+            write_id,
+            range(statement, statement + min(body.number("in_place"), _MOST_STATEMENTS)),
+            is_base=body.has("overwrite"),
+            has_events=table.kind is TableKind.FULL_ACID,
+        )._asdict()
     return {
-        "write_id": txn_calls.allocate_write_id(call.client, txn_id, table.name.db, table.name.table),
+        "write_id": write_id,
         "statement": statement,
+        "in_place": in_place,
         "location": table.location,
         "staging": _staging(table, txn_id, statement),
         "rules": [{"label": rule.label, "broken": rule.broken} for rule in rules],
@@ -100,6 +117,24 @@ def _written_table(call: Call) -> AcidTable:
         elif not table.file_format:
             raise InvalidOperationError(f"The metastore does not say how {table.name} is stored: write it with Hive.")
     return table
+
+
+def _has_usual_places(client: DomainClient, table: AcidTable) -> bool:
+    """Whether all partitions lie below the table by the names that Spark gives them, whichever rows come."""
+    types = _types(table)
+    if not all(is_text(kind) or kind.kind in _SPELLED_ONCE for kind in types):
+        return False
+    return all(
+        place.location == f"{table.location}/{partition_name(table, place.values)}"
+        and all(
+            value is None or _is_spelled_by_spark(value, kind) for value, kind in zip(place.values, types, strict=True)
+        )
+        for place in (partition_places(client, table) if types else ())
+    )
+
+
+def _is_spelled_by_spark(text: str, kind: HiveType) -> bool:
+    return is_text(kind) or str(typed(text, kind)) == text
 
 
 def _staging(table: AcidTable, txn_id: int, statement: int) -> str:

@@ -26,10 +26,6 @@ class Hadoop:
         """Whether there is a file or directory."""
         return bool(self._fs(path).exists(self._path(path)))
 
-    def has(self, path: str, capability: str) -> bool:
-        """Whether the file system can do something there, by Hadoop's name for it."""
-        return bool(self._fs(path).hasPathCapability(self._path(path), capability))
-
     def children(self, path: str) -> list[tuple[str, bool]]:
         """Names directly below a directory, each with whether it is a directory itself."""
         entries = self._fs(path).listStatus(self._path(path))

@@ -14,13 +14,10 @@ from typing import Any, NamedTuple, Self
 
 from pyspark.sql import SparkSession
 
-from metastore.acid.names import BUCKET_PREFIX
+from metastore.acid.names import BUCKET_FILE
 from metastore.errors import MetaError
 from metastore.spark.jvm.compiled import java_object
-from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.jvm.messages import from_java, to_java
-
-_S3 = ("s3a:", "s3:", "s3n:")
 
 
 class ElsewhereError(MetaError):
@@ -56,13 +53,13 @@ class InPlaceWrite:
     @classmethod
     def into(cls, spark: SparkSession, below: Below, inserts: object, deletes: object) -> Self | None:
         """A write into directories of these names; None where a rename costs nothing, or there are no such uploads."""
-        if not (below.root.startswith(_S3) and Hadoop(spark).has(below.root, "fs.capability.multipart.uploader")):
+        uploads, java_spark = java_object(spark, "InPlaceUploads"), spark._jsc  # noqa: SLF001 - PySpark offers no other way
+        if not uploads.isFor(below.root, java_spark.hadoopConfiguration()):
             return None
-        context = spark._jsc.sc()  # noqa: SLF001 - PySpark offers no other way
         return cls(
             spark,
-            java_object(spark, "InPlaceUploads").write(
-                context, below.root, to_java(list(below.keys)), str(inserts), str(deletes), f"{BUCKET_PREFIX}%05d"
+            uploads.write(
+                java_spark.sc(), below.root, to_java(list(below.keys)), str(inserts), str(deletes), BUCKET_FILE
             ),
         )
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pyspark
 import pytest
 
-from tests.acceptance.conftest import acid_session, db, nobody_reads
+from tests.acceptance.conftest import acid_session, catalog, db, nobody_reads, planner
 from tests.acceptance.tables.conftest import compacting
 from tests.acceptance.tables.test_kills import expire
 from tests.interop.java import fetched
@@ -19,7 +19,7 @@ from tests.support.spark_sessions import spark_on
 
 HERE = Path(__file__).parent
 
-__all__ = ["acid_session", "compacting", "db", "expire", "nobody_reads"]
+__all__ = ["acid_session", "catalog", "compacting", "db", "expire", "nobody_reads", "planner"]
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,11 @@ from metastore.spark.check.table_check import check_table
 from metastore.spark.write.acid_writer import LeftoverError
 from metastore.spark.write.in_place import InPlaceWrite
 from tests.acceptance.spark_session import test_streaming
-from tests.acceptance.spark_session.test_streaming import Stream
 from tests.acceptance.tables import test_concurrent_writers, test_kills
 from tests.acceptance.tables.dying import POINTS_IN_PLACE
 from tests.acceptance.tables.surviving import ROWS, WAYS
 from tests.interop.s3.tables import create, rows
+from tests.support.json_stream import JsonStream
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -256,7 +256,7 @@ def test_two_writers_at_once(acid_session, db, spark, monkeypatch, store):
 
 def test_a_stream(acid_session, db, spark, tmp_path, store):
     """A batch that comes again is not written again, and one that failed is."""
-    name, stream = f"{db}.events", Stream(spark, tmp_path)
+    name, stream = f"{db}.events", JsonStream(spark, tmp_path)
     acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (part INT) STORED AS ORC "
                      "TBLPROPERTIES ('transactional'='true')")
     stream.add(1, 2)

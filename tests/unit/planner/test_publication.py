@@ -3,7 +3,7 @@
 import pytest
 
 from metastore.errors import InvalidOperationError
-from metastore.planner.publication import StagedFile, staged_directories
+from metastore.planner.publication import StagedFile, names_in_place, staged_directories
 
 PLACES = {None: "w/t", "a": "w/t/p=a", "b": "w/t/p=b"}
 
@@ -56,3 +56,14 @@ def test_one_bucket_is_one_tasks() -> None:
 def test_an_overwrite_deletes_no_single_rows() -> None:
     with pytest.raises(InvalidOperationError, match="d0 holds delete events"):
         directories(delete("d0"), is_base=True)
+
+
+@pytest.mark.parametrize(("is_base", "has_events"), [(False, True), (True, True), (False, False)])
+def test_names_are_said_before_as_they_are_given(*, is_base: bool, has_events: bool) -> None:
+    said = names_in_place(9, range(2, 4), is_base=is_base, has_events=has_events)
+    given = staged_directories(
+        [insert("i", 5), *([] if is_base else [insert("j", 5, statement=3)]), *([delete("d", 5)] if has_events and not is_base else [])],
+        staging="s", write_id=9, location=lambda _: "w/t", is_base=is_base, has_events=has_events)
+
+    assert {f"w/t/{name}/{said.file % 5}" for name in (*said.inserts, *([said.deletes] if has_events and not is_base else []))} == {
+        f"{one.target}/{file}" for one in given for file in one.files}

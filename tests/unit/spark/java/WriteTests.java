@@ -286,7 +286,7 @@ public final class WriteTests {
         Configuration settings = new Configuration();
         settings.setBoolean("fs.file.impl.disable.cache", true);
         return new TaskWriter(new TaskSettings(
-            table, directory.toURI().toString(), WRITE_ID, STATEMENT, "UTC", isOrdered, mayMove, RowRules.NONE, null, () -> settings), partition, 77);
+            table, directory.toURI().toString(), null, WRITE_ID, STATEMENT, "UTC", isOrdered, mayMove, RowRules.NONE, null, () -> settings), partition, 77);
     }
 
     private static List<WrittenFile> committed(TaskWriter writer) throws Exception {

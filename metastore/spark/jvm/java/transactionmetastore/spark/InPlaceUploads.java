@@ -67,6 +67,57 @@ public class InPlaceUploads {
         return new Write(uploads, new Placement(root, names, inserts, deletes, pattern));
     }
 
+    /** Whether files are written in place there: a rename is a copy, and an upload is no file before it is completed. */
+    public boolean isFor(String root, Configuration settings) throws IOException {
+        Path place = new Path(root);
+        String scheme = String.valueOf(place.toUri().getScheme());
+        if (!scheme.equals("s3a") && !scheme.equals("s3") && !scheme.equals("s3n")) return false;
+        return place.getFileSystem(settings).hasPathCapability(place, "fs.capability.multipart.uploader");
+    }
+
+    /** A new directory on this machine's disk for the files of an attempt. */
+    public static File room() {
+        return new File(Utils.getLocalDir(new SparkConf()), "acid-" + UUID.randomUUID());
+    }
+
+    /**
+     * Upload a task's complete file without completing the upload; an attempt that fails aborts it. Returns "target", "handle" and
+     * "parts" of Upload in metastore/spark/write/in_place.py.
+     */
+    public static Map<String, Object> upload(File file, String target, Configuration settings) throws IOException {
+        Path place = new Path(target);
+        MultipartUploader uploader = uploader(place, settings);
+        UploadHandle handle = (UploadHandle) done(uploader.startUpload(place));
+        Map<String, Object> upload = new LinkedHashMap<>();
+        upload.put("target", target);
+        upload.put("handle", text(handle.bytes()));
+        TaskContext.get().addTaskFailureListener(new Abandoning(upload, settings));
+        List<String> parts = new ArrayList<>();
+        long size = file.length(), most = Math.max(PART, size / (MOST_PARTS - 1));
+        Rewindable in = new Rewindable(new FileInputStream(file));
+        try {
+            for (long at = 0; at == 0 || at < size; at += most) {
+                long length = Math.min(most, size - at);
+                boolean isLast = at + length == size;
+                Object tag = done(SparkInternals.putPart(uploader, handle, parts.size() + 1, isLast, place, in, length));
+                parts.add(text(((PartHandle) tag).bytes()));
+            }
+        } finally {
+            in.close();
+        }
+        upload.put("parts", parts);
+        return upload;
+    }
+
+    /** A final name: "directory" below the partition with these values, null without partitions; "pattern" of "number". */
+    public static String target(String root, String[] keys, List<?> values, String directory, String pattern, int number) {
+        StringBuilder place = new StringBuilder(root);
+        for (int at = 0; at < keys.length; ++at) {
+            place.append("/").append(ExternalCatalogUtils.getPartitionPathString(keys[at], (String) values.get(at)));
+        }
+        return place.append("/").append(directory).append("/").append(String.format(pattern, number)).toString();
+    }
+
     /** Complete uploads, or abort them. "uploads": a list as Write.uploads has it. */
     public void end(String uploads, boolean isComplete, Configuration settings) throws IOException {
         List<CompletableFuture<?>> pending = new ArrayList<>();
@@ -135,7 +186,7 @@ public class InPlaceUploads {
 
         @Override
         public OutputWriter newInstance(String path, StructType columns, TaskAttemptContext context) {
-            File place = new File(Utils.getLocalDir(new SparkConf()), "acid-" + UUID.randomUUID());
+            File place = room();
             File file = new File(place, "part-" + UUID.randomUUID() + getFileExtension(context));
             OutputWriter writer = other.newInstance(new Path(file.toURI()).toString(), columns, context);
             return new Uploading(writer, path, place, context.getConfiguration(), uploads, placement);
@@ -190,31 +241,10 @@ public class InPlaceUploads {
         private void upload(File file) throws IOException {
             String partition = placement.value(path, "__acid_partition"), name = file.getName();
             String target = placement.target(path, name, TaskContext.get().partitionId());
-            Path place = new Path(target);
-            MultipartUploader uploader = uploader(place, settings);
-            UploadHandle handle = (UploadHandle) done(uploader.startUpload(place));
-            Map<String, Object> upload = new LinkedHashMap<>();
+            Map<String, Object> upload = InPlaceUploads.upload(file, target, settings);
             upload.put("file", name);
             upload.put("key", partition == null ? "" : partition);
-            upload.put("target", target);
             upload.put("size", file.length());
-            upload.put("handle", text(handle.bytes()));
-            TaskContext.get().addTaskFailureListener(new Abandoning(upload, settings));
-            List<String> parts = new ArrayList<>();
-            long size = file.length(), most = Math.max(PART, size / (MOST_PARTS - 1));
-            Rewindable in = new Rewindable(new FileInputStream(file));
-            try {
-                for (long at = 0; at == 0 || at < size; at += most) {
-                    long length = Math.min(most, size - at);
-                    boolean isLast = at + length == size;
-                    Object tag = done(
-                        SparkInternals.putPart(uploader, handle, parts.size() + 1, isLast, place, in, length));
-                    parts.add(text(((PartHandle) tag).bytes()));
-                }
-            } finally {
-                in.close();
-            }
-            upload.put("parts", parts);
             uploads.add(Messages.text(upload));
         }
     }
@@ -254,15 +284,10 @@ public class InPlaceUploads {
         }
 
         String target(String path, String name, int task) throws IOException {
-            StringBuilder place = new StringBuilder(root);
             String partition = value(path, "__acid_partition"), writer = value(path, "__acid_writer");
             List<?> values = partition == null ? null : Messages.list(partition);
-            for (int at = 0; at < keys.length; ++at) {
-                place.append("/").append(ExternalCatalogUtils.getPartitionPathString(keys[at], (String) values.get(at)));
-            }
             int number = writer == null ? task : Integer.parseInt(writer);
-            return place.append("/").append(name.startsWith("delete-") ? deletes : inserts).append("/")
-                .append(String.format(pattern, number)).toString();
+            return InPlaceUploads.target(root, keys, values, name.startsWith("delete-") ? deletes : inserts, pattern, number);
         }
 
         /** The value, in a path, of a column by which Spark partitions the files. */

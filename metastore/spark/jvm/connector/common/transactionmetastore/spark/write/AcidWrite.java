@@ -1,15 +1,16 @@
 package transactionmetastore.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
-import java.util.UUID;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileUtil;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.orc.OrcConf;
@@ -36,6 +37,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.reflect.ClassTag$;
 import transactionmetastore.spark.EventFile;
+import transactionmetastore.spark.InPlaceUploads;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.RowId;
 import transactionmetastore.spark.catalog.TableDefinition;
@@ -46,7 +48,7 @@ import transactionmetastore.spark.txn.WriteKind;
 
 /**
  * A statement's write of a table: tasks write files in staging, the planner chooses their names, and the driver renames
- * them. Only the transaction's commit makes them visible.
+ * them; on S3 tasks upload them to names that the planner has said before. Only the transaction's commit makes them visible.
  *
  * Rules kept here. All events of a (partition, bucket) go to the same task wherever these decide the file's name: for rows that
  * exist, and in tables with buckets. They have the order that a file of deletes must have. The write id is allocated when the
@@ -68,6 +70,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private RowRules rules;
     private int statement = -1;
     private String staging;
+    private FinalNames inPlace;
 
     /** "command": null for an INSERT; "overwriting": null where nothing is replaced; "info": null for a TRUNCATE. */
     AcidWrite(AcidTable target, TableShape table, Command command, Overwriting overwriting, LogicalWriteInfo info) {
@@ -168,15 +171,14 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             throw new AcidException("InvalidOperationError", "INSERT OVERWRITE of " + table.name() + " in "
                 + info.numPartitions() + " tasks: a base has room for the files of 4096. Coalesce the rows.");
         }
-        JsonNode begun = begin();
-        if (info.numPartitions() > 0 && hasWriterIds) {
-            transaction.hasUsed((info.numPartitions() - 1) / (EventFile.MAX_WRITER_ID + 1));
-        }
+        int further = info.numPartitions() > 0 && hasWriterIds ? (info.numPartitions() - 1) / (EventFile.MAX_WRITER_ID + 1) : 0;
+        JsonNode begun = begin(further);
+        transaction.hasUsed(further);
         rules = RowRules.of(begun.path("rules"), table);
         PlainFiles plain = plainFiles();
         Broadcast<SerializableConfiguration> sent = SparkContext.getOrCreate().broadcast(
             new SerializableConfiguration(settings), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
-        TaskSettings how = new TaskSettings(table, staging, begun.path("write_id").asLong(), statement, zone,
+        TaskSettings how = new TaskSettings(table, staging, inPlace, begun.path("write_id").asLong(), statement, zone,
             command == null, command == Command.MERGE, rules, plain, () -> sent.value().value());
         return (partition, task) -> how.plain() == null
             ? new TaskWriter(how, partition, task) : new PlainTaskWriter(how, partition, task);
@@ -195,20 +197,27 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         }
     }
 
-    /** Take the locks that are not held yet, and get the planner's answer about the write. */
-    JsonNode begin() {
+    /** Take the locks that are not held yet, and get the planner's answer about the write. "further": statement ids that tasks use too. */
+    JsonNode begin(int further) {
         transaction = target.transaction();
         if (!transaction.mayWrite()) transaction = ownTransaction();
         statement = transaction.nextStatement();
         try {
             transaction.lock();
-            JsonNode answer = call("write", Map.of("kind", kind()));
+            Map<String, Object> how = new HashMap<>(Map.of("kind", kind()));
+            how.put("overwrite", overwriting == null ? null : overwriting.argument(table));
+            if (new InPlaceUploads().isFor(table.location(), settings)) how.put("in_place", further + 1);
+            JsonNode answer = call("write", how);
+            inPlace = FinalNames.of(answer.path("in_place"), table, statement);
             staging = answer.path("staging").asText();
             transaction.hasWriteId(table.name(), answer.path("write_id").asLong());
             return answer;
         } catch (AcidException error) {
             if (transaction.commitsItself()) transaction.close();  // Spark aborts no write that has not begun
             throw error;
+        } catch (IOException error) {
+            if (transaction.commitsItself()) transaction.close();
+            throw new AcidException("WRITE_FAILED", table.name() + " cannot be written: " + error.getMessage(), error);
         }
     }
 
@@ -250,9 +259,13 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         publish(files);
     }
 
-    /** Removes what tasks have left in staging. What was published is removed when the transaction is undone. */
+    /** Removes what tasks have left in staging, and aborts uploads. What was published is removed when the transaction is undone. */
     @Override
     public void abort(WriterCommitMessage[] messages) {
+        for (WriterCommitMessage message : messages) {
+            if (message instanceof TaskWriter.Written task) publication.has(task.files());
+        }
+        publication.abortUploads();
         removeStaging();
         if (transaction != null && transaction.commitsItself()) transaction.close();
     }
@@ -265,10 +278,11 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         Map<String, Object> arguments = new HashMap<>();
         arguments.put("overwrite", overwriting == null ? null : overwriting.argument(table));
         arguments.put("files", files.stream().map(WrittenFile::argument).toList());
+        publication.has(files);
         transaction.whenUndone(publication::withdraw);
         JsonNode plan = call("publish", arguments);
         publication.requireSeen(plan, transaction);
-        publication.publish(plan, this::writeEmpty);
+        publication.publish(plan, inPlace != null, this::writeEmpty);
         Map<String, Object> announced = new HashMap<>();
         announced.put("operation", operation());
         announced.put("keys", new TreeSet<>(files.stream().map(WrittenFile::key).filter(key -> key != null).toList()));
@@ -285,9 +299,14 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             new EventFile(path, table.events(), settings, false).close();
             return;
         }
-        Path made = new Path(staging, "empty/" + UUID.randomUUID());  // Hive's classes leave a note beside it
-        plainFiles().open(made, settings).close();
-        if (!made.getFileSystem(settings).rename(made, path)) throw new IOException("Renaming " + made + " to " + path + " failed");
+        File room = InPlaceUploads.room();  // Hive's classes leave a note beside it
+        try {
+            File made = new File(room, "empty");
+            plainFiles().open(new Path(made.toURI()), settings).close();
+            FileUtil.copy(made, path.getFileSystem(settings), path, true, settings);
+        } finally {
+            FileUtil.fullyDelete(room);
+        }
     }
 
     private static long rows(List<WrittenFile> files, boolean deleted) {
@@ -307,7 +326,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     }
 
     private void removeStaging() {
-        if (staging == null) return;
+        if (staging == null || inPlace != null) return;
         try {
             Path place = new Path(staging);
             place.getFileSystem(settings).delete(place, true);

@@ -51,7 +51,7 @@ public final class AcidWrites {
         try {
             transaction.write(table.fullName(), WriteKind.INSERT_OVERWRITE, null);
             AcidWrite write = new AcidWrite(table.in(transaction), shape, null, emptied, null);
-            write.begin();
+            write.begin(0);
             write.commit(new WriterCommitMessage[0]);
             transaction.commit();
         } finally {

@@ -4,9 +4,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -22,7 +20,7 @@ import transactionmetastore.spark.SerdeWriter;
  *
  * Rules kept here. Rows come in the order of their files, so that a single one is open. Without buckets the task's number is the file's,
  * which no other task has. A row that the format cannot hold is no failure of the task, which would be tried again: the driver is told,
- * and publishes nothing. An attempt writes below a directory that is only its own.
+ * and publishes nothing.
  */
 final class PlainTaskWriter implements DeltaWriter<InternalRow> {
     private final TaskSettings how;
@@ -33,7 +31,7 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
     private final RowRules.Watch watch;
     private final UnsafeProjection columns;
     private final int task;
-    private final Path directory;
+    private final AttemptFiles attempt;
     private final List<WrittenFile> written = new ArrayList<>();
     private PlainFiles.Opened file;
     private String key, refusal;
@@ -49,7 +47,7 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
         this.watch = how.rules().watch();
         this.columns = columns(table);
         this.task = partition;
-        this.directory = new Path(how.staging(), "tasks/" + partition + "-" + task + "-" + UUID.randomUUID());
+        this.attempt = new AttemptFiles(how, partition, task);
     }
 
     /** A row without the partition keys, which no file holds. */
@@ -62,7 +60,7 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
     }
 
     @Override
-    public void insert(InternalRow row) {
+    public void insert(InternalRow row) throws IOException {
         if (refusal != null) return;
         watch.look(row);
         String keyOfRow = keys.of(row);
@@ -71,7 +69,7 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
             finish();
             key = keyOfRow;
             bucket = bucketOfRow;
-            file = how.plain().open(new Path(directory, "part-" + written.size()), settings);
+            file = how.plain().open(attempt.path("part-" + written.size()), settings);
         }
         try {
             file.write(columns.apply(row));
@@ -81,10 +79,11 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
         }
     }
 
-    private void finish() {
+    private void finish() throws IOException {
         if (file == null) return;
         file.close();
-        written.add(new WrittenFile(file.path.toString(), key, bucket, how.statement(), false, file.rows(), 0, new long[0], 0));
+        written.add(attempt.complete(
+            new WrittenFile(file.path.toString(), key, bucket, how.statement(), false, file.rows(), 0, new long[0], 0)));
         file = null;
     }
 
@@ -99,7 +98,7 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
     }
 
     @Override
-    public WriterCommitMessage commit() {
+    public WriterCommitMessage commit() throws IOException {
         finish();
         return new TaskWriter.Written(written, watch.counts(), refusal);
     }
@@ -107,18 +106,18 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
     @Override
     public void abort() throws IOException {
         close();
-        directory.getFileSystem(settings).delete(directory, true);
+        attempt.abort();
     }
 
     /** A file is left open only by an attempt that failed. */
     @Override
     public void close() {
-        if (file == null) return;
         try {
-            file.close();
+            if (file != null) file.close();
         } catch (RuntimeException error) {
             // it goes with the directory
         }
         file = null;
+        attempt.close();
     }
 }

@@ -5,11 +5,16 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import transactionmetastore.spark.InPlaceUploads;
+import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
 
@@ -18,12 +23,14 @@ import transactionmetastore.spark.txn.AcidTransaction;
  *
  * Rule: a directory is complete before it gets its name, and deletes get theirs before inserts: a reader who lists in
  * between sees nothing twice. A failure may leave a part (on object stores a rename copies file by file), so everything
- * that may be there is removed; if that fails too, the transaction must not be committed.
+ * that may be there is removed; if that fails too, the transaction must not be committed. On S3 an upload gets its name when it is
+ * completed, and is aborted before what was completed is removed: a late request completes nothing then.
  */
 final class Publication {
     private final Configuration settings;
     private final TableShape table;
     private final List<Path> targets = new ArrayList<>();
+    private final Map<String, String> uploads = new HashMap<>();
 
     Publication(Configuration settings, TableShape table) {
         this.settings = settings;
@@ -35,11 +42,29 @@ final class Publication {
         void make(Path path) throws IOException;
     }
 
-    /** "plan": the planner's answer to "publish". */
-    void publish(JsonNode plan, EmptyFiles empty) {
+    /** Note the uploads among a statement's files. */
+    void has(List<WrittenFile> files) {
+        for (WrittenFile file : files) if (file.upload() != null) uploads.put(file.path(), file.upload());
+    }
+
+    /** Abort the uploads of a statement that has published nothing. */
+    void abortUploads() {
         try {
-            for (String kind : List.of("deletes", "inserts")) for (JsonNode directory : plan.path(kind)) complete(directory, empty);
-            for (String kind : List.of("deletes", "inserts")) for (JsonNode directory : plan.path(kind)) name(directory);
+            end(uploads.values(), false);
+        } catch (IOException error) {
+            // nobody completes it: it is no file, and the bucket's lifecycle rule removes it
+        }
+    }
+
+    /** "plan": the planner's answer to "publish". */
+    void publish(JsonNode plan, boolean isInPlace, EmptyFiles empty) {
+        try {
+            List<JsonNode> directories = new ArrayList<>();
+            for (String kind : List.of("deletes", "inserts")) plan.path(kind).forEach(directories::add);
+            for (JsonNode directory : directories) {
+                if (isInPlace) requireTargets(directory); else fill(new Path(directory.path("from").asText()), directory, empty);
+            }
+            for (JsonNode directory : directories) name(directory, isInPlace, empty);
         } catch (IOException | RuntimeException error) {
             try {
                 withdraw();
@@ -72,6 +97,11 @@ final class Publication {
     /** Remove the published directories, which nobody has seen. */
     void withdraw() {
         IOException failure = null;
+        try {
+            end(uploads.values(), false);
+        } catch (IOException error) {
+            failure = error;
+        }
         for (Path target : targets) {
             try {
                 FileSystem store = target.getFileSystem(settings);
@@ -81,37 +111,60 @@ final class Publication {
             }
         }
         targets.clear();
-        if (failure != null) {
-            throw new AcidException("LEFT_OVER", "What was written of " + table.name() + " cannot be removed, and is not "
-                + "to be committed: " + failure.getMessage(), failure);
+        if (failure != null) throw leftOver(failure);
+    }
+
+    private AcidException leftOver(IOException failure) {
+        return new AcidException("LEFT_OVER", "What was written of " + table.name() + " cannot be removed, and is not "
+            + "to be committed: " + failure.getMessage(), failure);
+    }
+
+    /** Refuse uploads that cannot get the planner's names: a partition was registered elsewhere since the statement began. */
+    private static void requireTargets(JsonNode directory) throws IOException {
+        for (JsonNode file : directory.path("files")) {
+            String to = directory.path("to").asText() + "/" + file.path(1).asText();
+            if (new Path(to).equals(new Path(file.path(0).asText()))) continue;
+            throw new IOException(file.path(0).asText() + " was to be " + to + ", since its partition has got another place "
+                + "meanwhile. Run the statement again");
         }
     }
 
-    /** Complete a directory in staging. */
-    private void complete(JsonNode directory, EmptyFiles empty) throws IOException {
-        Path from = new Path(directory.path("from").asText());
-        FileSystem store = from.getFileSystem(settings);
-        store.mkdirs(from);
+    /** Bring all that belongs in a directory there but uploads. */
+    private void fill(Path there, JsonNode directory, EmptyFiles empty) throws IOException {
+        FileSystem store = there.getFileSystem(settings);
+        store.mkdirs(there);
         for (JsonNode file : directory.path("files")) {
-            rename(store, new Path(file.path(0).asText()), new Path(from, file.path(1).asText()));
+            if (uploads.containsKey(file.path(0).asText())) continue;
+            rename(store, new Path(file.path(0).asText()), new Path(there, file.path(1).asText()));
         }
-        for (JsonNode name : directory.path("empty")) empty.make(new Path(from, name.asText()));
+        for (JsonNode name : directory.path("empty")) empty.make(new Path(there, name.asText()));
         for (JsonNode text : directory.path("write")) {
-            try (FSDataOutputStream out = store.create(new Path(from, text.path(0).asText()), true)) {
+            try (FSDataOutputStream out = store.create(new Path(there, text.path(0).asText()), true)) {
                 out.write(text.path(1).asText().getBytes(StandardCharsets.UTF_8));
             }
         }
     }
 
-    private void name(JsonNode directory) throws IOException {
+    private void name(JsonNode directory, boolean isInPlace, EmptyFiles empty) throws IOException {
         Path from = new Path(directory.path("from").asText()), to = new Path(directory.path("to").asText());
         FileSystem store = to.getFileSystem(settings);
-        store.mkdirs(to.getParent());
+        if (!isInPlace) store.mkdirs(to.getParent());
         if (store.exists(to)) {
             throw new IOException(to + " exists already. A transaction can overwrite a table or partition once");
         }
         targets.add(to);
-        rename(store, from, to);
+        if (!isInPlace) {
+            rename(store, from, to);
+            return;
+        }
+        fill(to, directory, empty);
+        List<String> here = new ArrayList<>();
+        for (JsonNode file : directory.path("files")) here.add(uploads.get(file.path(0).asText()));
+        end(here, true);
+    }
+
+    private void end(Collection<String> ended, boolean isComplete) throws IOException {
+        new InPlaceUploads().end(Messages.listed(List.copyOf(ended)), isComplete, settings);
     }
 
     private static void rename(FileSystem store, Path from, Path to) throws IOException {

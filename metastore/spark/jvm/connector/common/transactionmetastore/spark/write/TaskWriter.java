@@ -5,10 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
@@ -23,8 +20,7 @@ import transactionmetastore.spark.planner.AcidException;
  * Rules kept here (ACID-12 to ACID-14). A new row of a table with buckets goes to the bucket of its hash, and the new
  * version of a row to that of the old one. Without buckets the task is the writer: no other writes files of its number;
  * where the numbers of writers end, that of the statement moves on. A delete event copies the id of the row and goes to
- * the writer named in it. Rows are numbered in their file. An attempt writes below a directory that is only its own,
- * which goes with it when it fails.
+ * the writer named in it. Rows are numbered in their file.
  */
 final class TaskWriter implements DeltaWriter<InternalRow> {
     private static final int WRITE_ID = 0, BUCKET = 1, ROW_ID = 2;
@@ -50,7 +46,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     private final int[] hashed;
     private final RowRules.Watch watch;
     private final int writer, statement;
-    private final Path directory;
+    private final AttemptFiles attempt;
     private final Map<Place, Open> inserts = new LinkedHashMap<>(), deletes = new LinkedHashMap<>();
     private final List<WrittenFile> written = new ArrayList<>();
     private Place lastInsert, lastDelete;
@@ -67,7 +63,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         this.watch = how.rules().watch();
         this.writer = partition & EventFile.MAX_WRITER_ID;
         this.statement = how.statement() + partition / (EventFile.MAX_WRITER_ID + 1);
-        this.directory = new Path(how.staging(), "tasks/" + partition + "-" + task + "-" + UUID.randomUUID());
+        this.attempt = new AttemptFiles(how, partition, task);
     }
 
     @Override
@@ -144,14 +140,14 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
 
     private Open open(boolean isOfDeletes) throws IOException {
         String name = (isOfDeletes ? "delete-" : "") + "part-" + files++ + ".orc";
-        return new Open(new EventFile(new Path(directory, name), events, settings, isOfDeletes));
+        return new Open(new EventFile(attempt.path(name), events, settings, isOfDeletes));
     }
 
     private void finish(Place place, Open out, boolean isDelete) throws IOException {
         out.file.close();
         String path = out.file.path().toString();
-        written.add(new WrittenFile(path, place.key, place.bucket, isDelete ? how.statement() : statement(), isDelete,
-            out.file.rows(), out.updates, out.file.mostRepeated(), out.file.timesRepeated()));
+        written.add(attempt.complete(new WrittenFile(path, place.key, place.bucket, isDelete ? how.statement() : statement(), isDelete,
+            out.file.rows(), out.updates, out.file.mostRepeated(), out.file.timesRepeated())));
     }
 
     @Override
@@ -166,8 +162,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     @Override
     public void abort() throws IOException {
         close();
-        FileSystem store = directory.getFileSystem(settings);
-        store.delete(directory, true);
+        attempt.abort();
     }
 
     /** Files are left open only by an attempt that failed. */
@@ -177,6 +172,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
             for (Open file : open.values()) abandon(file);
             open.clear();
         }
+        attempt.close();
     }
 
     private static void abandon(Open open) {

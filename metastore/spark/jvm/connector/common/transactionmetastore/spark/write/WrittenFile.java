@@ -5,14 +5,24 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A file in staging, as its task reports it.
+ * A file in staging, or an upload that is not complete, as its task reports it.
  *
  * "key": its partition's, null in a table without partitions; "bucket": N of the bucket_N that it becomes; "statement": the
  * statement id of its directory; "updates": the number of its rows that are new versions of others; "repeated": the id
- * that most of its events have, "times": how many have it.
+ * that most of its events have, "times": how many have it; "upload": what completes it, null in staging.
  */
 record WrittenFile(String path, String key, int bucket, int statement, boolean isDelete, long rows, long updates,
-                   long[] repeated, long times) implements Serializable {
+                   long[] repeated, long times, String upload) implements Serializable {
+    WrittenFile(String path, String key, int bucket, int statement, boolean isDelete, long rows, long updates, long[] repeated,
+                long times) {
+        this(path, key, bucket, statement, isDelete, rows, updates, repeated, times, null);
+    }
+
+    /** The same on its way to its final name. */
+    WrittenFile uploaded(String target, String how) {
+        return new WrittenFile(target, key, bucket, statement, isDelete, rows, updates, repeated, times, how);
+    }
+
     /** The planner's form of it. */
     Map<String, Object> argument() {
         Map<String, Object> argument = new LinkedHashMap<>();
