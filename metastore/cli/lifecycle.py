@@ -1,9 +1,11 @@
 """The life of a process that runs until it is told to stop: signals, lost threads, the ready file.
 
 Rules: SIGTERM, SIGINT and SIGHUP at any time lead to an orderly end with exit code 0. Half a service is none: when one
-of its threads ends with an error, the process ends with exit code 1, and who supervises it starts it again.
+of its threads ends with an error, the process ends with exit code 1, and who supervises it starts it again. What the
+start made is for good: the garbage collector does not look at it again, which would hold up every thread.
 """
 
+import gc
 import json
 import os
 import signal
@@ -37,6 +39,8 @@ class Service(Protocol):
 def run(service: Service, stopping: threading.Event, lost: list[str], ready_file: Path | None) -> None:
     """Start, write the ready file, wait to be told, stop. Raises: ThreadLostError, and what the start raises."""
     service.start()
+    gc.collect()
+    gc.freeze()
     try:
         if ready_file:
             write_whole(ready_file, {**service.addresses(), "pid": os.getpid()})
