@@ -29,8 +29,6 @@ MB, GB = 10**6, 10**9
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CYCLE_S = 300.0
 """hive.compactor.check.interval."""
-READ_S = 30.0
-"""How long a read takes, hence how many are under way."""
 THRESHOLDS = Thresholds(10, 0.1)
 TABLE_SHARE = 0.5
 
@@ -172,7 +170,7 @@ class Simulation:
             if verdict.type is None:
                 continue
             table.queued = True
-            gain = benefit(verdict.type, measured, int(table.reads * READ_S / 3600))
+            gain = benefit(verdict.type, measured, table.reads)
             turn = START + timedelta(seconds=now) - head_start(gain)
             self.numbers += 1
             request = Waiting(table, verdict.type, self.numbers, now, turn)

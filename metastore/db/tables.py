@@ -11,6 +11,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Double,
     ForeignKey,
     Identity,
     Index,
@@ -330,3 +331,8 @@ delta_measures = Table(
       for name in ("deltas", "small_deltas", "obsolete_deltas")),
     *(Column(name, BigInteger, nullable=False, server_default=text("0")) for name in ("files", "bytes")),
     _instant("at"), PrimaryKeyConstraint("catalog", "db", "table", "partition"))
+
+# How often a table is read: the sum of its opens, each counted half after some hours, as of ``at``.
+table_opens = Table(
+    "table_opens", metadata, *_table(), Column("opens", Double, nullable=False), _instant("at"),
+    PrimaryKeyConstraint("catalog", "db", "table"))

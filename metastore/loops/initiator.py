@@ -128,7 +128,7 @@ class Initiator:
         )
         if kind is None:
             return Finding(entity, None, _with_blocker(reason, inputs), again=bool(inputs.write_ids.open))
-        gain = None if state is None else benefit(kind, measure(state), inputs.readers)
+        gain = None if state is None else benefit(kind, measure(state), inputs.opens)
         return self._queue(entity, kind, reason, gain, inputs.table)
 
     def _state(self, inputs: Inputs, table: Described) -> AcidState | None:

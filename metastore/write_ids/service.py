@@ -1,15 +1,17 @@
 """Allocating write ids, and telling readers which of them they may see: one RPC's work each."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
-from threading import Event
+from threading import Event, Lock
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, listed_ids
 from metastore.backoff import doubling
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
+from metastore.compaction.queue.store import opens as opens_store
 from metastore.compaction.queue.store import requests as compaction_queue
 from metastore.db.engine import Database
 from metastore.errors import InvalidRequestError, MetastoreError, UnavailableError
@@ -33,6 +35,8 @@ from metastore.write_ids.time_travel import store as past_store
 
 LONGEST_REMEMBERED = 200_000
 """Ids of a transaction list that is kept parsed; its text may be short and stand for many."""
+MOST_OPENED = 10_000
+"""Tables whose opens are counted between two looks; of others nothing is counted until then."""
 _FIRST_PAUSE, _LONGEST_PAUSE, _PAUSES = timedelta(milliseconds=5), timedelta(milliseconds=500), 10
 
 
@@ -72,10 +76,33 @@ class ReplicatedState(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Opens:
+    """Snapshots of tables that readers were given, counted in this process until a loop writes them down."""
+
+    _counts: Counter[TableName] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def add(self, names: Iterable[TableName]) -> None:
+        """Count an open of each."""
+        with self._lock:
+            for name in names:
+                if name in self._counts or len(self._counts) < MOST_OPENED:
+                    self._counts[name] += 1
+
+    def taken(self) -> dict[TableName, int]:
+        """What was counted since the last look; it is forgotten here."""
+        with self._lock:
+            counts = dict(self._counts)
+            self._counts.clear()
+        return counts
+
+
+@dataclass(frozen=True)
 class WriteIdService:
     """Write ids of tables."""
 
     db: Database
+    opens: Opens = field(default_factory=Opens)
 
     def allocate_table_write_ids(self, requests: Sequence[Allocation]) -> list[dict[int, int] | Exception]:
         """Give transactions their write ids: {transaction: write id}, ascending.
@@ -126,12 +153,23 @@ class WriteIdService:
 
         Gives for a member: InvalidRequestError for a write id that nobody owns, InvalidInputError.
         """
+        self.opens.add(full_table_name(name) for request in requests for name in request.names)
         now = [request for request in requests if request.starts_now]
         if len(now) == len(requests):
             return self._starting_now(now)
         later = iter(self._starting_now(now)) if now else iter(())
         earlier = iter(self._reading([request for request in requests if not request.starts_now]))
         return [next(later if request.starts_now else earlier) for request in requests]
+
+    def note_opens(self) -> None:
+        """Write down how often tables were opened since the last time; what cannot be written is not counted.
+
+        Serialises on: the tables' rows, in their order. Retry: counts nothing twice.
+        """
+        counts = self.opens.taken()
+        if counts:
+            opens_store.upsert_opens(self.db, counts)
+            opens_store.delete_forgotten(self.db)
 
     def _starting_now(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
         """For those who begin now: one snapshot and the tables as of the same instant, in one statement."""

@@ -327,12 +327,12 @@ def verdict(
     return due_now
 
 
-def benefit(kind: CompactionType, measured: Measured, readers: int) -> Benefit:
-    """What a compaction of these directories is good for. ``readers``: who reads them at present."""
+def benefit(kind: CompactionType, measured: Measured, opens: float) -> Benefit:
+    """What a compaction of these directories is good for. ``opens``: see `Benefit`."""
     if kind is CompactionType.MINOR:
         results = (measured.deltas > measured.delete_deltas) + (measured.delete_deltas > 0)
-        return Benefit(max(0, measured.deltas - results), measured.delta_size, readers)
-    return Benefit(measured.deltas, measured.base_size + measured.delta_size, readers)
+        return Benefit(max(0, measured.deltas - results), measured.delta_size, opens)
+    return Benefit(measured.deltas, measured.base_size + measured.delta_size, opens)
 
 
 def _is_enough(kind: CompactionType, state: AcidState) -> bool:

@@ -18,7 +18,7 @@ from metastore.compaction.queue.rules.requests import (
     expendable,
     is_claim_dead,
 )
-from metastore.compaction.queue.store import components
+from metastore.compaction.queue.store import components, opens
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.queue.store.requests import NewRequest
@@ -62,7 +62,7 @@ class Inputs:
     history: list[Compaction]
     write_ids: ValidWriteIdList
     txns: ValidTxnList
-    readers: int
+    opens: float
 
 
 class Revoked(NamedTuple):
@@ -100,7 +100,7 @@ class InitiatorService:
                 queue.select_queue_of(pg, entity),
                 queue.select_history_of(pg, entity),
                 *components.select_lists(pg, entity.table),
-                components.count_readers(pg, entity.table),
+                opens.select_opens(pg, entity.table),
             )
 
     def stale_measures(self) -> list[Entity]:

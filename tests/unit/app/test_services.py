@@ -121,5 +121,5 @@ def test_putting_together_does_nothing_to_the_world(monkeypatch):
 def test_compaction_locks_by_the_lock_manager_of_all_calls():
     """Its settings, and its counts in the metrics, are the process's."""
     services, loops = compose(upstream=False)
-    workers = [loop.tick.__self__ for loop in loops if loop.name.startswith("worker-")]
+    workers = [worker for loop in loops if loop.name.startswith("worker-") for worker in loop.tick.args[0]]
     assert [worker.locks for worker in workers] == [services.locks] * 2

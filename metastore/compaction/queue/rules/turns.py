@@ -23,16 +23,19 @@ Key = TypeVar("Key")
 
 
 class Benefit(NamedTuple):
-    """What a compaction is good for. ``directories``: that readers need not open any more; ``readers``: at present."""
+    """What a compaction is good for. ``directories``: that readers need not open any more.
+
+    ``opens``: snapshots of the table that readers take in an hour.
+    """
 
     directories: int
     rewritten: int
-    readers: int = 0
+    opens: float = 0
 
     @property
     def per_byte(self) -> float:
-        """Bytes that each reader saves for each byte that is rewritten; of a table that nobody reads as if one did."""
-        return self.directories * OPENING * (1 + self.readers) / (self.rewritten + OPENING)
+        """Bytes that readers save for each byte that is rewritten; of a table that nobody reads as if one did."""
+        return self.directories * OPENING * (1 + self.opens) / (self.rewritten + OPENING)
 
 
 def is_by_person(initiator_id: str | None) -> bool:

@@ -80,15 +80,6 @@ def select_written_partitions(pg: PgTx, table: TableName) -> list[str]:
     return [name for (name,) in rows]
 
 
-def count_readers(pg: PgTx, table: TableName) -> int:
-    """How many statements hold a read lock on a table now. Index: locks_catalog_db_table_type_idx."""
-    rows = pg.sql(
-        f"SELECT count(DISTINCT ext_id) FROM locks WHERE {OF_TABLE} AND type = 'shared_read' AND state = 'acquired'",
-        table._asdict(),
-    )
-    return int(rows[0][0])
-
-
 class Lists(NamedTuple):
     """A table's write ids and all transactions, as of one instant: open and aborted ids are exceptions.
 

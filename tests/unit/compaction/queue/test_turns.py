@@ -21,7 +21,7 @@ NONE = timedelta(0)
 
 def test_what_is_saved_for_each_byte_that_is_rewritten():
     assert Benefit(11, 11 * OPENING).per_byte == pytest.approx(11 / 12)
-    assert Benefit(11, 0, readers=3).per_byte == 44  # small deltas: the opening is all that they cost
+    assert Benefit(11, 0, opens=3).per_byte == 44  # small deltas: the opening is all that they cost
     assert Benefit(0, MB).per_byte == 0
 
 
@@ -29,11 +29,11 @@ def test_twice_the_benefit_is_worth_so_much_waiting():
     once, twice = head_start(Benefit(4, 0)), head_start(Benefit(8, 0))
 
     assert twice - once == DOUBLING
-    assert head_start(Benefit(4, 0, readers=1)) == twice  # as often read
+    assert head_start(Benefit(4, 0, opens=1)) == twice  # as often read
 
 
 def test_no_benefit_is_worth_more_than_the_longest():
-    assert head_start(Benefit(10**9, 0, readers=10**6)) == LONGEST
+    assert head_start(Benefit(10**9, 0, opens=10**6)) == LONGEST
     assert head_start(Benefit(1, 10**15)) == head_start(Benefit(0, 0)) == head_start(None) == NONE
 
 

@@ -1,0 +1,45 @@
+"""How often tables are opened: a sum in which an open counts half after each `HALF_LIFE` (ADR 74)."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from math import log
+
+from metastore.db.engine import Database, PgTx
+from metastore.db.statements import Statements
+from metastore.ids import TableName
+
+HALF_LIFE = timedelta(hours=6)
+FORGOTTEN = 20 * HALF_LIFE
+"""Without an open for so long, a million of them count as one."""
+_HOURLY = log(2) * timedelta(hours=1) / HALF_LIFE
+_SQL = Statements(__file__)
+_UPSERT = _SQL.text("upsert_opens")
+_FORGET = _SQL.text("delete_forgotten")
+_SELECT = _SQL.text("select_opens")
+
+
+def upsert_opens(db: Database, counts: Mapping[TableName, int]) -> None:
+    """Add opens of tables that have write ids. The rows are taken in their order, so that replicas do not deadlock."""
+    catalogs, dbs, tables = zip(*counts, strict=True)
+    db.once(
+        _UPSERT,
+        {
+            "catalogs": list(catalogs),
+            "dbs": list(dbs),
+            "tables": list(tables),
+            "opens": [float(count) for count in counts.values()],
+            "half_life": HALF_LIFE.total_seconds(),
+        },
+        durable=False,
+    )
+
+
+def delete_forgotten(db: Database) -> None:
+    """Remove tables that nobody opens any more. Rows that somebody is working on wait for the next time."""
+    db.once(_FORGET, {"forgotten": FORGOTTEN}, durable=False)
+
+
+def select_opens(pg: PgTx, table: TableName) -> float:
+    """The opens of a table in an hour: what as many all the time would sum up to is the sum now."""
+    rows = pg.sql(_SELECT, {**table._asdict(), "half_life": HALF_LIFE.total_seconds()})
+    return float(rows[0][0]) * _HOURLY if rows else 0.0
