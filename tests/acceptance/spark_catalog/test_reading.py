@@ -1,9 +1,11 @@
 """ACID tables in Spark's own SQL, read: what ``acid(spark)`` shows, in one snapshot, and nothing is left open."""
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from uuid import uuid4
 
@@ -192,6 +194,36 @@ def test_a_count_comes_from_footers_where_nothing_is_deleted(catalog, tables) ->
     assert [tuple(frame.first()) for frame in (whole, deleted_from, chosen)] == [(2, 2), (3,), (1,)]
     plans = [frame._jdf.queryExecution().executedPlan().toString() for frame in (whole, deleted_from, chosen)]
     assert ["count(*) from footers" in plan for plan in plans] == [True, False, False]
+
+
+def test_bounds_and_counts_come_from_footers_where_these_are_exact(catalog, db) -> None:
+    """Random rows, beside the same rows in parquet, which Spark reads: whatever footers do not know for sure is read."""
+    chance = random.Random(19)
+    days = [date(1999, 12, 31), date(2026, 11, 24), date(1969, 7, 20), None]
+    rows = [
+        (part, *(chance.choice([None, 0, -(2**bits), 2**bits - 1, chance.randrange(100)]) for bits in (7, 15, 31, 62)), chance.choice(days),
+         date(1500, 1, chance.randrange(1, 28)), chance.choice(["a", "b", None]), chance.choice([1.5, float("nan"), None]))
+        for part in range(2) for _ in range(chance.randrange(1, 40))] + [(2, *[None] * 8)]
+    catalog.createDataFrame(rows, "part INT, b TINYINT, s SMALLINT, i INT, l BIGINT, d DATE, old DATE, t STRING, f DOUBLE").createOrReplaceTempView("v")
+    catalog.sql(f"CREATE TABLE {db}.model USING parquet AS SELECT * FROM v")
+    catalog.sql(f"""CREATE TABLE {db}.bounds (part INT, b TINYINT, s SMALLINT, i INT, l BIGINT, d DATE, old DATE, t STRING, f DOUBLE) {_ACID}""")
+    exact = ["count(*)", *(f"{function}({name})" for name in "bsild" for function in ("min", "max", "count")), "count(t)", "count(f)", "count(old)"]
+    read = ["min(t)", "max(f)", "min(old)", "count(DISTINCT i)", "sum(s)", "min(i % 7)", "count(i), max(t)"]
+
+    def pushed(query: str, table: str) -> bool:
+        frame = catalog.sql(f"SELECT {query} FROM {db}.{table}")
+        assert str(frame.collect()) == str(catalog.sql(f"SELECT {query} FROM {db}.model").collect()), query
+        return "from footers" in frame._jdf.queryExecution().executedPlan().toString()
+
+    assert tuple(catalog.sql(f"SELECT count(i), min(i), max(d) FROM {db}.bounds").first()) == (0, None, None)
+    for part in range(3):
+        catalog.sql(f"INSERT INTO {db}.bounds SELECT * FROM v WHERE part = {part}")
+    assert pushed(", ".join(exact), "bounds")
+    assert [query for query in read if pushed(query, "bounds")] == []
+
+    catalog.sql(f"INSERT INTO {db}.bounds VALUES (9, 9, 9, 9, 9, DATE'2999-01-01', NULL, NULL, NULL)")
+    catalog.sql(f"DELETE FROM {db}.bounds WHERE part = 9")
+    assert not pushed("count(b), max(d)", "bounds")
 
 
 def test_a_limit_reads_as_many_files_as_it_needs(catalog, tables) -> None:

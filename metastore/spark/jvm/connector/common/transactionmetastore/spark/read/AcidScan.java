@@ -147,9 +147,10 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         return plan().directories().stream().map(ScanPlan.Directory::storage).toList();
     }
 
-    /** The number of rows by the footers; null where rows have to be read for it. */
-    Long rowCount() {
-        return plan().rowCount();
+    /** What footers say of all rows; null where rows have to be read for it. */
+    List<Object> valuesOfFooters(FooterValues wanted) {
+        Long rows = plan().rowCount();
+        return rows == null ? null : wanted.values(rows, plan().files(), spark().sessionState().newHadoopConf());
     }
 
     boolean isUsedBy(AcidTransaction.Use other) {

@@ -1,10 +1,8 @@
 package transactionmetastore.spark.read;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
-import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -27,7 +25,7 @@ public final class AcidScanBuilder
     private StructType wanted;
     private Predicate[] pushed = {};
     private AcidScan planned;
-    private CountScan count;
+    private FooterScan answered;
     private boolean isMoving;
     private Integer limit;
 
@@ -67,15 +65,19 @@ public final class AcidScanBuilder
         return pushed.clone();
     }
 
-    /** count(*) of a whole table, where the footers say it. */
+    /** Aggregates of a whole table, where the footers say them. */
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
-        boolean isCount = aggregation.groupByExpressions().length == 0 && aggregation.aggregateExpressions().length > 0
-            && Arrays.stream(aggregation.aggregateExpressions()).allMatch(CountStar.class::isInstance);
-        if (!isCount || pushed.length > 0 || !table.isInStatement() || !table.definition().isFullAcid()) return false;
+        TableDefinition definition = table.definition();
+        if (aggregation.groupByExpressions().length > 0 || pushed.length > 0 || !table.isInStatement() || !definition.isFullAcid()) {
+            return false;
+        }
+        FooterValues wanted = FooterValues.of(aggregation.aggregateExpressions(), definition.rowType());
+        if (wanted == null) return false;
         planned = scan(true);
-        if (planned.rowCount() == null) return false;
-        count = new CountScan(planned, aggregation.aggregateExpressions().length);
+        List<Object> values = planned.valuesOfFooters(wanted);
+        if (values == null) return false;
+        answered = new FooterScan(planned, wanted.type(), values);
         return true;
     }
 
@@ -99,7 +101,7 @@ public final class AcidScanBuilder
 
     @Override
     public Scan build() {
-        return count != null ? count : scan(false);
+        return answered != null ? answered : scan(false);
     }
 
     private AcidScan scan(boolean isCounted) {

@@ -116,7 +116,7 @@ public final class ReadsEnd extends SparkListener {
     /** Whether the plan fills a cache. */
     private static boolean collect(SparkPlan plan, Set<AcidScan> read, Set<AcidScan> cached) {
         if (plan instanceof BatchScanExec scan && scan.scan() instanceof AcidScan acid) read.add(acid);
-        if (plan instanceof BatchScanExec scan && scan.scan() instanceof CountScan count) read.add(count.counted());
+        if (plan instanceof BatchScanExec scan && scan.scan() instanceof FooterScan answer) read.add(answer.counted());
         boolean isCaching = plan instanceof BaseCacheTableExec;
         if (plan instanceof AdaptiveSparkPlanExec adaptive) isCaching |= collect(adaptive.executedPlan(), read, cached);
         if (plan instanceof QueryStageExec stage) isCaching |= collect(stage.plan(), read, cached);

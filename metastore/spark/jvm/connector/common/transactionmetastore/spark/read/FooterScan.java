@@ -1,6 +1,6 @@
 package transactionmetastore.spark.read;
 
-import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.Batch;
@@ -8,21 +8,13 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** The number of rows of a scan: a single row, with that number in each of "columns". No file is read. */
-record CountScan(AcidScan counted, int columns) implements Scan, Batch {
-    @Override
-    public StructType readSchema() {
-        StructType type = new StructType();
-        for (int column = 0; column < columns; ++column) type = type.add("count_" + column, DataTypes.LongType, false);
-        return type;
-    }
-
+/** What footers say of all rows of a scan: a single row of "values", in the columns "readSchema". No file is read. */
+record FooterScan(AcidScan counted, StructType readSchema, List<Object> values) implements Scan, Batch {
     @Override
     public String description() {
-        return counted.description() + ", count(*) from footers";
+        return counted.description() + ", " + String.join(", ", readSchema.fieldNames()) + " from footers";
     }
 
     @Override
@@ -32,7 +24,7 @@ record CountScan(AcidScan counted, int columns) implements Scan, Batch {
 
     @Override
     public InputPartition[] planInputPartitions() {
-        return new InputPartition[] {new Counted(counted.rowCount(), columns)};
+        return new InputPartition[] {new Row(values.toArray())};
     }
 
     @Override
@@ -40,7 +32,7 @@ record CountScan(AcidScan counted, int columns) implements Scan, Batch {
         return new Factory();
     }
 
-    private record Counted(long rows, int columns) implements InputPartition {
+    private record Row(Object[] values) implements InputPartition {
         private static final long serialVersionUID = 1L;
     }
 
@@ -49,16 +41,16 @@ record CountScan(AcidScan counted, int columns) implements Scan, Batch {
 
         @Override
         public PartitionReader<InternalRow> createReader(InputPartition partition) {
-            return new OneRow((Counted) partition);
+            return new OneRow((Row) partition);
         }
     }
 
     private static final class OneRow implements PartitionReader<InternalRow> {
-        private final Counted counted;
+        private final Row row;
         private boolean isRead;
 
-        OneRow(Counted counted) {
-            this.counted = counted;
+        OneRow(Row row) {
+            this.row = row;
         }
 
         @Override
@@ -70,9 +62,7 @@ record CountScan(AcidScan counted, int columns) implements Scan, Batch {
 
         @Override
         public InternalRow get() {
-            Object[] values = new Object[counted.columns];
-            Arrays.fill(values, counted.rows);
-            return new GenericInternalRow(values);
+            return new GenericInternalRow(row.values);
         }
 
         @Override
