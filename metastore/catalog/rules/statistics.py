@@ -51,9 +51,8 @@ def aggregated(described: Iterable[Described], columns: Sequence[str]) -> tuple[
     for each in (by_column[column] for column in columns if column in by_column):
         data = joined([_nothing_like(each.descriptions[0]), *each.descriptions])
         results.append(ColumnStatistics(each.column, each.type, data))
-    if not by_column.keys() >= set(columns):
-        return results, 0
-    return results, len(set.intersection(*(set(each.partitions) for each in by_column.values())))
+    having = [set(by_column[column].partitions) if column in by_column else set() for column in columns]
+    return results, len(set.intersection(*having)) if having else 0
 
 
 def marked_accurate(parameters: Parameters, columns: Iterable[str]) -> Parameters:

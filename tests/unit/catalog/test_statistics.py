@@ -53,6 +53,7 @@ def test_aggregated():
     assert complete == 1
     assert aggregated([one], ["a", "b"])[1] == 0
     assert aggregated([], ["a"]) == ([], 0)
+    assert aggregated([], []) == ([], 0)
 
 
 @pytest.mark.parametrize(("before", "after"), [
