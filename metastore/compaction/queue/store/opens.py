@@ -1,4 +1,4 @@
-"""How often tables are opened: a sum in which an open counts half after each `HALF_LIFE` (ADR 74)."""
+"""How often tables are opened: a sum in which an open counts half after each `HALF_LIFE` (ADR 87)."""
 
 from collections.abc import Mapping
 from datetime import timedelta
