@@ -6,7 +6,7 @@ from time import monotonic
 
 from metastore.client.client import MetastoreClient
 from metastore.compaction.queue.rules.requests import CompactionState, CompactionType
-from metastore.errors import ClaimLostError, InvalidInputError
+from metastore.errors import ClaimLostError, InvalidInputError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -65,10 +65,18 @@ def wait_until_done(
     first_id: int,
     progress: Callable[[list[ttypes.ShowCompactResponseElement]], None] = lambda _: None,
 ) -> list[ttypes.ShowCompactResponseElement]:
-    """As ``requested``, once none of them waits or runs any more; ``progress``: at each look."""
+    """As ``requested``, once none of them waits or runs any more; ``progress``: at each look.
+
+    Raises: NoSuchObjectError where nothing of them is shown any more.
+    """
     pause, seconds = Event(), _FIRST_PAUSE_S
     while True:
         rows = requested(client, request, first_id)
+        if not rows:
+            raise NoSuchObjectError(
+                f"Compaction {first_id} of {request.dbname}.{request.tablename} is not there any more: the table was "
+                "dropped or renamed meanwhile. `metastore show compactions` shows what there is."
+            )
         progress(rows)
         if not any(row.state in PENDING for row in rows):
             return rows

@@ -6,7 +6,7 @@ import pytest
 
 from metastore.client import compactions
 from metastore.client.compactions import compaction_type
-from metastore.errors import InvalidInputError
+from metastore.errors import InvalidInputError, NoSuchObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
 
 REQUEST = ttypes.CompactionRequest(dbname="d", tablename="t", type=ttypes.CompactionType.MAJOR)
@@ -62,6 +62,12 @@ def test_who_waits_is_told_of_each_state_and_that_no_worker_comes(monkeypatch):
 def test_whatever_is_no_work_any_more_ends_it(state):
     """COMP-Q31."""
     assert [one.state for one in compactions.wait_until_done(Server([row(1, state)]), REQUEST, 1)] == [state]
+
+
+def test_of_a_table_that_is_gone_nobody_hears_that_it_was_compacted(monkeypatch):
+    monkeypatch.setattr(compactions, "_FIRST_PAUSE_S", 0)
+    with pytest.raises(NoSuchObjectError, match=r"Compaction 7 of d\.t is not there any more: the table was dropped"):
+        compactions.wait_until_done(Server([row(7, "initiated")], [row(3, "succeeded")]), REQUEST, 7)
 
 
 def test_a_kind_of_compaction_is_a_word_whatever_its_case():
