@@ -63,7 +63,7 @@ def serve(url: str, work: Path, pipe: Connection) -> None:
     noting(marks, Middleware, "run_batch", before="begun")
     noting(marks, Middleware, "run", before="begun")
     noting(marks, _Lease, "_send", before="asked", after="answered")
-    noting(marks, Middleware, "_finish", before="decided", after="encoded")
+    noting(marks, Middleware, "finish", before="decided", after="encoded")
     given = {
         "metastore.database.url": url,
         "hive.metastore.thrift.bind.host": "127.0.0.1",

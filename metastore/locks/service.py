@@ -280,13 +280,24 @@ class LockService:
         Serialises on: the rows. A release that a crash of the database undoes times out instead.
         Gives for a member: TxnOpenError.
         """
-        held = store.delete_released(self.db, set(lock_ids))
-        return [
-            TxnOpenError(f"Unlocking locks associated with transaction not permitted.  {held[lock_id]}")
-            if lock_id in held
-            else None
-            for lock_id in lock_ids
-        ]
+        return self.hand_over(lock_ids, ())[0]
+
+    def hand_over(
+        self, lock_ids: Sequence[int], waiting: Collection[int]
+    ) -> tuple[list[MetastoreError | None], dict[int, LockResult]]:
+        """As ``unlock``, and in the same PostgreSQL transaction what ``check_lock`` does for the ``waiting`` requests.
+
+        Besides what ``unlock`` gives: those of them that are granted now; the others have to look for themselves.
+        Serialises on: as both. Nothing of this needs to survive a crash of the database except a grant.
+        """
+        held, granted = store.delete_released(self.db, set(lock_ids), set(waiting))
+        refused = {
+            lock_id: TxnOpenError(f"Unlocking locks associated with transaction not permitted.  {lock}")
+            for lock_id, lock in held.items()
+        }
+        return [refused.get(lock_id) for lock_id in lock_ids], {
+            lock_id: LockResult(lock_id, LockState.ACQUIRED) for lock_id in granted
+        }
 
     def encoded_locks(
         self, wanted: LockFilter, states: Mapping[LockState, int], types: Mapping[rules.LockType, int]

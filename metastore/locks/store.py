@@ -72,38 +72,37 @@ _COMPONENTS = """
 _INSERT_LOCKS = Prepared(_LOCKS)
 _INSERT_LOCKS_AND_COMPONENTS = Prepared(_LOCKS, _COMPONENTS)
 
-_GRANT_AND_SELECT = Prepared(
-    f"""
+_KEEP_OWNERS = f"""
         UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
                         longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
           FROM (SELECT id FROM txns WHERE state = 'open' AND id IN (
                   SELECT txn_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id <> {NO_TXN})
                  ORDER BY id FOR NO KEY UPDATE) AS owner
-         WHERE txns.id = owner.id""",
-    f"""
+         WHERE txns.id = owner.id"""
+_KEEP_REQUESTS = f"""
         UPDATE locks SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
                          check_count = check_count + 1, orphaned_at = NULL
           FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id = {NO_TXN}
                  ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
-         WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id""",
-    _SQL.text(
-        "grant_requests",
-        acquired=LockState.ACQUIRED,
-        waiting=LockState.WAITING,
-        no_txn=NO_TXN,
-        waiting_for=_WAITING_FOR,
-    ),
+         WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id"""
+_GRANT_UNSEEN = _SQL.text(
+    "grant_requests", acquired=LockState.ACQUIRED, waiting=LockState.WAITING, no_txn=NO_TXN, waiting_for=_WAITING_FOR
+)
+_GRANT_AND_SELECT = Prepared(
+    _KEEP_OWNERS,
+    _KEEP_REQUESTS,
+    _GRANT_UNSEEN,
     _SQL.text("select_requests", waiting=LockState.WAITING, ahead_of_wanted=_AHEAD_OF_WANTED, mine=_MINE, txn=_TXN),
 )
 
-_RELEASE = Prepared(
-    f"""
+_DELETE = f"""
         DELETE FROM locks
-         WHERE ext_id = ANY (%(ids)s::bigint[]) AND (txn_id = {NO_TXN} OR state = '{LockState.WAITING}')""",
-    """
+         WHERE ext_id = ANY (%(released)s::bigint[]) AND (txn_id = {NO_TXN} OR state = '{LockState.WAITING}')"""
+_SELECT_LEFT = """
         SELECT ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
-          FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) ORDER BY ext_id, int_id DESC""",
-)
+          FROM locks WHERE ext_id = ANY (%(released)s::bigint[] || %(ids)s::bigint[]) ORDER BY ext_id, int_id DESC"""
+_RELEASE = Prepared(_DELETE, _SELECT_LEFT)
+_HAND_OVER = Prepared(_KEEP_OWNERS, _DELETE, _KEEP_REQUESTS, _GRANT_UNSEEN, _SELECT_LEFT)
 
 _NOTE = """
         UPDATE locks SET blocked_by_ext_id = CASE WHEN locks.int_id = n.int_id THEN n.blocker_ext_id END,
@@ -187,6 +186,13 @@ class Enqueued(NamedTuple):
     lock: Lock
     request: LockRequest
     blocker: tuple[int, int] | None
+
+
+class HandOver(NamedTuple):
+    """Of the requests to release those that a transaction holds, with their first lock; those that were granted."""
+
+    held: dict[int, Lock]
+    granted: set[int]
 
 
 class Expired(NamedTuple):
@@ -327,13 +333,19 @@ def count_locks(db: Database, ext_ids: Collection[int]) -> dict[int, int]:
     return dict(rows)
 
 
-def delete_released(db: Database, ext_ids: Collection[int]) -> dict[int, Lock]:
-    """Delete requests that may be released alone; of the others, which a transaction holds, return the first lock.
+def delete_released(db: Database, ext_ids: Collection[int], waiting: Collection[int] = ()) -> HandOver:
+    """Delete requests that may be released alone, and grant of those that are ``waiting`` as ``grant_and_select`` does.
 
-    Does not wait for the disk.
+    One round trip, which waits for the disk only where it grants. Owners are locked first, then requests, for the most
+    part in the order of their ids: who waits has asked later.
     """
-    rows = db.once(_RELEASE, {"ids": bigints(sorted(ext_ids))}, durable=False)
-    return {lock.ext_id: lock for lock in map(_lock, rows)}
+    wanted = {"released": bigints(sorted(ext_ids)), "ids": bigints(sorted(waiting))}
+    rows = db.once(_HAND_OVER if waiting else _RELEASE, wanted, durable=False)
+    left = {lock.ext_id: lock for lock in map(_lock, rows)}
+    return HandOver(
+        held={ext_id: left[ext_id] for ext_id in left.keys() & ext_ids},
+        granted={ext_id for ext_id in left.keys() & waiting if left[ext_id].state is LockState.ACQUIRED},
+    )
 
 
 FILTER = """(%(db)s::text IS NULL OR (catalog = %(catalog)s AND db = %(db)s))

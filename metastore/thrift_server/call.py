@@ -10,7 +10,8 @@ Rule: a handler touches the connection only through `Call`. Three ways to run:
   thread of the pool, as a call in a large message does.
 
 A coalesced call that cannot be decided yet is parked: the handler answers `LATER` for it, keeps it, and sends it
-through its lane again (`Call.again`) as soon as there is news. A parked call holds no thread.
+through its lane again (`Call.again`) as soon as there is news, or answers it (`Call.answer`). A parked call holds no
+thread.
 """
 
 import time
@@ -56,6 +57,16 @@ class Connection(Protocol):
         """Address of the client, without the port."""
 
 
+class Lane(Protocol):
+    """Where a coalesced call waits for its turn; all of it on any thread."""
+
+    def put(self, call: "Call") -> None:
+        """Let a call wait for its turn."""
+
+    def settle(self, call: "Call", result: object) -> None:
+        """Answer a parked call with this result, without another turn."""
+
+
 class Later:
     """The type of `LATER`."""
 
@@ -92,8 +103,8 @@ class Call:
     lost = False
     large = False
     """Its message was large, and others wait for their turn until it is answered."""
-    lane: "Callable[[Call], None] | None" = None
-    """Where the server put it."""
+    lane: Lane | None = None
+    """Where the server put it, if it is coalesced."""
     parked = 0.0
     """Seconds."""
     _parked_at = 0.0
@@ -122,11 +133,21 @@ class Call:
 
     def again(self) -> None:
         """Hand the call to its lane once more."""
+        self._leave()
+        if self.lane is not None:
+            self.lane.put(self)
+
+    def answer(self, result: object) -> None:
+        """Answer the call, which is parked, with what another call has brought about."""
+        self._leave()
+        if self.lane is not None:
+            self.lane.settle(self, result)
+
+    def _leave(self) -> None:
+        """It is parked no longer."""
         if self._parked_at:
             self.parked += time.perf_counter() - self._parked_at
             self._parked_at = 0.0
-        if self.lane is not None:
-            self.lane(self)
 
     def __repr__(self) -> str:
         """For failing tests."""

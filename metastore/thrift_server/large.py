@@ -5,7 +5,7 @@ that is closed meanwhile gives up.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from queue import SimpleQueue
 
 import structlog
@@ -15,7 +15,7 @@ from metastore.thrift_server.call import Call
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.messages import Messages
 from metastore.thrift_server.reception import Reception
-from metastore.thrift_server.workers import Pool
+from metastore.thrift_server.workers import Lane, Pool
 
 MOST_IN_WORK = 4
 """Large calls that are decoded and not yet answered."""
@@ -30,13 +30,14 @@ class LargeCalls:
         messages: Messages,
         reception: Reception,
         pool: Pool,
-        put: Mapping[str, Callable[[Call], None]],
+        put: Container[str],
+        lanes: Mapping[str, Lane],
         run: Callable[[Call], None],
         done: Callable[[Call], None],
     ) -> None:
-        """``put``: where the calls of each method wait for their turn, also again; the others are run at once."""
-        self._messages, self._reception, self._pool, self._put = messages, reception, pool, put
-        self._run, self._done = run, done
+        """``put``: methods whose calls wait for their turn, in ``lanes`` where they come again; others run at once."""
+        self._messages, self._reception, self._pool = messages, reception, pool
+        self._put, self._lanes, self._run, self._done = put, lanes, run, done
         self._queue: SimpleQueue[ClientConnection | None] = SimpleQueue()
         self.put = self._queue.put
         self._free = threading.Semaphore(MOST_IN_WORK)
@@ -74,8 +75,8 @@ class LargeCalls:
                 connection, message.header, TApplicationException(TApplicationException.INTERNAL_ERROR, str(error))
             )
         call.large = True
-        call.lane = self._put.get(call.method)
-        if call.lane is not None and not call.reply:
+        call.lane = self._lanes.get(call.method)
+        if call.method in self._put and not call.reply:
             self._pool.put(call)
             return
         if not call.reply:

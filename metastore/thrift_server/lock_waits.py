@@ -113,6 +113,15 @@ class Waiting(Generic[Waiter]):
         """Take in what PostgreSQL said to the sessions of this process; lines that are not about locks are skipped."""
         self.released([int(words[-1]) for line in news if CHANNEL in line and (words := line.split())])
 
+    def take(self, lock_ids: Iterable[int], most: int) -> list[Waiter]:
+        """Those who wait for any of these, at most so many: they are not woken, who takes them has news for them."""
+        with self._lock:
+            waiters = [waiter for lock_id in lock_ids for waiter in self._by_lock.get(lock_id, ())][:most]
+            for waiter in waiters:
+                self._remove(waiter)
+        self._stats.wakes.inc(len(waiters))
+        return waiters
+
     def _remove(self, waiter: Waiter) -> bool:
         place = self._waiters.pop(waiter, None)
         if place is None:

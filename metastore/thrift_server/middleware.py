@@ -64,7 +64,7 @@ class Middleware:
 
     def deny(self, call: Call, refusal: MetastoreError) -> None:
         """Answer a call that no handler gets to see."""
-        self._finish(call, refusal)
+        self.finish(call, refusal)
 
     def run(self, call: Call) -> None:
         """Run one call, as a batch of its own if its handler takes batches."""
@@ -81,7 +81,7 @@ class Middleware:
             result = _patiently(lambda: handler(call, *call.args), call, error)
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
             result = error
-        self._finish(call, result)
+        self.finish(call, result)
 
     def run_batch(self, calls: list[Call]) -> None:
         """Run calls of a lane: those of the same method together, methods in order of their first call."""
@@ -91,7 +91,7 @@ class Middleware:
         for method, batch in by_method.items():
             before, body = None, b""
             for call, result in zip(batch, self._batch_results(self._handlers[method], batch), strict=True):
-                body = self._finish(call, result, body if result is before else b"")
+                body = self.finish(call, result, body if result is before else b"")
                 before = result
 
     def _batch_results(self, handler: Handler, batch: list[Call]) -> list[Any]:
@@ -108,7 +108,7 @@ class Middleware:
             return [results] * len(batch)
         return [result for call in batch for result in self._batch_results(handler, [call])]
 
-    def _finish(self, call: Call, result: Any, body: bytes = b"") -> bytes:
+    def finish(self, call: Call, result: Any, body: bytes = b"") -> bytes:
         """Encode the answer, count and log. Time that a call was parked is not time that it took.
 
         ``body``: the result as bytes, if it is that of the call before as well. Returns the result as bytes, or None.

@@ -101,14 +101,18 @@ class Server:
         self._runnable: deque[Lane] = deque()
         self._pool = Pool(seats, self._middleware.run, self._done)
         lanes = {handler.lane for handler in handlers.values() if handler.lane}
-        self._lanes = {name: Lane(self._middleware.run_batch, self._finished.append, self._wanted) for name in lanes}
+        by_name = {
+            name: Lane(self._middleware.run_batch, self._middleware.finish, self._finished.append, self._wanted)
+            for name in lanes
+        }
+        self._lanes = {name: by_name[handler.lane] for name, handler in handlers.items() if handler.lane}
         self._put = {
-            name: self._lanes[handler.lane].put if handler.lane else self._pool.put
+            name: self._lanes[name].put if handler.lane else self._pool.put
             for name, handler in handlers.items()
             if not handler.immediate
         }
         self._large = LargeCalls(
-            self._messages, self._reception, self._pool, self._put, self._middleware.run, self._done
+            self._messages, self._reception, self._pool, self._put, self._lanes, self._middleware.run, self._done
         )
         self._apart = {name: handler.apart for name, handler in handlers.items() if handler.apart is not None}
         self._waking = False
@@ -391,7 +395,7 @@ class Server:
         put = self._put.get(call.method)
         if put is not None and not call.reply:
             self._occupy(connection)
-            call.lane = put
+            call.lane = self._lanes.get(call.method)
             apart = self._apart.get(call.method)
             (put if apart is None or not apart(call) else self._pool.put)(call)
             return
@@ -423,7 +427,7 @@ class Server:
 
     def _done(self, call: Call) -> None:
         """Called by the handlers' threads: the answer is sent from there, which spares a change of threads."""
-        connection = self._settle(call) if call.reply else None  # a parked call has no answer yet
+        connection = self._settle(call)
         if connection is not None and (
             connection.sending or connection.received or connection.cut_off or not connection.interest & READ
         ):
@@ -445,17 +449,21 @@ class Server:
     def _settle(self, call: Call) -> ClientConnection | None:
         """Send the answer of a call and let go of its connection, on any thread.
 
-        None if the call is not over yet, because its handler is to undo what the client will never learn.
+        None if the call is not over yet: it is parked, or its handler is to undo what the client will never learn. None
+        as well if it is over already: it was answered while the batch that had parked it was still in work.
         While a connection is busy the loop does not close its socket, so that the answer cannot reach somebody else
         whose socket got the same number. The last of the two closes it: this sets ``busy`` and then looks at
         ``closed``, `_close` the other way round. In the same way nothing received meanwhile is forgotten.
         """
+        reply = vars(call).pop("reply", b"")  # by one thread only
+        if not reply:
+            return None
         connection: ClientConnection = call.connection  # type: ignore[assignment]
         wanted = call.expected and not call.cut_off
-        sent = wanted and not connection.closed and self._send(connection, call.reply)
+        sent = wanted and not connection.closed and self._send(connection, reply)
         connection.cut_off = call.cut_off
         if call.expected and not sent and call.effect is not None and not call.lost:
-            call.lost, call.reply = True, b""
+            call.lost = True
             call.again()
             return None
         if call.large:
@@ -530,10 +538,9 @@ class Server:
         """Answer what is done."""
         while self._finished:
             for call in self._finished.popleft():
-                if call.reply:  # a parked call has no answer yet
-                    connection = self._settle(call)
-                    if connection is not None:
-                        self._resume(connection)
+                connection = self._settle(call)
+                if connection is not None:
+                    self._resume(connection)
 
     def _go_on(self) -> None:
         """The loop was woken: go on with connections that have more to do."""

@@ -95,10 +95,17 @@ class Lane:
     """Calls that are run together: those that gathered while the batch before was in work."""
 
     def __init__(
-        self, run: Callable[[Batch], None], done: Callable[[Batch], None], wanted: Callable[["Lane"], None]
+        self,
+        run: Callable[[Batch], None],
+        finish: Callable[[Call, object], object],
+        done: Callable[[Batch], None],
+        wanted: Callable[["Lane"], None],
     ) -> None:
-        """``wanted`` hears, on any thread, that there is something to do; the loop then calls `go`."""
-        self._run, self._done, self._wanted = run, done, wanted
+        """``finish``: makes a result the call's reply. ``done`` hears of calls that have one, or are parked.
+
+        ``wanted`` hears, on any thread, that there is something to do; the loop then calls `go`.
+        """
+        self._run, self._finish, self._done, self._wanted = run, finish, done, wanted
         self._queue: deque[Call] = deque()
         self._in_work = False
         self._fiber: PgFiber | None = None
@@ -106,6 +113,12 @@ class Lane:
     def put(self, call: Call) -> None:
         """Let a call wait for its turn; on any thread."""
         self._queue.append(call)
+        self._wanted(self)
+
+    def settle(self, call: Call, result: object) -> None:
+        """Answer a parked call; on any thread."""
+        self._finish(call, result)
+        self._done([call])
         self._wanted(self)
 
     def go(self, waits: "Waits") -> None:

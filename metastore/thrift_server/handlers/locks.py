@@ -18,6 +18,7 @@ from metastore.thrift_server.call import LATER, Call, Later, coalesced
 from metastore.thrift_server.holders import Holders
 from metastore.thrift_server.lock_waits import Waiting
 from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.workers import MOST
 
 _STATES = {
     LockState.ACQUIRED: ttypes.LockState.ACQUIRED,
@@ -89,10 +90,11 @@ class LockHandlers:
 
     @coalesced("unlock")
     def unlock(self, calls: list[Call]) -> list[Exception | None]:
-        """Give a request up."""
+        """Give a request up. Calls that are parked behind it are answered where nothing else is in their way."""
         lock_ids = [_lock_id(call) for call in calls]
         self._gave(lock_ids)
-        return list(self.locks.unlock(lock_ids))
+        parked = self.waiting.take(lock_ids, MOST) if self.waiting is not None else []
+        return self._hand_over(lock_ids, parked) if parked else list(self.locks.unlock(lock_ids))
 
     def show_locks(self, _call: Call, rqst: ttypes.ShowLocksRequest) -> InPieces:
         """Locks that equal every filter that is set."""
@@ -104,6 +106,19 @@ class LockHandlers:
         )
         count, encoded = self.locks.encoded_locks(wanted, _STATES, _TYPES)
         return InPieces(ttypes.ShowLocksResponse, ttypes.ShowLocksResponseElement, count, nullcontext((encoded,)))
+
+    def _hand_over(self, lock_ids: list[int], parked: list[Call]) -> list[Exception | None]:
+        granted: Mapping[int, LockResult] = {}
+        try:
+            answers, granted = self.locks.hand_over(lock_ids, {call.args[0].lockid for call in parked})
+            self._looked(parked)
+        finally:  # whatever becomes of the release, nobody stays parked
+            for call in parked:
+                if (answer := granted.get(call.args[0].lockid)) is not None:
+                    call.answer(_answer(call, answer))
+                else:
+                    call.again()
+        return list(answers)
 
     def _withdraw(self, lost: list[Call]) -> None:
         """Take back what was queued for calls whose answer did not arrive."""
@@ -132,12 +147,15 @@ class LockHandlers:
         return answers
 
     def _check(self, calls: list[Call]) -> dict[Call, LockResult | MetastoreError]:
-        looks = {call.args[0].lockid: call.connection for call in calls}
         answers = self.locks.check_lock([call.args[0].lockid for call in calls]) if calls else []
+        self._looked(calls)
+        return dict(zip(calls, answers, strict=True))
+
+    def _looked(self, calls: list[Call]) -> None:
+        looks = {call.args[0].lockid: call.connection for call in calls}
         if self.holders is not None:
             for lock_id, connection in looks.items():  # the looks of a batch at a lock count once
                 self.holders.looked(lock_id, connection)
-        return dict(zip(calls, answers, strict=True))
 
     def _end_expired(self, answers: Mapping[Call, LockResult | MetastoreError]) -> bool:
         """End the owners in the way that have expired; whether there were any, so that another look is worth it."""

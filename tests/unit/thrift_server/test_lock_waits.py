@@ -222,6 +222,11 @@ class Locks:
         return [LockResult(5, LockState.ACQUIRED) if self.free else LockResult(5, LockState.WAITING, waits_for=HELD)
                 for _ in lock_ids]
 
+    def hand_over(self, lock_ids, waiting):
+        if isinstance(self.free, Exception):
+            raise self.free
+        return [None for _ in lock_ids], {lock_id: LockResult(lock_id, LockState.ACQUIRED) for lock_id in waiting if self.free}
+
     def watch(self, locks):
         self.watched += 1
         if isinstance(self.there, Exception):
@@ -243,7 +248,7 @@ def check(place, locks):
     handler = LockHandlers(locks, waiting)
     lane = []
     call = Call("check_lock", (SimpleNamespace(lockid=5),), SimpleNamespace(closed=False, hurry=None), started=now())
-    call.lane = lane.append
+    call.lane = SimpleNamespace(put=lane.append, settle=lambda call, answer: lane.append(answer.state))
     return SimpleNamespace(handler=handler, call=call, lane=lane, waiting=waiting)
 
 
@@ -305,3 +310,57 @@ def test_a_call_without_an_answer_does_not_wait(check):
     check.call.expected = False
 
     assert run(check) == 2
+
+
+def release(check, lock_id=3):
+    return check.handler.unlock([Call("unlock", (SimpleNamespace(lockid=lock_id),), SimpleNamespace(closed=False))])
+
+
+def test_a_release_answers_who_is_parked_behind_it(check, locks):
+    run(check)
+    locks.free = True
+
+    assert release(check) == [None]
+
+    assert check.lane == [1]
+    assert check.call.parked > 0
+    check.waiting.released([3])
+    check.call.connection.hurry()
+    assert check.lane == [1], "answered once"
+
+
+def test_a_release_of_another_lock_answers_nobody(check, locks):
+    run(check)
+    locks.free, locks.unlock = True, lambda lock_ids: [None for _ in lock_ids]
+
+    release(check, lock_id=4)
+
+    assert (check.lane, len(check.waiting)) == ([], 1)
+
+
+def test_who_is_not_granted_by_a_release_looks_for_itself(check):
+    run(check)
+
+    assert release(check) == [None]
+
+    assert check.lane == [check.call]
+
+
+def test_nobody_stays_parked_behind_a_release_that_fails(check, locks):
+    run(check)
+    locks.free = UnavailableError("no database")
+
+    with pytest.raises(UnavailableError):
+        release(check)
+
+    assert check.lane == [check.call]
+
+
+def test_no_more_are_taken_than_wanted(place):
+    waiting = place()
+    for waiter in "abc":
+        waiting.add(waiter, 1, now())
+
+    assert len(waiting.take([1, 2], 2)) == 2
+
+    assert (len(waiting), waiting.woken) == (1, [])

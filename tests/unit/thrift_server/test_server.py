@@ -14,7 +14,7 @@ from thrift.Thrift import TApplicationException
 
 from metastore.db import fibers
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import coalesced
+from metastore.thrift_server.call import LATER, coalesced
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.protocol import BinaryProtocol
@@ -478,3 +478,39 @@ def test_a_port_in_use_is_said_so(serve):
     server = serve()
     with pytest.raises(OSError, match="in use"):
         serve(port=server.address[1])
+
+
+class Parking:
+    """check_lock is parked, and its batch goes on until it is told to end; unlock answers what is parked."""
+
+    def __init__(self):
+        self.parked, self.leave = [], Gate()
+
+    @coalesced("check_lock")
+    def check_lock(self, calls):
+        for call in calls:
+            call.park(lambda: None)
+            self.parked.append(call)
+        self.leave.wait()
+        return [LATER for _ in calls]
+
+    @coalesced("unlock")
+    def unlock(self, calls):
+        for call in self.parked:
+            call.answer(ttypes.LockResponse(1, ttypes.LockState.ACQUIRED))
+        return [None for _ in calls]
+
+
+def test_a_parked_call_is_answered_once_also_while_its_batch_is_in_work():
+    handlers, check = Parking(), UNLOCK.replace(b"\x06unlock", b"\x0acheck_lock")
+    with serving(handlers) as server, Peer(server.address) as waiter, Peer(server.address) as another:
+        waiter.send(check)
+        until(lambda: handlers.parked)
+
+        another.call(UNLOCK)
+
+        waiter.answer()
+        handlers.leave.set()
+        another.send(check)
+        until(lambda: len(handlers.parked) == 2)  # the batch before has ended
+        assert waiter.call(message("getStatus", seqid=7))[1] == 7, "the next answer is that of the next call"

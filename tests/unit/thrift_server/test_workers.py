@@ -43,7 +43,7 @@ def pipes():
 
 def lane_of(run):
     done, wanted = [], []
-    return Lane(run, done.append, wanted.append), done, wanted
+    return Lane(run, lambda call, result: setattr(call, "reply", result), done.append, wanted.append), done, wanted
 
 
 def turn(waits):
