@@ -43,18 +43,6 @@ def as_of_write_id(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdLi
     )
 
 
-def require_changes(directories: Iterable[Directory], after: int) -> None:
-    """Raise NotEnoughHistoryError where a base holds rows of later write ids: changes are lost there."""
-    for directory in directories:
-        base = directory.state.base
-        if base is not None and base.name.write_id > after:
-            how = "compacted" if base.compacted else "overwritten"
-            raise NotEnoughHistoryError(
-                f"{directory.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
-                "read after that write id only"
-            )
-
-
 def require_kept(
     files: Files,
     kind: TableKind,

@@ -21,7 +21,7 @@ class Rule(NamedTuple):
 
 
 class EnabledConstraints(NamedTuple):
-    """The ENABLEd constraints of a table; SQL as it was declared."""
+    """The ENABLEd constraints of a table; SQL as it was declared. And its primary key, which nobody checks."""
 
     not_null: tuple[tuple[str, str], ...]
     """(name, column)."""
@@ -31,6 +31,9 @@ class EnabledConstraints(NamedTuple):
 
     defaults: Mapping[str, str]
     """SQL by column."""
+
+    primary_key: tuple[str, ...] = ()
+    """Columns; empty without one."""
 
     def rules(self) -> tuple[Rule, ...]:
         """What every row that is written must keep."""
@@ -65,4 +68,5 @@ def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledCon
             for constraint in constraints.defaultConstraints
             if constraint.enable_cstr
         },
+        tuple(part.column_name for part in sorted(constraints.primaryKeys or (), key=lambda part: int(part.key_seq))),
     )

@@ -2,7 +2,17 @@
 
 from collections.abc import Mapping
 
-from metastore.planner import definitions, partitions, procedures, scans, stream_reads, tables, transactions, writes
+from metastore.planner import (
+    change_feed,
+    definitions,
+    partitions,
+    procedures,
+    scans,
+    stream_reads,
+    tables,
+    transactions,
+    writes,
+)
 from metastore.planner.call import Method
 
 CALLS: Mapping[str, Method] = {
@@ -21,6 +31,7 @@ CALLS: Mapping[str, Method] = {
     "plan": Method(scans.plan, is_work=True),
     "settled": Method(stream_reads.settled),
     "appended": Method(stream_reads.appended, is_work=True),
+    "changes": Method(change_feed.changes, is_work=True),
     "create": Method(definitions.create),
     "create_like": Method(definitions.create_like),
     "drop": Method(definitions.drop),

@@ -20,15 +20,14 @@ from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import partition_key
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.sources import DataFile
-from metastore.acid_tables.table import AcidTable, TableKind
-from metastore.acid_tables.time_travel import as_of_write_id, require_changes
+from metastore.acid_tables.table import AcidTable
+from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.acid_tables.visibility import visibility
 from metastore.client import txn_calls
 from metastore.client.partitions import partition_places
 from metastore.client.scans import snapshot_directories
 from metastore.errors import InvalidInputError
 from metastore.files import Files
-from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
 from metastore.planner.tables import acid_table, format_of
 from metastore.telemetry.logs import get_logger
@@ -65,17 +64,14 @@ def plan(call: Call) -> Answer:
     table = acid_table(call.client, body.table())
     laps.end("table")
     seen = snapshot_of(call, table, laps)
-    if body.has("changes_after"):
-        table.require(TableKind.FULL_ACID, action="Reading changes")
-        require_changes(seen.directories, body.number("changes_after"))
     answer = files_of(seen)
     deletes = DeleteFiles.of(call.files, [file for directory in seen.directories for file in directory.sources.deletes])
     events = deletes.events(file for directory in seen.directories for file in directory.sources.deletes)
     answer["deleted"] = None
     if events != 0:
-        answer["deleted"] = _deleted(call.files, seen, deletes, as_files=body.has("changes_after"))
+        answer["deleted"] = _deleted(call.files, seen, deletes)
     laps.end("deletes")
-    if body.has("limit") and not body.has("changes_after"):
+    if body.has("limit"):
         _limit(call.files, answer, body.number("limit"))
     answer["row_count"] = _row_count(call.files, answer) if body.flag("count") else None
     laps.end("count")
@@ -92,12 +88,18 @@ def plan(call: Call) -> Answer:
 
 def snapshot_of(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
     """What the call's snapshot sees of a table, in the partitions that it asks for."""
-    body = call.body
-    write_ids, is_past = _write_ids(call, table), body.has("as_of")
-    where = conjunction(body.values("partitions"), table.partition_keys)
+    write_ids = write_ids_of(call, table)
+    if not call.body.has("as_of"):
+        return snapshot_at(call, table, write_ids, laps, is_past=False)
+    return snapshot_at(call, table, _past(call, table, write_ids), laps, is_past=True)
+
+
+def snapshot_at(call: Call, table: AcidTable, write_ids: ValidWriteIdList, laps: Laps, *, is_past: bool) -> Snapshot:
+    """What is seen of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
+    where = conjunction(call.body.values("partitions"), table.partition_keys)
     places = partition_places(call.client, table, where)
     laps.end("partitions")
-    txns = ValidTxnList.parse(body.text("txns"))
+    txns = ValidTxnList.parse(call.body.text("txns"))
     directories = snapshot_directories(
         call.client, call.files, table, places, write_ids, txns, is_past=is_past, is_part=where is not None
     )
@@ -105,20 +107,27 @@ def snapshot_of(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
     return Snapshot(table, write_ids, directories)
 
 
-def _write_ids(call: Call, table: AcidTable) -> ValidWriteIdList:
+def write_ids_of(call: Call, table: AcidTable) -> ValidWriteIdList:
+    """The write ids of a table in the call's snapshot. Raises: InvalidInputError."""
     body = call.body
     write_ids = ValidWriteIdList.parse(body.text("write_ids"))
     if write_ids.table.lower() != f"{table.name.db}.{table.name.table}":
         raise InvalidInputError(f"write_ids is of {write_ids.table}, not of {table.name.db}.{table.name.table}.")
     if body.has("own_write_id"):
         write_ids = write_ids.with_own(body.number("own_write_id"))
-    return _past(call, table, write_ids, body.body("as_of")) if body.has("as_of") else write_ids
+    return write_ids
 
 
-def _past(call: Call, table: AcidTable, write_ids: ValidWriteIdList, as_of: Body) -> ValidWriteIdList:
+def _past(call: Call, table: AcidTable, write_ids: ValidWriteIdList) -> ValidWriteIdList:
+    as_of = call.body.body("as_of")
     if as_of.has("write_id"):
         return as_of_write_id(write_ids, as_of.number("write_id"))
-    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=as_of.number("timestamp_ms"))
+    return write_ids_at(call, table, as_of.number("timestamp_ms"))
+
+
+def write_ids_at(call: Call, table: AcidTable, timestamp_ms: int) -> ValidWriteIdList:
+    """What had been committed to a table then. Raises: InvalidOperationError for a time that is not on record."""
+    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=timestamp_ms)
     return txn_calls.valid_write_ids_at(call.client, table.name, at)
 
 
@@ -195,11 +204,16 @@ def _visible(by_operation: bool, high_watermark: int | None, hidden: Sequence[in
     return {"not_delete": by_operation, "high_watermark": high_watermark, "hidden": list(hidden)}
 
 
-def _deleted(files: Files, seen: Snapshot, deletes: DeleteFiles, *, as_files: bool) -> Answer:
+def _deleted(files: Files, seen: Snapshot, deletes: DeleteFiles) -> Answer:
     """The deleted rows as bits, or the files that say which they are."""
-    rows = None if as_files else deleted_rows(files, seen.directories, seen.write_ids, deletes)
-    if rows is not None:
-        return {"shift": rows.shift, "bits": base64.b64encode(rows.in_bytes()).decode()}
+    rows = deleted_rows(files, seen.directories, seen.write_ids, deletes)
+    if rows is None:
+        return delete_files(seen)
+    return {"shift": rows.shift, "bits": base64.b64encode(rows.in_bytes()).decode()}
+
+
+def delete_files(seen: Snapshot) -> Answer:
+    """The files that say which rows are deleted, and which of their events count."""
     visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=True)
     return {
         "files": [

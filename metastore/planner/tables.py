@@ -70,6 +70,7 @@ def _described(acid_table: AcidTable, thrift_table: Any, constraints: EnabledCon
         "location": acid_table.location,
         "columns": columns(acid_table.columns),
         "partition_keys": columns(acid_table.partition_keys),
+        "primary_key": list(constraints.primary_key),
         "buckets": {
             "count": acid_table.bucket_count,
             "columns": list(acid_table.bucket_columns),

@@ -16,11 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.names import BaseName, DeltaName, parse_directory, staging_directory
 from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid_tables.change_feed import between, require_changes, require_ids, require_no_overwrite
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.pruning import Restriction
 from metastore.acid_tables.table import AcidTable, TableKind
-from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_changes
+from metastore.acid_tables.time_travel import AsOf, as_of_write_id
 from metastore.client import AnswerLostError, DomainClient, Transaction
 from metastore.client.partitions import Locations, partition_places
 from metastore.client.scans import snapshot_directories
@@ -120,8 +121,11 @@ class Work:
         table.require(TableKind.FULL_ACID, action="Reading changes")
         if after < 0 or (up_to is not None and up_to < after):
             raise InvalidOperationError(f"Changes are read after one write id up to another, not {after} to {up_to}.")
-        seen = self.view(table, as_of=up_to)
-        require_changes(seen.directories, after)
+        wanted = between(self._snapshot(table), after + 1, up_to)
+        seen = self.view(table, as_of=wanted.until.high_watermark)
+        require_changes(seen.directories, wanted)
+        require_no_overwrite(seen.directories, wanted)
+        require_ids(seen.directories)
         return self.hold(read_changes(self.spark, table, seen.directories, seen.write_ids, after))
 
     def next_statement(self, table: AcidTable) -> StatementId:

@@ -204,9 +204,9 @@ def test_bounds_and_counts_come_from_footers_where_these_are_exact(catalog, db) 
         (part, *(chance.choice([None, 0, -(2**bits), 2**bits - 1, chance.randrange(100)]) for bits in (7, 15, 31, 62)), chance.choice(days),
          date(1500, 1, chance.randrange(1, 28)), chance.choice(["a", "b", None]), chance.choice([1.5, float("nan"), None]))
         for part in range(2) for _ in range(chance.randrange(1, 40))] + [(2, *[None] * 8)]
-    catalog.createDataFrame(rows, "part INT, b TINYINT, s SMALLINT, i INT, l BIGINT, d DATE, old DATE, t STRING, f DOUBLE").createOrReplaceTempView("v")
-    catalog.sql(f"CREATE TABLE {db}.model USING parquet AS SELECT * FROM v")
-    catalog.sql(f"""CREATE TABLE {db}.bounds (part INT, b TINYINT, s SMALLINT, i INT, l BIGINT, d DATE, old DATE, t STRING, f DOUBLE) {_ACID}""")
+    columns = "part INT, b TINYINT, s SMALLINT, i INT, l BIGINT, d DATE, old DATE, t STRING, f DOUBLE"
+    catalog.createDataFrame(rows, columns).write.format("parquet").saveAsTable(f"{db}.model")
+    catalog.sql(f"CREATE TABLE {db}.bounds ({columns}) {_ACID}")
     exact = ["count(*)", *(f"{function}({name})" for name in "bsild" for function in ("min", "max", "count")), "count(t)", "count(f)", "count(old)"]
     read = ["min(t)", "max(f)", "min(old)", "count(DISTINCT i)", "sum(s)", "min(i % 7)", "count(i), max(t)"]
 
@@ -217,7 +217,7 @@ def test_bounds_and_counts_come_from_footers_where_these_are_exact(catalog, db) 
 
     assert tuple(catalog.sql(f"SELECT count(i), min(i), max(d) FROM {db}.bounds").first()) == (0, None, None)
     for part in range(3):
-        catalog.sql(f"INSERT INTO {db}.bounds SELECT * FROM v WHERE part = {part}")
+        catalog.sql(f"INSERT INTO {db}.bounds SELECT * FROM {db}.model WHERE part = {part}")
     assert pushed(", ".join(exact), "bounds")
     assert [query for query in read if pushed(query, "bounds")] == []
 

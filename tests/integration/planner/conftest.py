@@ -37,11 +37,11 @@ class Caller:
     def begin(self, kind="DEFAULT"):
         return self("begin", kind=kind, **WHO)["txn"]
 
-    def planned(self, table, **more):
-        """A plan in a snapshot of its own."""
+    def planned(self, table, name="plan", **more):
+        """The answer of a call that plans, in a snapshot of its own."""
         txn = self.begin("READ_ONLY")
         seen = self("snapshot", txn=txn, tables=[table])
-        plan = self("plan", table=table, txns=seen["txns"], write_ids=seen["write_ids"][table], **more)
+        plan = self(name, table=table, txns=seen["txns"], write_ids=seen["write_ids"][table], **more)
         self("commit", txn=txn, kind="READ_ONLY")
         return plan
 

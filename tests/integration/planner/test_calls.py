@@ -184,10 +184,30 @@ def test_the_past_and_what_changed_since(client, server, call, test_clock):
     assert read(call.planned("d.t", as_of={"write_id": 1})) == [1]
     at = call.planned("d.t", as_of={"timestamp_ms": between})
     assert (read(at), at["deleted"]) == ([1], None)
-    changes = call.planned("d.t", changes_after=1)
-    assert len(changes["deleted"]["files"]) == 1
     assert call.refused("plan", table="d.t", txns="9:9223372036854775807::", write_ids="d.t:9:9223372036854775807::", as_of={"write_id": 99})[:2] == (
         400, "InvalidOperationError")
+
+
+def test_changes_have_files_and_who_made_them_and_when(client, server, call, test_clock):
+    create_table(client, "t", {"id": "int"})
+    insert(client, "t", {"id": 1})
+    insert(client, "t", {"id": 2})
+    test_clock.advance(timedelta(minutes=1))
+    [[then]] = test_clock.database.once("SELECT metastore_now()")
+    test_clock.advance(timedelta(minutes=1))
+    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+
+    def planned(**more):
+        plan = call.planned("d.t", "changes", **more)
+        made = plan["changes"]
+        return len(plan["events"]), len(plan["deleted"]["files"]), made["after"], [number for number, _ in made["times"]]
+
+    assert planned(first=2, last=2) == (1, 0, 1, [2])
+    assert planned(first=3) == (2, 1, 2, [3])
+    assert planned(after_ms=int(then.timestamp() * 1000)) == (2, 1, 2, [3])
+    assert planned(first=4) == (0, 1, 3, [])
+    assert call.refused("changes", table="d.t", txns="9:9223372036854775807::", write_ids="d.t:3:9223372036854775807::", last=2)[:2] == (
+        400, "InvalidInputError")
 
 
 def test_files_without_event_columns_have_ids_or_none(client, call):

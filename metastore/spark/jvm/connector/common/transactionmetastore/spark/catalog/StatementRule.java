@@ -113,6 +113,6 @@ final class StatementRule extends Rule<LogicalPlan> {
     private static AcidTable table(LogicalPlan node) {
         if (!(node instanceof DataSourceV2Relation relation)) return null;
         if (relation.table() instanceof RowLevelOperationTable rows && rows.table() instanceof AcidTable table) return table;
-        return relation.table() instanceof AcidTable table ? table : null;
+        return relation.table() instanceof AcidTable table ? table : ChangedTable.of(relation.table());
     }
 }

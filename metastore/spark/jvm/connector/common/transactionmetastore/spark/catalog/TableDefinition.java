@@ -18,7 +18,7 @@ import transactionmetastore.spark.plain.PlainStorage;
 /** A table as the planner describes it: metastore/planner/tables.py. */
 public record TableDefinition(
         String db, String table, String kind, String id, String location, PlainStorage storage, List<Field> columns,
-        List<Field> partitionKeys, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,
+        List<Field> partitionKeys, List<String> primaryKey, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,
         Long bytes) {
 
     /** A column; "type": in Hive's text. Any column may hold NULLs, also one that is declared NOT NULL: see RowRules. */
@@ -42,14 +42,16 @@ public record TableDefinition(
         List<Field> columns = fields(answer.path("columns")), keys = fields(answer.path("partition_keys"));
         JsonNode buckets = answer.path("buckets"), statistics = answer.path("statistics");
         List<String> bucketColumns = new ArrayList<>();
+        List<String> primaryKey = new ArrayList<>();
         List<Sorted> sort = new ArrayList<>();
+        answer.path("primary_key").forEach(column -> primaryKey.add(column.asText()));
         buckets.path("columns").forEach(column -> bucketColumns.add(column.asText()));
         buckets.path("sort").forEach(column -> sort.add(new Sorted(column.path(0).asText(), column.path(1).asText().equals("asc"))));
         Map<String, String> properties = new HashMap<>();
         answer.path("properties").properties().forEach(property -> properties.put(property.getKey(), property.getValue().asText()));
         return new TableDefinition(
             db, table, answer.path("kind").asText(), answer.path("id").asText(), answer.path("location").asText(),
-            PlainStorage.of(answer.path("format"), answer.path("storage")), columns, keys,
+            PlainStorage.of(answer.path("format"), answer.path("storage")), columns, keys, primaryKey,
             new Buckets(buckets.path("count").asInt(0), bucketColumns, sort, buckets.path("version").asInt(2)),
             properties, text(answer.path("comment")), text(answer.path("owner")), number(statistics.path("rows")),
             number(statistics.path("bytes")));

@@ -87,6 +87,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         private final OrcColumnarBatchReader reader;
         private final RecordReader records;
         private final DeletedRows deleted;
+        private final ChangedRows changes;
         private final int[] chosen;
         private AcidOrcReader.Run run;
         private OnHeapColumnVector plainRowIds;
@@ -97,7 +98,8 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             this.file = split.file();
             this.reader = new OrcColumnarBatchReader(context.capacity, MemoryMode.ON_HEAP);
             this.deleted = hasIds() ? context.deletedRows(file) : null;
-            this.chosen = isChoosing() ? new int[context.capacity] : null;
+            this.changes = context.changedRows(file);
+            this.chosen = changes != null ? changes.places : isChoosing() ? new int[context.capacity] : null;
             this.records = records(split);
             SparkInternals.setRecordReader(reader, records);
             Layout layout = context.layout;
@@ -155,9 +157,9 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 if (plainRowIds != null) {
                     for (int row = 0; row < count; ++row) plainRowIds.putLong(row, file.ids().first() + position + row);
                 }
-                int left = chosen == null ? count : choose(read, position, count);
+                int left = changes != null ? change(read, position, count) : chosen == null ? count : choose(read, position, count);
                 if (left == 0) continue;
-                ColumnarBatch result = left == count ? all : some;
+                ColumnarBatch result = left == count && changes == null ? all : some;
                 result.setNumRows(left);
                 return result;
             }
@@ -169,6 +171,21 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 if ((file.ids() != null || isVisible(read, row)) && !isDeleted(read, position, row)) chosen[left++] = row;
             }
             return left;
+        }
+
+        private int change(ColumnarBatch read, long position, int count) {
+            changes.begin();
+            ScanPlan.PlainIds ids = file.ids();
+            for (int row = 0; row < count; ++row) {
+                if (ids != null) {
+                    changes.add(row, ids.writeId(), ids.writeId(), ids.bucket(), ids.first() + position + row);
+                } else if (isVisible(read, row)) {
+                    changes.add(
+                        row, read.column(Layout.BY).getLong(row), read.column(Layout.WRITE_ID).getLong(row),
+                        read.column(Layout.BUCKET).getInt(row), read.column(Layout.ROW_ID).getLong(row));
+                }
+            }
+            return changes.count();
         }
 
         private boolean isVisible(ColumnarBatch events, int row) {
@@ -202,8 +219,10 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                     case FILE -> file.ids() == null ? read.column(Layout.ROW).getChild(source.place()) : read.column(source.place());
                     case KEY -> key(source.place(), layout.wanted.fields()[column]);
                     case ID -> id(RowId.values()[source.place()], layout.wanted.fields()[column], read);
+                    case CHANGE -> changes.column(ChangeColumn.values()[source.place()]);
                 };
-                through[column] = chosen == null || columns[column] instanceof ConstantColumnVector
+                boolean isAsRead = chosen == null || source.from() == Layout.From.CHANGE;
+                through[column] = isAsRead || columns[column] instanceof ConstantColumnVector
                     ? columns[column] : new ChosenRows(columns[column], chosen);
             }
             all = new ColumnarBatch(columns);

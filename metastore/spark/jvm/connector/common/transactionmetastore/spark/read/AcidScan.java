@@ -39,7 +39,6 @@ import transactionmetastore.spark.catalog.Partitions;
 import transactionmetastore.spark.plain.PlainScan;
 import transactionmetastore.spark.plain.PlainStorage;
 import transactionmetastore.spark.stream.AppendedRows;
-import transactionmetastore.spark.stream.StreamRange;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
 
@@ -51,7 +50,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     private final boolean isCounted, isMoving;
     private final AcidScan planned;
     private final CaseInsensitiveStringMap options;
-    private final StreamRange range;
+    private final PlannedRange range;
     private final List<Predicate> ofKeys, ofRows;
     private List<Predicate> whileRunning = List.of();
     private ScanPlan plan;
@@ -62,18 +61,12 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
 
     /**
      * "isCounted": whether the planner reads footers for the number of rows; "planned": a scan of the same files, whose plan it
-     * uses, or null; "isMoving": whether the rows that are read are written again; "options": of a stream.
+     * uses, or null; "isMoving": whether the rows that are read are written again; "options": of a stream; "range": which rows it
+     * reads, or null for all.
      */
     AcidScan(
             AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
-            AcidScan planned, boolean isMoving, CaseInsensitiveStringMap options) {
-        this(table, wanted, ofKeys, ofRows, isCounted, planned, isMoving, options, null);
-    }
-
-    /** "range": which rows it reads, for a batch of a stream. */
-    private AcidScan(
-            AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
-            AcidScan planned, boolean isMoving, CaseInsensitiveStringMap options, StreamRange range) {
+            AcidScan planned, boolean isMoving, CaseInsensitiveStringMap options, PlannedRange range) {
         this.options = options;
         this.range = range;
         this.isMoving = isMoving;
@@ -87,7 +80,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     }
 
     /** This scan of a range of write ids alone, in a new snapshot. */
-    public AcidScan of(StreamRange batch) {
+    public AcidScan of(PlannedRange batch) {
         AcidTransaction reader = AcidTransaction.reader(table.planner(), "stream of " + table.fullName());
         return new AcidScan(table.in(reader), wanted, ofKeys, ofRows, false, null, false, options, batch);
     }
@@ -169,7 +162,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     @Override
     public String description() {
         return "AcidScan " + table.name() + (table.asOf() == null ? "" : " as of " + table.asOf())
-            + ", partitions " + ofKeys + ", pushed " + ofRows + (limit == null ? "" : ", limit " + limit);
+            + (range == null ? "" : ", " + range) + ", partitions " + ofKeys + ", pushed " + ofRows + (limit == null ? "" : ", limit " + limit);
     }
 
     @Override
@@ -179,7 +172,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
 
     @Override
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-        return new AppendedRows(this, options);
+        return new AppendedRows(this, options, range instanceof ChangeRange changes ? changes : null);
     }
 
     @Override
@@ -190,10 +183,10 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     /** Of the columns that are read, by their share of a row, as Spark estimates for its own files. */
     @Override
     public Statistics estimateStatistics() {
-        if (transaction == null) return statistics(table.definition().bytes(), table.definition().rows());
+        if (transaction == null) return statistics(table.definition().bytes(), range == null ? table.definition().rows() : null);
         long all = Math.max(1, table.type().defaultSize());
         long bytes = (long) (plan().bytes() * SQLConf.get().fileCompressionFactor() * wanted.defaultSize() / all);
-        Long rows = plan().rowCount() != null ? plan().rowCount() : ofKeys.isEmpty() ? table.definition().rows() : null;
+        Long rows = plan().rowCount() != null ? plan().rowCount() : ofKeys.isEmpty() && range == null ? table.definition().rows() : null;
         return statistics(bytes, rows);
     }
 
@@ -306,7 +299,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     public boolean equals(Object other) {
         return other instanceof AcidScan scan && scan.transaction == transaction && scan.table.equals(table)
             && scan.wanted.equals(wanted) && scan.ofKeys.equals(ofKeys) && scan.ofRows.equals(ofRows)
-            && Objects.equals(scan.limit, limit);
+            && Objects.equals(scan.limit, limit) && Objects.equals(scan.range, range);
     }
 
     @Override

@@ -22,6 +22,7 @@ public final class AcidScanBuilder
         SupportsPushDownLimit {
     private final AcidTable table;
     private final CaseInsensitiveStringMap options;
+    private final PlannedRange range;
     private StructType wanted;
     private Predicate[] pushed = {};
     private AcidScan planned;
@@ -31,9 +32,15 @@ public final class AcidScanBuilder
 
     /** "options": of a stream. */
     public AcidScanBuilder(AcidTable table, CaseInsensitiveStringMap options) {
+        this(table, options, table.type(), null);
+    }
+
+    /** For the rows of a range, with all columns that they have there. */
+    public AcidScanBuilder(AcidTable table, CaseInsensitiveStringMap options, StructType all, PlannedRange range) {
         this.table = table;
         this.options = options;
-        this.wanted = table.type();
+        this.wanted = all;
+        this.range = range;
     }
 
     /** For an UPDATE or a MERGE, which write again the rows that they read. */
@@ -69,7 +76,7 @@ public final class AcidScanBuilder
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
         TableDefinition definition = table.definition();
-        if (aggregation.groupByExpressions().length > 0 || pushed.length > 0 || !table.isInStatement() || !definition.isFullAcid()) {
+        if (range != null || aggregation.groupByExpressions().length > 0 || pushed.length > 0 || !table.isInStatement() || !definition.isFullAcid()) {
             return false;
         }
         FooterValues wanted = FooterValues.of(aggregation.aggregateExpressions(), definition.rowType());
@@ -89,7 +96,7 @@ public final class AcidScanBuilder
     /** As many files as have so many rows, where their footers say it. A task reads more: so Spark counts again. */
     @Override
     public boolean pushLimit(int most) {
-        if (pushed.length > 0 || isMoving || !table.definition().isFullAcid()) return false;
+        if (range != null || pushed.length > 0 || isMoving || !table.definition().isFullAcid()) return false;
         limit = most;
         return true;
     }
@@ -109,7 +116,7 @@ public final class AcidScanBuilder
         for (Predicate condition : pushed) {
             (PartitionConditions.isOfKeys(condition, table.definition().partitionType()) ? ofKeys : ofRows).add(condition);
         }
-        AcidScan scan = new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned, isMoving, options);
+        AcidScan scan = new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned, isMoving, options, range);
         return limit == null || isCounted ? scan : scan.limited(limit);
     }
 }

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
@@ -26,41 +27,85 @@ final class DeleteEvents implements DeletedRows {
     private long version = -1;
     private Roaring64Bitmap rows;
 
+    /** What becomes of an event: "by" deleted the row. */
+    private interface Sink {
+        void add(long by, long writeId, long bucket, long rowId);
+    }
+
     /** "bucket": null for a file whose rows may be of any bucket. */
     static DeleteEvents of(ScanPlan.DeleteFiles deletes, int directory, Integer bucket, Configuration settings) throws IOException {
         DeleteEvents events = new DeleteEvents();
-        for (ScanPlan.DataFile file : deletes.files()) {
-            boolean isOther = bucket != null && file.bucket() != null && !bucket.equals(file.bucket());
-            if (file.directory() == directory && !isOther) events.add(file, deletes, settings);
-        }
-        events.versions.values().forEach(Roaring64Bitmap::runOptimize);
+        read(deletes, directory, bucket, settings, (by, writeId, of, rowId) -> events.add(writeId, of, rowId));
+        events.optimize();
         return events;
     }
 
-    private void add(ScanPlan.DataFile file, ScanPlan.DeleteFiles deletes, Configuration settings) throws IOException {
+    /** The same, by who deleted the rows. */
+    static ByWriter byWriter(ScanPlan.DeleteFiles deletes, int directory, Integer bucket, Configuration settings) throws IOException {
+        ByWriter all = new ByWriter(new DeleteEvents(), new TreeMap<>());
+        if (deletes == null) return all;
+        read(deletes, directory, bucket, settings, (by, writeId, of, rowId) -> {
+            all.anybody.add(writeId, of, rowId);
+            all.writers.computeIfAbsent(by, key -> new DeleteEvents()).add(writeId, of, rowId);
+        });
+        all.anybody.optimize();
+        all.writers.values().forEach(DeleteEvents::optimize);
+        return all;
+    }
+
+    /** The deleted rows: of anybody, and of each writer. */
+    record ByWriter(DeleteEvents anybody, TreeMap<Long, DeleteEvents> writers) {
+        /** Who deleted the row, the first of several; null if nobody has, as of most rows. */
+        Long first(long writeId, int bucket, long rowId) {
+            if (!anybody.contains(writeId, bucket, rowId)) return null;
+            for (Map.Entry<Long, DeleteEvents> writer : writers.entrySet()) {
+                if (writer.getValue().contains(writeId, bucket, rowId)) return writer.getKey();
+            }
+            return null;
+        }
+    }
+
+    private static void read(
+            ScanPlan.DeleteFiles deletes, int directory, Integer bucket, Configuration settings, Sink sink) throws IOException {
+        for (ScanPlan.DataFile file : deletes.files()) {
+            boolean isOther = bucket != null && file.bucket() != null && !bucket.equals(file.bucket());
+            if (file.directory() == directory && !isOther) read(file, deletes, settings, sink);
+        }
+    }
+
+    private static void read(ScanPlan.DataFile file, ScanPlan.DeleteFiles deletes, Configuration settings, Sink sink)
+            throws IOException {
         try (Reader reader = OrcFile.createReader(new Path(file.path()), OrcFile.readerOptions(settings))) {
             boolean[] included = new boolean[reader.getSchema().getMaximumId() + 1];
             Arrays.fill(included, 0, 2 + BY, true);
             VectorizedRowBatch batch = reader.getSchema().createRowBatch();
             try (RecordReader records = reader.rows(reader.options().include(included))) {
-                while (records.nextBatch(batch)) add(batch, deletes);
+                while (records.nextBatch(batch)) read(batch, deletes, sink);
             }
         }
     }
 
-    private void add(VectorizedRowBatch batch, ScanPlan.DeleteFiles deletes) {
+    private static void read(VectorizedRowBatch batch, ScanPlan.DeleteFiles deletes, Sink sink) {
         for (int row = 0; row < batch.size; ++row) {
             long by = number(batch, BY, row);
             if (number(batch, OPERATION, row) != DELETE) continue;
             if (deletes.highWatermark() != null && by > deletes.highWatermark()) continue;
             if (Arrays.binarySearch(deletes.hidden(), by) >= 0) continue;
-            select(number(batch, WRITE_ID, row), number(batch, BUCKET, row));
-            if (rows == null) {
-                rows = new Roaring64Bitmap();
-                versions.put(version, rows);
-            }
-            rows.addLong(number(batch, ROW_ID, row));
+            sink.add(by, number(batch, WRITE_ID, row), number(batch, BUCKET, row), number(batch, ROW_ID, row));
         }
+    }
+
+    private void add(long writeId, long bucket, long rowId) {
+        select(writeId, bucket);
+        if (rows == null) {
+            rows = new Roaring64Bitmap();
+            versions.put(version, rows);
+        }
+        rows.addLong(rowId);
+    }
+
+    private void optimize() {
+        versions.values().forEach(Roaring64Bitmap::runOptimize);
     }
 
     private static long number(VectorizedRowBatch batch, int column, int row) {

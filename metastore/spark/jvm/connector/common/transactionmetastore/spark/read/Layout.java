@@ -22,9 +22,9 @@ final class Layout implements Serializable {
     private static final long serialVersionUID = 1L;
     private static final String[] EVENT = {"operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"};
 
-    enum From { FILE, KEY, ID }
+    enum From { FILE, KEY, ID, CHANGE }
 
-    /** "place": the number of the column among the wanted columns of the file's row, of the key, or of the id. */
+    /** "place": the number of the column among the wanted columns of the file's row, of the key, of the id, or of the change. */
     record Source(From from, int place) implements Serializable {
         private static final long serialVersionUID = 1L;
     }
@@ -54,6 +54,11 @@ final class Layout implements Serializable {
             } else if (key >= 0) {
                 sources.add(new Source(From.KEY, key));
             } else {
+                ChangeColumn change = ChangeColumn.named(field.name());
+                if (change != null) {
+                    sources.add(new Source(From.CHANGE, change.ordinal()));
+                    continue;
+                }
                 RowId id = RowId.named(field.name());
                 if (id == null) throw new IllegalStateException("There is no column " + field.name());
                 sources.add(new Source(From.ID, id.ordinal()));
@@ -88,11 +93,11 @@ final class Layout implements Serializable {
     }
 
     /** The fields of an event to read, by ORC's names. */
-    String includedOfEvents(boolean hasDeletes, ScanPlan.Visible visible) {
+    String includedOfEvents(boolean hasDeletes, ScanPlan.Visible visible, boolean areChanges) {
         List<String> included = new ArrayList<>();
         if (visible.isNotDelete()) included.add(Integer.toString(OPERATION));
-        if (areIdsWanted || hasDeletes) for (int place = WRITE_ID; place <= ROW_ID; ++place) included.add(Integer.toString(place));
-        if (visible.highWatermark() != null || visible.hidden().length > 0) included.add(Integer.toString(BY));
+        if (areIdsWanted || hasDeletes || areChanges) for (int place = WRITE_ID; place <= ROW_ID; ++place) included.add(Integer.toString(place));
+        if (visible.highWatermark() != null || visible.hidden().length > 0 || areChanges) included.add(Integer.toString(BY));
         if (row().length() > 0) included.add(Integer.toString(ROW));
         return String.join(",", included);
     }

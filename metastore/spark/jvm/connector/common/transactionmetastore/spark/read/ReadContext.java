@@ -27,6 +27,8 @@ final class ReadContext implements Serializable {
     final long[][] deletedBits;
     final int shift, capacity;
     final ScanPlan.DeleteFiles deleteFiles;
+    /** Null of a scan that reads no changes. */
+    final ChangeFeed changes;
     /** Whether the rows are written again. */
     final boolean isMoving;
     private transient Prepared events, plain;
@@ -43,6 +45,7 @@ final class ReadContext implements Serializable {
         this.deletedBits = plan.deletedBits();
         this.shift = plan.shift();
         this.deleteFiles = plan.deleteFiles();
+        this.changes = plan.changes();
         this.capacity = capacity;
     }
 
@@ -67,7 +70,7 @@ final class ReadContext implements Serializable {
 
     synchronized Prepared prepared(boolean isPlain) {
         if (events == null) {
-            events = prepared(Layout.orc(layout.events), layout.includedOfEvents(hasDeletes(), visible));
+            events = prepared(Layout.orc(layout.events), layout.includedOfEvents(hasDeletes(), visible, changes != null));
             plain = prepared(Layout.orc(layout.plain), layout.includedOfPlain());
         }
         return isPlain ? plain : events;
@@ -80,10 +83,15 @@ final class ReadContext implements Serializable {
         return new Prepared(job);
     }
 
+    /** The changes of a file's rows; null where no changes are read. Each caller gets its own object. */
+    ChangedRows changedRows(ScanPlan.DataFile file) throws IOException {
+        return changes == null ? null : new ChangedRows(changes, deleteFiles, file, capacity, prepared(false).job);
+    }
+
     /** The deleted rows of a file's directory and bucket; null where there are none. Each caller gets its own object. */
     DeletedRows deletedRows(ScanPlan.DataFile file) throws IOException {
         if (deletedBits != null) return new DeletedRows.Bits(deletedBits, shift, file.directory());
-        if (deleteFiles == null) return null;
+        if (deleteFiles == null || changes != null) return null;
         return DeleteEvents.of(deleteFiles, file.directory(), file.bucket(), prepared(false).job);
     }
 }

@@ -8,10 +8,10 @@ import java.util.Base64;
 import java.util.List;
 import transactionmetastore.spark.plain.PlainStorage;
 
-/** What the planner answers to "plan": the files of a scan, and which of their rows count. */
+/** What the planner answers to "plan": the files of a scan, and which of their rows count; "changes": null unless it reads these. */
 public record ScanPlan(
         List<Directory> directories, List<DataFile> files, Visible visible, long[][] deletedBits, int shift,
-        DeleteFiles deleteFiles, Long rowCount, long bytes) {
+        DeleteFiles deleteFiles, Long rowCount, long bytes, ChangeFeed changes) {
 
     private static final int VERSION_BITS = 29, STATEMENT_BITS = 16;
 
@@ -84,7 +84,7 @@ public record ScanPlan(
             deleted.has("bits") ? arrays(deleted.path("bits").asText()) : null, deleted.path("shift").asInt(),
             deletes.isEmpty() ? null
                 : new DeleteFiles(deletes, number(deleted.path("high_watermark")), numbers(deleted.path("hidden"))),
-            number(answer.path("row_count")), answer.path("bytes").asLong());
+            number(answer.path("row_count")), answer.path("bytes").asLong(), ChangeFeed.of(answer.path("changes")));
     }
 
     private static DataFile file(JsonNode file, String size, boolean isCut) {

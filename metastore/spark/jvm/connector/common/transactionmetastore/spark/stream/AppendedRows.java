@@ -16,6 +16,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.read.AcidScan;
+import transactionmetastore.spark.read.ChangeRange;
 
 /**
  * The rows that transactions add to a table, as a stream: batch by batch in the order of their write ids.
@@ -30,15 +31,17 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
     private record Transactions(long most) implements ReadLimit {}
 
     private final AcidScan whole;
+    private final ChangeRange changes;
     private final Long most;
     private final String start;
     private final boolean skipsChanges;
     private Long last;
     private AcidScan batch;
 
-    /** "whole": the scan of the columns that are wanted. */
-    public AppendedRows(AcidScan whole, CaseInsensitiveStringMap options) {
+    /** "whole": the scan of the columns that are wanted; "changes": from where on it reads changes, or null for rows that are added. */
+    public AppendedRows(AcidScan whole, CaseInsensitiveStringMap options, ChangeRange changes) {
         this.whole = whole;
+        this.changes = changes;
         this.most = options.containsKey(MOST) ? Long.valueOf(number(MOST, options.get(MOST), 1)) : null;
         this.start = options.get(START);
         this.skipsChanges = options.getBoolean(SKIP, false);
@@ -46,6 +49,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
 
     @Override
     public Offset initialOffset() {
+        if (changes != null) return offset(changes.first() - 1);
         if (start == null) return offset(StreamRange.NOTHING_YET);
         return offset(start.equalsIgnoreCase("latest") ? settled(0, null) : number(START, start, 1) - 1);
     }
@@ -111,7 +115,8 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
 
     private InputPartition[] parts(TableOffset begin, TableOffset end) {
         requireSame(begin, end);
-        AcidScan planned = whole.of(new StreamRange(begin.writeId, end.writeId, skipsChanges));
+        AcidScan planned = whole.of(changes != null ? changes.of(begin.writeId + 1, end.writeId)
+            : new StreamRange(begin.writeId, end.writeId, skipsChanges));
         hold(planned);
         InputPartition[] parts = planned.planInputPartitions();
         PartitionReaderFactory readers = planned.createReaderFactory();

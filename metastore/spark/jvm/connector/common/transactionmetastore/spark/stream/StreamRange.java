@@ -1,16 +1,18 @@
 package transactionmetastore.spark.stream;
 
 import java.util.Map;
+import transactionmetastore.spark.read.PlannedRange;
 
 /** What a batch of a stream reads: the rows of write ids above "after" up to "upTo"; with "after" -1 the table as of then. */
-public record StreamRange(long after, long upTo, boolean skipsChanges) {
+public record StreamRange(long after, long upTo, boolean skipsChanges) implements PlannedRange {
     static final long NOTHING_YET = -1;
 
-    /** The planner's call that plans it. */
+    @Override
     public String call() {
         return after == NOTHING_YET ? "plan" : "appended";
     }
 
+    @Override
     public void addTo(Map<String, Object> arguments) {
         if (after == NOTHING_YET) {
             arguments.put("as_of", Map.of("write_id", upTo));

@@ -1,8 +1,11 @@
 package transactionmetastore.spark.catalog;
 
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableInfo;
@@ -10,6 +13,7 @@ import org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin;
 import org.apache.spark.sql.connector.catalog.transactions.Transaction;
 import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
 
@@ -35,6 +39,13 @@ public final class AcidCatalog extends AcidCatalogBase implements TransactionalC
             throws TableAlreadyExistsException, NoSuchNamespaceException {
         if (source instanceof AcidTable table) return createLike(ident, table, info.properties());
         return super.createTableLike(ident, info, source);
+    }
+
+    @Override
+    public Changelog loadChangelog(Identifier ident, ChangelogContext context, CaseInsensitiveStringMap options)
+            throws NoSuchTableException {
+        AcidTable table = acidTable(ident, null);
+        return table == null ? super.loadChangelog(ident, context, options) : AcidChangelog.of(table, context);
     }
 
     private record StatementTransaction(AcidTransaction transaction, CatalogPlugin catalog) implements Transaction {

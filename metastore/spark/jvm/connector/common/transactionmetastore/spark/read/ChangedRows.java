@@ -1,0 +1,69 @@
+package transactionmetastore.spark.read;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+
+/**
+ * The rows of a batch that changes inserted or deleted, and by whom.
+ *
+ * A row counts once for each of both: so it may be there twice, or not at all.
+ */
+final class ChangedRows {
+    private static final byte[] INSERT = "insert".getBytes(StandardCharsets.UTF_8), DELETE = "delete".getBytes(StandardCharsets.UTF_8);
+
+    /** The places of the rows in the batch that was read. */
+    final int[] places;
+    private final ChangeFeed feed;
+    private final DeleteEvents.ByWriter deletes;
+    private final Long replacedBy;
+    private final OnHeapColumnVector[] columns;
+    private int count;
+
+    /** For a file; it reads the delete events of its rows. "capacity": the most rows of a batch. */
+    ChangedRows(ChangeFeed feed, ScanPlan.DeleteFiles deletes, ScanPlan.DataFile file, int capacity, Configuration settings)
+            throws IOException {
+        this.feed = feed;
+        this.deletes = DeleteEvents.byWriter(deletes, file.directory(), file.bucket(), settings);
+        this.replacedBy = feed.replacedBy()[file.directory()];
+        this.places = new int[2 * capacity];
+        this.columns = new OnHeapColumnVector[ChangeColumn.values().length];
+        for (ChangeColumn each : ChangeColumn.values()) {
+            columns[each.ordinal()] = new OnHeapColumnVector(2 * capacity, each.type());
+        }
+    }
+
+    void begin() {
+        count = 0;
+        for (OnHeapColumnVector column : columns) column.reset();
+    }
+
+    /** The row at "place" of the batch, with its id; "by": who inserted it. */
+    void add(int place, long by, long writeId, int bucket, long rowId) {
+        if (feed.has(by)) add(place, INSERT, by);
+        Long deletedBy = deletes.first(writeId, bucket, rowId);
+        if (deletedBy == null) deletedBy = replacedBy;
+        if (deletedBy != null && feed.has(deletedBy)) add(place, DELETE, deletedBy);
+    }
+
+    private void add(int place, byte[] type, long by) {
+        places[count] = place;
+        columns[ChangeColumn.TYPE.ordinal()].putByteArray(count, type);
+        columns[ChangeColumn.VERSION.ordinal()].putLong(count, by);
+        Long time = feed.time(by);
+        OnHeapColumnVector times = columns[ChangeColumn.TIME.ordinal()];
+        if (time == null) times.putNull(count);
+        else times.putLong(count, time);
+        ++count;
+    }
+
+    int count() {
+        return count;
+    }
+
+    ColumnVector column(ChangeColumn which) {
+        return columns[which.ordinal()];
+    }
+}
