@@ -161,6 +161,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 if (left == 0) continue;
                 ColumnarBatch result = left == count && changes == null ? all : some;
                 result.setNumRows(left);
+                if (context.buckets != null) context.buckets.require(result, file);
                 return result;
             }
         }

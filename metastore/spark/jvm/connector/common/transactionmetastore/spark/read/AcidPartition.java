@@ -5,10 +5,12 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.function.Predicate;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.HasPartitionKey;
 import transactionmetastore.spark.plain.PlainParts;
 
-/** The parts of files that a task reads. */
-record AcidPartition(List<Split> splits) implements PlainParts {
+/** The parts of files that a task reads. "partitionKey": of all their rows, or null: see Groups. */
+record AcidPartition(List<Split> splits, InternalRow partitionKey) implements PlainParts, HasPartitionKey {
     private static final long serialVersionUID = 1L;
 
     /** The stripes of a file that begin in "length" bytes from "start" on. */
@@ -28,7 +30,7 @@ record AcidPartition(List<Split> splits) implements PlainParts {
      */
     static List<AcidPartition> of(
             List<ScanPlan.DataFile> files, long largest, long openCost, int parallelism,
-            Predicate<ScanPlan.DataFile> isSplitable) {
+            Predicate<ScanPlan.DataFile> isSplitable, InternalRow key) {
         long total = 0;
         for (ScanPlan.DataFile file : files) total += file.size() + openCost;
         long most = Math.min(largest, Math.max(openCost, total / Math.max(1, parallelism)));
@@ -45,14 +47,14 @@ record AcidPartition(List<Split> splits) implements PlainParts {
         long size = 0;
         for (Split split : splits) {
             if (size + split.length > most && !current.isEmpty()) {
-                partitions.add(new AcidPartition(List.copyOf(current)));
+                partitions.add(new AcidPartition(List.copyOf(current), key));
                 current.clear();
                 size = 0;
             }
             current.add(split);
             size += split.length + openCost;
         }
-        if (!current.isEmpty()) partitions.add(new AcidPartition(List.copyOf(current)));
+        if (!current.isEmpty()) partitions.add(new AcidPartition(List.copyOf(current), key));
         return partitions;
     }
 }

@@ -24,8 +24,12 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
@@ -41,9 +45,11 @@ import transactionmetastore.spark.plain.PlainStorage;
 import transactionmetastore.spark.stream.AppendedRows;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
+import transactionmetastore.spark.write.TableShape;
 
 /** A scan of a table in the snapshot of its statement. It calls the planner when Spark first needs sizes or files. */
-public final class AcidScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+public final class AcidScan
+        implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering, SupportsReportPartitioning {
     private final AcidTable table;
     private final AcidTransaction transaction;
     private final StructType wanted;
@@ -56,6 +62,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     private ScanPlan plan;
     private List<InternalRow> keys;
     private PlainScan plain;
+    private Groups groups;
     private AcidTransaction.Use use;
     private Integer limit;
 
@@ -211,9 +218,22 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         int parallelism = least.isDefined() ? (Integer) least.get() : spark().leafNodeDefaultParallelism();
         List<ScanPlan.DataFile> files = plan().files();
         if (!whileRunning.isEmpty()) files = files.stream().filter(file -> canHoldRows(keys().get(file.directory()))).toList();
-        return AcidPartition.of(
-            files, settings.filesMaxPartitionBytes(), settings.filesOpenCostInBytes(), parallelism, this::isSplitable)
-            .toArray(new InputPartition[0]);
+        long largest = settings.filesMaxPartitionBytes(), openCost = settings.filesOpenCostInBytes();
+        if (groups == null) {
+            return AcidPartition.of(files, largest, openCost, parallelism, this::isSplitable, null).toArray(new InputPartition[0]);
+        }
+        List<AcidPartition> grouped = new ArrayList<>();
+        groups.of(files, keys()).forEach((key, of) -> grouped.addAll(
+            AcidPartition.of(of, largest, openCost, 1, this::isSplitable, key)));
+        return grouped.toArray(new InputPartition[0]);
+    }
+
+    /** Spark asks before it plans tasks; where its setting for such joins is off, tasks are as for any other scan. */
+    @Override
+    public Partitioning outputPartitioning() {
+        boolean isWanted = SQLConf.get().v2BucketingEnabled() && transaction != null && range == null;
+        groups = isWanted ? Groups.of(TableShape.of(table.definition()), wanted, plan().files()) : null;
+        return groups == null ? new UnknownPartitioning(0) : new KeyGroupedPartitioning(groups.keys(), 0);
     }
 
     private boolean isSplitable(ScanPlan.DataFile file) {
@@ -245,7 +265,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         pushDown(settings);
         ReadContext context = new ReadContext(
             new SerializableConfiguration(new JobConf(settings)), layout(), plan(), keys(),
-            SQLConf.get().orcVectorizedReaderBatchSize(), isMoving);
+            SQLConf.get().orcVectorizedReaderBatchSize(), isMoving, groups == null ? null : groups.check());
         return new AcidReaderFactory(
             JavaSparkContext.fromSparkContext(spark().sparkContext()).broadcast(context), this);
     }

@@ -31,12 +31,15 @@ final class ReadContext implements Serializable {
     final ChangeFeed changes;
     /** Whether the rows are written again. */
     final boolean isMoving;
+    /** Null where rows need not be of the buckets of their files. */
+    final BucketCheck buckets;
     private transient Prepared events, plain;
 
     ReadContext(
             SerializableConfiguration settings, Layout layout, ScanPlan plan, List<InternalRow> keys, int capacity,
-            boolean isMoving) {
+            boolean isMoving, BucketCheck buckets) {
         this.isMoving = isMoving;
+        this.buckets = buckets;
         this.settings = settings;
         this.layout = layout;
         this.directories = plan.directories();

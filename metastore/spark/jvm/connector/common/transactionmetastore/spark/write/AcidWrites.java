@@ -1,7 +1,6 @@
 package transactionmetastore.spark.write;
 
 import java.util.List;
-import java.util.stream.Stream;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
@@ -81,15 +80,6 @@ public final class AcidWrites {
             throw new AcidException("InvalidOperationError",
                 "Spark would store a timestamp_ntz column as a bigint: unset spark.sql.timestampType");
         }
-        TableDefinition.Buckets buckets = definition.buckets();
-        List<String> hiveTypes = buckets.columns().stream().map(name -> typeOf(definition, name)).toList();
-        return new TableShape(definition.name(), definition.location(), definition.rowType(), definition.partitionType(),
-            new TableShape.Buckets(buckets.count(), buckets.version(), buckets.columns(), hiveTypes, buckets.sort()),
-            definition.isFullAcid() ? null : definition.storage());
-    }
-
-    private static String typeOf(TableDefinition definition, String column) {
-        return Stream.of(definition.columns()).flatMap(List::stream).filter(field -> field.name().equals(column)).findFirst()
-            .orElseThrow(() -> new IllegalStateException(definition.name() + " is bucketed by " + column)).type();
+        return TableShape.of(definition);
     }
 }

@@ -15,6 +15,19 @@ import transactionmetastore.spark.plain.PlainStorage;
  */
 public record TableShape(String name, String location, StructType columns, StructType keys, Buckets buckets, PlainStorage plain)
         implements Serializable {
+    public static TableShape of(TableDefinition table) {
+        TableDefinition.Buckets buckets = table.buckets();
+        List<String> hiveTypes = buckets.columns().stream().map(name -> typeOf(table, name)).toList();
+        return new TableShape(table.name(), table.location(), table.rowType(), table.partitionType(),
+            new Buckets(buckets.count(), buckets.version(), buckets.columns(), hiveTypes, buckets.sort()),
+            table.isFullAcid() ? null : table.storage());
+    }
+
+    private static String typeOf(TableDefinition table, String column) {
+        return table.columns().stream().filter(field -> field.name().equals(column)).findFirst()
+            .orElseThrow(() -> new IllegalStateException(table.name() + " is bucketed by " + column)).type();
+    }
+
     /** The type of Spark's rows. */
     public StructType row() {
         StructType row = columns;
@@ -29,7 +42,7 @@ public record TableShape(String name, String location, StructType columns, Struc
     }
 
     /** The hash of its buckets, null without buckets. "zone": of timestamps' texts. */
-    BucketHash hash(String zone) {
+    public BucketHash hash(String zone) {
         if (buckets.count() == 0) return null;
         List<DataType> types = new ArrayList<>();
         for (int place : bucketPlaces()) types.add(columns.fields()[place].dataType());

@@ -31,6 +31,8 @@ public final class WriterFunction implements UnboundFunction {
     private static final String PREFIX = "__acid_writer";
     private static final char APART = '|';
     private static final int SPREAD = 64;
+    /** Of buckets that no zone changes: those of version 2. */
+    public static final String NO_ZONE = "UTC";
     private final String name;
 
     private WriterFunction(String name) {
@@ -47,12 +49,17 @@ public final class WriterFunction implements UnboundFunction {
 
     /** For events of existing rows; the argument is their bucket number. */
     static Transform ofRows(String bucketNumber) {
-        return Expressions.apply(text(Purpose.ROUTE, TableShape.Buckets.NONE, "UTC"), Expressions.column(bucketNumber));
+        return Expressions.apply(text(Purpose.ROUTE, TableShape.Buckets.NONE, NO_ZONE), Expressions.column(bucketNumber));
     }
 
     /** For new rows of a table with buckets; the arguments are the bucketing columns. */
     static Transform ofNewRows(TableShape.Buckets buckets, String zone) {
         return Expressions.apply(text(Purpose.ROUTE, buckets, zone), columns(null, buckets.columns()));
+    }
+
+    /** The buckets of rows that are there, of bucketing version 2. */
+    public static Transform ofBuckets(TableShape.Buckets buckets) {
+        return ofNewRows(buckets, NO_ZONE);
     }
 
     /** For both. "spreading": columns whose values spread the new rows of a table without buckets. */
@@ -71,7 +78,11 @@ public final class WriterFunction implements UnboundFunction {
 
     /** A column by its name, which may hold any character. */
     static Expression reference(String column) {
-        return Expressions.column("`" + column.replace("`", "``") + "`");
+        return Expressions.column(quoted(column));
+    }
+
+    public static String quoted(String column) {
+        return "`" + column.replace("`", "``") + "`";
     }
 
     private static String text(Purpose purpose, TableShape.Buckets buckets, String zone) {
