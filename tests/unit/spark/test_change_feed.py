@@ -6,7 +6,14 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, NotEnoughHistoryError
 from metastore.acid_tables.change_feed import (
-    ChangeRange, between, can_have_deletes, can_have_inserts, overwritten_by, require_changes, require_no_overwrite)
+    ChangeRange,
+    between,
+    can_have_deletes,
+    can_have_inserts,
+    overwritten_by,
+    require_changes,
+    require_no_overwrite,
+)
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.sources import Sources
 from metastore.errors import InvalidOperationError

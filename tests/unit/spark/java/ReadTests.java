@@ -271,7 +271,7 @@ public final class ReadTests {
         ScanPlan plan = ScanPlan.of(new ObjectMapper().readTree(json.replace('\'', '"')));
         ReadContext context = new ReadContext(
             new SerializableConfiguration(new JobConf(settings)), new Layout(wanted, ROW, StructType.fromDDL("k STRING")), plan,
-            List.of(new GenericInternalRow(new Object[] {UTF8String.fromString("x")})), 4, false);
+            List.of(new GenericInternalRow(new Object[] {UTF8String.fromString("x")})), 4, false, null);
         List<String> rows = new ArrayList<>();
         for (AcidPartition partition : AcidPartition.of(plan.files(), 1 << 20, 1, 1, file -> true, null)) {
             try (AcidFileReader reader = new AcidFileReader(context, partition)) {
