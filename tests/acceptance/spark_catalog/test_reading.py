@@ -226,6 +226,25 @@ def test_bounds_and_counts_come_from_footers_where_these_are_exact(catalog, db) 
     assert not pushed("count(b), max(d)", "bounds")
 
 
+def test_footers_of_other_columns_than_the_tables_are_not_believed(catalog, db) -> None:
+    """Files from before a column was added, and from before its type was widened."""
+    def look(query: str) -> tuple[tuple[object, ...], bool]:
+        frame = catalog.sql(f"SELECT {query} FROM {db}.aged")
+        return tuple(frame.first()), "from footers" in frame._jdf.queryExecution().executedPlan().toString()
+
+    catalog.sql(f"CREATE TABLE {db}.aged (id INT, n SMALLINT) {_ACID}")
+    catalog.sql(f"INSERT INTO {db}.aged VALUES (1, -5), (2, NULL)")
+    catalog.sql(f"ALTER TABLE {db}.aged ADD COLUMNS (late INT)")
+    assert look("count(late), min(late), max(late)") == ((0, None, None), False)
+    catalog.sql(f"INSERT INTO {db}.aged VALUES (3, 7, 11), (4, 8, NULL)")
+    assert look("count(late), min(late), max(late)") == ((1, 11, 11), False)
+    assert look("count(*), count(n), min(n), max(id)") == ((4, 3, -5, 4), True)
+    catalog.sql(f"ALTER TABLE {db}.aged ALTER COLUMN n TYPE BIGINT")
+    catalog.sql(f"INSERT INTO {db}.aged VALUES (5, {2**40}, 12)")
+    assert look("count(n), min(n), max(n)") == ((4, -5, 2**40), False)
+    assert look("min(id), count(*)") == ((1, 5), True)
+
+
 def test_a_limit_reads_as_many_files_as_it_needs(catalog, tables) -> None:
     """Where rows are deleted, or chosen by a condition, footers do not say enough."""
     limited = catalog.sql(f"SELECT count(*) FROM (SELECT day FROM {tables}.chosen LIMIT 1)")
