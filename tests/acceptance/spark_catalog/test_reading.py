@@ -230,7 +230,7 @@ def test_footers_of_other_columns_than_the_tables_are_not_believed(catalog, db) 
     """Files from before a column was added, and from before its type was widened."""
     def look(query: str) -> tuple[tuple[object, ...], bool]:
         frame = catalog.sql(f"SELECT {query} FROM {db}.aged")
-        return tuple(frame.first()), "from footers" in frame._jdf.queryExecution().executedPlan().toString()
+        return tuple(frame.collect()[0]), "from footers" in frame._jdf.queryExecution().executedPlan().toString()
 
     catalog.sql(f"CREATE TABLE {db}.aged (id INT, n SMALLINT) {_ACID}")
     catalog.sql(f"INSERT INTO {db}.aged VALUES (1, -5), (2, NULL)")
