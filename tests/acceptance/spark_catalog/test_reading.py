@@ -121,6 +121,15 @@ def test_a_statement_has_one_snapshot_of_all_its_tables(catalog, acid_session, d
     assert catalog.sql(f"SELECT count(*) FROM {db}.a JOIN {db}.b ON a.id = b.id").first() == (1,)
 
 
+def test_what_is_planned_before_it_runs_is_not_left_open(catalog, tables, db, open_transactions) -> None:
+    """Spark's Thrift server shows the plan of a query first. What runs then lacks the branches that turn out to be empty."""
+    catalog.sql(f"CREATE TABLE {db}.empty (id INT) {_ACID}")
+    frame = catalog.sql(f"SELECT count(*) FROM {tables}.facts f JOIN {db}.empty e ON f.id = e.id WHERE f.id IN (SELECT id FROM {db}.empty)")
+    assert "AcidScan" in frame._jdf.queryExecution().toString()
+    assert frame.collect() == [(0,)]
+    assert open_transactions() == []
+
+
 @pytest.mark.parametrize("statement", [
     "EXPLAIN SELECT * FROM {db}.days d JOIN {db}.facts f ON f.id = d.id WHERE region = 1", "DESCRIBE {db}.days", "DESCRIBE EXTENDED {db}.facts",
     "SHOW CREATE TABLE {db}.days", "SHOW TABLES IN {db}", "SELECT nothing FROM {db}.facts", "SELECT * FROM {db}.nothing",

@@ -28,8 +28,8 @@ import transactionmetastore.spark.txn.AcidTransaction;
 /**
  * Ends the use of a transaction when the execution that read in it has ended.
  *
- * That is each scan of its plan, and whatever was planned while it ran: for EXPLAIN, a command of Spark's own, or a branch that
- * turned out to be empty. What a cache holds is read again when its blocks are lost. So scans below a cache go on until the
+ * That is each scan of its plan, also of branches that turned out to be empty, which the plan that ran lacks; and whatever was
+ * planned while it ran, for EXPLAIN or a command of Spark's own. What a cache holds is read again when its blocks are lost. So scans below a cache go on until the
  * garbage collector finds nothing left that refers to them, and so do those of an iterator, which reads on when its execution
  * is over, of an RDD, and of a plan that nobody executes.
  */
@@ -118,7 +118,9 @@ public final class ReadsEnd extends SparkListener {
         if (plan instanceof BatchScanExec scan && scan.scan() instanceof AcidScan acid) read.add(acid);
         if (plan instanceof BatchScanExec scan && scan.scan() instanceof FooterScan answer) read.add(answer.counted());
         boolean isCaching = plan instanceof BaseCacheTableExec;
-        if (plan instanceof AdaptiveSparkPlanExec adaptive) isCaching |= collect(adaptive.executedPlan(), read, cached);
+        if (plan instanceof AdaptiveSparkPlanExec adaptive) {
+            isCaching |= collect(adaptive.executedPlan(), read, cached) | collect(adaptive.initialPlan(), read, cached);
+        }
         if (plan instanceof QueryStageExec stage) isCaching |= collect(stage.plan(), read, cached);
         if (plan instanceof CommandResultExec command) isCaching |= collect(command.commandPhysicalPlan(), read, cached);
         if (plan instanceof InMemoryTableScanExec scan) collect(scan.relation().cachedPlan(), cached, cached);
