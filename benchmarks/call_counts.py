@@ -7,14 +7,16 @@
 Counted between the server and PostgreSQL, one client alone: messages that wait for an answer (round trips), statements
 besides BEGIN and COMMIT, how often a session waited for the write-ahead log to reach the disk, and bytes. Each is the
 least of a few calls, since now and then a call also does something that is due: a block of ids, a statement that this
-session has not prepared yet.
+session has not prepared yet. A check that waits is parked for ``PATIENCE``, and looks again at the end.
 """
 
 import argparse
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -25,9 +27,14 @@ from benchmarks.peers import database, end, start_ours
 from benchmarks.transactions import own_postgres
 from benchmarks.wiretap import Wiretap
 from metastore.client import MetastoreClient
+from metastore.thrift_gen.hive_metastore import ttypes
 
 EXPECTED = Path(__file__).with_suffix(".txt")
 ROUNDS = 3
+PATIENCE = "1s"
+"""What metastore.lock.check.wait is meanwhile: the machine has so long to get from a parked check to the release."""
+HAND_OVER = "unlock, and the answer to who is next"
+_QUIET_S = 0.05
 _UNCOUNTED = ("BEGIN", "COMMIT", "PREPARE")
 _FLUSHES = "SELECT sum(writes) FROM pg_stat_get_backend_io(pg_backend_pid()) WHERE object = 'wal'"
 _HEAD = "# Written by `python -m benchmarks.call_counts --write`, where the columns are explained.\n"
@@ -59,7 +66,8 @@ def measured(client: MetastoreClient, tap: Wiretap, place: Path) -> dict[str, Co
     """The counts of every case, of a server behind a wiretap that nobody else uses; ``place``: for its tables."""
     world = World(client)
     world.fill(place)
-    return {name: _least(_counted(world, tap, name) for _ in range(ROUNDS)) for name in CASES}
+    counts = {name: _least(_counted(world, tap, name) for _ in range(ROUNDS)) for name in CASES}
+    return counts | {HAND_OVER: _least(_hand_over(world, tap) for _ in range(ROUNDS))}
 
 
 def _counted(world: World, tap: Wiretap, name: str) -> Counts:
@@ -68,11 +76,35 @@ def _counted(world: World, tap: Wiretap, name: str) -> Counts:
     before = _flushes(tap)
     tap.taken()
     getattr(world.client, name.split(maxsplit=1)[0])(*arguments)
+    return _since(before, tap)
+
+
+def _hand_over(world: World, tap: Wiretap) -> Counts:
+    """From a release to the answer of the check that is parked behind it, of another client."""
+    with MetastoreClient(world.client.uri) as another, ThreadPoolExecutor(1) as background:
+        while True:
+            world.clear()
+            first, second = world.held(), world.held()
+            tap.taken()
+            answer = background.submit(another.check_lock, ttypes.CheckLockRequest(lockid=second))
+            seen = 0
+            while not seen or seen < len(tap.exchanges):  # until it is parked
+                seen = len(tap.exchanges)
+                time.sleep(_QUIET_S)
+            before = _flushes(tap)
+            tap.taken()
+            world.client.unlock(ttypes.UnlockRequest(lockid=first))
+            if answer.result().state == ttypes.LockState.ACQUIRED:
+                return _since(before, tap)
+
+
+def _since(flushes: int, tap: Wiretap) -> Counts:
+    """What was exchanged since the tap was emptied, and so many flushes were counted."""
     exchanges = tap.taken()
     return Counts(
         trips=len(exchanges),
         statements=sum(not done.startswith(_UNCOUNTED) for exchange in exchanges for done in exchange.done),
-        flushes=_flushes(tap) - before,
+        flushes=_flushes(tap) - flushes,
         sent=sum(5 + len(exchange.sql.encode()) for exchange in exchanges),
         received=sum(exchange.received for exchange in exchanges),
     )
@@ -115,7 +147,8 @@ def behind_a_wiretap(work: Path, running: ExitStack, tree: Path | None = None) -
     path = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = str(tree or Path(__file__).parents[1])
     try:
-        server, ready = start_ours(work, "--database-url", tapped, "--no-loops", "--set", "metastore.lock.check.wait=0")
+        how = ("--no-loops", "--set", f"metastore.lock.check.wait={PATIENCE}")
+        server, ready = start_ours(work, "--database-url", tapped, *how)
     finally:
         os.environ["PYTHONPATH"] = path
     running.callback(end, server)

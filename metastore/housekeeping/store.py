@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx, Row
+from metastore.db.prepared import Prepared
 from metastore.db.statements import Statements
 from metastore.locks.rules import NO_TXN
 from metastore.locks.store import Expired
@@ -43,6 +44,15 @@ _DELETE_WRITE_IDS = _SQL.text(
 )
 _EMPTY_ABORTED = _SQL.text("empty_aborted", listed=LISTED, remember_purged=_REMEMBER_PURGED)
 _DELETE_ENDED = _SQL.text("delete_ended", into_history=INTO_HISTORY, latest=LATEST)
+
+
+_SELECT_HEARD = Prepared(f"""
+SELECT metastore_now(), min(heard_at) FILTER (WHERE NOT replicated), min(heard_at) FILTER (WHERE replicated)
+  FROM (SELECT last_heartbeat_at AS heard_at, type = {TxnType.REPL_CREATED:d} AS replicated FROM txns
+         WHERE id = ANY (%(txns)s::bigint[]) AND state = 'open'
+        UNION ALL
+        SELECT last_heartbeat_at, false FROM locks WHERE ext_id = ANY (%(locks)s::bigint[]) AND txn_id = {NO_TXN})
+       AS owners""")
 
 
 class Entity(NamedTuple):
@@ -116,16 +126,7 @@ def abort_silent(pg: PgTx, cutoffs: ExpiryCutoffs, txn_ids: Collection[int]) -> 
 
 def select_heard(db: Database, txn_ids: Collection[int], lock_ids: Collection[int]) -> LastHeard:
     """The least recent heartbeat of these: of open transactions, and of requests without a transaction."""
-    [row] = db.once(
-        f"""
-        SELECT metastore_now(), min(heard_at) FILTER (WHERE NOT replicated), min(heard_at) FILTER (WHERE replicated)
-        FROM (SELECT last_heartbeat_at AS heard_at, type = {TxnType.REPL_CREATED:d} AS replicated FROM txns
-              WHERE id = ANY (%(txns)s::bigint[]) AND state = 'open'
-              UNION ALL
-              SELECT last_heartbeat_at, false FROM locks WHERE ext_id = ANY (%(locks)s::bigint[]) AND txn_id = {NO_TXN})
-             AS owners""",
-        {"txns": bigints(txn_ids), "locks": bigints(lock_ids)},
-    )
+    [row] = db.once(_SELECT_HEARD, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)})
     return LastHeard._make(row)
 
 

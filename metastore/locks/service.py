@@ -32,12 +32,16 @@ _log = get_logger(__name__)
 
 
 class LockResult(NamedTuple):
-    """The state of a request; ``message`` says why it was not acquired, ``waits_for`` is the latest lock in its way."""
+    """The state of a request; ``message`` says why it was not acquired, ``waits_for`` is the latest lock in its way.
+
+    ``is_watched``: this process hears when that goes.
+    """
 
     lock_id: int
     state: LockState
     message: str | None = None
     waits_for: Lock | None = None
+    is_watched: bool = False
 
 
 class LockFilter(NamedTuple):
@@ -102,6 +106,7 @@ class LockService:
             answers: list[LockResult | MetastoreError] = []
             enqueued: list[Enqueued] = []
             components = []
+            awaited: list[Lock] = []
             known = self._known(pg, requests, tail)
             for request, ext_id in zip(requests, tail.ext_ids, strict=True):
                 error = _not_lockable(request, tail.txn_states)
@@ -120,6 +125,7 @@ class LockService:
                     answers.append(LockResult(ext_id, LockState.NOT_ACQUIRED, refusal))
                     continue
                 state = LockState.WAITING if blocked else LockState.ACQUIRED
+                awaited += [_latest(blocked)] if blocked and self.settings.check_wait else []
                 blocker = {wanted.int_id: (by.ext_id, by.int_id) for wanted, by, _ in blocked[:1]}
                 for lock in (wanted._replace(state=state) for wanted in locks):
                     queue.add(lock)
@@ -128,7 +134,7 @@ class LockService:
                 if request.is_recognisable:
                     known[request] = LockResult(ext_id, state)
             if enqueued or components:
-                store.finish_requests(pg, enqueued, components)
+                store.finish_requests(pg, enqueued, components, awaited)
             return answers
 
     @staticmethod
@@ -208,8 +214,10 @@ class LockService:
             if error is not None:
                 answers[lock_id] = error
             elif blocked:
-                last = max((request.last for request in blocked), key=lambda lock: (lock.ext_id, lock.int_id))
-                answers[lock_id] = LockResult(lock_id, LockState.WAITING, waits_for=last)
+                last = _latest(blocked)
+                answers[lock_id] = LockResult(
+                    lock_id, LockState.WAITING, waits_for=last, is_watched=last in requests.watched
+                )
                 notes += _news(blocked[0], stored)
             else:
                 answers[lock_id] = LockResult(lock_id, LockState.ACQUIRED)
@@ -320,6 +328,11 @@ def _not_lockable(request: LockRequest, txn_states: Mapping[int, TxnState]) -> M
 def _not_open(txn_id: int, txn_states: Mapping[int, TxnState]) -> MetastoreError | None:
     """Why nothing can be locked for this transaction, None if it can."""
     return None if txn_id == NO_TXN else required_open(txn_id, txn_states.get(txn_id))
+
+
+def _latest(blocked: Collection[rules.Blocked]) -> Lock:
+    """The latest lock that a request waits for."""
+    return max((wait.last for wait in blocked), key=lambda lock: (lock.ext_id, lock.int_id))
 
 
 def _news(blocked: rules.Blocked, stored: Collection[store.StoredLock]) -> list[tuple[Lock, Lock]]:

@@ -38,11 +38,15 @@ _COMPATIBILITY = ", ".join(
     f"('{wanted.value}', '{blocking.value}')" for wanted, types in WAITS_FOR.items() for blocking in sorted(types)
 )
 
+_WATCHED = "coalesce({}watched_by IN (current_setting('metastore.process'), '*'), false)"
+"""Whether the process whose session this is hears when a lock goes."""
+
 _AHEAD_OF_WANTED, _WAITING_FOR = (
     _SQL.text("ahead_of_wanted", selected=selected, compatibility=_COMPATIBILITY, no_txn=NO_TXN)
     for selected in (
         f"""{_AHEAD} AS kind, l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type,
-       l.state, l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id""",
+       l.state, l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id,
+       {_WATCHED.format("l.")} AS is_watched""",
         "w.ext_id",
     )
 )
@@ -69,8 +73,13 @@ _COMPONENTS = """
                  AS c (txn_id, catalog, db, "table", partition, operation)
           LEFT JOIN txn_write_ids w USING (txn_id, catalog, db, "table")
         ON CONFLICT DO NOTHING"""
-_INSERT_LOCKS = Prepared(_LOCKS)
-_INSERT_LOCKS_AND_COMPONENTS = Prepared(_LOCKS, _COMPONENTS)
+_MARKS = _SQL.text("mark_locks", watched=_WATCHED.format("locks."))
+_FINISH = {
+    (written, marked): Prepared(_LOCKS, *[_COMPONENTS] * written, *[_MARKS] * marked)
+    for written in (False, True)
+    for marked in (False, True)
+}
+"""By whether there are components, and locks to mark."""
 
 _KEEP_OWNERS = f"""
         UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
@@ -109,11 +118,12 @@ _NOTE = """
                          blocked_by_int_id = CASE WHEN locks.int_id = n.int_id THEN n.blocker_int_id END
           FROM unnest(%(n0)s::bigint[], %(n1)s::int[], %(n2)s::bigint[], %(n3)s::int[])
                  AS n (ext_id, int_id, blocker_ext_id, blocker_int_id)
-         WHERE locks.ext_id = n.ext_id;"""
+         WHERE locks.ext_id = n.ext_id"""
 _GRANT = f"""
         UPDATE locks SET state = '{LockState.ACQUIRED}', acquired_at = metastore_now(),
                          blocked_by_ext_id = NULL, blocked_by_int_id = NULL
          WHERE ext_id = ANY (%(ids)s::bigint[]) AND state = '{LockState.WAITING}' RETURNING ext_id"""
+_GRANT_SEEN, _NOTE_AND_GRANT = Prepared(_GRANT), Prepared(_NOTE, _GRANT)
 
 _LOCK_TAIL = _SQL.text("lock_tail", advisory_class=_ADVISORY_CLASS, no_txn=NO_TXN)
 
@@ -136,6 +146,8 @@ class _Answer(NamedTuple):
     host: str
     blocker_ext_id: int | None
     blocker_int_id: int | None
+    is_watched: bool | None
+    """Of a lock ahead: whether this process hears when it goes."""
 
     @property
     def lock(self) -> Lock:
@@ -173,11 +185,15 @@ class StoredLock(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """Stored requests by ext_id, their transactions' states, the locks that may be in the way of those that wait."""
+    """Stored requests by ext_id, their transactions' states, the locks that may be in the way of those that wait.
+
+    ``watched``: those of the latter of which this process hears when they go.
+    """
 
     by_id: dict[int, list[StoredLock]]
     txn_states: dict[int, TxnState]
     ahead: list[Lock]
+    watched: set[Lock]
 
 
 class Enqueued(NamedTuple):
@@ -278,8 +294,13 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
     return [lock for lock, _ in ahead], {lock.txn_id for lock, declares in ahead if declares}
 
 
-def finish_requests(pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, Component]]) -> None:
-    """Add rows to the queue, and components with their write id, if they have it, to transactions; and commit."""
+def finish_requests(
+    pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, Component]], awaited: Iterable[Lock]
+) -> None:
+    """Add rows to the queue, and components with their write id, if they have it, to transactions; and commit.
+
+    ``awaited``: locks that get this process's mark, as far as nobody works on them.
+    """
     rows = [
         (
             lock.ext_id,
@@ -296,9 +317,10 @@ def finish_requests(pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[
         for lock, request, blocker in locks
     ]
     written = [(txn_id, *component.object, component.operation) for txn_id, component in writes]
+    marks = sorted({(lock.ext_id, lock.int_id) for lock in awaited})
     pg.finish(
-        _INSERT_LOCKS_AND_COMPONENTS if written else _INSERT_LOCKS,
-        {**_columns("l", rows, 14), **_columns("c", written, 6)},
+        _FINISH[bool(written), bool(marks)],
+        {**_columns("l", rows, 14), **_columns("c", written, 6), **_columns("m", marks, 2)},
     )
 
 
@@ -313,14 +335,15 @@ def grant_and_select(db: Database, ext_ids: Collection[int]) -> Requests:
     by_id: dict[int, list[StoredLock]] = {}
     for row in sorted(row for row in rows if row.kind == _MINE):
         by_id.setdefault(row.ext_id, []).append(StoredLock(row.lock, row.blocker))
-    return Requests(by_id=by_id, txn_states=_states(rows), ahead=[row.lock for row in rows if row.kind == _AHEAD])
+    ahead = {row.lock: row.is_watched for row in rows if row.kind == _AHEAD}
+    return Requests(by_id, _states(rows), list(ahead), {lock for lock, is_watched in ahead.items() if is_watched})
 
 
 def update_acquired(db: Database, ext_ids: Collection[int], blocked: Sequence[tuple[Lock, Lock]]) -> set[int]:
     """Grant the requests, durably, and note for others what they wait for now; return the granted that still exist."""
     notes = [(wanted.ext_id, wanted.int_id, blocker.ext_id, blocker.int_id) for wanted, blocker in blocked]
     rows = db.once(
-        _NOTE + _GRANT if notes else _GRANT,
+        _NOTE_AND_GRANT if notes else _GRANT_SEEN,
         {"ids": bigints(sorted(ext_ids)), **_columns("n", notes, 4)},
         durable=bool(ext_ids),
     )

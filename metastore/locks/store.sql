@@ -25,10 +25,10 @@ WITH wanted AS (
                 %(w5)s::text[]) AS w (txn_id, catalog, db, "table", partition, type))
 {ahead_of_wanted}
 UNION ALL
-SELECT {id}, nextval('lock_ext_id'), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT {id}, nextval('lock_ext_id'), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM generate_series(1, %(count)s::int)
 UNION ALL
-SELECT {txn}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
+SELECT {txn}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL, NULL
   FROM txns WHERE id = ANY (%(txns)s::bigint[]);
 
 -- name: insert_locks
@@ -43,15 +43,24 @@ SELECT l.*, metastore_now(), CASE WHEN l.state = '{acquired}' THEN metastore_now
     AS l (ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
           blocked_by_ext_id, blocked_by_int_id);
 
+-- name: mark_locks
+-- So that this process hears when they go. A row that somebody works on stays without the mark: who holds a database's
+-- tail waits for no row, and whoever looks again marks it (waits/store.py).
+UPDATE locks SET watched_by = CASE WHEN locks.watched_by IS NULL THEN current_setting('metastore.process') ELSE '*' END
+  FROM (SELECT ext_id, int_id FROM unnest(%(m0)s::bigint[], %(m1)s::int[]) AS m (ext_id, int_id)
+          JOIN locks USING (ext_id, int_id) WHERE NOT {watched}
+           FOR NO KEY UPDATE OF locks SKIP LOCKED) AS unmarked
+ WHERE locks.ext_id = unmarked.ext_id AND locks.int_id = unmarked.int_id;
+
 -- name: select_requests
 WITH mine AS MATERIALIZED (SELECT * FROM locks WHERE ext_id = ANY (%(ids)s::bigint[])),
      wanted AS (SELECT * FROM mine WHERE state = '{waiting}')
 {ahead_of_wanted}
 UNION ALL
 SELECT {mine}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host,
-       blocked_by_ext_id, blocked_by_int_id FROM mine
+       blocked_by_ext_id, blocked_by_int_id, NULL FROM mine
 UNION ALL
-SELECT {txn}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
+SELECT {txn}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL, NULL
   FROM txns WHERE id IN (SELECT txn_id FROM mine);
 
 -- name: grant_requests

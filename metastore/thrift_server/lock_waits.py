@@ -6,8 +6,9 @@ the release of a lock wakes a waiter. Nothing here grants or decides.
 
 No wake is lost: a waiter is put here first, then marks the row it waits for (``LockService.watch``), and looks again if
 that is not there any more. From then on a trigger tells this process when the row goes, whichever statement of
-whichever replica removes it. While that cannot be heard nobody waits here. One thread serves all waiters, and nothing
-that it meets ends it: an error wakes everybody, and it begins to listen anew.
+whichever replica removes it. Where its look has seen the mark already, it looks again if the end of the row was heard
+since that look had begun, or may have been. While that cannot be heard nobody waits here. One thread serves all
+waiters, and nothing that it meets ends it: an error wakes everybody, and it begins to listen anew.
 """
 
 import os
@@ -27,6 +28,8 @@ CHANNEL = "metastore_lock_released"
 _RECONNECT_SECONDS = 1.0
 _LOOK_SECONDS = 3600.0
 _STOP_SECONDS = 2.0
+_REMEMBERED = 10_000
+"""Releases."""
 _log = get_logger(__name__)
 
 Waiter = TypeVar("Waiter")
@@ -54,6 +57,9 @@ class Waiting(Generic[Waiter]):
         self._lock = threading.Lock()
         self._waiters: dict[Waiter, tuple[int, float]] = {}
         self._by_lock: dict[int, set[Waiter]] = {}
+        self._released: dict[int, int] = {}  # the latest, each with its place in the order of hearing
+        self.heard = 0
+        """How many releases were heard; a reading from before a look at the queue goes with it to `add`."""
         self._hears = False  # other replicas can wake us: without that nobody waits here
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._looks_at = 0.0  # when the thread looks up by itself
@@ -80,8 +86,11 @@ class Waiting(Generic[Waiter]):
         self._listener.close()
         os.close(self._bell)
 
-    def add(self, waiter: Waiter, lock_id: int, since: float) -> bool:
-        """Let somebody wait, whose patience began ``since`` (a perf_counter); False if nobody can wait here now."""
+    def add(self, waiter: Waiter, lock_id: int, since: float, heard: int) -> bool:
+        """Let somebody wait, whose patience began ``since`` (a perf_counter); False if nobody can wait here now.
+
+        ``heard``: from before the look that has seen the lock. What was released since then wakes at once.
+        """
         deadline = since + self.patience
         with self._lock:
             if not self._hears:
@@ -91,6 +100,9 @@ class Waiting(Generic[Waiter]):
             if deadline < self._looks_at:
                 self._looks_at = deadline
                 os.eventfd_write(self._bell, 1)
+            over = self._released.get(lock_id, 0) > heard or self.heard - heard > _REMEMBERED
+        if over and self.remove(waiter):
+            self._wake_all([waiter])
         return True
 
     def remove(self, waiter: Waiter) -> bool:
@@ -100,7 +112,14 @@ class Waiting(Generic[Waiter]):
 
     def released(self, lock_ids: Iterable[int]) -> None:
         """Wake those who wait for any of these."""
+        lock_ids = list(lock_ids)
         with self._lock:
+            for lock_id in lock_ids:
+                self.heard += 1
+                self._released.pop(lock_id, None)
+                self._released[lock_id] = self.heard
+            while len(self._released) > _REMEMBERED:
+                del self._released[next(iter(self._released))]
             woken = [
                 waiter
                 for lock_id in lock_ids
@@ -193,4 +212,6 @@ class Waiting(Generic[Waiter]):
         except UnavailableError as error:
             _log.warning("lock_listener_not_connected", reason=str(error))
         else:
-            self._hears = True
+            with self._lock:
+                self.heard += _REMEMBERED + 1  # something may have been missed: who has looked before looks again
+                self._hears = True

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
+from metastore.db.prepared import Prepared
 from metastore.db.statements import Statements
 from metastore.locks.deadlocks.rules import Deadlock
 from metastore.locks.rules import NO_TXN, Lock, LockObject, LockState, LockType
@@ -22,6 +23,15 @@ KEPT_DEADLOCKS = 1000
 _COLUMNS = """ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host"""
 
 _HEARTBEAT_SAME = _SQL.text("heartbeat_same", no_txn=NO_TXN, columns=_COLUMNS)
+
+
+_SELECT_WATCHED = Prepared("""
+SELECT locks.ext_id, locks.int_id, coalesce(watched_by IN (%(process)s::text, '*'), false)
+  FROM unnest(%(ext_ids)s::bigint[], %(int_ids)s::int[]) AS wanted (ext_id, int_id)
+  JOIN locks ON locks.ext_id = wanted.ext_id AND locks.int_id = wanted.int_id""")
+_WATCH = Prepared("""
+UPDATE locks SET watched_by = CASE WHEN watched_by IS NULL THEN %(process)s::text ELSE '*' END
+ WHERE ext_id = %(ext_id)s::bigint AND int_id = %(int_id)s::int RETURNING ext_id""")
 
 
 class DeadlockRow(NamedTuple):
@@ -40,22 +50,18 @@ def update_watched(db: Database, locks: Collection[tuple[int, int]], process: st
     time, so that this never waits in a circle with somebody who removes many.
     """
     rows = db.once(
-        """
-        SELECT ext_id, int_id, coalesce(watched_by IN (%(process)s, '*'), false) FROM locks
-         WHERE (ext_id, int_id) IN (SELECT * FROM unnest(%(ext_ids)s::bigint[], %(int_ids)s::int[]))""",
-        {"ext_ids": [ext_id for ext_id, _ in locks], "int_ids": [int_id for _, int_id in locks], "process": process},
+        _SELECT_WATCHED,
+        {
+            "ext_ids": bigints(ext_id for ext_id, _ in locks),
+            "int_ids": bigints(int_id for _, int_id in locks),
+            "process": process,
+        },
     )
     there = {ext_id for ext_id, _, marked in rows if marked}
     for ext_id, int_id in [(ext_id, int_id) for ext_id, int_id, marked in rows if not marked]:
         there |= {
             watched
-            for (watched,) in db.once(
-                """
-            UPDATE locks SET watched_by = CASE WHEN watched_by IS NULL THEN %(process)s ELSE '*' END
-             WHERE ext_id = %(ext_id)s AND int_id = %(int_id)s RETURNING ext_id""",
-                {"process": process, "ext_id": ext_id, "int_id": int_id},
-                durable=False,
-            )
+            for (watched,) in db.once(_WATCH, {"process": process, "ext_id": ext_id, "int_id": int_id}, durable=False)
         }
     return there
 

@@ -84,8 +84,9 @@ class LockHandlers:
     @coalesced("check_lock")
     def check_lock(self, calls: list[Call]) -> list[Answer | Later]:
         """Whether the request is granted by now. While it is not, the call may be parked until there is news."""
+        heard = self.waiting.heard if self.waiting is not None else 0
         answers = self._check_until_nobody_expires([call for call in calls if not call.connection.closed])
-        parked = self._park({call: lock for call, answer in answers.items() if (lock := _waits_for(answer))})
+        parked = self._park(answers, heard)
         return [LATER if call in parked else _answer(call, answers.get(call)) for call in calls]
 
     @coalesced("unlock")
@@ -168,30 +169,37 @@ class LockHandlers:
             _log.warning("expiry_not_looked_for", reason=str(error))
             return False
 
-    def _park(self, waits: Mapping[Call, Lock]) -> set[Call]:
-        """Let calls wait for the lock in their way; those that do."""
-        parked: dict[Call, Lock] = {}
+    def _park(self, answers: Mapping[Call, LockResult | MetastoreError], heard: int) -> set[Call]:
+        """Let calls wait for the lock in their way; those that do. ``heard``: before the answers."""
+        parked: set[Call] = set()
+        unwatched: dict[Call, Lock] = {}
         if self.waiting is None:
-            return set()
-        for call, blocker in waits.items():
-            if call.patient and call.expected:
+            return parked
+        for call, answer in answers.items():
+            blocker = _waits_for(answer)
+            if blocker is not None and call.patient and call.expected:
                 call.park(partial(self._hurry, call))
-                if self.waiting.add(call, blocker.ext_id, call.started):
-                    parked[call] = blocker
-        if not parked:
-            return set()
-        there: set[int] = set()
-        try:
-            there = self.locks.watch(parked.values())
-        except Exception as error:  # noqa: BLE001 - whatever happened: what is parked must come to an end
-            _log.warning("locks_not_watched", reason=str(error))
-            for call in parked:
-                call.patient = False
-        self.waiting.released({blocker.ext_id for blocker in parked.values()} - there)
+                if self.waiting.add(call, blocker.ext_id, call.started, heard):
+                    parked.add(call)
+                    if isinstance(answer, LockResult) and not answer.is_watched:
+                        unwatched[call] = blocker
+        if unwatched:
+            self._watch(self.waiting, unwatched)
         for call in parked:
             if call.connection.closed:  # perhaps since before anybody could tell us
                 self._hurry(call)
-        return set(parked)
+        return parked
+
+    def _watch(self, waiting: Waiting[Call], unwatched: Mapping[Call, Lock]) -> None:
+        """Let us hear when these locks go. Those that are gone already are as if heard."""
+        there: set[int] = set()
+        try:
+            there = self.locks.watch(unwatched.values())
+        except Exception as error:  # noqa: BLE001 - whatever happened: what is parked must come to an end
+            _log.warning("locks_not_watched", reason=str(error))
+            for call in unwatched:
+                call.patient = False
+        waiting.released({blocker.ext_id for blocker in unwatched.values()} - there)
 
     def _hurry(self, call: Call) -> None:
         """Answer a parked call now."""

@@ -3,11 +3,16 @@
 
 import pytest
 
-from benchmarks.call_counts import Counts, expected, measured
+from benchmarks.call_counts import PATIENCE, Counts, expected, measured
 from metastore.client import MetastoreClient
 from tests.support.tapped_database import *  # noqa: F403
 
 AGAIN = "If that is meant, write the table anew: python -m benchmarks.call_counts --write"
+
+
+@pytest.fixture
+def server_settings():
+    return {"metastore.lock.check.wait": PATIENCE}
 
 
 def test_a_call_costs_what_is_written_down(server, tap, tmp_path):

@@ -65,6 +65,41 @@ def test_a_release_and_the_grant_are_one_round_trip(server, client, tap, backgro
         "SET", "UPDATE 0", "DELETE 1", "UPDATE 1", "UPDATE 1", "SELECT 1"]
 
 
+def test_a_request_that_waits_has_marked_whom_it_waits_for(server, client, tap, background):
+    """So that its check need not: that is parked after the look, and a look for owners that have expired."""
+    first, second, third = ask(client), ask(client), ask(client)
+    waits = parked(server, background, second)
+    tap.taken()
+
+    waits += parked(server, background, third)
+    exchanges, marks = tap.taken(), watched(server)
+
+    for lock_id, waiting in zip((first, second), waits, strict=True):
+        client.unlock(ttypes.UnlockRequest(lock_id))
+        assert waiting.result(ENOUGH) == ACQUIRED
+    assert len(exchanges) == 2
+    assert marks == [True, True, False]
+
+
+def test_a_lock_that_somebody_works_on_is_marked_by_the_check(server, client, direct_url, background):
+    """Who gets into the queue of a database waits for no other row."""
+    first = ask(client)
+    with closing(psycopg2.connect(direct_url)) as session:
+        session.cursor().execute("SELECT FROM locks WHERE ext_id = %s FOR UPDATE", [first])
+        second = ask(client)
+        assert watched(server) == [False, False]
+    [waits] = parked(server, background, second)
+
+    client.unlock(ttypes.UnlockRequest(first))
+
+    assert waits.result(ENOUGH) == ACQUIRED
+
+
+def watched(server):
+    rows = server.database.once("SELECT watched_by FROM locks ORDER BY ext_id")
+    return [process == server.database.pool.process for [process] in rows]
+
+
 def test_a_release_lets_all_readers_in(server, client, background):
     first, *readers = ask(client), ask(client, SHARED), ask(client, SHARED)
     checks = parked(server, background, *readers)

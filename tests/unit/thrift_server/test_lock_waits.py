@@ -14,7 +14,7 @@ from metastore.locks.service import LockResult
 from metastore.telemetry.locks import LockStats
 from metastore.thrift_server.call import LATER, Call
 from metastore.thrift_server.handlers.locks import LockHandlers
-from metastore.thrift_server.lock_waits import Waiting
+from metastore.thrift_server.lock_waits import _REMEMBERED, Waiting
 from tests.support.thrift_server import until
 
 LONG, SHORT = timedelta(hours=1), timedelta(0)
@@ -83,7 +83,7 @@ def now():
 def test_a_release_wakes_those_who_wait_for_it_once(place):
     waiting = place()
     for waiter, lock_id in (("a", 1), ("b", 1), ("c", 2)):
-        assert waiting.add(waiter, lock_id, now())
+        assert waiting.add(waiter, lock_id, now(), waiting.heard)
 
     waiting.released([1, 7])
     waiting.released([1])
@@ -100,8 +100,8 @@ def test_a_release_wakes_those_who_wait_for_it_once(place):
 
 def test_other_processes_are_heard(place, ear):
     waiting = place()
-    waiting.add("a", 1, now())
-    waiting.add("b", 2, now())
+    waiting.add("a", 1, now(), waiting.heard)
+    waiting.add("b", 2, now(), waiting.heard)
 
     ear.say("2", "9")
 
@@ -111,7 +111,7 @@ def test_other_processes_are_heard(place, ear):
 def test_what_our_own_sessions_are_told_is_read(place):
     waiting = place()
     for lock_id in (1, 2, 3):
-        waiting.add(lock_id, lock_id, now())
+        waiting.add(lock_id, lock_id, now(), waiting.heard)
 
     waiting.told(["INFO:  metastore_lock_released 2\n", "NOTICE:  relation 1 does not exist\n", "INFO:  metastore_lock_released 3\n"])
 
@@ -120,7 +120,7 @@ def test_what_our_own_sessions_are_told_is_read(place):
 
 def test_patience_ends(place):
     waiting = place(SHORT)
-    waiting.add("a", 1, now())
+    waiting.add("a", 1, now(), waiting.heard)
 
     until(lambda: waiting.late == ["a"])
     assert (waiting.woken, len(waiting)) == ([], 0)
@@ -128,8 +128,8 @@ def test_patience_ends(place):
 
 def test_patience_counts_from_the_beginning(place):
     waiting = place(timedelta(minutes=1))
-    waiting.add("new", 1, now())
-    waiting.add("old", 1, now() - 61)
+    waiting.add("new", 1, now(), waiting.heard)
+    waiting.add("old", 1, now() - 61, waiting.heard)
 
     until(lambda: waiting.late == ["old"])
     assert len(waiting) == 1
@@ -137,16 +137,16 @@ def test_patience_counts_from_the_beginning(place):
 
 def test_nobody_waits_for_what_cannot_be_heard(place, ear):
     waiting = place()
-    waiting.add("a", 1, now())
+    waiting.add("a", 1, now(), waiting.heard)
     ear.down = True
     ear.say()
 
     until(lambda: waiting.woken == ["a"])
-    assert not waiting.add("b", 1, now())
+    assert not waiting.add("b", 1, now(), waiting.heard)
     assert len(waiting) == 0
 
     ear.down = False
-    until(lambda: waiting.add("b", 1, now()))
+    until(lambda: waiting.add("b", 1, now(), waiting.heard))
 
 
 def test_descriptors_may_have_any_number(place, ear):
@@ -159,8 +159,8 @@ def test_descriptors_may_have_any_number(place, ear):
     try:
         ear.bell = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 1100)
         waiting = place()
-        waiting.add("a", 1, now())
-        waiting.add("b", 2, now())
+        waiting.add("a", 1, now(), waiting.heard)
+        waiting.add("b", 2, now(), waiting.heard)
         ear.say("1")
         until(lambda: waiting.woken or not waiting._thread.is_alive())
         assert (waiting.woken, len(waiting)) == (["a"], 1)  # an error would have woken everybody
@@ -176,7 +176,7 @@ def test_descriptors_may_have_any_number(place, ear):
 def test_what_nobody_should_say_ends_nothing(place, ear):
     """Anybody who may use the database may NOTIFY."""
     waiting = place()
-    waiting.add("a", 1, now())
+    waiting.add("a", 1, now(), waiting.heard)
     ear.say("", "x", "1.5", "-1", "1")
 
     until(lambda: waiting.woken == ["a"] or not waiting._thread.is_alive())
@@ -185,13 +185,13 @@ def test_what_nobody_should_say_ends_nothing(place, ear):
 
 def test_an_error_wakes_everybody_and_the_thread_goes_on(place, ear, capsys):
     waiting = place()
-    waiting.add("a", 1, now())
+    waiting.add("a", 1, now(), waiting.heard)
     heard, ear.heard = ear.heard, lambda: os.eventfd_read(ear.bell) and {}["a bug"]
     ear.say("9")
 
     until(lambda: waiting.woken == ["a"] or not waiting._thread.is_alive())
     ear.heard = heard
-    until(lambda: waiting.add("b", 2, now()) or not waiting._thread.is_alive())
+    until(lambda: waiting.add("b", 2, now(), waiting.heard) or not waiting._thread.is_alive())
     ear.say("2")
     until(lambda: waiting.woken == ["a", "b"] or not waiting._thread.is_alive())
     assert waiting._thread.is_alive()
@@ -199,14 +199,14 @@ def test_an_error_wakes_everybody_and_the_thread_goes_on(place, ear, capsys):
 
 def test_nobody_waits_before_the_start_and_everybody_goes_at_the_end(place):
     waiting = place(start=False)
-    assert not waiting.add("a", 1, now())
+    assert not waiting.add("a", 1, now(), waiting.heard)
     waiting.start()
-    waiting.add("a", 1, now())
+    waiting.add("a", 1, now(), waiting.heard)
 
     waiting.stop()
 
     assert waiting.woken == ["a"]
-    assert not waiting.add("b", 1, now())
+    assert not waiting.add("b", 1, now(), waiting.heard)
 
 
 HELD = Lock(3, 1, 0, LockObject("hive", "db", "t"), LockType.EXCLUSIVE, LockState.ACQUIRED)
@@ -216,11 +216,11 @@ class Locks:
     """A service in which lock 5 waits for lock 3 until that goes."""
 
     def __init__(self):
-        self.free, self.there, self.watched = False, {3}, 0
+        self.free, self.there, self.watched, self.is_watched = False, {3}, 0, False
 
     def check_lock(self, lock_ids):
-        return [LockResult(5, LockState.ACQUIRED) if self.free else LockResult(5, LockState.WAITING, waits_for=HELD)
-                for _ in lock_ids]
+        return [LockResult(5, LockState.ACQUIRED) if self.free else LockResult(
+                    5, LockState.WAITING, waits_for=HELD, is_watched=self.is_watched) for _ in lock_ids]
 
     def hand_over(self, lock_ids, waiting):
         if isinstance(self.free, Exception):
@@ -359,8 +359,64 @@ def test_nobody_stays_parked_behind_a_release_that_fails(check, locks):
 def test_no_more_are_taken_than_wanted(place):
     waiting = place()
     for waiter in "abc":
-        waiting.add(waiter, 1, now())
+        waiting.add(waiter, 1, now(), waiting.heard)
 
     assert len(waiting.take([1, 2], 2)) == 2
 
     assert (len(waiting), waiting.woken) == (1, [])
+
+
+def test_a_release_since_the_look_is_not_missed(place):
+    """Who has seen the mark does not look again whether the row is there."""
+    waiting = place()
+    before = waiting.heard
+    waiting.released([7])
+
+    assert waiting.add("late", 7, now(), before)
+    assert waiting.add("another", 8, now(), before)
+    assert waiting.add("afterwards", 7, now(), waiting.heard)
+
+    assert (waiting.woken, len(waiting)) == (["late"], 2)
+
+
+def test_who_has_looked_before_more_than_is_remembered_looks_again(place):
+    waiting = place()
+    before = waiting.heard
+    waiting.released(range(100, 100 + _REMEMBERED + 1))
+
+    waiting.add("a", 1, now(), before)
+
+    assert waiting.woken == ["a"]
+    assert len(waiting._released) == _REMEMBERED
+
+
+def test_who_has_looked_before_we_could_hear_again_looks_again(place, ear):
+    waiting = place()
+    before = waiting.heard
+    ear.down = True
+    ear.say()
+    until(lambda: not waiting._hears)
+    ear.down = False
+    until(lambda: waiting._hears)
+
+    waiting.add("a", 1, now(), before)
+
+    assert waiting.woken == ["a"]
+
+
+def test_what_is_watched_already_is_not_asked_for(check, locks):
+    locks.is_watched = True
+
+    assert run(check) is LATER
+
+    assert (locks.watched, len(check.waiting)) == (0, 1)
+
+
+def test_a_watched_lock_that_goes_during_the_look_is_not_missed(check, locks):
+    locks.is_watched = True
+    look = locks.check_lock
+    locks.check_lock = lambda lock_ids: (look(lock_ids), check.waiting.released([3]))[0]
+
+    assert run(check) is LATER
+
+    assert check.lane == [check.call]
