@@ -142,10 +142,10 @@ public final class ReadTests {
         List<ScanPlan.DataFile> files = new ArrayList<>();
         for (long size : new long[] {10, 10, 250}) files.add(new ScanPlan.DataFile("f" + size, size, 0, false, 0, null));
 
-        same(List.of(List.of(100L), List.of(100L), List.of(50L, 10L, 10L)), lengths(AcidPartition.of(files, 100, 4, 1, file -> true, null)));
-        same(List.of(List.of(141L), List.of(109L, 10L, 10L)), lengths(AcidPartition.of(files, 1000, 4, 2, file -> true, null)));
-        same(List.of(), AcidPartition.of(List.of(), 100, 4, 2, file -> true, null));
-        same(List.of(List.of(250L), List.of(10L, 10L)), lengths(AcidPartition.of(files, 100, 4, 1, file -> file.size() < 100, null)));
+        same(List.of(List.of(100L), List.of(100L), List.of(50L, 10L, 10L)), lengths(AcidPartition.of(files, 100, 4, 1, file -> true)));
+        same(List.of(List.of(141L), List.of(109L, 10L, 10L)), lengths(AcidPartition.of(files, 1000, 4, 2, file -> true)));
+        same(List.of(), AcidPartition.of(List.of(), 100, 4, 2, file -> true));
+        same(List.of(List.of(250L), List.of(10L, 10L)), lengths(AcidPartition.of(files, 100, 4, 1, file -> file.size() < 100)));
     }
 
     public void conditionsOnKeysAreTold() {
@@ -273,7 +273,7 @@ public final class ReadTests {
             new SerializableConfiguration(new JobConf(settings)), new Layout(wanted, ROW, StructType.fromDDL("k STRING")), plan,
             List.of(new GenericInternalRow(new Object[] {UTF8String.fromString("x")})), 4, false, null);
         List<String> rows = new ArrayList<>();
-        for (AcidPartition partition : AcidPartition.of(plan.files(), 1 << 20, 1, 1, file -> true, null)) {
+        for (AcidPartition partition : AcidPartition.of(plan.files(), 1 << 20, 1, 1, file -> true)) {
             try (AcidFileReader reader = new AcidFileReader(context, partition)) {
                 while (reader.next()) add(reader.get(), wanted, rows);
             }

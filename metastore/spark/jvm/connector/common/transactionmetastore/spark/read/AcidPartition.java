@@ -9,13 +9,23 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.HasPartitionKey;
 import transactionmetastore.spark.plain.PlainParts;
 
-/** The parts of files that a task reads. "partitionKey": of all their rows, or null: see Groups. */
-record AcidPartition(List<Split> splits, InternalRow partitionKey) implements PlainParts, HasPartitionKey {
+/** The parts of files that a task reads. */
+record AcidPartition(List<Split> splits) implements PlainParts {
     private static final long serialVersionUID = 1L;
 
     /** The stripes of a file that begin in "length" bytes from "start" on. */
     record Split(ScanPlan.DataFile file, long start, long length) implements Serializable {
         private static final long serialVersionUID = 1L;
+    }
+
+    /** The same of rows that all have the key: see Groups. */
+    record Keyed(AcidPartition partition, InternalRow partitionKey) implements PlainParts, HasPartitionKey {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        public List<Part> parts() {
+            return partition.parts();
+        }
     }
 
     @Override
@@ -30,7 +40,7 @@ record AcidPartition(List<Split> splits, InternalRow partitionKey) implements Pl
      */
     static List<AcidPartition> of(
             List<ScanPlan.DataFile> files, long largest, long openCost, int parallelism,
-            Predicate<ScanPlan.DataFile> isSplitable, InternalRow key) {
+            Predicate<ScanPlan.DataFile> isSplitable) {
         long total = 0;
         for (ScanPlan.DataFile file : files) total += file.size() + openCost;
         long most = Math.min(largest, Math.max(openCost, total / Math.max(1, parallelism)));
@@ -47,14 +57,14 @@ record AcidPartition(List<Split> splits, InternalRow partitionKey) implements Pl
         long size = 0;
         for (Split split : splits) {
             if (size + split.length > most && !current.isEmpty()) {
-                partitions.add(new AcidPartition(List.copyOf(current), key));
+                partitions.add(new AcidPartition(List.copyOf(current)));
                 current.clear();
                 size = 0;
             }
             current.add(split);
             size += split.length + openCost;
         }
-        if (!current.isEmpty()) partitions.add(new AcidPartition(List.copyOf(current), key));
+        if (!current.isEmpty()) partitions.add(new AcidPartition(List.copyOf(current)));
         return partitions;
     }
 }

@@ -27,7 +27,8 @@ final class AcidReaderFactory implements PartitionReaderFactory {
 
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-        return new AcidFileReader(context.value(), (AcidPartition) partition);
+        AcidPartition parts = partition instanceof AcidPartition.Keyed keyed ? keyed.partition() : (AcidPartition) partition;
+        return new AcidFileReader(context.value(), parts);
     }
 
     @Override

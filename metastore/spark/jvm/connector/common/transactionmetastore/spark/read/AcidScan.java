@@ -219,20 +219,23 @@ public final class AcidScan
         List<ScanPlan.DataFile> files = plan().files();
         if (!whileRunning.isEmpty()) files = files.stream().filter(file -> canHoldRows(keys().get(file.directory()))).toList();
         long largest = settings.filesMaxPartitionBytes(), openCost = settings.filesOpenCostInBytes();
-        if (groups == null) {
-            return AcidPartition.of(files, largest, openCost, parallelism, this::isSplitable, null).toArray(new InputPartition[0]);
+        if (groups == null || !groups.areKnownOf(plan().files())) {
+            return AcidPartition.of(files, largest, openCost, parallelism, this::isSplitable).toArray(new InputPartition[0]);
         }
-        List<AcidPartition> grouped = new ArrayList<>();
-        groups.of(files, keys()).forEach((key, of) -> grouped.addAll(
-            AcidPartition.of(of, largest, openCost, 1, this::isSplitable, key)));
+        List<AcidPartition.Keyed> grouped = new ArrayList<>();
+        groups.of(files, keys()).forEach((key, of) -> AcidPartition.of(of, largest, openCost, 1, this::isSplitable)
+            .forEach(partition -> grouped.add(new AcidPartition.Keyed(partition, key))));
         return grouped.toArray(new InputPartition[0]);
     }
 
-    /** Spark asks before it plans tasks; where its setting for such joins is off, tasks are as for any other scan. */
+    /**
+     * Spark asks before it plans tasks, also of scans that it drops afterwards: nothing is read for the answer. Where its setting for such
+     * joins is off, tasks are as for any other scan; so they are where a file's bucket turns out to be unknown.
+     */
     @Override
     public Partitioning outputPartitioning() {
-        boolean isWanted = SQLConf.get().v2BucketingEnabled() && transaction != null && range == null;
-        groups = isWanted ? Groups.of(TableShape.of(table.definition()), wanted, plan().files()) : null;
+        boolean isWanted = SQLConf.get().v2BucketingEnabled() && range == null;
+        groups = isWanted ? Groups.of(TableShape.of(table.definition()), wanted) : null;
         return groups == null ? new UnknownPartitioning(0) : new KeyGroupedPartitioning(groups.keys(), 0);
     }
 
@@ -265,7 +268,7 @@ public final class AcidScan
         pushDown(settings);
         ReadContext context = new ReadContext(
             new SerializableConfiguration(new JobConf(settings)), layout(), plan(), keys(),
-            SQLConf.get().orcVectorizedReaderBatchSize(), isMoving, groups == null ? null : groups.check());
+            SQLConf.get().orcVectorizedReaderBatchSize(), isMoving, groups == null || !groups.areKnownOf(plan().files()) ? null : groups.check());
         return new AcidReaderFactory(
             JavaSparkContext.fromSparkContext(spark().sparkContext()).broadcast(context), this);
     }

@@ -31,7 +31,7 @@ final class Groups {
     private final List<Integer> partitionKeys = new ArrayList<>();
     private final int bucketColumn;
 
-    private Groups(TableShape table, StructType wanted, List<ScanPlan.DataFile> files) {
+    private Groups(TableShape table, StructType wanted) {
         this.table = table;
         List<String> read = Arrays.asList(wanted.fieldNames());
         for (int key = 0; key < table.keys().length(); ++key) {
@@ -39,8 +39,7 @@ final class Groups {
         }
         TableShape.Buckets buckets = table.buckets();
         boolean isOfBuckets = table.plain() == null && buckets.columns().size() == 1 && buckets.version() == BUCKETING_VERSION
-            && isHashed(table.columns().apply(buckets.columns().get(0)).dataType())
-            && files.stream().allMatch(file -> file.bucket() != null);
+            && isHashed(table.columns().apply(buckets.columns().get(0)).dataType());
         bucketColumn = isOfBuckets ? read.indexOf(buckets.columns().get(0)) : -1;
     }
 
@@ -50,8 +49,8 @@ final class Groups {
     }
 
     /** Null where there is nothing to group by. */
-    static Groups of(TableShape table, StructType wanted, List<ScanPlan.DataFile> files) {
-        Groups groups = new Groups(table, wanted, files);
+    static Groups of(TableShape table, StructType wanted) {
+        Groups groups = new Groups(table, wanted);
         return groups.partitionKeys.isEmpty() && groups.bucketColumn < 0 ? null : groups;
     }
 
@@ -60,6 +59,11 @@ final class Groups {
         for (int key : partitionKeys) keys.add(Expressions.identity(WriterFunction.quoted(table.keys().fieldNames()[key])));
         if (bucketColumn >= 0) keys.add(WriterFunction.ofBuckets(table.buckets()));
         return keys.toArray(new Expression[0]);
+    }
+
+    /** Whether the names of files say all that groups them. */
+    boolean areKnownOf(List<ScanPlan.DataFile> files) {
+        return bucketColumn < 0 || files.stream().allMatch(file -> file.bucket() != null);
     }
 
     /** The files of each group, by its key. "values": those of the partition keys by directory. */
