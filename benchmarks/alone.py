@@ -5,7 +5,8 @@
 Alone: a client sends the next call when it has the answer. Contestants take turns within each row; ``server``, ``pg``:
 processor time in microseconds per call of ours. One lock: each client asks for an exclusive lock of one table without a
 transaction, looks (at once, then as Hive's clients do: after 100 ms, then after twice as long each time) until it has
-it, and releases it. ``wait``: from asking to having; ``fair``: that of each if all wait equally long.
+it, and releases it. ``wait``: from asking to having; ``fair``: that of each if all wait equally long; ``server``,
+``pg``, ``client``: processor time of a hand-over, in microseconds, of the server, PostgreSQL and this program.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 from benchmarks import hive, large_states, peers, scenarios
 from benchmarks.contestants import MANY_OPEN, Contestant, Hive23, Hive42
+from benchmarks.cpu import Meter
 from benchmarks.fairness import Caller, pauses, percentile
 from benchmarks.load import Address, Scenario, Steps, Tally, request
 from benchmarks.rows import HIVE_2_3, HIVE_4_2
@@ -132,14 +134,19 @@ def alone(servers: dict[str, Contestant], options: argparse.Namespace) -> None:
 
 def contended(servers: dict[str, Contestant], options: argparse.Namespace) -> None:
     print(
-        "\n| one lock | clients | hand-overs /s | wait p50, ms | p99, ms | fair, ms | overtaken | goal met |\n"
-        "|---|--:|--:|--:|--:|--:|--:|---|"
+        "\n| one lock | clients | hand-overs /s | wait p50, ms | p99, ms | fair, ms | overtaken "
+        "| server | pg | client | goal met |\n"
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
     )
     for clients in options.hold:
         for name, server in servers.items():
+            reader = Meter(server.pid, server.database_url).start()
+            before, own = reader.read(), time.process_time()
             turns = sorted(
                 asyncio.run(compete(server.address, clients, 5 * options.seconds)), key=lambda turn: turn.had
             )
+            spent = reader.read().since(before)
+            costs = (spent.server, spent.postgres, time.process_time() - own)
             waits = [(turn.had - turn.asked) * 1000 for turn in turns]
             rate = len(turns) / (5 * options.seconds)
             fair = clients / rate * 1000 if rate else 0.0
@@ -148,7 +155,9 @@ def contended(servers: dict[str, Contestant], options: argparse.Namespace) -> No
             met = rate >= GOAL_HANDOVERS and late <= 2 * fair and not overtaken
             print(
                 f"| {name} | {clients} | {rate:.1f} | {percentile(waits, 50):.0f} | {late:.0f} | {fair:.0f} | "
-                f"{overtaken} | {('yes' if met else 'no') if name == OURS else ''} |",
+                f"{overtaken} | "
+                + "".join(f"{seconds * 1e6 / max(1, len(turns)):.0f} | " for seconds in costs)
+                + f"{('yes' if met else 'no') if name == OURS else ''} |",
                 flush=True,
             )
 
