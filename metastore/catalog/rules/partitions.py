@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import NamedTuple
 
 from metastore.catalog.model import Json, Parameters, Table, TableType
 from metastore.catalog.rules import descriptors, locations
@@ -47,6 +48,15 @@ class PartitionDraft:
     create_time: int = 0
     last_access_time: int = 0
     write_id: int = -1
+
+
+class Doomed(NamedTuple):
+    """What a drop has to know of a partition; ``is_archived``, ``original_location``: parameters."""
+
+    name: str
+    location: str | None
+    is_archived: str | None = None
+    original_location: str | None = None
 
 
 def partition_keys(table: Table) -> list[PartitionKey]:
@@ -182,15 +192,14 @@ def renamed_location(table: Table, old: Partition, new_name: str) -> str | None:
     return target if target != old.location else None
 
 
-def data_locations(table: Table, dropped: Sequence[Partition]) -> list[str]:
+def data_locations(table: Table, dropped: Iterable[Doomed]) -> list[str]:
     """The directories that hold the data of dropped partitions, never a directory that the table itself lies in.
 
     An archived partition's data is where it was before it was archived.
     """
     removable = []
     for partition in dropped:
-        archived = is_true(partition.parameters.get("is_archived"))
-        location = (archived and partition.parameters.get("original_location")) or partition.location
+        location = (is_true(partition.is_archived) and partition.original_location) or partition.location
         if location and not (table.location and locations.is_below(table.location, location)):
             removable.append(location)
     return removable

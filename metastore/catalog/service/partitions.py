@@ -6,23 +6,25 @@ rename announces its move first (``service.moves``). What a list asks for happen
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from metastore.catalog.model import Table
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules import transactional
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_predicate import keeps
-from metastore.catalog.rules.partitions import Partition, PartitionDraft
+from metastore.catalog.rules.partitions import Doomed, Partition, PartitionDraft
 from metastore.catalog.rules.tables import data_is_deletable, is_view
 from metastore.catalog.service import change_management
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.exclusive import ANYBODY, partition_objects, require_exclusive
 from metastore.catalog.service.moves import DirectoryMoves
-from metastore.catalog.store import acid_history
+from metastore.catalog.store import acid_history, partition_wires
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
 from metastore.catalog.store.directory_changes import Change
 from metastore.catalog.store.partition_prefilter import prefilter
+from metastore.catalog.store.partition_wires import Piece
 from metastore.config import CatalogSettings
 from metastore.db.engine import Database, PgTx
 from metastore.errors import (
@@ -37,6 +39,15 @@ from metastore.errors import (
 from metastore.ids import TableName
 from metastore.locks.rules import Changer
 from metastore.partition_names import make_name, values_for
+
+
+class Dropped(NamedTuple):
+    """Partitions that were dropped."""
+
+    table: Table
+    size: int
+    pieces: Sequence[Piece]
+    """What they were, by name; none unless they were wanted."""
 
 
 @dataclass(frozen=True)
@@ -188,19 +199,22 @@ class PartitionService:
         *,
         delete_data: bool,
         if_exists: bool = False,
+        is_wanted: bool = False,
         changer: Changer = ANYBODY,
-    ) -> list[Partition]:
+    ) -> Dropped:
         """Remove partitions by their names, all or none, then their data if asked to and if the table owns it.
+
+        ``is_wanted``: the caller wants to know what they were.
 
         Serialises on: the partitions' rows, and the tail of the database's lock queue.
         Raises: NoSuchObjectError, unless ``if_exists``; HeldUpError.
         """
         with self.db.begin() as pg:
             table = self._locked(pg, name, NoSuchObjectError)
-            dropped = self._drop(pg, table, names, changer, if_exists=if_exists)
+            dropped, pieces = self._drop(pg, table, names, changer, if_exists=if_exists, is_wanted=is_wanted)
             removals = self._doomed(pg, table, dropped) if delete_data else []
         self._remove(table, removals)
-        return dropped
+        return Dropped(table, len(dropped), pieces)
 
     def drop_partition(
         self, name: TableName, values: Sequence[str | None] | None, *, delete_data: bool, changer: Changer = ANYBODY
@@ -225,9 +239,16 @@ class PartitionService:
         )
 
     def drop_partitions_by_expr(
-        self, name: TableName, exprs: Sequence[bytes], *, delete_data: bool, if_exists: bool, changer: Changer = ANYBODY
-    ) -> list[Partition]:
-        """Remove every partition that any of the expressions keeps.
+        self,
+        name: TableName,
+        exprs: Sequence[bytes],
+        *,
+        delete_data: bool,
+        if_exists: bool,
+        is_wanted: bool = False,
+        changer: Changer = ANYBODY,
+    ) -> Dropped:
+        """Remove every partition that any of the expressions keeps; ``is_wanted`` as in ``drop_partitions``.
 
         Serialises on: as ``drop_partitions``.
         Raises: NoSuchObjectError if any matches nothing, unless ``if_exists``; InvalidRequestError if undecidable.
@@ -248,10 +269,10 @@ class PartitionService:
                 if not kept and not if_exists:
                     raise NoSuchObjectError(f"Some partitions to drop are missing: no partition of {name} matches")
                 names.update(dict.fromkeys(kept))
-            dropped = self._drop(pg, table, list(names), changer, if_exists=True)
+            dropped, pieces = self._drop(pg, table, list(names), changer, if_exists=True, is_wanted=is_wanted)
             removals = self._doomed(pg, table, dropped) if delete_data else []
         self._remove(table, removals)
-        return dropped
+        return Dropped(table, len(dropped), pieces)
 
     def _table(self, name: TableName, missing: type[MetastoreError]) -> Table:
         rows = self.db.once(table_store.SELECT_TABLE, name)
@@ -309,9 +330,9 @@ class PartitionService:
         acid_history.rename_partition_history(pg, table.name, old.name, new_name)
 
     def _drop(
-        self, pg: PgTx, table: Table, names: Sequence[str], changer: Changer, *, if_exists: bool
-    ) -> list[Partition]:
-        dropped = store.lock_partitions(pg, table, names)
+        self, pg: PgTx, table: Table, names: Sequence[str], changer: Changer, *, if_exists: bool, is_wanted: bool
+    ) -> tuple[list[Doomed], list[Piece]]:
+        dropped = store.lock_doomed(pg, table, names)
         self.moves.require_still(pg, [partition.location for partition in dropped])
         missing = set(names).difference(partition.name for partition in dropped)
         if missing and not if_exists:
@@ -319,13 +340,14 @@ class PartitionService:
                 f"Some partitions to drop are missing: {', '.join(sorted(missing))} of {table.name}"
             )
         present = [partition.name for partition in dropped]
+        pieces = partition_wires.select_named(pg, table, present) if is_wanted else []
         if present:
             require_exclusive(pg, f"DROP PARTITION of {table.name}", partition_objects(table.name, present), changer)
             store.delete_partitions(pg, table, present)
             acid_history.delete_partition_history(pg, table.name, present)
-        return dropped
+        return dropped, pieces
 
-    def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Partition]) -> list[Change]:
+    def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Doomed]) -> list[Change]:
         """Announce what is to be removed: the table's own that no remaining partition shares. Raises: MetaError."""
         locations = rules.data_locations(table, dropped) if data_is_deletable(table) else []
         shared = store.select_shared_locations(pg, table, locations) if locations else set()

@@ -7,6 +7,7 @@ name next: a directory's path names one write of one table for ever (ADR 0037). 
 
 from collections.abc import Sequence
 
+from metastore.db import arrays
 from metastore.db.engine import PgTx
 from metastore.ids import DatabaseName, TableName
 
@@ -50,8 +51,8 @@ def delete_database_history(pg: PgTx, database: DatabaseName) -> None:
 def delete_partition_history(pg: PgTx, table: TableName, partitions: Sequence[str]) -> None:
     """Forget components and compactions of partitions (by canonical name) that are dropped."""
     pg.sql(
-        "; ".join(f"DELETE FROM {name} WHERE {_OBJECT} AND partition = ANY(%s)" for name in _PER_PARTITION),
-        (*table, list(partitions)) * len(_PER_PARTITION),
+        "; ".join(f"DELETE FROM {name} WHERE {_OBJECT} AND partition = ANY(%s::text[])" for name in _PER_PARTITION),
+        (*table, arrays.literal(partitions)) * len(_PER_PARTITION),
     )
 
 

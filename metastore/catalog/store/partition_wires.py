@@ -9,13 +9,18 @@ from struct import unpack
 from typing import Any, NamedTuple
 
 from metastore.catalog.model import Json, Table
-from metastore.db.engine import Row
+from metastore.db import arrays
+from metastore.db.engine import PgTx, Row
 
 _LENGTH = 4
 _WIRE = (
     'coalesce(p.wire, partition_wire(p."values", p.create_time, p.last_access_time, p.parameters, p.write_id, '
     "p.digest IS NOT NULL, p.location))"
 )
+
+
+_SOME = 2000
+"""Named partitions in a piece."""
 
 
 class Piece(NamedTuple):
@@ -34,6 +39,15 @@ class Piece(NamedTuple):
     def size(self) -> int:
         """How many they are."""
         return len(self.lengths)
+
+
+def select_named(pg: PgTx, table: Table, names: Sequence[str]) -> list[Piece]:
+    """The table's partitions with these names, each there and none twice, in their order if that is sorted."""
+    return [
+        select_piece(pg.binary, table, "p.name = ANY(%s::text[])", (arrays.literal(some),), "", len(some))
+        for at in range(0, len(names), _SOME)
+        for some in (names[at : at + _SOME],)
+    ]
 
 
 def select_piece(

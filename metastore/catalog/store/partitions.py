@@ -9,10 +9,10 @@ from typing import Any
 
 from metastore.catalog.model import Json, Table
 from metastore.catalog.rules import descriptors
-from metastore.catalog.rules.partitions import UNLIMITED, Partition
+from metastore.catalog.rules.partitions import UNLIMITED, Doomed, Partition
 from metastore.catalog.store import places
 from metastore.catalog.store.jsonb import to_json
-from metastore.db import wires
+from metastore.db import arrays, wires
 from metastore.db.engine import PgTx, Row
 from metastore.db.pieces import Run, Sizes
 from metastore.db.wires import WireList
@@ -28,6 +28,7 @@ _ROWS = (
     "write_id bigint, digest text)"
 )
 _VALUES_OF_ROW = 'ARRAY(SELECT jsonb_array_elements_text(r."values"))'
+_NAMED = "name = ANY(%s::text[])"
 _BY_VALUES = f"""
     SELECT t.id, t.partition_keys, t.location IS NOT NULL, {_COLUMNS}, d.sd FROM tables t LEFT JOIN ({_JOINED})
     ON p.table_id = t.id AND p.name = (
@@ -117,11 +118,19 @@ def count_partitions(
 
 def lock_partitions(pg: PgTx, table: Table, names: Sequence[str]) -> list[Partition]:
     """The named partitions, each held against change until COMMIT, by name."""
-    pg.sql(
-        "SELECT 1 FROM partitions WHERE table_id = %s AND name = ANY(%s) ORDER BY name FOR UPDATE",
-        (table.id, list(names)),
+    named = arrays.literal(names)
+    pg.sql(f"SELECT FROM partitions WHERE table_id = %s AND {_NAMED} ORDER BY name FOR UPDATE", (table.id, named))
+    return select_partitions(pg.sql, table, f"p.{_NAMED}", (named,))
+
+
+def lock_doomed(pg: PgTx, table: Table, names: Sequence[str]) -> list[Doomed]:
+    """The same for a drop, which needs less of them."""
+    rows = pg.sql(
+        "SELECT name, location, parameters ->> 'is_archived', parameters ->> 'original_location' FROM partitions "
+        f"WHERE table_id = %s AND {_NAMED} ORDER BY name FOR UPDATE",
+        (table.id, arrays.literal(names)),
     )
-    return select_partitions(pg.sql, table, "p.name = ANY(%s)", (list(names),))
+    return [Doomed(*row) for row in rows]
 
 
 def insert_partitions(pg: PgTx, table: Table, partitions: Sequence[Partition]) -> set[str]:
@@ -161,9 +170,9 @@ def update_name(pg: PgTx, table: Table, old: str, new: Partition) -> None:
 def delete_partitions(pg: PgTx, table: Table, names: Sequence[str]) -> None:
     """Remove partitions with their statistics."""
     pg.sql(
-        "DELETE FROM column_statistics WHERE table_id = %s AND partition = ANY(%s); "
-        "DELETE FROM partitions WHERE table_id = %s AND name = ANY(%s)",
-        (table.id, list(names)) * 2,
+        "DELETE FROM column_statistics WHERE table_id = %s AND partition = ANY(%s::text[]); "
+        f"DELETE FROM partitions WHERE table_id = %s AND {_NAMED}",
+        (table.id, arrays.literal(names)) * 2,
     )
 
 

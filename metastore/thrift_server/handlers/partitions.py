@@ -4,10 +4,11 @@ Environment contexts are accepted and hold nothing that changes what happens: st
 no trash to skip.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 from metastore.catalog.rules.partitions import Partition
-from metastore.catalog.service.partitions import PartitionService
+from metastore.catalog.service.partitions import Dropped, PartitionService
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
 from metastore.locks.rules import Changer
@@ -24,6 +25,8 @@ from metastore.thrift_server.convert_partitions import (
     table_of,
     table_of_partition,
 )
+from metastore.thrift_server.partition_wire import Endings
+from metastore.thrift_server.pieces import InPieces
 
 Values = list[str] | None
 
@@ -231,18 +234,25 @@ class PartitionHandlers:
             self._partitions.drop_partition(name, req.partVals, delete_data=delete_data, changer=changer)
         return True
 
-    def drop_partitions_req(self, call: Call, req: ttypes.DropPartitionsRequest) -> ttypes.DropPartitionsResult:
+    def drop_partitions_req(
+        self, call: Call, req: ttypes.DropPartitionsRequest
+    ) -> ttypes.DropPartitionsResult | InPieces:
         """Remove several, by names or by expressions, all or none; those that were removed."""
         name = table_of(req.dbName, req.tblName, req.catName)
         dropped = self._drop(name, req, self._changers.of(call, req.environmentContext))
-        call.log(table=str(name), dropped=len(dropped))
-        return ttypes.DropPartitionsResult(_wanted(req, name, dropped))
+        call.log(table=str(name), dropped=dropped.size)
+        return _dropped(req, dropped)
 
-    def _drop(self, name: TableName, req: ttypes.DropPartitionsRequest, changer: Changer) -> list[Partition]:
+    def _drop(self, name: TableName, req: ttypes.DropPartitionsRequest, changer: Changer) -> Dropped:
         delete_data, if_exists, wanted = bool(req.deleteData), bool(req.ifExists), req.parts
         if wanted is not None and wanted.names is not None:
             return self._partitions.drop_partitions(
-                name, wanted.names, delete_data=delete_data, if_exists=if_exists, changer=changer
+                name,
+                wanted.names,
+                delete_data=delete_data,
+                if_exists=if_exists,
+                is_wanted=bool(req.needResult),
+                changer=changer,
             )
         if wanted is not None and wanted.exprs is not None:
             return self._partitions.drop_partitions_by_expr(
@@ -250,6 +260,7 @@ class PartitionHandlers:
                 [each.expr for each in wanted.exprs],
                 delete_data=delete_data,
                 if_exists=if_exists,
+                is_wanted=bool(req.needResult),
                 changer=changer,
             )
         raise InvalidRequestError("Partition spec is not set")
@@ -267,8 +278,17 @@ def _shared_schema(request: ttypes.AddPartitionsRequest | ttypes.AlterPartitions
 
 
 def _wanted(
-    request: ttypes.AddPartitionsRequest | ttypes.DropPartitionsRequest, name: TableName, partitions: list[Partition]
+    request: ttypes.AddPartitionsRequest, name: TableName, added: list[Partition]
 ) -> list[ttypes.Partition] | None:
     """The partitions of the answer, if the request wants them."""
     shape = Shape(columns=not request.skipColumnSchemaForPartition)
-    return encode_partitions(name, partitions, shape) if request.needResult else None
+    return encode_partitions(name, added, shape) if request.needResult else None
+
+
+def _dropped(request: ttypes.DropPartitionsRequest, dropped: Dropped) -> ttypes.DropPartitionsResult | InPieces:
+    """The answer, with the partitions as they were if the request wants them."""
+    if not request.needResult:
+        return ttypes.DropPartitionsResult()
+    endings = Endings(dropped.table.name, columns=not request.skipColumnSchemaForPartition)
+    pieces = nullcontext(map(endings.ended, dropped.pieces))
+    return InPieces(ttypes.DropPartitionsResult, ttypes.Partition, dropped.size, pieces)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from metastore.catalog.model import TableType
-from metastore.catalog.store import directory_changes
+from metastore.catalog.store import directory_changes, partition_wires
 from metastore.catalog.store.directory_changes import Phase
 from metastore.errors import InvalidOperationError, InvalidRequestError, MetaError, NoSuchObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -103,13 +103,16 @@ def test_dropping_by_name(months: Any) -> None:
     assert place(months, "year=2018/month=march").exists()
 
 
-def test_dropping_several_by_name(months: Any) -> None:
+def test_dropping_several_by_name(months: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_wires, "_SOME", 1)
     names = ["year=2017/month=march", "year=2017/month=may", "year=2018/month=march"]
     with pytest.raises(NoSuchObjectError, match="Some partitions to drop are missing"):
         months.drop_partitions_req(request(names=names, ifExists=False))
     assert len(months.names()) == 3
+    were = months.get_partitions_by_names("d", "t", names)
     dropped = months.drop_partitions_req(request(names=names)).partitions
     assert [part.values for part in dropped] == [["2017", "march"], ["2018", "march"]]
+    assert dropped == were
     assert months.names() == ["year=2017/month=april"]
     assert not place(months, "year=2018").exists()
     assert months.drop_partitions_req(request(names=["year=2017/month=april"], needResult=False)).partitions is None
