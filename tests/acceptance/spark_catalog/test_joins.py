@@ -68,7 +68,7 @@ def test_equal_buckets_and_partitions_meet_without_a_shuffle(catalog, db, make, 
     assert shuffles("SELECT a.name, b.name other FROM {db}a a JOIN {db}b b ON a.name = b.name") > 0
     of_a_day = "SELECT a.id, a.day FROM {db}a a JOIN {db}b b ON a.id = b.id WHERE b.day = 1"
     assert shuffles(of_a_day) > 0, "the day is read too, and nothing of the join"
-    if not is_before(catalog, "4.2"):
+    if not is_before(catalog, "4.3"):
         settings.set("spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled", "true")
         assert shuffles(of_a_day) == 0
 
