@@ -106,8 +106,9 @@ class AcidSession:
         return self._txns.reading([table], read)
 
     def changes(self, name: str, after: int, up_to: int | None = None) -> DataFrame:
-        """The changes to the table's rows by write ids above ``after``, up to ``up_to`` (None: up to now).
+        """The changes to the table's rows by write ids above ``after``, up to ``up_to``.
 
+        None: up to the first write id that may still be committed, so that nothing is missed behind it.
         A row per insert and delete: the columns as the row had them, with ``_operation`` (``insert``, ``delete``),
         ``_write_id`` and ``ROW__ID``. An update is a delete and an insert.
         Raises: as ``table``; NotEnoughHistoryError too when the changes have been compacted into a base.

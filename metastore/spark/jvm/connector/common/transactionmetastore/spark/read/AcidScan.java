@@ -50,6 +50,8 @@ import transactionmetastore.spark.write.TableShape;
 /** A scan of a table in the snapshot of its statement. It calls the planner when Spark first needs sizes or files. */
 public final class AcidScan
         implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering, SupportsReportPartitioning {
+    private static final String GROUPING = "spark.sql.sources.v2.bucketing.enabled";
+
     private final AcidTable table;
     private final AcidTransaction transaction;
     private final StructType wanted;
@@ -229,12 +231,14 @@ public final class AcidScan
     }
 
     /**
-     * Spark asks before it plans tasks, also of scans that it drops afterwards: nothing is read for the answer. Where its setting for such
-     * joins is off, tasks are as for any other scan; so they are where a file's bucket turns out to be unknown.
+     * Spark asks before it plans tasks, also of scans that it drops afterwards: nothing is read for the answer. Groups are tasks, many
+     * for a table of many partitions, whether a join needs them or not. So they are made where a user has set Spark's setting, which
+     * newer Sparks have on; and not where a file's bucket turns out to be unknown.
      */
     @Override
     public Partitioning outputPartitioning() {
-        boolean isWanted = SQLConf.get().v2BucketingEnabled() && range == null;
+        SQLConf settings = SQLConf.get();
+        boolean isWanted = settings.contains(GROUPING) && settings.v2BucketingEnabled() && range == null;
         groups = isWanted ? Groups.of(TableShape.of(table.definition()), wanted) : null;
         return groups == null ? new UnknownPartitioning(0) : new KeyGroupedPartitioning(groups.keys(), 0);
     }
