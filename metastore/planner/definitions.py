@@ -9,7 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metastore.acid_tables.column_changes import placed, require_known, require_same_rows
-from metastore.acid_tables.serde_storage import HiveStorage, require_seen_as_declared, serde_properties, stored_classes
+from metastore.acid_tables.serde_storage import (
+    LAZY_SIMPLE,
+    HiveStorage,
+    require_seen_as_declared,
+    serde_properties,
+    stored_classes,
+)
 from metastore.acid_tables.table import ColumnDefinition, require_user_names, stored_as
 from metastore.catalog.model import ConstraintKind
 from metastore.client import tables
@@ -198,8 +204,8 @@ def _fields(call: Call, name: str) -> list[Any]:
 
 
 def _constraints(body: Body) -> list[Declaration]:
-    """NOT NULL and DEFAULT, as the columns have them."""
-    declared = []
+    """NOT NULL and DEFAULT, as the columns have them; and those that are declared beside the columns."""
+    declared = [_declaration(constraint) for constraint in body.bodies("constraints")]
     for column in (*body.bodies("columns"), *body.bodies("partition_keys")):
         name = column.text("name").lower()
         if column.flag("not_null"):
@@ -209,13 +215,29 @@ def _constraints(body: Body) -> list[Declaration]:
     return declared
 
 
+def _declaration(body: Body) -> Declaration:
+    parent = body.values("parent")
+    return Declaration(
+        body.choice("kind", ConstraintKind),
+        body.text("name") if body.has("name") else None,
+        tuple(body.texts("columns")),
+        body.text("value") if body.has("value") else None,
+        (parent[0], parent[1]) if parent else None,
+        tuple(body.texts("parent_columns")),
+        is_enabled=body.flag("is_enabled"),
+        is_relied_on=body.flag("is_relied_on"),
+    )
+
+
 def _storage(call: Call, columns: Sequence[Any]) -> Any:
     body, types = call.body, call.client.types
     rows = body.body("row_format") if body.has("row_format") else Body({})
     properties = _properties(rows)
-    input_format, output_format, serde = stored_classes(
-        body.text("format", "orc").lower(), rows.text("serde") if rows.has("serde") else None, properties
-    )
+    stored, named = body.text("format", "orc"), rows.text("serde") if rows.has("serde") else None
+    input_format, comma, output_format = stored.partition(",")
+    serde = named or LAZY_SIMPLE
+    if not comma:
+        input_format, output_format, serde = stored_classes(stored.lower(), named, properties)
     buckets = body.body("buckets") if body.has("buckets") else Body({})
     return types.StorageDescriptor(
         cols=list(columns),

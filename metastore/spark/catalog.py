@@ -4,15 +4,19 @@ They can be set without Python: ``docs/how-to/acid-tables-in-spark-sql.md``.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from metastore.errors import InvalidOperationError
+from metastore.spark.jvm.compiled import catalog_object, jvm_of, send_jar
 from metastore.spark.jvm.jars import NoJarError, connector_jar, has_catalog
 
 CATALOG = "transactionmetastore.spark.catalog.AcidCatalog"
 EXTENSIONS = "transactionmetastore.spark.catalog.AcidExtensions"
+_SETTING = "spark.sql.catalog.spark_catalog"
 
 
 def configured(builder: SparkSession.Builder, uri: str | None) -> SparkSession.Builder:
@@ -20,25 +24,64 @@ def configured(builder: SparkSession.Builder, uri: str | None) -> SparkSession.B
 
     Raises: InvalidOperationError where there is no jar for this Spark.
     """
+    jar = _jar()
+    options: dict[str, str] = builder._options  # noqa: SLF001 - what was set before stays
+    builder.config("spark.jars", _added(options.get("spark.jars"), str(jar)))
+    builder.config("spark.sql.extensions", _added(options.get("spark.sql.extensions"), EXTENSIONS))
+    builder.config(_SETTING, CATALOG)
+    if uri is not None:
+        builder.config("spark.hadoop.hive.metastore.uris", uri)
+    return builder.enableHiveSupport()
+
+
+def with_catalog(spark: SparkSession, uri: str | None = None) -> SparkSession:
+    """The session, whose own SQL knows ACID tables from here on; with ``uri``: a session of its own on that metastore.
+
+    A Spark that was started without the jar and the extension gets both: its session of the JVM is replaced by a clone.
+    Raises: InvalidOperationError where there is no jar, or the Spark takes none any more.
+    """
+    _give_jar(spark)
+    java: Any = catalog_object(spark, "AcidExtensions").inSession(spark._jsparkSession)  # noqa: SLF001 - PySpark shows no other way
+    if uri is not None:
+        spark = SparkSession(spark.sparkContext, java.cloneSession())
+        spark.conf.set("hive.metastore.uris", uri)
+    else:
+        spark._jsparkSession = java  # noqa: SLF001 - as above
+    if spark.conf.get(_SETTING, "builtin") != CATALOG:
+        spark.conf.set(_SETTING, CATALOG)
+    return spark
+
+
+def _give_jar(spark: SparkSession) -> None:
+    """Let driver and executors have the classes of the catalog, both by the class loader that has other jars."""
+    jvm = jvm_of(spark)
+    loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    if loader.getResource(EXTENSIONS.replace(".", "/") + ".class") is not None:
+        return
+    jar = _jar()
+    try:
+        loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+    except Py4JError:
+        raise InvalidOperationError(
+            "This Spark has no catalog of ACID tables, and its class loader takes no further jar: start it with "
+            "configure(SparkSession.builder) of metastore.spark."
+        ) from None
+    send_jar(spark, jar)
+
+
+def _jar() -> Path:
     if not has_catalog(pyspark.__version__):
         raise InvalidOperationError(
             f"There is no catalog for Spark {pyspark.__version__}: it needs Spark 4.0 or newer. Install one: "
             "pip install 'transaction-metastore[spark]'."
         )
     try:
-        jar = connector_jar(Path(pyspark.__file__).parent)
+        return connector_jar(Path(pyspark.__file__).parent)
     except NoJarError as error:
         raise InvalidOperationError(
             f"There is no jar of the catalog for Spark {pyspark.__version__}, and building it failed: {error}. "
             "Install transaction-metastore from a wheel that was built for this Spark, or a JDK 17."
         ) from error
-    options: dict[str, str] = builder._options  # noqa: SLF001 - what was set before stays
-    builder.config("spark.jars", _added(options.get("spark.jars"), str(jar)))
-    builder.config("spark.sql.extensions", _added(options.get("spark.sql.extensions"), EXTENSIONS))
-    builder.config("spark.sql.catalog.spark_catalog", CATALOG)
-    if uri is not None:
-        builder.config("spark.hadoop.hive.metastore.uris", uri)
-    return builder.enableHiveSupport()
 
 
 def _added(before: str | None, more: str) -> str:

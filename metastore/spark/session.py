@@ -1,38 +1,34 @@
-"""``acid(spark)``: ACID tables from PySpark, in SQL or DataFrames; each statement or block is a transaction."""
+"""``acid(spark)``: what Spark's SQL lacks for ACID tables: blocks, snapshots, retries, row counts, Hive's spellings."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import reduce
 from types import TracebackType
 from typing import Self, TypeVar
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable, TableKind, quoted
 from metastore.client import DomainClient
-from metastore.client.lock_plan import Kind
 from metastore.client.streams import positions
 from metastore.client.tls import of_values
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
+from metastore.spark.catalog import with_catalog
+from metastore.spark.commands.changes import changes
 from metastore.spark.commands.dispatch import Runner
-from metastore.spark.commands.insert import append
-from metastore.spark.commands.lookup import Tables, sparks_rows, user_rows
-from metastore.spark.commands.overwrite import replace_by
+from metastore.spark.jvm.compiled import catalog_object
 from metastore.spark.jvm.versions import require_supported
-from metastore.spark.read.plain_reads import require_no_plain_read, watch
-from metastore.spark.read.time_travel import instant
-from metastore.spark.sql.conditions import conditions_of
-from metastore.spark.sql.dialect import DIALECT
-from metastore.spark.sql.parsing import parse_condition
-from metastore.spark.sql.pruning import restriction
 from metastore.spark.sql.statements import dotted
 from metastore.spark.streaming import BatchSink, start
-from metastore.spark.txn.spark_txn import Work
+from metastore.spark.tables.row_id import ROW_ID_COLUMN
+from metastore.spark.txn.blocks import own_errors
 from metastore.spark.txn.transactions import Transactions
 from metastore.tls.contexts import ClientSide
 from metastore.txns.streams.rules import StreamBatch, StreamPosition
@@ -46,14 +42,11 @@ class AcidSession:
 
     def __init__(self, spark: SparkSession, uri: str | None = None, *, retries: int = 0) -> None:
         require_supported(spark.version)
-        self.spark = spark
         self.client = DomainClient(uri or _configured_uri(spark), tls=_configured_tls(spark))
+        self.spark = with_catalog(spark, None if uri is None or uri == _uri_of(spark) else uri)
         self.files = Files()
-        self._tables = Tables(spark, self.client)
-        is_sparks = uri is None or uri == _uri_of(spark)
-        self._txns = Transactions(spark, self.client, self.files, retries, is_sparks=is_sparks)
-        self._runner = Runner(spark, self.client, self.files, self._tables, self._txns)
-        watch(spark)
+        self._txns = Transactions(self.spark, self.client, retries)
+        self._runner = Runner(self.spark, self.client, self.files, self._txns)
 
     def __enter__(self) -> Self:
         """Nothing to do."""
@@ -83,27 +76,28 @@ class AcidSession:
     ) -> DataFrame:
         """The table's rows in one snapshot; ``row_id`` adds Hive's ``ROW__ID`` (writeid, bucketid, rowid).
 
-        ``where``: only these rows, as with the frame's own ``where``; but partitions that it leaves out are not even
-        looked up. ``as_of_write_id``, ``as_of_timestamp``: the rows at that point; a timestamp without a zone is in the
-        Spark session's. The Cleaner keeps the snapshot's files while the frame, or a frame made from it, is in use; it
-        does not keep those of a point in the past.
+        ``where``: only these rows, as with the frame's own ``where``. ``as_of_write_id``, ``as_of_timestamp``: the rows
+        at that point; a timestamp without a zone is in the Spark session's. The Cleaner keeps the snapshot's files
+        while the frame, or a frame made from it, is in use; it does not keep those of a point in the past.
         Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError.
         """
         if as_of_write_id is not None and as_of_timestamp is not None:
             raise InvalidOperationError("A table is read as of a write id, or as of a timestamp.")
-        as_of = as_of_write_id if as_of_timestamp is None else instant(self.spark, as_of_timestamp)
         table = self._lookup(name)
         table.require(TableKind.FULL_ACID, *([] if row_id else [TableKind.INSERT_ONLY]), action="Reading a snapshot")
-        if as_of is None and table.kind is TableKind.FULL_ACID and self._txns.keeps_plans:
-            return self._txns.keep(sparks_rows(self.spark, table.name, row_id=row_id, where=where))
-        condition = None if where is None else parse_condition(where, self._runner.computed)
-        chosen = restriction(conditions_of(condition), table.partition_keys)
-
-        def read(work: Work) -> DataFrame:
-            rows = user_rows(work, table, row_id=row_id, as_of=as_of, where=chosen)
-            return rows if condition is None else require_no_plain_read(rows.where(condition.sql(DIALECT)))
-
-        return self._txns.reading([table], read)
+        reader = self.spark.read
+        if as_of_write_id is not None:
+            reader = reader.option("versionAsOf", str(as_of_write_id))
+        elif as_of_timestamp is not None:
+            reader = reader.option("timestampAsOf", str(as_of_timestamp))
+        with own_errors():
+            rows = reader.table(_sql(table.name))
+            if row_id:
+                rows = rows.select("*", ROW_ID_COLUMN)
+            kept = self._txns.keep(rows if where is None else rows.where(where))
+            if as_of_write_id is not None or as_of_timestamp is not None:
+                _require_files(kept)
+            return kept
 
     def changes(self, name: str, after: int, up_to: int | None = None) -> DataFrame:
         """The changes to the table's rows by write ids above ``after``, up to ``up_to``.
@@ -114,14 +108,17 @@ class AcidSession:
         Raises: as ``table``; NotEnoughHistoryError too when the changes have been compacted into a base.
         """
         table = self._lookup(name)
-        return self._txns.reading([table], lambda work: work.changes(table, after, up_to))
+        return self._txns.reading(
+            table, lambda txn: changes(self.spark, self.client, self.files, txn, table, after, up_to)
+        )
 
     def sql(self, text: str) -> DataFrame:
-        """Run one statement: those of the module ``statements`` in a transaction, any other by Spark, unchanged.
+        """Run one statement by Spark, in Spark's words or in Hive's.
 
-        A statement that writes answers a single row with the column ``rows``: how many it changed.
+        A SELECT shows the rows of the moment at which its frame was made. What writes a transactional table answers a
+        single row with the column ``rows``: how many it changed.
         Raises: InvalidOperationError for a statement that cannot be done right, WriteConflictError for a lost
-            race (the message names the winner), LockNotAcquiredError.
+            race (the message names the winner), LockNotAcquiredError; Spark's own errors.
         """
         return self._runner.run(text)
 
@@ -132,28 +129,39 @@ class AcidSession:
 
         Raises: ConstraintViolationError, InvalidOperationError, LockNotAcquiredError.
         """
-        table = self._lookup(name)
-        require_no_plain_read(rows)
-        return self._txns.writing(table, [Kind.INSERT], [], lambda work: append(work, table, rows))
+        target = _sql(self._lookup(name).name)
+        return self._write(rows, lambda source: f"INSERT INTO {target} BY NAME SELECT * FROM {source}")
 
     def overwrite(self, name: str, rows: DataFrame, partition: Mapping[str, object] | None = None) -> int:
         """Replace the table, the partition ``partition`` (values by key), or the partitions that ``rows`` has rows for.
 
         Returns the number of rows written. Raises: as ``insert``; WriteConflictError.
         """
-        fixed = {key.lower(): value for key, value in (partition or {}).items()}
         table = self._lookup(name)
-        require_no_plain_read(rows)
-        return self._txns.writing(table, [Kind.INSERT_OVERWRITE], [], lambda work: replace_by(work, table, rows, fixed))
+        fixed = {key.lower(): value for key, value in (partition or {}).items()}
+        types = {key.name: key.sql_type for key in table.partition_keys}
+        if unknown := [key for key in fixed if key not in types]:
+            raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
+        if not fixed:
+            target = _sql(table.name)
+            return self._write(rows, lambda source: f"INSERT OVERWRITE {target} BY NAME SELECT * FROM {source}")
+        present = {column.lower() for column in rows.columns}
+        for key, value in fixed.items():  # a value that is none of the key's type is of another partition
+            of_row = F.expr(f"try_cast({quoted(key)} AS {types[key]})") if key in present else F.lit(value)
+            rows = rows.withColumn(key, of_row.cast(types[key]))
+        named = (F.col(key).eqNullSafe(F.lit(value).cast(types[key])) for key, value in fixed.items())
+        condition = reduce(Column.__and__, named)
+        own = self._own(rows)
+        return self._runner.counted(lambda: own.writeTo(_sql(table.name)).overwrite(condition)) or 0
 
     def update(self, name: str, set: Mapping[str, str], where: str | None = None) -> int:  # noqa: A002 - SQL's word
         """UPDATE: ``set`` maps columns to SQL expressions. Returns the number of changed rows. Raises: as ``sql``."""
-        changes = ", ".join(f"{column} = {value}" for column, value in set.items())
-        return self._runner.change(f"UPDATE {name} SET {changes}" + (f" WHERE {where}" if where else ""))
+        changed = ", ".join(f"{column} = {value}" for column, value in set.items())
+        return self._change(f"UPDATE {name} SET {changed}" + (f" WHERE {where}" if where else ""))
 
     def delete(self, name: str, where: str | None = None) -> int:
         """DELETE the rows that meet ``where``, SQL. Returns the number of removed rows. Raises: as ``sql``."""
-        return self._runner.change(f"DELETE FROM {name}" + (f" WHERE {where}" if where else ""))
+        return self._change(f"DELETE FROM {name}" + (f" WHERE {where}" if where else ""))
 
     def merge(
         self,
@@ -169,16 +177,29 @@ class AcidSession:
 
         Returns the number of rows updated, deleted and inserted. Raises: as ``sql``.
         """
-        view = None if isinstance(using, str) else f"__source_{uuid4().hex}"
-        if view is not None:
-            using.createOrReplaceTempView(view)  # type: ignore[union-attr]
+
+        def statement(source: str) -> str:
+            return f"MERGE INTO {into} AS {alias} USING {source} AS {source_alias} ON {on} " + " ".join(whens)
+
+        return self._change(statement(using)) if isinstance(using, str) else self._write(using, statement)
+
+    def _own(self, rows: DataFrame) -> DataFrame:
+        """The rows of a frame, which may be of another Spark session."""
+        made = catalog_object(self.spark, "Frames").of(self.spark._jsparkSession, rows._jdf)  # noqa: SLF001 - PySpark shows no other way
+        return DataFrame(made, self.spark)
+
+    def _change(self, text: str) -> int:
+        [[rows]] = self._runner.run(text).collect()
+        return int(rows)
+
+    def _write(self, rows: DataFrame, statement: Callable[[str], str]) -> int:
+        """Run a statement over a view of the rows."""
+        view = f"__source_{uuid4().hex}"
+        self._own(rows).createOrReplaceTempView(view)
         try:
-            return self._runner.change(
-                f"MERGE INTO {into} AS {alias} USING {view or using} AS {source_alias} ON {on} " + " ".join(whens)
-            )
+            return self._change(statement(view))
         finally:
-            if view is not None:
-                self.spark.catalog.dropTempView(view)
+            self.spark.catalog.dropTempView(view)
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
@@ -192,16 +213,15 @@ class AcidSession:
     def transaction(self, *, batch: tuple[TableName, StreamBatch] | None = None) -> Iterator[Self]:
         """Several statements, one transaction: committed at the end of the block, undone when it raises.
 
-        A statement sees what earlier statements of the block wrote. In a session with the catalog (``configure``) the
-        statements of ``spark.sql`` are in it, too. ``batch``: the batch of a streaming query that the
-        block writes, and the table that remembers it with the commit. Raises: WriteConflictError when somebody else
-        changed the same table or partition and committed first; with ``batch`` see ``Transaction.commit``.
+        A statement sees what earlier statements of the block wrote; those of ``spark.sql`` are in it, too. ``batch``:
+        the batch of a streaming query that the block writes, and the table that remembers it with the commit.
+        Raises: WriteConflictError when somebody else changed the same table or partition and committed first; with
+        ``batch`` AlreadyExistsError when another run of the query has brought it.
         """
-        with self._txns.of_block() as work:
+        with self._txns.block() as block:
             if batch is not None:
-                work.txn.record(*batch)
-            with self._txns.as_block(work):
-                yield self
+                block.record(*batch)
+            yield self
 
     def retrying(self, attempt: Callable[[], Result]) -> Result:
         """The result of ``attempt``, which runs again, ``retries`` times at most, when it loses a write conflict.
@@ -242,7 +262,18 @@ class AcidSession:
 
     def _lookup(self, name: str) -> AcidTable:
         """The table ``db.table`` or ``table``, quoted or not."""
-        return self._tables.lookup(dotted(name))
+        return self._runner.lookup(dotted(name))
+
+
+def _require_files(rows: DataFrame) -> None:
+    """Raise what Spark would raise when it reads a table of the past: its files may be gone."""
+    leaves = rows._jdf.queryExecution().sparkPlan().collectLeaves()  # noqa: SLF001 - PySpark shows no other way
+    for place in range(leaves.size()):
+        leaves.apply(place).inputPartitions()
+
+
+def _sql(name: TableName) -> str:
+    return f"{quoted(name.db)}.{quoted(name.table)}"
 
 
 def _configured_tls(spark: SparkSession) -> ClientSide | None:

@@ -11,6 +11,7 @@ import psycopg2
 import pytest
 
 from metastore.client import MetastoreClient
+from tests.support.planned_server import planned_server
 from tests.support.spark_sessions import drop_database, skip_without_acid, spark_on
 
 
@@ -22,24 +23,17 @@ def external_warehouse() -> str | None:
 
 @pytest.fixture(scope="session")
 def lakehouse(postgres, tmp_path_factory, external_warehouse) -> Iterator[SimpleNamespace]:
-    """``app``, ``uri``, ``database_url`` and ``warehouse`` of a server without loops."""
-    from metastore.app import App
-    from metastore.config.settings import Source, build
-
+    """``app``, ``uri``, ``database_url``, ``warehouse`` and ``planner`` of a server without loops; it names the planner."""
     warehouse = tmp_path_factory.mktemp("warehouse")
-    with postgres.cloned() as url:
-        app = App(build([Source("test", {
-            "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
-            "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse.as_uri(),
-            "metastore.warehouse.roots": warehouse.parent.as_uri()})]), loops=False)
-        app.start()
-        yield SimpleNamespace(app=app, uri=app.thrift_uri, database_url=url, warehouse=warehouse)
-        app.stop()
+    with postgres.cloned() as url, planned_server({
+            "metastore.database.url": url, "hive.metastore.warehouse.dir": warehouse.as_uri(),
+            "metastore.warehouse.roots": warehouse.parent.as_uri()}) as (app, planner):
+        yield SimpleNamespace(app=app, uri=app.thrift_uri, database_url=url, warehouse=warehouse, planner=planner)
 
 
 @pytest.fixture(scope="session")
 def spark(lakehouse, tmp_path_factory):
-    """Spark with its built-in Hive client (2.3.10) on the lakehouse."""
+    """Spark with its built-in Hive client (2.3.10) on the lakehouse; ``acid(spark)`` gives it our catalog, for good."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = spark_on(lakehouse.uri, lakehouse.warehouse.as_uri())
     yield session
@@ -47,23 +41,14 @@ def spark(lakehouse, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def planner(lakehouse) -> Iterator[str]:
+def planner(lakehouse) -> str:
     """The address of a planner in this process."""
-    from metastore.config import PlannerSettings, TlsSettings
-    from metastore.planner.metastores import Metastores
-    from metastore.planner.server import PlannerServer
-
-    metastores = Metastores(lakehouse.uri)
-    server = PlannerServer(metastores, PlannerSettings(), TlsSettings())
-    host, port = server.start("127.0.0.1", 0)
-    yield f"http://{host}:{port}"
-    server.stop()
-    metastores.close()
+    return lakehouse.planner
 
 
 @pytest.fixture(scope="session")
 def catalog(spark, planner):
-    """The shared Spark with our catalog; the session ``spark`` has it not."""
+    """The shared Spark with our catalog, in a session of its own."""
     from metastore.spark.catalog import CATALOG
     from tests.support.spark_sessions import connector
 
@@ -78,14 +63,15 @@ def catalog(spark, planner):
 @pytest.fixture(autouse=True)
 def no_view_is_left(request):
     """Neither by a test nor by the session: tests share one Spark, in any order, and SHOW TABLES lists views as well."""
-    spark = request.getfixturevalue("spark") if "spark" in request.fixturenames else None
+    sessions = {name: request.getfixturevalue(name) for name in ("spark", "catalog") if name in request.fixturenames}
     yield
-    if spark is not None:
-        views = spark._jsparkSession.sessionState().catalog().listLocalTempViews("*")
-        left = [views.apply(i).table() for i in range(views.size())]
-        for view in left:
-            spark.catalog.dropTempView(view)
-        assert left == []
+    left = {}
+    for name, session in sessions.items():
+        views = session._jsparkSession.sessionState().catalog().listLocalTempViews("*")
+        left[name] = [views.apply(i).table() for i in range(views.size())]
+        for view in left[name]:
+            session.catalog.dropTempView(view)
+    assert left.get("spark", []) == []
 
 
 @pytest.fixture(autouse=True)

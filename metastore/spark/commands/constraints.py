@@ -1,30 +1,23 @@
-"""Constraints of a table from Spark's side: the metastore has their declarations, every write of ours enforces them.
+"""Constraints of a table from Spark's side: the metastore has their declarations, the catalog's writes enforce them.
 
-Rules. Every row that a statement writes meets the ENABLEd NOT NULL and CHECK constraints, or nothing of the statement
-is kept; a CHECK that is NULL holds. Violations are counted while the rows are written: no query runs twice. A column
-that a statement leaves out gets its DEFAULT. Keys are declared, and not enforced.
+Rule: what is declared must be such that rows can be written with it. Keys are declared, and not enforced.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
-from sqlglot import exp, parse_one
 
 from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.catalog.model import ConstraintKind
 from metastore.client import DomainClient
 from metastore.client.answers import is_undeclared
-from metastore.client.constraints import Rule, enabled_constraints
+from metastore.client.constraints import Rule
 from metastore.client.declared_constraints import Declaration, thrift_rows
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.ids import TableName
-from metastore.spark.sql.dialect import DIALECT
-from metastore.spark.sql.statements import Insert, Merge, MergeBranch, Update
 from metastore.spark.tables.spark_types import type_of
 
 _ADDING = {
@@ -36,91 +29,6 @@ _ADDING = {
     ConstraintKind.FOREIGN_KEY: ("add_foreign_key", "AddForeignKeyRequest"),
 }
 """The metastore's call and its request for each kind."""
-
-
-class ConstraintViolationError(InvalidOperationError):
-    """Rows broke constraints of the table; nothing of the statement was kept."""
-
-
-@dataclass(frozen=True)
-class TableConstraints:
-    """The ENABLEd constraints of a table."""
-
-    table: TableName
-    rules: tuple[Rule, ...] = ()
-    defaults: Mapping[str, str] = field(default_factory=dict)
-    """SQL by column."""
-
-    @classmethod
-    def of(cls, client: DomainClient, table: AcidTable) -> "TableConstraints":
-        """The constraints that the metastore has now."""
-        enabled = enabled_constraints(client, table.name)
-        return cls(table.name, enabled.rules(), enabled.defaults)
-
-    def in_insert(self, statement: Insert, columns: Sequence[str]) -> Insert:
-        """The statement with each DEFAULT among its VALUES replaced; ``columns``: the values' columns, in order."""
-        query = statement.query.copy()
-        for values in query.find_all(exp.Values):
-            for row in values.expressions:
-                for name, value in zip(columns, row.expressions, strict=False):
-                    if _is_default(value):
-                        value.replace(self._default(name))
-        return replace(statement, query=query)
-
-    def in_update(self, statement: Update) -> Update:
-        """The statement with each ``SET column = DEFAULT`` replaced."""
-        return replace(statement, assignments=self._filled(statement.assignments))
-
-    def in_merge(self, statement: Merge) -> Merge:
-        """The statement with each DEFAULT replaced, and with the columns that its INSERTs leave out."""
-        return replace(statement, branches=tuple(self._filled_branch(branch) for branch in statement.branches))
-
-    def _filled_branch(self, branch: MergeBranch) -> MergeBranch:
-        values = self._filled(branch.values)
-        if branch.action == "insert" and values:
-            values = {name: self._default(name) for name in self.defaults if name not in values} | values
-        return replace(branch, values=values)
-
-    def _filled(self, values: Mapping[str, exp.Expr]) -> dict[str, exp.Expr]:
-        return {name: self._default(name) if _is_default(value) else value for name, value in values.items()}
-
-    def _default(self, column: str) -> exp.Expr:
-        text = self.defaults.get(column)
-        return exp.null() if text is None else parse_one(text, dialect=DIALECT)
-
-
-class Watch:
-    """Counts the rows that break a rule while they are written: ``over`` the rows, write, then ``require_kept``."""
-
-    def __init__(self, constraints: TableConstraints) -> None:
-        self._constraints = constraints
-        self._observations: list[Observation] = []
-
-    def over(self, rows: DataFrame, where: str = "true") -> DataFrame:
-        """The same rows, for a single write. ``where``: SQL; only rows that meet it have to keep the rules."""
-        if not self._constraints.rules:
-            return rows
-        self._observations.append(Observation())
-        return rows.observe(self._observations[-1], *_counters(self._constraints.rules, where))
-
-    def require_kept(self) -> None:
-        """Raise ConstraintViolationError if the write, which is complete, broke a rule."""
-        counts = [0] * len(self._constraints.rules)
-        for observation in self._observations:
-            # PySpark's own ``get`` fails when Spark has optimised the counting away, because there are no rows.
-            watched: Any = observation._jo  # noqa: SLF001
-            counted = watched.getRow()
-            for number in range(counted.size()):
-                counts[number] += counted.getLong(number)
-        broken = [
-            f"{rule.label} by {count} row{'s' if count > 1 else ''}"
-            for rule, count in zip(self._constraints.rules, counts, strict=True)
-            if count
-        ]
-        if broken:
-            raise ConstraintViolationError(
-                f"{self._constraints.table}: nothing was written, because rows break {'; '.join(broken)}."
-            )
 
 
 def require_sound(
@@ -187,17 +95,5 @@ def _add(client: DomainClient, table: TableName, declared: Sequence[Declaration]
         getattr(client, method)(getattr(client.types, request)(thrift_rows(client.types, table, constraint)))
 
 
-def _counters(rules: Sequence[Rule], where: str = "true") -> list[Column]:
-    return [
-        F.count_if(F.expr(f"({rule.broken}) AND {where}")).alias(f"broken_{number}")
-        for number, rule in enumerate(rules)
-    ]
-
-
-def _is_default(value: exp.Expr) -> bool:
-    """Whether a value is the word DEFAULT."""
-    if isinstance(value, exp.Var):
-        return value.name.upper() == "DEFAULT"
-    return (
-        isinstance(value, exp.Column) and not value.table and not value.this.quoted and value.name.upper() == "DEFAULT"
-    )
+def _counters(rules: Sequence[Rule]) -> list[Column]:
+    return [F.count_if(F.expr(rule.broken)).alias(f"broken_{number}") for number, rule in enumerate(rules)]

@@ -81,7 +81,7 @@ def _loaded(spark: SparkSession, jar: Path) -> Any:
     jvm = jvm_of(spark)
     urls = _array(spark, jvm.java.net.URL, 1)
     urls[0] = jvm.java.io.File(str(jar)).toURI().toURL()
-    _send(spark, jar)
+    send_jar(spark, jar)
     return jvm.java.net.URLClassLoader(urls, _sparks_loader(jvm))
 
 
@@ -98,7 +98,7 @@ def _compiled(spark: SparkSession, name: str) -> Any:
             loader = compiler.getClassLoader()
             for entry, code in dict(compiler.getBytecodes()).items():
                 out.writestr(f"{entry.replace('.', '/')}.class", bytes(code))
-    _send(spark, jar)
+    send_jar(spark, jar)
     return loader
 
 
@@ -111,7 +111,7 @@ def _sparks_loader(jvm: Any) -> Any:
     return jvm.org.apache.spark.sql.execution.datasources.orc.OrcFileFormat().getClass().getClassLoader()
 
 
-def _send(spark: SparkSession, jar: Path) -> None:
+def send_jar(spark: SparkSession, jar: Path) -> None:
     """Send a jar to the tasks. Tasks on this machine read the file itself, without a connection to the driver."""
     context = spark.sparkContext
     context._jsc.addJar(f"local:{jar}" if str(context.master).startswith("local") else str(jar))  # noqa: SLF001

@@ -1,33 +1,20 @@
 """Values that Spark cannot carry from one file to the next unchanged: timestamps with nanoseconds.
 
-Rule: a compaction changes no value, and UPDATE and MERGE change only values that they assign, so they refuse such
-timestamps. (A SELECT shows them cut to microseconds.) Only files of other writers can hold them, so only those are
-read, and only in tables with timestamp columns. They are read as text, which ORC converts in full: a fraction of more
-than six digits tells.
+Rule: a compaction changes no value, so it refuses such timestamps. (A SELECT shows them cut to microseconds.) Only
+files of other writers can hold them, so only those are read, and only in tables with timestamp columns. They are read
+as text, which ORC converts in full: a fraction of more than six digits tells.
 """
 
-import re
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
 
-from metastore.acid.snapshots import ValidWriteIdList
-from metastore.acid_tables.footers import orc_tails
-from metastore.acid_tables.listing import Directory
-from metastore.acid_tables.sources import Sources
-from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.errors import InvalidOperationError
-from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.raw_files import event_type
-from metastore.spark.read.reader import read_snapshot
-from metastore.spark.tables.row_id import ROW_ID
-from metastore.spark.tables.spark_types import row_type
 
-_TIMESTAMP = re.compile(r"\btimestamp\b", re.IGNORECASE)
 _FINER_THAN_MICROSECONDS = r"\.[0-9]{7,9}\""
 
 
@@ -58,54 +45,6 @@ def require_exact(spark: SparkSession, row_type: StructType, acid: Sequence[str]
                 f"{fine[0].file} holds timestamps with nanoseconds, which Spark would cut to microseconds: "
                 "compact this table with Hive, or rewrite the column"
             )
-
-
-def require_exact_moves(
-    files: Files,
-    spark: SparkSession,
-    table: AcidTable,
-    directories: Sequence[Directory],
-    write_ids: ValidWriteIdList,
-    moved: DataFrame,
-    kept: Collection[str],
-) -> None:
-    """Raise InvalidOperationError when writing rows anew would cut a timestamp in one of the columns ``kept``.
-
-    ``moved``: the ROW__IDs and partition keys of the rows.
-    """
-    timed = [field.name for field in row_type(table).fields if field.name in kept and _holds_timestamp(field.dataType)]
-    foreign = [_foreign(files, directory) for directory in directories] if timed else []
-    if any(directory.sources.cut for directory in foreign):
-        raise InvalidOperationError(
-            f"A streaming writer has not closed its files of {table.name}: before it has, it "
-            "is not known whether their timestamps can be rewritten exactly."
-        )
-    if not any(directory.sources.events or directory.sources.plain for directory in foreign):
-        return
-    columns = tuple(HiveColumn(column.name, _TIMESTAMP.sub("string", column.type)) for column in table.columns)
-    rows = read_snapshot(spark, replace(table, columns=columns), foreign, write_ids, row_ids=True)
-    fine = rows.where(F.to_json(F.struct(*timed)).rlike(_FINER_THAN_MICROSECONDS))
-    names = [*ROW_ID, *table.partition_names]
-    if lost := fine.select(*names).intersect(moved.select(*names)).head(1):
-        row_id = [lost[0][name] for name in ROW_ID]
-        raise InvalidOperationError(
-            f"The row {row_id} of {table.name} holds a timestamp with nanoseconds ({', '.join(timed)}), which Spark "
-            "would cut to microseconds: assign the column as well, or change the row with Hive"
-        )
-
-
-def _foreign(files: Files, directory: Directory) -> Directory:
-    """The directory with only the files that Spark did not write, and without deletes."""
-    sources = directory.sources
-    events = [file.path for file in sources.events]
-    plain = {file.path: file for file in sources.plain}
-    foreign = {tail.path for tail in orc_tails(files, [*events, *plain]) if not tail.is_by_spark}
-    kept = Sources(
-        events=tuple(file for file in sources.events if file.path in foreign),
-        cut=sources.cut,
-        plain=tuple(file for path, file in plain.items() if path in foreign),
-    )
-    return replace(directory, sources=kept)
 
 
 def as_text(kind: DataType) -> DataType:

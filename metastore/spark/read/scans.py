@@ -4,8 +4,7 @@ Rules. Nothing is listed twice: Spark gets the files of a scan with their sizes,
 The number of a file's directory travels as its modification time, which ORC never reads. To Spark that is a constant of
 the file, so a condition on the number, or on a value that is looked up by it (a partition key), leaves out whole files
 before any is opened. A scan has the event's columns, then the table's, and reads only those that a query uses (see
-``AcidOrcFormat.java``). Spark takes scans with the same root path for equal: the path is a digest of the files and the
-deleted rows.
+``AcidOrcFormat.java``). Spark takes scans with the same root path for equal: the path is a digest of the files.
 """
 
 from collections.abc import Sequence
@@ -16,18 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.protobuf import bytes_field, number_field
 from metastore.acid_tables.delete_files import SMALL
-from metastore.acid_tables.deleted import DeletedRows
 from metastore.acid_tables.table import OURS, HiveColumn, quoted
 from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.messages import to_java
 from metastore.spark.tables.row_id import BUCKET, BY, OPERATION, ROW_NUMBER, WRITE_ID
 
-DELETED = f"{OURS}deleted"
 DIRECTORY_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
 """The number of the directory that a row's file belongs to, as SQL for a scan."""
 
 _EVENT_FIELDS = (
-    f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_NUMBER} BIGINT, {BY} BIGINT, {DELETED} BOOLEAN NOT NULL"
+    f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_NUMBER} BIGINT, {BY} BIGINT, "
+    f"{OURS}deleted BOOLEAN NOT NULL"
 )
 """The columns before the table's: an event's fields in ORC's order, and whether its row is deleted."""
 
@@ -50,15 +48,13 @@ def scan_files(
     before: Sequence[str] = (),
     after: Sequence[str] = (),
     where: Sequence[str] = (),
-    deleted: DeletedRows | None = None,
 ) -> DataFrame:
     """The events of ACID files that meet all of ``where``: the expressions ``before``, ``columns``, then ``after``.
 
     To Spark a scan of the columns alone is a scan of flat files.
     """
-    content, bits = file_statuses(files), None if deleted is None else deleted.in_bytes()
-    shift = 0 if deleted is None else deleted.shift
-    name = sha256(b"%d,%d,%b%b" % (shift, len(content), content, bits or b"")).hexdigest()
+    content = file_statuses(files)
+    name = sha256(content).hexdigest()
     session = spark._jsparkSession  # noqa: SLF001
     frame = java_object(spark, "AcidOrcFormat").scan(
         session,
@@ -66,8 +62,8 @@ def scan_files(
         content,
         _EVENT_FIELDS if before or after or where else "",
         ", ".join(f"{quoted(column.name)} {column.sql_type}" for column in columns),
-        bits,
-        shift,
+        None,  # no rows are left out
+        0,
         SMALL,
         " AND ".join(where),
         to_java(list(before)),

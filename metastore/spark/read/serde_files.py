@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from metastore.acid_tables.serde_storage import HiveStorage
-from metastore.acid_tables.table import quoted
 from metastore.errors import InvalidOperationError
 from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.read.scans import NOWHERE, NumberedFile, file_statuses, value_by_number
+from metastore.spark.read.scans import NOWHERE, NumberedFile, file_statuses
 
 RAW = StructType([StructField("__record", StringType())])
 """The columns of a raw storage: the record."""
@@ -34,22 +33,6 @@ def scan_serde(
     name = sha256(b"%d,%b%b" % (len(content), content, properties.encode())).hexdigest()
     frame = _format(spark).scan(spark._jsparkSession, f"{NOWHERE}/{name}", content, columns.json(), properties)  # noqa: SLF001
     return DataFrame(frame, spark)
-
-
-def partitioned_rows(
-    spark: SparkSession,
-    storage: HiveStorage,
-    columns: StructType,
-    keys: StructType,
-    files: Sequence[NumberedFile],
-    values: Sequence[tuple[str | None, ...]],
-) -> DataFrame:
-    """As ``scan_serde``, with the partition keys; a file's number is the place of its partition among ``values``."""
-    key_columns = [
-        f"{value_by_number([texts[place] for texts in values], key.dataType.simpleString())} AS {quoted(key.name)}"
-        for place, key in enumerate(keys.fields)
-    ]
-    return scan_serde(spark, storage, columns, files).selectExpr("*", *key_columns)
 
 
 def save_serde(writer: DataFrameWriter, path: str, storage: HiveStorage, spark: SparkSession) -> None:

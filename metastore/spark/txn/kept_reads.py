@@ -1,10 +1,13 @@
-"""Reads of a session whose own SQL knows ACID tables: frames keep their snapshot in the session's catalog.
+"""Frames keep their snapshot in the session's catalog.
 
 Rule: the transaction is one of the JVM's (``KeptRead.java``), which alone knows what can still read in it, and ends it.
 So every statement of the session, by ``spark.sql`` too, sees the session's own reads. What Python has dropped it still
 refers to, in cycles, until its own garbage collector runs: so that runs soon after.
 """
 
+import copy
+import gc
+import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from threading import Event, Thread
@@ -14,10 +17,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.client import DomainClient
-from metastore.spark.jvm.compiled import catalog_object
-from metastore.spark.txn.held_snapshots import HeldFrames
-from metastore.spark.txn.joined import JoinedTransaction, own_errors
+from metastore.spark.jvm.compiled import catalog_object, java_object, jvm_of
+from metastore.spark.txn.blocks import OpenTransaction, own_errors
 
 _POLL_S = 0.5
 _GONE = (Py4JError, PySparkException, OSError)
@@ -27,29 +28,41 @@ _GONE = (Py4JError, PySparkException, OSError)
 class KeptReads:
     """The read transactions of a session, which live as long as their frames."""
 
-    def __init__(self, spark: SparkSession, client: DomainClient) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._client = client
         self._frames = catalog_object(spark, "Frames")
         self._session: Any = spark._jsparkSession  # noqa: SLF001 - PySpark shows no other way
         self._owner = self._frames.owner(self._session)
-        self._held = HeldFrames(spark)
+        self._is_worth_a_look = Event()
+        """Python has dropped a frame and all frames made from it: the garbage collectors should look."""
         self._closing = Event()
         self._watcher: Thread | None = None
 
     def begin(self) -> "KeptRead":
         """A new one, which is opened when something is read in it."""
         if self._watcher is None:
-            self._watcher = Thread(target=_collect, args=(self._held, self._closing), name="acid-drops", daemon=True)
+            self._watcher = Thread(target=self._collect, name="acid-drops", daemon=True)
             self._watcher.start()
         with own_errors():
-            read = self._frames.read(self._session, self._owner)
-        return KeptRead(self._spark, self._client, read, self._frames, self._held)
+            return KeptRead(self._frames.read(self._session, self._owner), self)
+
+    def kept(self, rows: DataFrame, read: Any) -> DataFrame:
+        """The rows of Spark's own plan in ``read``, whose tables are locked for it."""
+        with own_errors():
+            return self._noticed(self._frames.kept(rows._jdf, read), rows)  # noqa: SLF001 - no other way to change a plan
+
+    def held(self, rows: DataFrame, read: Any) -> DataFrame:
+        """The rows of files that were chosen in ``read``."""
+        return self._noticed(self._frames.held(rows._jdf, read), rows)  # noqa: SLF001 - as above
 
     def give_way(self, tables: Iterable[tuple[str, str]]) -> None:
         """Raise InvalidOperationError for a table that the session may still read; drops unused frames first."""
         with own_errors():
             self._frames.giveWay(self._session, [f"{db}.{table}" for db, table in tables])
+
+    def look_soon(self) -> None:
+        """A statement has failed: until the garbage collector comes, its error's traceback refers to frames."""
+        self._is_worth_a_look.set()
 
     def close(self) -> None:
         """End all."""
@@ -59,36 +72,47 @@ class KeptReads:
         with suppress(*_GONE):
             self._owner.close()
 
+    def _noticed(self, made: Any, of: DataFrame) -> DataFrame:
+        """The frame of the JVM's ``made``; it is noticed when Python drops it and all frames made from it."""
+        session = copy.copy(of.sparkSession)
+        weakref.finalize(session, self._is_worth_a_look.set).atexit = False
+        return DataFrame(made, session)
 
-class KeptRead(JoinedTransaction):
+    def _collect(self) -> None:
+        while not self._closing.wait(_POLL_S):
+            if self._is_worth_a_look.is_set():
+                self._is_worth_a_look.clear()
+                try:
+                    self._look()
+                except _GONE:
+                    return
+
+    def _look(self) -> None:
+        """Let both garbage collectors, Python's and the JVM's, look for dropped frames."""
+        gc.collect()
+        waiting = getattr(jvm_of(self._spark)._gateway_client, "finalizer_deque", ())  # noqa: SLF001 - Py4J tells within a second
+        with suppress(IndexError):
+            while waiting and isinstance(waiting[-1], tuple):
+                client, target = waiting.pop()
+                client.garbage_collect_object(target, False)  # noqa: FBT003 - Py4J's signature
+        java_object(self._spark, "HeldSnapshots").look(self._session)
+
+
+class KeptRead(OpenTransaction):
     """A read transaction of frames."""
 
-    def __init__(self, spark: SparkSession, client: DomainClient, read: Any, frames: Any, held: HeldFrames) -> None:
-        super().__init__(spark, client, read)
-        self._frames = frames
-        self._held = held
+    def __init__(self, read: Any, reads: KeptReads) -> None:
+        super().__init__(read)
+        self._reads = reads
 
     def keep(self, rows: DataFrame) -> DataFrame:
         """The rows of Spark's own plan as they are now. Its tables are locked for it."""
-        with own_errors():
-            made = self._frames.kept(rows._jdf, self._block)  # noqa: SLF001 - no other way to change a plan
-        return self._held.noticed(made, rows)
+        return self._reads.kept(rows, self.java)
 
     def hold(self, rows: DataFrame) -> DataFrame:
-        """The same rows, of files that were chosen in this transaction."""
-        return self._held.noticed(self._frames.held(rows._jdf, self._block), rows)  # noqa: SLF001 - as above
+        """As ``OpenTransaction.hold``."""
+        return self._reads.held(rows, self.java)
 
-    def abort_quietly(self) -> bool:
+    def end(self) -> None:
         """End it: nothing will be read in it."""
-        self._block.end()
-        return True
-
-
-def _collect(held: HeldFrames, closing: Event) -> None:
-    while not closing.wait(_POLL_S):
-        if held.is_worth_a_look:
-            held.is_worth_a_look = False
-            try:
-                held.look()
-            except _GONE:
-                return
+        self.java.end()

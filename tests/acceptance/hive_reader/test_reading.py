@@ -79,7 +79,7 @@ def test_rows_of_a_file_that_spark_would_split_are_numbered_through(spark: Spark
 
     left = snapshot(spark, described(place, COLUMNS), ValidWriteIdList("db.t", 1), row_ids=True).collect()
 
-    assert {row["__acid_row_id"]: row.v for row in left} == {
+    assert {row.ROW__ID.rowid: row.v for row in left} == {
         number: value for number, (value,) in enumerate(rows) if number not in gone}
 
 
@@ -92,7 +92,7 @@ def test_a_file_of_an_odd_name_is_read_and_its_rows_have_no_ids(spark: SparkSess
 
     assert _values(spark, place, write_ids) == ["b", "c"]
     assert ids_and_rows(spark, described(place, COLUMNS), write_ids) == [
-        ((0, B0, 1), ("b",)), ((0, None, None), ("c",))]
+        ((0, B0, 1), ("b",)), (None, ("c",))]
 
 
 def test_what_load_data_put_there(spark: SparkSession, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_what_is_made_of_a_frame_holds_its_snapshot(catalog, session, days, db, 
 
     def is_open() -> int:
         for _ in range(4):  # a scan that is garbage refers to its transaction until the next look
-            session._txns._kept._held.look()
+            session._txns._kept._look()
         return len(open_transactions())
 
     made = {(form, name): make(catalog, session.table(name)) for name in (days, only) for form, make in FORMS.items()}

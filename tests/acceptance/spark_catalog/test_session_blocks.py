@@ -88,14 +88,14 @@ def test_the_loser_of_a_conflict_gets_the_sessions_error(catalog, session, days,
     assert rows(catalog.table(days)) == committed(lakehouse, days) == [(1, 1), (2, 2)]
 
 
-def test_statements_beside_a_block_that_sql_has_opened_are_refused(catalog, session, days) -> None:
-    """They would wait for its locks, or not see what it wrote."""
+def test_statements_beside_a_block_that_sql_has_opened_are_part_of_it(catalog, session, days) -> None:
     catalog.sql("CALL system.begin()")
-    for statement in (lambda: session.table(days), lambda: session.delete(days), lambda: session.transaction().__enter__()):
-        with pytest.raises(InvalidOperationError, match="transaction"):
-            statement()
+    assert session.delete(days, "id = 1") == 1
+    assert rows(session.table(days)) == [(2, 2)]
+    with pytest.raises(InvalidOperationError, match="is open in this session already"), session.transaction():
+        pass
     catalog.sql("CALL system.rollback()")
-    with session.transaction(), pytest.raises(InvalidOperationError, match="is open in this session already"), session.transaction():
+    with session.transaction(), pytest.raises(InvalidOperationError, match="is open already"), session.transaction():
         pass
     assert rows(session.table(days)) == [(1, 1), (2, 2)]
 

@@ -3,6 +3,23 @@
 import pytest
 
 
+@pytest.fixture(scope="module")
+def spark(spark):
+    """A session without our catalog, which others give to the shared one."""
+    return spark.newSession()
+
+
+@pytest.fixture
+def acid_session(spark):
+    """``acid(spark)`` in another session."""
+    from metastore.spark import acid
+    from tests.support.spark_sessions import skip_without_acid
+
+    skip_without_acid(spark)
+    with acid(spark.newSession()) as session:
+        yield session
+
+
 @pytest.fixture(autouse=True)
 def settings(spark):
     """What these statements need; other tests share the session, so it is put back."""

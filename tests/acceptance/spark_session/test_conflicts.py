@@ -4,8 +4,8 @@ import pytest
 
 from metastore.client import TxnManager, WriteConflictError
 from metastore.locks.rules import Operation
+from metastore.planner import calls
 from metastore.spark import acid
-from metastore.spark.txn.spark_txn import Work
 
 pytestmark = pytest.mark.spark
 
@@ -23,13 +23,13 @@ def parted(acid_session, db):
 def rival(acid_session, parted, monkeypatch):
     """An engine that changes partition p=1 under no lock while each of the next statements runs, ``times`` times."""
     db, table = parted.split(".")
-    publish = Work.publish
+    announce = calls.CALLS["announce"].answer
 
     class Rival:
         times, commits = 1, []
 
-    def overtaken(work, *arguments, **options):
-        done = publish(work, *arguments, **options)
+    def overtaken(call):
+        done = announce(call)
         if Rival.times:
             Rival.times -= 1
             with TxnManager(acid_session.client, host="elsewhere").transaction(user="trino", agent="q42") as txn:
@@ -38,7 +38,7 @@ def rival(acid_session, parted, monkeypatch):
         return done
 
     Rival.commits = []
-    monkeypatch.setattr(Work, "publish", overtaken)
+    monkeypatch.setitem(calls.CALLS, "announce", calls.Method(overtaken))
     return Rival
 
 

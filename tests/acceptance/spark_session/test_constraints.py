@@ -3,7 +3,7 @@
 import pytest
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.commands.constraints import ConstraintViolationError
+from metastore.spark.txn.blocks import ConstraintViolationError
 
 pytestmark = pytest.mark.spark
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"

@@ -1,12 +1,14 @@
 """A snapshot is kept for as long as anything can read it, whatever was made of its frame, and no longer."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
 
 from metastore.errors import InvalidOperationError
 from metastore.spark import acid
+from tests.support.thrift_server import until
 
 pytestmark = pytest.mark.spark
 
@@ -38,11 +40,12 @@ def _made(session, spark, db) -> Iterator[str]:
 
 def _open(session, tables) -> int:
     """How many read transactions of the session are open, once everybody has looked for what can go."""
-    for name in tables:
-        if session._txns._leases.keep_locked(tuple(name.split("."))):
-            break  # it has looked for all of them, as long as it does
+    session._txns._kept._look()
+    with suppress(InvalidOperationError):
+        session._txns._kept.give_way(tuple(name.split(".")) for name in tables)
+    agent = f"spark {session.spark.version} {session.spark.sparkContext.applicationId}"
     found = session.client.get_open_txns_info().open_txns
-    return sum(one.state == session.client.types.TxnState.OPEN and one.agentInfo == session._txns._agent for one in found)
+    return sum(one.state == session.client.types.TxnState.OPEN and one.agentInfo == agent for one in found)
 
 
 def _view(spark, rows):
@@ -111,11 +114,10 @@ def test_a_read_is_let_go_on_a_driver_where_nothing_else_happens(acid_session, d
     acid_session.sql(f"CREATE TABLE {name} (id BIGINT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     for _ in range(3):
         assert acid_session.sql(f"SELECT * FROM {name}").collect() == []
-        assert _open(acid_session, [name]) == 0
+        until(lambda: _open(acid_session, [name]) == 0)
 
 
-def test_what_was_read_and_let_go_can_be_dropped_at_once(acid_session, db, monkeypatch):
-    monkeypatch.setattr("metastore.spark.txn.leases._POLL", 600)   # nobody looks unless it is asked to
+def test_what_was_read_and_let_go_can_be_dropped_at_once(acid_session, db):
     name = f"{db}.read"
     acid_session.sql(f"CREATE TABLE {name} (id BIGINT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     assert acid_session.sql(f"SELECT * FROM {name}").collect() == []

@@ -1,15 +1,12 @@
 """Partitions that a statement's conditions leave out are neither asked for nor listed; its rows and effects are the same."""
 
 import datetime as dt
-from collections.abc import Iterator
 from copy import copy
 from decimal import Decimal
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
-from metastore.errors import InvalidOperationError
 from metastore.files import Files
 
 pytestmark = pytest.mark.spark
@@ -29,18 +26,9 @@ def days(acid_session, spark, db) -> str:
 
 
 @pytest.fixture
-def seen(acid_session, monkeypatch) -> SimpleNamespace:
-    """``fetched``: how many partitions each call brought. ``listed``: the directories in which anything was listed."""
-    found = SimpleNamespace(fetched=[], listed=set())
-    client = acid_session.client
-
-    def counted(call, *arguments):
-        answer = call(*arguments)
-        found.fetched.append(len(answer))
-        return answer
-
-    for method in ("get_partitions", "get_partitions_by_names"):
-        monkeypatch.setattr(client, method, partial(counted, getattr(client, method)), raising=False)
+def seen(monkeypatch) -> SimpleNamespace:
+    """``listed``: the directories in which the planner, which is in this process, has listed anything."""
+    found = SimpleNamespace(listed=set())
     listing = Files.listing
 
     def noted(files, uri):
@@ -60,7 +48,7 @@ def _days(*numbers: int) -> set[str]:
 QUERIES = [
     ("SELECT id FROM {t} WHERE day = '2024-02-29'", [9, 29], _days(9)),
     ("SELECT t.id FROM {t} t WHERE t.day BETWEEN DATE '2024-02-21' AND '2024-02-24' AND hour = 1 AND id > 2", [3, 21, 23], _days(1, 3)),
-    ("SELECT id FROM {t} WHERE (day = '2024-02-20' AND v = 'new') OR (day = '2024-02-22' AND id = 2)", [0, 2, 20], _days(0, 2)),
+    ("SELECT id FROM {t} WHERE (day = '2024-02-20' AND v = 'new') OR (day = '2024-02-22' AND id = 2)", [0, 2, 20], _days(*range(_DAYS))),
     ("SELECT id FROM {t} WHERE day > '2030-01-01'", [], set()),
     ("WITH w AS (SELECT * FROM {t} WHERE day IN ('2024-02-20', '2024-02-25')) SELECT id FROM w", [0, 5, 20, 25], _days(0, 5)),
     ("SELECT b.id FROM {t} a LEFT JOIN {t} b ON a.id = b.id AND b.day = '2024-02-22' WHERE a.day = '2024-02-22'", [2, 22], _days(2)),
@@ -69,34 +57,26 @@ QUERIES = [
     ("SELECT ROW__ID.writeid + id FROM {t} WHERE day = '2024-02-20'", [1, 21], _days(0))]
 
 
-@pytest.mark.usefixtures("no_capability_check")
-def test_only_partitions_that_match_are_fetched_and_listed(acid_session, days, seen) -> None:
+def test_only_partitions_that_match_are_listed(acid_session, days, seen) -> None:
     for query, ids, listed in QUERIES:
-        seen.listed, seen.fetched = set(), []
+        seen.listed = set()
         assert (query, sorted(row[0] for row in acid_session.sql(query.format(t=days)).collect())) == (query, ids)
         assert (query, seen.listed) == (query, listed)
-        assert set(seen.fetched) == ({len(listed)} if listed else set())
 
-    seen.listed, seen.fetched = set(), []
+    seen.listed = set()
     frame = acid_session.table(days, where="day = date_add('2024-02-19', 1) AND id > 7", row_id=True)
     assert [row.id for row in frame.collect()] == [20]
     assert seen.listed == _days(0)
-    for where, reason in (("day = ", "cannot be understood"), (f"id IN (SELECT id FROM {days})", "read here by Spark itself")):
-        with pytest.raises(InvalidOperationError, match=reason):
-            acid_session.table(days, where=where)
-
-    # A condition on a subquery is not looked for; and what stands outside of the session's words cannot be known.
-    seen.fetched = []
     for frame in (acid_session.sql(f"SELECT * FROM (SELECT * FROM {days}) WHERE day = '2024-02-20'"),
                   acid_session.table(days).where("day = '2024-02-20'")):
+        seen.listed = set()
         assert sorted(row.id for row in frame.collect()) == [0, 20]
-        assert seen.listed == _days(*range(_DAYS))
-    assert set(seen.fetched) == {_DAYS}
+        assert seen.listed == _days(0)
 
 
 def test_changes_ask_for_the_partitions_that_they_change(acid_session, spark, days, seen) -> None:
     sql = acid_session.sql
-    merge = (f"MERGE INTO {days} t USING (VALUES (3), (100)) AS s(id) ON t.id = s.id AND t.day = '2024-02-23' "
+    merge = (f"MERGE INTO {days} t USING (SELECT explode(array(3, 100)) AS id) s ON t.id = s.id AND t.day = '2024-02-23' "
              "WHEN MATCHED THEN UPDATE SET v = 'merged' WHEN NOT MATCHED THEN INSERT (id, v, day, hour) VALUES (s.id, 'in', DATE '2024-02-21', 1)")
     for change, listed, count in [
             (f"UPDATE {days} SET v = 'changed' WHERE day = '2024-02-21' AND id = 21", _days(1), 1),
@@ -104,15 +84,14 @@ def test_changes_ask_for_the_partitions_that_they_change(acid_session, spark, da
             (f"INSERT INTO {days} PARTITION (day='2024-02-25', hour=1) VALUES (200, 'in')", set(), 1),
             (f"INSERT OVERWRITE TABLE {days} PARTITION (day='2024-02-26', hour=0) VALUES (300, 'over')", set(), 1),
             (f"TRUNCATE TABLE {days} PARTITION (day='2024-02-27')", _days(7), 2)]:
-        seen.listed, seen.fetched = set(), []
+        seen.listed = set()
         assert sql(change).first()["rows"] == count, change
         assert (change, seen.listed) == (change, listed)
-        assert max(seen.fetched) <= max(len(listed), 1), change
 
     expected = {(id_, "new") for id_ in range(2 * _DAYS)} - {(id_, "new") for id_ in (2, 22, 4, 24, 21, 3, 6, 26, 7, 27)}
     expected |= {(21, "changed"), (3, "merged"), (100, "in"), (200, "in"), (300, "over")}
     assert {(row.id, row.v) for row in acid_session.table(days).collect()} == expected
-    by_source = f"MERGE INTO {days} t USING (VALUES (1)) AS s(id) ON t.id = s.id AND t.day = '2024-02-21' WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    by_source = f"MERGE INTO {days} t USING (SELECT 1 AS id) s ON t.id = s.id AND t.day = '2024-02-21' WHEN NOT MATCHED BY SOURCE THEN DELETE"
     assert sql(by_source).first()["rows"] == len(expected) - 1
 
 
@@ -167,56 +146,37 @@ def test_conditions_mean_what_they_mean_to_spark_and_changes_stay_where_rows_are
 
 
 @pytest.fixture
-def oddly_spelled(acid_session, spark, db) -> Iterator[str]:
-    """Three partitions whose values only Spark can read, one of them at an hour that Berlin's clocks left out; a row in each."""
+def oddly_spelled(acid_session, db) -> str:
+    """Two partitions whose values are not spelled as Spark does it; a row in each."""
     name, types = f"{db}.odd", acid_session.client.types
-    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
-    acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (at TIMESTAMP, day DATE, n DOUBLE) {_ACID}")
+    acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (at TIMESTAMP, day DATE) {_ACID}")
     sd = acid_session.client.get_table(db, "odd").sd
-    for place, values in enumerate([["2024-01-05 10:00:00.0", "2024-1-5", "1"], ["2024-03-31 02:30:00", "2024-01-06", "2.50"],
-                                    ["2024-02-01", "2024-01-07", " 3"]]):
+    for place, values in enumerate([["2024-01-05 10:00:00.0", "2024-1-5"], ["2024-02-01", "2024-01-07"]]):
         one = copy(sd)
         one.location = f"{sd.location}/lies{place}"
         acid_session.client.add_partition(types.Partition(values=values, dbName=db, tableName="odd", sd=one, parameters={}))
-    acid_session.sql(f"INSERT INTO {name} VALUES (1, TIMESTAMP '2024-01-05 10:00:00', DATE '2024-01-05', 1), "
-                     "(2, TIMESTAMP '2024-03-31 03:30:00', DATE '2024-01-06', 2.5), (3, TIMESTAMP '2024-02-01 00:00:00', DATE '2024-01-07', 3)")
-    assert len(acid_session.client.get_partition_names(db, "odd", -1)) == 3
-    yield name
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-
-
-def _rows(acid_session, name) -> list[tuple]:
-    columns = acid_session.table(name).selectExpr("id", "date_format(at, 'MM-dd HH:mm')", "day(day)", "n")
-    return sorted(tuple(row) for row in columns.collect())
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, TIMESTAMP '2024-01-05 10:00:00', DATE '2024-01-05'), "
+                     "(3, TIMESTAMP '2024-02-01 00:00:00', DATE '2024-01-07')")
+    assert len(acid_session.client.get_partition_names(db, "odd", -1)) == 2
+    return name
 
 
 def test_rows_are_changed_where_they_are_in_partitions_that_only_spark_can_read(acid_session, db, oddly_spelled) -> None:
     sql = acid_session.sql
     names = acid_session.client.get_partition_names(db, "odd", -1)
 
+    def rows():
+        return sorted(tuple(row) for row in acid_session.table(oddly_spelled).selectExpr("id", "date_format(at, 'MM-dd HH:mm')", "day(day)").collect())
+
     assert sql(f"UPDATE {oddly_spelled} SET id = 10 WHERE day = '2024-01-05'").first()["rows"] == 1
-    merge = (f"MERGE INTO {oddly_spelled} t USING (VALUES (2), (4)) AS s(id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 20 WHEN NOT MATCHED "
-             "THEN INSERT (id, at, day, n) VALUES (s.id, TIMESTAMP '2024-02-01 00:00:00', DATE '2024-01-07', 3)")
+    merge = (f"MERGE INTO {oddly_spelled} t USING (SELECT explode(array(3, 4)) AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 20 WHEN NOT MATCHED "
+             "THEN INSERT (id, at, day) VALUES (s.id, TIMESTAMP '2024-02-01 00:00:00', DATE '2024-01-07')")
     assert sql(merge).first()["rows"] == 2
-    assert sql(f"DELETE FROM {oddly_spelled} WHERE n = 3 AND id = 3").first()["rows"] == 1
+    assert sql(f"DELETE FROM {oddly_spelled} WHERE id = 20").first()["rows"] == 1
 
-    expected = [(4, "02-01 00:00", 7, 3.0), (10, "01-05 10:00", 5, 1.0), (20, "03-31 03:30", 6, 2.5)]
-    assert _rows(acid_session, oddly_spelled) == expected
-    sql(f"INSERT OVERWRITE TABLE {oddly_spelled} PARTITION (at='2024-01-05 10:00:00', day='2024-01-05', n=1) VALUES (11)")
-    assert _rows(acid_session, oddly_spelled) == sorted([*expected[:1], (11, *expected[1][1:]), expected[2]])
-    assert sql(f"TRUNCATE TABLE {oddly_spelled} PARTITION (at='2024-03-31 03:30:00')").first()["rows"] == 1
-    assert [row[0] for row in _rows(acid_session, oddly_spelled)] == [4, 11]
+    assert rows() == [(4, "02-01 00:00", 7), (10, "01-05 10:00", 5)]
+    sql(f"INSERT OVERWRITE TABLE {oddly_spelled} PARTITION (at='2024-01-05 10:00:00', day='2024-01-05') VALUES (11)")
+    assert rows() == [(4, "02-01 00:00", 7), (11, "01-05 10:00", 5)]
+    assert sql(f"TRUNCATE TABLE {oddly_spelled} PARTITION (at='2024-02-01 00:00:00')").first()["rows"] == 1
+    assert rows() == [(11, "01-05 10:00", 5)]
     assert acid_session.client.get_partition_names(db, "odd", -1) == names
-
-
-def test_rows_of_two_partitions_that_spark_cannot_tell_apart_are_not_changed(acid_session, db, oddly_spelled) -> None:
-    """Half past two is half past three where there is no half past two."""
-    [wrong] = [one for one in acid_session.client.get_partitions(db, "odd", -1) if one.values[0] == "2024-03-31 02:30:00"]
-    wrong.values = ["2024-03-31 03:30:00", *wrong.values[1:]]
-    wrong.sd.location += "again"
-    acid_session.client.add_partition(wrong)
-
-    with pytest.raises(InvalidOperationError, match="are the same partition to Spark"):
-        acid_session.delete(oddly_spelled, "n = 2.5")
-    assert [row[0] for row in _rows(acid_session, oddly_spelled)] == [1, 2, 3]
-    assert acid_session.delete(oddly_spelled, "n <> 2.5") == 2

@@ -84,7 +84,7 @@ def test_of_two_runs_of_a_query_one_brings_the_batch(acid_session, table, stream
     """Both have seen that the batch is not there; the other one commits while this one writes."""
     stream.add(1, 2)
     db, name = table.split(".")
-    rival = BatchSink(table_name(db, name), str(stream.checkpoint), BatchSink.inserting(table), acid)
+    rival = BatchSink(table_name(db, name), str(stream.checkpoint), BatchSink.inserting(table), lambda spark: acid(spark.newSession()))
 
     def overtaken(session, rows):
         session.insert(table, rows)

@@ -12,24 +12,31 @@ pytestmark = pytest.mark.spark
 
 _DRIVER = """
 import os, signal, sys
+from contextlib import contextmanager
 from pyspark.sql import SparkSession
 from metastore.spark import acid
-from metastore.spark.txn.spark_txn import Work
+from metastore.spark.txn.transactions import Transactions
 
 uri, table, source, checkpoint, point = sys.argv[1:]
 spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.driver.memory", "512m")
          .config("spark.sql.shuffle.partitions", "1").config("spark.driver.bindAddress", "127.0.0.1")
-         .config("hive.metastore.uris", uri).getOrCreate())  # as a plain builder is given it
+         .config("hive.metastore.uris", uri).enableHiveSupport().getOrCreate())  # as a plain builder is given it
 assert acid(spark).client.uri == uri
-commit = Work.commit
+block = Transactions.block
 
-def killed(work):
-    if point == "after":
-        commit(work)
+@contextmanager
+def killed(transactions):
+    with block(transactions) as open_block:
+        yield open_block
+        if point == "before":
+            die()
+    die()
+
+def die():
     print("here", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
-Work.commit = killed
+Transactions.block = killed
 rows = spark.readStream.schema("id INT").json(source)
 acid(spark).stream_into(rows.writeStream.trigger(availableNow=True), table, checkpoint=checkpoint).awaitTermination()
 """

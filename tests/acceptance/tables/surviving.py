@@ -50,7 +50,7 @@ def kill_where_files_grow(place, killed):
     """Kill an executor as soon as a task writes a file, with the rows that it has got ready for the tasks of others."""
     while not killed:
         with suppress(OSError):   # a directory or a process went away meanwhile
-            if list(place.glob(".acid_stage*/tasks/_temporary/**/*part-*")):
+            if list(place.glob(".acid_stage*/tasks/**/*part-*")):
                 killed += executors()[:1]
                 os.kill(killed[0], signal.SIGKILL)
         time.sleep(0.01)  # noqa: TID251 - for as long as the driver runs

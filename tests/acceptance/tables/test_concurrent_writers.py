@@ -3,7 +3,6 @@
 import os
 import threading
 from collections import Counter
-from functools import partial
 from random import Random
 
 import pytest
@@ -67,7 +66,7 @@ class Writer:
     pytest.param(LockModes(), id="exclusive"),
     pytest.param(LockModes(exclusive_write=False), id="first committer wins", marks=pytest.mark.robustness)])
 def test_no_change_is_lost_and_none_is_done_twice(acid_session, db, spark, monkeypatch, modes):
-    monkeypatch.setattr("metastore.spark.txn.transactions.statement_locks", partial(statement_locks, modes=modes))
+    monkeypatch.setattr("metastore.planner.transactions.statement_locks", lambda *outputs: statement_locks(*outputs[:2], modes))
     name = f"{db}.t"
     acid_session.sql(f"CREATE TABLE {name} (k INT, n INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     acid_session.insert(name, spark.createDataFrame([(0, 0), (1, 0), *((one, -1) for one in TOKENS)], "k INT, n INT"))

@@ -10,15 +10,16 @@ import sys
 from datetime import timedelta
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from metastore.acid.violations import Rule
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
-from metastore.errors import AlreadyExistsError
 from metastore.files import Files
 from metastore.housekeeping.service import PurgeService
 from metastore.ids import table_name
 from metastore.loops.reaper import Reaper
+from metastore.planner import calls
 from metastore.spark.check.table_check import check_table, quarantine
 from tests.acceptance.tables.dying import POINTS
 from tests.support.postgres import TestClock
@@ -48,18 +49,35 @@ def expire(lakehouse):
     database.close()
 
 
-def killed(uri, table, point, *sql):
-    done = subprocess.run([sys.executable, "-m", "tests.acceptance.tables.dying", uri, table, point, *sql], check=False,
-                          capture_output=True, text=True, start_new_session=True, timeout=600)
-    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
+@pytest.fixture
+def killed(lakehouse, monkeypatch):
+    """``killed(table, point, *sql)`` runs a driver until it is killed at the point."""
+
+    def run(table, name, *sql):
+        point = POINTS[name]
+        answer = calls.CALLS[point.call].answer
+
+        def dying(call):
+            done = answer(call) if point.when == "after" else {}
+            os.killpg(driver.pid, signal.SIGKILL)
+            return done
+
+        with monkeypatch.context() as patch:
+            driver = subprocess.Popen([sys.executable, "-m", "tests.acceptance.tables.dying", lakehouse.uri, table, *sql],
+                                      stderr=subprocess.PIPE, text=True, start_new_session=True)
+            patch.setitem(calls.CALLS, point.call, calls.CALLS[point.call]._replace(answer=dying))
+            _, said = driver.communicate(timeout=600)
+        assert driver.returncode == -signal.SIGKILL, said[-3000:]
+
+    return run
 
 
 @pytest.mark.parametrize("point", CHOSEN)
-def test_a_driver_killed(point, acid_session, db, lakehouse, compacting, expire):
-    goes_on_after(point, acid_session, db, lakehouse, compacting, expire)
+def test_a_driver_killed(point, acid_session, db, killed, compacting, expire):
+    goes_on_after(point, acid_session, db, killed, compacting, expire)
 
 
-def goes_on_after(point, acid_session, db, lakehouse, compacting, expire, nothing_written=NOTHING_WRITTEN):
+def goes_on_after(point, acid_session, db, killed, compacting, expire, nothing_written=NOTHING_WRITTEN):
     """A driver killed at the point, and all that the table went through afterwards."""
     name, files = f"{db}.t", Files()
     client = acid_session.client
@@ -74,7 +92,7 @@ def goes_on_after(point, acid_session, db, lakehouse, compacting, expire, nothin
     def findings():
         return check_table(client, files, table_name(db, "t"))
 
-    killed(lakehouse.uri, name, point)
+    killed(name, point)
 
     assert rows() == expected
     assert [one for one in findings() if one.finding.rule is not Rule.DEAD_STAGING] == [], "its writer may be alive"
@@ -105,14 +123,14 @@ def goes_on_after(point, acid_session, db, lakehouse, compacting, expire, nothin
 
 
 @pytest.mark.skipif("TABLE_SEEDS" not in os.environ, reason="make robustness-tables")
-def test_a_driver_killed_while_it_fills_a_new_table(acid_session, db, lakehouse, expire):
+def test_a_driver_killed_while_it_fills_a_new_table(acid_session, db, lakehouse, killed, expire):
     """Nobody can undo the table then: it is there without rows, in nobody's way, until it is dropped."""
     name, client = f"{db}.t", acid_session.client
     create = f"CREATE TABLE {name} STORED AS ORC TBLPROPERTIES ('transactional'='true') AS SELECT id FROM range(3)"
-    killed(lakehouse.uri, name, "all published", create)
+    killed(name, "all published", create)
     assert expire().expired_txns >= 1
     assert acid_session.table(name).count() == 0
-    with pytest.raises(AlreadyExistsError):
+    with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
         acid_session.sql(create)
     acid_session.sql(f"DROP TABLE {name}")
     assert not (lakehouse.warehouse / f"{db}.db" / "t").exists()

@@ -13,13 +13,14 @@ import pytest
 
 from tests.acceptance.conftest import acid_session, catalog, db, nobody_reads, planner
 from tests.acceptance.tables.conftest import compacting
-from tests.acceptance.tables.test_kills import expire
+from tests.acceptance.tables.test_kills import expire, killed
 from tests.interop.java import fetched
+from tests.support.planned_server import planned_server
 from tests.support.spark_sessions import spark_on
 
 HERE = Path(__file__).parent
 
-__all__ = ["acid_session", "catalog", "compacting", "db", "expire", "nobody_reads", "planner"]
+__all__ = ["acid_session", "catalog", "compacting", "db", "expire", "killed", "nobody_reads", "planner"]
 
 
 @pytest.fixture(scope="session")
@@ -35,18 +36,11 @@ def store():
 @pytest.fixture(scope="session")
 def lakehouse(postgres, store):
     """As that of the acceptance tests, with its warehouse on S3."""
-    from metastore.app import App
-    from metastore.config.settings import Source, build
-
     warehouse = f"s3a://{store.bucket}/warehouse"
-    with postgres.cloned() as url:
-        app = App(build([Source("test", {
-            "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
-            "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse,
-            "metastore.warehouse.roots": f"s3a://{store.bucket}"})]), loops=False)
-        app.start()
-        yield SimpleNamespace(app=app, uri=app.thrift_uri, database_url=url, warehouse=warehouse)
-        app.stop()
+    with postgres.cloned() as url, planned_server({
+            "metastore.database.url": url, "hive.metastore.warehouse.dir": warehouse,
+            "metastore.warehouse.roots": f"s3a://{store.bucket}"}) as (app, address):
+        yield SimpleNamespace(app=app, uri=app.thrift_uri, database_url=url, warehouse=warehouse, planner=address)
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ def upstream(request, postgres, tmp_path_factory):
 
 @pytest.fixture
 def front(upstream, database_url):
-    app = App(settings(database_url, upstream.work, **{"metastore.upstream.uris": upstream.uri}), loops=False)
+    app = App(settings(database_url, upstream.work, **{"metastore.upstream.uris": upstream.uri}), loops=False, planner=[])
     app.start()
     yield app
     app.stop()

@@ -11,8 +11,7 @@ from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.read.reader import read_snapshot
-from metastore.spark.tables.row_id import ROW_ID
+from metastore.spark.read.changes import read_changes
 
 
 def described(directory: Path, columns: dict[str, str], **changes: Any) -> AcidTable:
@@ -30,11 +29,14 @@ def directories(table: AcidTable, write_ids: ValidWriteIdList) -> list[Directory
 
 
 def snapshot(spark: SparkSession, table: AcidTable, write_ids: ValidWriteIdList, *, row_ids: bool = False) -> DataFrame:
-    return read_snapshot(spark, table, directories(table, write_ids), write_ids, row_ids=row_ids)
+    """The table's columns, and with ``row_ids`` ``ROW__ID``: what was inserted, without what was deleted."""
+    changes = read_changes(spark, table, directories(table, write_ids), write_ids, -1)
+    inserted, deleted = (changes.where(f"_operation = '{kind}'").drop("_operation", "_write_id") for kind in ("insert", "delete"))
+    return inserted.join(deleted.select("ROW__ID"), "ROW__ID", "left_anti").select(*(
+        name for name in inserted.columns if row_ids or name != "ROW__ID"))
 
 
 def ids_and_rows(spark: SparkSession, table: AcidTable, write_ids: ValidWriteIdList) -> list[tuple[Any, tuple[Any, ...]]]:
     """(ROW__ID, values) of each row, sorted."""
-    names = [column.name for column in table.columns]
-    collected = snapshot(spark, table, write_ids, row_ids=True).collect()
-    return sorted(((tuple(row[name] for name in ROW_ID), tuple(row[name] for name in names)) for row in collected), key=repr)
+    collected = (tuple(row) for row in snapshot(spark, table, write_ids, row_ids=True).collect())
+    return sorted(((row[-1] and tuple(row[-1]), row[:-1]) for row in collected), key=repr)

@@ -5,11 +5,11 @@ import pytest
 from metastore.catalog.model import ConstraintKind
 from metastore.client.declared_constraints import Declaration
 from metastore.errors import InvalidOperationError
-from metastore.spark.sql.constraint_syntax import without_words
-from metastore.spark.sql.parsing import parse
-from metastore.spark.sql.statements import AddConstraints, ChangeColumn, DropConstraint, TableRef
+from metastore.spark.sql.alterations import definitions
+from metastore.spark.sql.constraint_syntax import declarations, without_words
+from metastore.spark.sql.parsing import hives_own
+from metastore.spark.sql.statements import AddConstraints, DropConstraint, TableRef
 
-ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 NN, DEFAULT, CHECK, PK, UQ, FK = (
     ConstraintKind.NOT_NULL,
     ConstraintKind.DEFAULT,
@@ -21,7 +21,8 @@ NN, DEFAULT, CHECK, PK, UQ, FK = (
 
 
 def declared(columns):
-    return parse(f"CREATE TABLE t ({columns}) {ACID}").constraints
+    plain, words = without_words(f"CREATE TABLE t ({columns})")
+    return declarations(definitions(plain), words)
 
 
 @pytest.mark.parametrize(
@@ -86,18 +87,16 @@ def test_refused(columns, reason):
 
 def test_alter_table():
     check = Declaration(CHECK, "c", (), "a > 0")
-    assert parse("ALTER TABLE d.t ADD CONSTRAINT c CHECK (a > 0) ENABLE NOVALIDATE;") == AddConstraints(
+    assert hives_own("ALTER TABLE d.t ADD CONSTRAINT c CHECK (a > 0) ENABLE NOVALIDATE;") == AddConstraints(
         TableRef("d", "t"), (check,)
     )
-    assert parse("alter table t change a a int not null") == AddConstraints(
+    assert hives_own("alter table t change a a int not null") == AddConstraints(
         TableRef(None, "t"), (Declaration(NN, None, ("a",)),), ("a", "int")
     )
-    assert parse("ALTER TABLE t DROP CONSTRAINT `C`") == DropConstraint(TableRef(None, "t"), "c")
-    assert parse("ALTER TABLE t CHANGE COLUMN a b BIGINT COMMENT 'not null'") == ChangeColumn(
-        TableRef(None, "t"), "a", "b", "bigint", "not null"
-    )
+    assert hives_own("ALTER TABLE t DROP CONSTRAINT `C`") == DropConstraint(TableRef(None, "t"), "c")
+    assert hives_own("ALTER TABLE t CHANGE COLUMN a b BIGINT COMMENT 'not null'") is None
     with pytest.raises(InvalidOperationError, match="rename the column first"):
-        parse("ALTER TABLE t CHANGE a b INT NOT NULL")
+        hives_own("ALTER TABLE t CHANGE a b INT NOT NULL")
 
 
 def test_what_follows_the_columns_is_left_alone():

@@ -1,10 +1,6 @@
 """Names that files get when their table becomes transactional."""
 
-import pytest
-
 from metastore.spark.commands.convert import renames
-from metastore.spark.sql.parsing import parse
-from metastore.spark.sql.statements import Convert, PassThrough, TableRef
 
 
 def test_only_files_without_a_bucket_are_renamed_and_no_number_is_used_twice() -> None:
@@ -18,12 +14,3 @@ def test_a_bucket_number_has_twelve_bits() -> None:
     names = [one.new for one in renames(f"part-{number:05d}" for number in range(4098))]
 
     assert names[4095:] == ["004095_0", "000000_0_copy_1", "000001_0_copy_1"]
-
-
-@pytest.mark.parametrize(("text", "expected"), [
-    ("ALTER TABLE d.T SET TBLPROPERTIES ('transactional'='true')", Convert(TableRef("d", "t"), {"transactional": "true"})),
-    ('alter table `t` set tblproperties ( "Transactional" = "TRUE" , "x"="a=\'b\'" );',
-     Convert(TableRef(None, "t"), {"Transactional": "TRUE", "x": "a='b'"})),
-    ("ALTER TABLE t SET TBLPROPERTIES ('a'='transactional')", PassThrough())])
-def test_which_property_changes_are_conversions(text: str, expected: object) -> None:
-    assert parse(text) == expected

@@ -17,9 +17,7 @@ from metastore.acid_tables.serde_storage import (
     seen_columns,
 )
 from metastore.errors import InvalidOperationError
-from metastore.spark.sql.parsing import parse
 
-ONLY = "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')"
 LAZY_BINARY = "org.apache.hadoop.hive.serde2.lazybinary.LazyBinarySerDe"
 
 
@@ -110,24 +108,3 @@ def test_columns_of_a_schema_of_avro_are_its_own():
     one = storage(AVRO, parameters={"avro.schema.literal": "{}"})
     with pytest.raises(InvalidOperationError, match="Avro schema"):
         require_alterable("db.t", one, BEFORE, [*BEFORE, ("c", "int")])
-
-
-def test_row_formats():
-    delimited = parse("CREATE TABLE t (a INT) ROW FORMAT DELIMITED FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' COLLECTION ITEMS "
-                      f"TERMINATED BY '\\002' MAP KEYS TERMINATED BY ':' LINES TERMINATED BY '\\n' NULL DEFINED AS '' {ONLY}")
-    assert (delimited.file_format, delimited.serde, delimited.classes) == ("textfile", None, None)
-    assert delimited.serde_parameters == {
-        "field.delim": "\t", "serialization.format": "\t", "escape.delim": "\\", "colelction.delim": "\2",
-        "collection.delim": "\2", "mapkey.delim": ":", "line.delim": "\n", "serialization.null.format": ""}
-    given = parse("CREATE TABLE t (a INT) ROW FORMAT SERDE 'x.Y' WITH SERDEPROPERTIES ('k'='v') STORED AS INPUTFORMAT 'a.B' "
-                  f"OUTPUTFORMAT 'c.D' {ONLY}")
-    assert (given.file_format, given.serde, given.serde_parameters, given.classes) == (
-        "inputformat", "x.Y", {"k": "v"}, ("a.B", "c.D"))
-    orc = parse("CREATE TABLE t (a INT) STORED AS INPUTFORMAT 'org.apache.hadoop.hive.ql.io.orc.OrcInputFormat' OUTPUTFORMAT 'x' "
-                "TBLPROPERTIES ('transactional'='true')")
-    assert orc.file_format == "orc"
-    for text, reason in ((f"ROW FORMAT DELIMITED LINES TERMINATED BY '|' {ONLY}", "LINES TERMINATED BY"),
-                         (f"STORED BY 'x.Y' {ONLY}", "STORED BY"),
-                         ("ROW FORMAT SERDE 'x' TBLPROPERTIES ('transactional'='true')", "STORED AS ORC")):
-        with pytest.raises(InvalidOperationError, match=reason):
-            parse(f"CREATE TABLE t (a INT) {text}")

@@ -44,6 +44,8 @@ import transactionmetastore.spark.write.WriterFunction;
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
     /** What RoutingRule adds to the properties of a table to be made: how its files are stored, and their rows. */
     static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
+    /** What acid(spark) adds, as JSON: constraints in Hive's words, for the planner; which columns of SORTED BY descend. */
+    static final String CONSTRAINTS = "acid.constraints", DESCENDING = "acid.descending";
 
     private String name = "spark_catalog";
     private String address = "";
@@ -190,6 +192,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
 
     private boolean drop(Identifier ident, boolean purge) {
         block.requireNone("The table " + ident + " is dropped");
+        if (transaction != null) transaction.close();  // a CREATE TABLE AS that fails: its locks would be in the way
         OwnReads.giveWay(List.of(fullName(ident)));
         planner().call("drop", named(ident, "purge", purge));
         return true;

@@ -4,6 +4,9 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.Collections;
+import java.util.Set;
+import java.util.WeakHashMap;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -17,9 +20,24 @@ import transactionmetastore.spark.write.AssignedColumns;
 
 /** What a session needs besides the catalog, in spark.sql.extensions. */
 public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+    private static final Set<SparkSessionExtensions> APPLIED = Collections.newSetFromMap(new WeakHashMap<>());
+
+    /** The session, if it has them; else a clone that has. */
+    public SparkSession inSession(SparkSession session) {
+        var spark = (org.apache.spark.sql.classic.SparkSession) session;
+        synchronized (APPLIED) {
+            if (APPLIED.contains(spark.extensions())) return spark;
+        }
+        apply(spark.extensions());
+        return spark.cloneSession();
+    }
+
     @Override
     public BoxedUnit apply(SparkSessionExtensions session) {
         requireRightJar(org.apache.spark.package$.MODULE$.SPARK_VERSION());
+        synchronized (APPLIED) {
+            APPLIED.add(session);
+        }
         session.injectHintResolutionRule(new AbstractFunction1<>() {
             @Override
             public Rule<LogicalPlan> apply(SparkSession spark) {

@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
+import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
 
@@ -20,7 +21,8 @@ import transactionmetastore.spark.txn.AcidTransaction;
 final class Creation {
     private static final Set<String> NOT_PROPERTIES = Set.of(
         TableCatalog.PROP_PROVIDER, TableCatalog.PROP_LOCATION, TableCatalog.PROP_COMMENT, TableCatalog.PROP_OWNER,
-        TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT, AcidCatalogBase.SERDE);
+        TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT, AcidCatalogBase.SERDE,
+        AcidCatalogBase.CONSTRAINTS, AcidCatalogBase.DESCENDING);
 
     private Creation() {}
 
@@ -32,7 +34,9 @@ final class Creation {
         List<String> keyNames = new ArrayList<>();
         for (Transform transform : partitions) {
             if (transform.name().equals("identity")) keyNames.add(name(transform.references()[0]));
-            else if (transform.name().contains("bucket")) arguments.put("buckets", buckets(transform));
+            else if (transform.name().contains("bucket")) {
+                arguments.put("buckets", buckets(transform, Messages.list(properties.getOrDefault(AcidCatalogBase.DESCENDING, "[]"))));
+            }
             else throw new AcidException("UNSUPPORTED", "A transactional table is partitioned by columns, not by "
                 + transform.describe() + ": name columns, or use CLUSTERED BY ... INTO n BUCKETS.");
         }
@@ -46,7 +50,8 @@ final class Creation {
         arguments.put("properties", kept(properties));
         arguments.put("comment", properties.get(TableCatalog.PROP_COMMENT));
         arguments.put("location", properties.get(TableCatalog.PROP_LOCATION));
-        arguments.put("format", properties.getOrDefault(AcidCatalogBase.FORMAT, "orc").toLowerCase(java.util.Locale.ROOT));
+        arguments.put("format", properties.getOrDefault(AcidCatalogBase.FORMAT, "orc"));
+        arguments.put("constraints", Messages.list(properties.getOrDefault(AcidCatalogBase.CONSTRAINTS, "[]")));
         Map<String, Object> rows = new HashMap<>();
         Map<String, String> ofRows = new HashMap<>();
         properties.forEach((key, value) -> {
@@ -93,7 +98,7 @@ final class Creation {
     }
 
     /** bucket(n, columns) or sorted_bucket(columns, n, columns): Spark tells the number as a literal, columns as references. */
-    private static Map<String, Object> buckets(Transform transform) {
+    private static Map<String, Object> buckets(Transform transform, List<?> descending) {
         List<String> columns = new ArrayList<>(), sort = new ArrayList<>();
         Object count = null;
         boolean isSorted = transform.name().equals("sorted_bucket");
@@ -102,7 +107,7 @@ final class Creation {
             else if (argument instanceof NamedReference column) (isSorted && count != null ? sort : columns).add(name(column));
         }
         List<List<String>> order = new ArrayList<>();
-        for (String column : sort) order.add(List.of(column, "asc"));
+        for (String column : sort) order.add(List.of(column, descending.contains(column) ? "desc" : "asc"));
         return Map.of("count", count == null ? 0 : count, "columns", columns, "sort", order);
     }
 
@@ -111,8 +116,14 @@ final class Creation {
     }
 
     static List<Map<String, Object>> changes(AcidTable table, TableChange[] changes) {
+        List<String> keys = List.of(table.definition().partitionType().fieldNames());
+        long dropped = Arrays.stream(changes).filter(TableChange.DeleteColumn.class::isInstance).count();
+        boolean isReplacing = dropped == table.columns().length;  // REPLACE COLUMNS: keys too, which no statement can drop
         List<Map<String, Object>> arguments = new ArrayList<>();
-        for (TableChange change : changes) arguments.add(change(table, change));
+        for (TableChange change : changes) {
+            if (isReplacing && change instanceof TableChange.DeleteColumn drop && keys.contains(path(drop.fieldNames()))) continue;
+            arguments.add(change(table, change));
+        }
         return arguments;
     }
 

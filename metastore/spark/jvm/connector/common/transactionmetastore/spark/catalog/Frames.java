@@ -33,6 +33,11 @@ public final class Frames {
         return owner.read(SessionBlocks.ours(session).planner(), "frames");
     }
 
+    /** The rows of a frame of any session, in this one. */
+    public Dataset<?> of(org.apache.spark.sql.SparkSession session, Dataset<?> rows) {
+        return rows.sparkSession() == session ? rows : Dataset$.MODULE$.ofRows((SparkSession) session, rows.queryExecution().analyzed());
+    }
+
     /** The session needs tables ("db.table") for itself. Throws AcidException: it reads one itself. */
     public void giveWay(org.apache.spark.sql.SparkSession session, List<String> tables) {
         SessionBlocks.in(session, () -> {
@@ -76,7 +81,7 @@ public final class Frames {
     }
 
     /** What becomes of each node: itself, or another in its place. */
-    private abstract static class EachNode extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+    abstract static class EachNode extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
         abstract LogicalPlan of(LogicalPlan node);
 
         @Override

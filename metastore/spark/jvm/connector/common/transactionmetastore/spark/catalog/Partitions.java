@@ -16,6 +16,9 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.execution.datasources.PartitioningUtils;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -52,9 +55,15 @@ public final class Partitions {
         for (int key = 0; key < fields.length; ++key) {
             String text = texts.get(key);
             values[key] = text == null ? null
-                : PartitioningUtils.castPartValueToDesiredType(fields[key].dataType(), text, zone);
+                : inScale(fields[key].dataType(), PartitioningUtils.castPartValueToDesiredType(fields[key].dataType(), text, zone));
         }
         return new GenericInternalRow(values);
+    }
+
+    /** Spark's function leaves a decimal the scale of its text: 1.5 would be 0.15 to whoever reads it with two digits. */
+    private static Object inScale(DataType type, Object value) {
+        if (!(value instanceof Decimal decimal) || !(type instanceof DecimalType wanted)) return value;
+        return decimal.changePrecision(wanted.precision(), wanted.scale()) ? decimal : null;
     }
 
     /** The values of the partitions that have these values of the keys "names". */

@@ -122,8 +122,8 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (spec.serde().isEmpty()) return "orc";
         SerdeInfo serde = spec.serde().get();
         if (serde.storedAs().isDefined()) return serde.storedAs().get();
-        throw new AcidException("UNSUPPORTED", "A transactional table is made with STORED AS ORC, or an insert-only one with the name of "
-            + "another format; one with INPUTFORMAT and OUTPUTFORMAT by acid(spark) of metastore.spark.");
+        if (serde.formatClasses().isEmpty()) return "textfile";  // as in Hive, where only rows are described
+        return serde.formatClasses().get().input() + "," + serde.formatClasses().get().output();
     }
 
     /** The properties, with what Creation takes out again: how files are stored, and ROW FORMAT. */

@@ -13,11 +13,6 @@ public final class SessionBlocks {
         return ours == null ? null : ours.block();
     }
 
-    /** Whether the session's own SQL knows ACID tables. */
-    public boolean hasCatalog(SparkSession session) {
-        return ours(session) != null;
-    }
-
     /** The session's catalog; null where that is not ours. */
     static AcidCatalogBase ours(SparkSession session) {
         var classic = (org.apache.spark.sql.classic.SparkSession) session;

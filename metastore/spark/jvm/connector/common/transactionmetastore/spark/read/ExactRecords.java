@@ -57,7 +57,7 @@ final class ExactRecords implements RecordReader {
             if (isThere && times.nanos[row] % NANOS_OF_MICROSECOND != 0) {
                 throw new AcidException("InvalidOperationError", file + " holds timestamps with nanoseconds, which Spark would "
                     + "cut to microseconds when it writes rows anew. Assign the column as well, name partitions without such "
-                    + "values, or change the rows with acid(spark) of metastore.spark or with Hive.");
+                    + "values, or change the rows with Hive.");
             }
         }
     }

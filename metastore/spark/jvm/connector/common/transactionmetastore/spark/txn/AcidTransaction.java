@@ -22,6 +22,7 @@ import transactionmetastore.spark.planner.PlannerClient;
  */
 public final class AcidTransaction {
     private static final int STATEMENT_LENGTH = 1000;
+    private static final ThreadLocal<long[]> COUNTED = new ThreadLocal<>();  // statements, rows
 
     private final MetastoreTxn txn;
     private final Block block;
@@ -229,9 +230,34 @@ public final class AcidTransaction {
         batch = written;
     }
 
-    /** How many rows a statement has written, for the table's history. */
-    public synchronized void wrote(String table, long inserted, long deleted) {
+    /** How many rows a statement has written, for the table's history. An update is in both numbers, and in "updated". */
+    public synchronized void wrote(String table, long inserted, long deleted, long updated) {
         written.add(table, inserted, deleted);
+        changed(inserted + deleted - updated);
+    }
+
+    /** A statement of this thread has changed rows. */
+    public static void changed(long rows) {
+        long[] counted = COUNTED.get();
+        if (counted == null) return;
+        ++counted[0];
+        counted[1] += rows;
+    }
+
+    /** From now on count the rows that statements of this thread change. */
+    public static void count() {
+        COUNTED.set(new long[2]);
+    }
+
+    public static boolean isCounting() {
+        return COUNTED.get() != null;
+    }
+
+    /** How many rows were changed since count(), and no more counting; null where no statement has written. */
+    public static Long counted() {
+        long[] counted = COUNTED.get();
+        COUNTED.remove();
+        return counted == null || counted[0] == 0 ? null : Long.valueOf(counted[1]);
     }
 
     /** After an error the commit may have happened: an abort decides that, and what is aborted is undone. */

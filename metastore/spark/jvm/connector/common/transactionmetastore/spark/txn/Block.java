@@ -5,7 +5,6 @@ import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Set;
-import org.apache.hadoop.fs.Path;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
@@ -14,7 +13,7 @@ import transactionmetastore.spark.planner.PlannerClient;
  *
  * Rules kept here. A statement sees what those before it have written. One that fails takes back what it wrote, and the others may
  * still be committed; where something of it is left, nothing may be. Nothing is committed while a statement gives files their names.
- * A program that writes files of its own in the same transaction (metastore/spark/txn/joined.py) removes them itself.
+ * A program reads in the same transaction what Spark's SQL does not show (metastore/spark/txn/blocks.py).
  */
 public final class Block {
     private final MetastoreTxn txn;
@@ -104,13 +103,12 @@ public final class Block {
         if (txn.abort()) AcidTransaction.run(undo);
     }
 
-    // -- for a program's own statements beside Spark's -----------------------------------------------------------------
-
-    /** Never commit it. Returns whether nothing of it counts: not where it is committed, or may be. */
-    public synchronized boolean giveUp(String reason) {
+    private void giveUp(String reason) {
         if (left == null) left = reason;
-        return txn.giveUp();
+        txn.giveUp();
     }
+
+    // -- for a program's own reads beside Spark's ----------------------------------------------------------------------
 
     /** What it writes is a batch of a streaming query: see StreamBatch. */
     public synchronized void brings(String table, String query, long number, String plan) {
@@ -123,13 +121,10 @@ public final class Block {
         return txn.id();
     }
 
-    /** Take the locks of a statement that reads tables ("db.table") and writes others, each with a WriteKind. */
-    public void lock(List<String> reads, List<String> tables, List<String> kinds) {
+    /** Take the locks of a statement that reads tables ("db.table"). */
+    public void lock(List<String> reads) {
         requireOpen();
         for (String table : reads) txn.read(table);
-        for (int place = 0; place < tables.size(); ++place) {
-            txn.write(tables.get(place), WriteKind.valueOf(kinds.get(place)), null);
-        }
         txn.lock();
     }
 
@@ -147,25 +142,5 @@ public final class Block {
     /** The write id by which it has written a table; null where it has not. */
     public Long ownWriteId(String table) {
         return txn.ownWriteId(table);
-    }
-
-    public void hasWriteId(String table, long writeId) {
-        txn.hasWriteId(table, writeId);
-    }
-
-    public int nextStatement() {
-        return txn.nextStatement();
-    }
-
-    public boolean hasOverwritten(String location) {
-        return txn.hasOverwritten(new Path(location).toString());
-    }
-
-    public void overwrites(String location) {
-        txn.overwrites(new Path(location).toString());
-    }
-
-    public void overwritesNoMore(String location) {
-        txn.overwritesNoMore(new Path(location).toString());
     }
 }

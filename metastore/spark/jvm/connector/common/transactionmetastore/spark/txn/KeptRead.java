@@ -87,8 +87,7 @@ public final class KeptRead {
     }
 
     /** Take the locks of a statement that reads tables. */
-    public void lock(List<String> reads, List<String> tables, List<String> kinds) {
-        if (!tables.isEmpty()) throw new IllegalStateException("A reader writes nothing");
+    public void lock(List<String> reads) {
         for (String table : reads) txn.read(table);
         txn.lock();
     }

@@ -289,7 +289,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         announced.put("overwrite", arguments.get("overwrite"));
         call("announce", announced);
         removeStaging();
-        transaction.wrote(table.name(), rows(files, false), rows(files, true));
+        transaction.wrote(table.name(), rows(files, false), rows(files, true), files.stream().mapToLong(WrittenFile::updates).sum());
         transaction.statementWritten();
     }
 

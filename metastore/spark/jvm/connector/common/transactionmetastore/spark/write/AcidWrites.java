@@ -1,12 +1,22 @@
 package transactionmetastore.spark.write;
 
 import java.util.List;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.StructField;
+import scala.Option;
+import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.TableDefinition;
 import transactionmetastore.spark.planner.AcidException;
@@ -49,13 +59,35 @@ public final class AcidWrites {
             ? AcidTransaction.writer(table.planner(), "TRUNCATE TABLE " + table.fullName()) : table.block().statement(false);
         try {
             transaction.write(table.fullName(), WriteKind.INSERT_OVERWRITE, null);
-            AcidWrite write = new AcidWrite(table.in(transaction), shape, null, emptied, null);
+            AcidTable target = table.in(transaction);
+            if (AcidTransaction.isCounting()) AcidTransaction.changed(rows(target, transaction, emptied));
+            AcidWrite write = new AcidWrite(target, shape, null, emptied, null);
             write.begin(0);
             write.commit(new WriterCommitMessage[0]);
             transaction.commit();
         } finally {
             transaction.close();
         }
+    }
+
+    /** How many rows there are of what is emptied, in the same transaction. */
+    private static long rows(AcidTable table, AcidTransaction transaction, Overwriting emptied) {
+        transaction.snapshot();
+        var relation = DataSourceV2Relation.create(table, Option.empty(), Option.empty());
+        Dataset<Row> rows = Dataset$.MODULE$.ofRows(SparkSession.active(), relation);
+        if (emptied.isWhole()) return rows.count();
+        Column any = functions.lit(false);
+        for (String texts : emptied.emptied()) {
+            Column all = functions.lit(true);
+            List<?> values = Messages.list(texts);
+            StructField[] keys = table.definition().partitionType().fields();
+            for (int at = 0; at < keys.length; ++at) {
+                Column key = functions.col("`" + keys[at].name() + "`"), value = functions.lit(values.get(at));
+                all = all.and(values.get(at) == null ? key.isNull() : key.equalTo(value.cast(keys[at].dataType())));
+            }
+            any = any.or(all);
+        }
+        return rows.where(any).count();
     }
 
     private static List<WriteKind> kinds(Command command) {

@@ -1,0 +1,110 @@
+"""Blocks and kept reads of a session's catalog, from Python's side: their ids, locks and snapshots are the JVM's."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from metastore import errors
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import NotEnoughHistoryError
+from metastore.client import AnswerLostError, LockNotAcquiredError, MetastoreUnreachableError
+from metastore.client.conflicts import WriteConflictError, lost_by
+from metastore.errors import InvalidOperationError
+from metastore.spark.jvm.compiled import catalog_object
+from metastore.txns.streams.rules import StreamBatch
+
+
+class ConstraintViolationError(InvalidOperationError):
+    """Rows broke constraints of the table; nothing of the statement was kept."""
+
+
+_ERRORS = {
+    kind.__name__: kind
+    for kind in (
+        AnswerLostError,
+        ConstraintViolationError,
+        LockNotAcquiredError,
+        MetastoreUnreachableError,
+        NotEnoughHistoryError,
+    )
+}
+
+
+class OpenTransaction:
+    """What is open in a session: its block, or the read transaction of frames. ``java`` has it."""
+
+    def __init__(self, java: Any) -> None:
+        self.java = java
+
+    @property
+    def id(self) -> int:
+        """The transaction's id; it may change until the first locks are held."""
+        with own_errors():
+            return int(self.java.id())
+
+    def lock(self, tables: Iterable[str]) -> None:
+        """Take the locks of a statement that reads tables, ``db.table``. Raises: LockNotAcquiredError."""
+        with own_errors():
+            self.java.lock(list(tables))
+
+    def valid_txns(self) -> ValidTxnList:
+        """The snapshot, which is taken at the first call and stays the same."""
+        with own_errors():
+            return ValidTxnList.parse(self.java.txns())
+
+    def valid_write_ids(self, table: str) -> ValidWriteIdList:
+        """What may be read of ``db.table``: also what the transaction itself has written."""
+        with own_errors():
+            valid = ValidWriteIdList.parse(self.java.writeIds(table))
+            own = self.java.ownWriteId(table)
+        return valid if own is None else valid.with_own(int(own))
+
+    def hold(self, rows: DataFrame) -> DataFrame:
+        """The rows of files that were chosen in this transaction: kept as long as something can read them."""
+        return rows
+
+
+class OpenBlock(OpenTransaction):
+    """The session's block."""
+
+    def record(self, name: object, batch: StreamBatch) -> None:
+        """Let the table note a batch of a streaming query with the commit."""
+        self.java.brings(str(name), batch.query_id, batch.batch_id, batch.plan)
+
+
+@contextmanager
+def session_block(spark: SparkSession) -> Iterator[OpenBlock]:
+    """The session's block: committed at the end, rolled back when it raises. Raises: WriteConflictError."""
+    with own_errors():
+        spark.sql("CALL spark_catalog.system.begin()")
+    block = catalog_object(spark, "SessionBlocks").open(spark._jsparkSession)  # noqa: SLF001 - PySpark shows no other way
+    try:
+        yield OpenBlock(block)
+        with own_errors():
+            spark.sql("CALL spark_catalog.system.commit()")
+    finally:
+        with own_errors():
+            block.rollback()
+
+
+def has_block(spark: SparkSession) -> bool:
+    """Whether the session has a block open, whoever has begun it."""
+    return catalog_object(spark, "SessionBlocks").open(spark._jsparkSession) is not None  # noqa: SLF001 - as above
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise the error that the connector has a sentence of, where it has one of ours."""
+    try:
+        yield
+    except PySparkException as error:
+        name, text = error.getCondition() or "", str(error)
+        if name == WriteConflictError.__name__:
+            raise lost_by(text) from None
+        kind = _ERRORS.get(name, getattr(errors, name, InvalidOperationError if name == "UNSUPPORTED" else None))
+        if kind is None:
+            raise
+        raise kind(text) from None
