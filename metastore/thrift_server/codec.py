@@ -15,6 +15,7 @@ from thrift.Thrift import TException, TType
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.required import REQUIRED
 from metastore.thrift_server.handler import METHODS
+from metastore.thrift_server.source import Source
 
 Spec = tuple[Any, ...]
 Unset = str
@@ -157,6 +158,10 @@ class MethodCodec:
         for entry in spec:
             if entry and entry[0] != 0:
                 self.exceptions.setdefault(entry[3][0], [Answer, ()])[1] += (_as_value(entry),)
+
+    def source(self, data: bytes, at: int) -> Source:
+        """From which arguments are read."""
+        return Source(data, at)
 
     def unset(self, arguments: Any) -> Unset | None:
         """The first required field that is missing in the arguments, as a sentence."""

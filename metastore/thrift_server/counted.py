@@ -1,14 +1,17 @@
 """Large messages are bounded in objects.
 
 Rule: what one message takes is bounded before it is taken. An empty struct is one byte on the wire and hundreds in
-memory, so structs are counted while they are made.
+memory, so structs are counted while they are made. Descriptors that are alike share what they hold.
 """
 
 from typing import Any
 
 from thrift.Thrift import TType
 
+from metastore.thrift_gen.hive_metastore.ttypes import StorageDescriptor
+from metastore.thrift_server.alike import Alike
 from metastore.thrift_server.codec import MethodCodec, Spec
+from metastore.thrift_server.source import Source
 
 
 class TooManyError(Exception):
@@ -21,26 +24,40 @@ class CountedCodec:
     def __init__(self, codec: MethodCodec, counted: "Counted") -> None:
         self.arguments_class = codec.arguments_class
         self.arguments = [codec.arguments_class, counted.spec(codec.arguments[1])]
+        self._counted = counted
         self.older = None
         if codec.older is not None:
             suspected, (cls, spec), sensible = codec.older
             self.older = (suspected, [cls, counted.spec(spec)], sensible)
+
+    def source(self, data: bytes, at: int) -> Source:
+        """See `ArgumentsCodec`."""
+        return self._counted.source(data, at)
 
 
 class Counted:
     """Field tables in which every struct is made through a counter. For one thread."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._left = most, 0
+        self._most, self._left, self._alike = most, 0, Alike()
         self._made: dict[int, list[Any]] = {}  # by the identity of a field table, which lives as long as the module
         self._codecs: dict[str, CountedCodec] = {}
 
     def codec(self, codec: MethodCodec) -> CountedCodec:
-        """Count anew, for a message of this method."""
-        self._left = self._most
+        """Of this method."""
         if codec.name not in self._codecs:
             self._codecs[codec.name] = CountedCodec(codec, self)
         return self._codecs[codec.name]
+
+    def source(self, data: bytes, at: int) -> Source:
+        """Begin anew, for a message whose arguments are there."""
+        source = Source(data, at)
+        self._left, self._alike = self._most, Alike(source)
+        return source
+
+    def forget(self) -> None:
+        """The message is decoded, and its bytes may go."""
+        self._alike = Alike()
 
     def spec(self, spec: Spec) -> Spec:
         """A field table with counters in it."""
@@ -73,6 +90,9 @@ class Counted:
                     f"the message has more than {counted._most} structs "
                     "(metastore.server.max.message.objects): send it in parts"
                 )
-            return cls(*arguments, **fields)
+            made = cls(*arguments, **fields)
+            if cls is StorageDescriptor:
+                counted._alike.begin(made)
+            return made
 
         return type(cls.__name__, (cls,), {"__new__": make})

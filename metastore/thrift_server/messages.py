@@ -131,7 +131,10 @@ class Messages:
             except MalformedError as error:
                 return Message(header, complaint=f"{header.method}: {error}")
         codec = CODECS.get(header.method)
-        return self._decoded(header, data, self._counted.codec(codec) if codec is not None else None)
+        try:
+            return self._decoded(header, data, self._counted.codec(codec) if codec is not None else None)
+        finally:
+            self._counted.forget()
 
     def _decoded(self, header: Header, data: bytes, codec: ArgumentsCodec | None) -> Message:
         """A complete message, decoded. Without the garbage collector, which doubles the time of a large message."""

@@ -36,6 +36,9 @@ class ArgumentsCodec(Protocol):
     arguments: list[Any]
     older: Any
 
+    def source(self, data: bytes, at: int) -> Source:
+        """From which they are read: a message, where they begin."""
+
 
 class WireProtocol(Protocol):
     """A protocol of Thrift."""
@@ -88,17 +91,18 @@ class _Accelerated:
 
     def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
         """See `WireProtocol`."""
-        source = Source(data, at)
         if codec is None:
+            source = Source(data, at)
             self._decode(Nothing(), source, SKIP)
             return None, source.cstringio_buf.tell()
+        source = codec.source(data, at)
         arguments = codec.arguments_class()
         self._decode(arguments, source, codec.arguments)
         if codec.older is not None:
             suspected, older, sensible = codec.older
             if suspected(arguments):
                 again = codec.arguments_class()
-                self._decode(again, Source(data, at), older)
+                self._decode(again, codec.source(data, at), older)
                 if sensible(again):
                     arguments = again
         return arguments, source.cstringio_buf.tell()

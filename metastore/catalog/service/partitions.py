@@ -26,6 +26,7 @@ from metastore.catalog.store.directory_changes import Change
 from metastore.catalog.store.partition_prefilter import prefilter
 from metastore.catalog.store.partition_wires import Piece
 from metastore.config import CatalogSettings
+from metastore.db import arrays
 from metastore.db.engine import Database, PgTx
 from metastore.errors import (
     AlreadyExistsError,
@@ -76,7 +77,11 @@ class PartitionService:
         rules.require_distinct(wanted)
         for partition in wanted:
             rules.require_allowed_characters(partition.values, self.settings.partition_name_whitelist)
-        taken = set(store.select_names(self.db.once, table, "p.name = ANY(%s)", ([p.name for p in wanted],)))
+        taken = set(
+            store.select_names(
+                self.db.once, table, "p.name = ANY(%s::text[])", (arrays.literal([p.name for p in wanted]),)
+            )
+        )
         if taken and not if_not_exists:
             raise AlreadyExistsError(f"Partition already exists: {', '.join(sorted(taken))} of {name}")
         new = [partition for partition in wanted if partition.name not in taken]

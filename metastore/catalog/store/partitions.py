@@ -4,7 +4,7 @@ Reads take ``run``: ``pg.sql`` inside a PostgreSQL transaction, or ``db.once`` w
 descriptor travels once per answer, with the first partition that has it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from metastore.catalog.model import Json, Table
@@ -20,6 +20,8 @@ from metastore.ids import TableName
 
 NAMES = Sizes(20_000, 20_000, 20_000)
 """Of pieces of names."""
+_BATCH = 2000
+"""Partitions that are written in one statement."""
 _COLUMNS = 'p.name, p."values", p.create_time, p.last_access_time, p.location, p.parameters, p.write_id, p.digest'
 _JOINED = "partitions p LEFT JOIN partition_descriptors d USING (table_id, digest)"
 _FIRST_SD = "CASE WHEN row_number() OVER (PARTITION BY p.digest ORDER BY p.name) = 1 THEN d.sd END"
@@ -134,28 +136,33 @@ def lock_doomed(pg: PgTx, table: Table, names: Sequence[str]) -> list[Doomed]:
 
 
 def insert_partitions(pg: PgTx, table: Table, partitions: Sequence[Partition]) -> set[str]:
-    """Add partitions, in one statement; the names that were free."""
+    """Add partitions, some thousand in a statement; the names that were free."""
     digests = insert_descriptors(pg, table, partitions)
-    rows = pg.sql(
+    rows = [row for some in _batches(partitions) for row in _insert(pg, table, some, digests)]
+    return {name for (name,) in rows}
+
+
+def _insert(pg: PgTx, table: Table, partitions: Sequence[Partition], digests: Mapping[int, str]) -> list[Row]:
+    return pg.sql(
         'INSERT INTO partitions (table_id, name, "values", create_time, last_access_time, location, parameters, '
         f"write_id, digest) SELECT %s, r.name, {_VALUES_OF_ROW}, r.create_time, r.last_access_time, r.location, "
         "r.parameters, r.write_id, r.digest "
         f"FROM jsonb_to_recordset(%s) AS {_ROWS} ORDER BY r.name ON CONFLICT DO NOTHING RETURNING name",
         (table.id, _as_rows(partitions, digests)),
     )
-    return {name for (name,) in rows}
 
 
 def update_partitions(pg: PgTx, table: Table, partitions: Sequence[Partition]) -> None:
-    """Overwrite partitions that are locked, all but their names and values, in one statement."""
+    """Overwrite partitions that are locked, all but their names and values, some thousand in a statement."""
     digests = insert_descriptors(pg, table, partitions)
-    pg.sql(
-        "UPDATE partitions p SET create_time = r.create_time, last_access_time = r.last_access_time, "
-        "location = r.location, "
-        "parameters = r.parameters, write_id = r.write_id, digest = r.digest "
-        f"FROM jsonb_to_recordset(%s) AS {_ROWS} WHERE p.table_id = %s AND p.name = r.name",
-        (_as_rows(partitions, digests), table.id),
-    )
+    for some in _batches(partitions):
+        pg.sql(
+            "UPDATE partitions p SET create_time = r.create_time, last_access_time = r.last_access_time, "
+            "location = r.location, "
+            "parameters = r.parameters, write_id = r.write_id, digest = r.digest "
+            f"FROM jsonb_to_recordset(%s) AS {_ROWS} WHERE p.table_id = %s AND p.name = r.name",
+            (_as_rows(some, digests), table.id),
+        )
 
 
 def update_name(pg: PgTx, table: Table, old: str, new: Partition) -> None:
@@ -211,6 +218,12 @@ def select_shared_locations(pg: PgTx, table: Table, locations: Sequence[str]) ->
             (list(locations), table.id),
         )
     }
+
+
+def _batches(partitions: Sequence[Partition]) -> Iterator[Sequence[Partition]]:
+    """By name, in whose order all callers lock names. As text they take several times the memory."""
+    ordered = sorted(partitions, key=lambda partition: partition.name)
+    return (ordered[at : at + _BATCH] for at in range(0, len(ordered), _BATCH))
 
 
 def _as_rows(partitions: Iterable[Partition], digests: Mapping[int, str]) -> str:
