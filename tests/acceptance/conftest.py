@@ -63,7 +63,10 @@ def catalog(spark, planner):
 @pytest.fixture(autouse=True)
 def no_view_is_left(request):
     """Neither by a test nor by the session: tests share one Spark, in any order, and SHOW TABLES lists views as well."""
-    sessions = {name: request.getfixturevalue(name) for name in ("spark", "catalog") if name in request.fixturenames}
+    from pyspark.sql import SparkSession
+
+    fixtures = {name: request.getfixturevalue(name) for name in ("spark", "catalog") if name in request.fixturenames}
+    sessions = {name: value for name, value in fixtures.items() if isinstance(value, SparkSession)}
     yield
     left = {}
     for name, session in sessions.items():

@@ -13,6 +13,7 @@ from metastore.streaming import Json, connect, event_file, mutate
 from tests.support.able import AbleClient
 from tests.support.acid.creating import create_database, create_table, snapshot
 from tests.support.hive_oracle.oracle import HiveOracle
+from tests.support.spark_sessions import drop_database
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +26,7 @@ def client(lakehouse):
     with AbleClient(lakehouse.uri) as connected:
         create_database(connected)
         yield connected
-        connected.drop_database("d", True, True)
+        drop_database(lakehouse.uri, "d")
 
 
 def _ours(session: Any, table: str) -> list[tuple[Any, ...]]:

@@ -14,8 +14,8 @@ import transactionmetastore.spark.planner.AcidException;
  * What the same session can still read by a frame, a cache or an iterator, it would wait for in vain: the statement is refused.
  */
 public final class OwnReads {
-    /** Between two looks: the threads that report what is garbage need a moment. */
-    private static final long[] PAUSES_MS = {20, 100, 400, 1200};
+    /** After each look: who reports what is garbage needs a moment. py4j says up to a second late what Python has let go of. */
+    private static final long[] PAUSES_MS = {20, 100, 400, 800, 800, 800};
 
     private OwnReads() {}
 
