@@ -80,3 +80,28 @@ def test_a_client_reads_the_same_compactions(service, wanted, count):
     expected = [element(row) for row in rows if wanted or row.type in OLD_CLIENT_TYPES]  # 2.3 and 3.1 send no field
     assert shown_compactions(service, request).compacts == expected
     assert len(expected) == count
+
+
+CHANGES = {
+    "text": "'changed'", "integer": "7", "bigint": "7", "timestamp with time zone": "'2030-01-01 00:00:00.5+00'", "jsonb": "'{}'",
+    "state": "'failed'", "type": "'minor'"}
+"""What a column is set to, by its name or its type."""
+WIRE = "SELECT encode(wire, 'hex') FROM completed_compactions WHERE id IN (201, 7)"
+
+
+def test_each_change_of_a_column_changes_what_clients_read(service):
+    """Whichever release makes it: a trigger names the columns of which it makes a row's bytes."""
+    columns = service.db.once(
+        "SELECT column_name::text, data_type::text FROM information_schema.columns "
+        "WHERE table_schema = 'public' AND table_name = 'completed_compactions' AND column_name <> 'wire'")
+    same = set()
+    for name, kind in columns:
+        with service.db.begin() as pg:
+            pg.sql("UPDATE completed_compactions SET id = 201, state = 'succeeded', type = 'major' WHERE id IN (201, 7)")
+            [(before,)] = pg.sql(WIRE)
+            pg.sql(f"""UPDATE completed_compactions SET "{name}" = {CHANGES.get(name) or CHANGES[kind]} WHERE id = 201""")
+            [(after,)] = pg.sql(WIRE)
+        if before == after:
+            same.add(name)
+
+    assert same == {"catalog", "properties", "number_of_buckets", "order_by"}, "clients get none of these, and all others"
