@@ -7,6 +7,7 @@ directories that are not ours are never changed: where neither way is open the s
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import pwd
 import shutil
@@ -20,6 +21,7 @@ from typing import Any
 from metastore.errors import UnavailableError
 
 STAND_IN = "pgserver"
+_ACCOUNTS = "/etc"
 _INSIDE = 1000
 """Root's number in the namespace."""
 _CLONE_NEWUSER = 0x10000000
@@ -88,14 +90,32 @@ def _account() -> pwd.struct_passwd | None:
         return pwd.getpwnam(STAND_IN)
     useradd = shutil.which("useradd")
     if useradd:
-        subprocess.run(  # noqa: S603 - a constant command
-            [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", STAND_IN],
-            check=False,
-            capture_output=True,
-        )
+        with _alone():
+            with contextlib.suppress(KeyError):
+                return pwd.getpwnam(STAND_IN)
+            subprocess.run(  # noqa: S603 - a constant command
+                [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", STAND_IN],
+                check=False,
+                capture_output=True,
+            )
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(STAND_IN)
     return None
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One metastore of this machine at a time.
+
+    useradd looks for the name before it takes its own lock. Of two at once the second gives the user another
+    number, and what the first one's PostgreSQL has belongs to nobody.
+    """
+    accounts = os.open(_ACCOUNTS, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(accounts, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(accounts)
 
 
 def _closed_to(account: pwd.struct_passwd, paths: Iterable[Path]) -> Iterator[Path]:
