@@ -90,18 +90,23 @@ class Postgres:
         postmaster = self.embedded.pid
         if postmaster is None:
             return
-        self.killed_at.append(monotonic())
         os.kill(postmaster, signal.SIGSTOP)
-        for pid in [*self.children(), postmaster]:
-            try:
+        doomed = [*self.children(), postmaster]
+        for pid in doomed:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        self._note_the_end_of(doomed)
 
     def kill_backend(self, pid: int) -> None:
         """SIGKILL to one session: the postmaster throws all memory away and recovers."""
-        self.killed_at.append(monotonic())
+        doomed = self.children()
         os.kill(pid, signal.SIGKILL)
+        self._note_the_end_of(doomed)
+
+    def _note_the_end_of(self, doomed: list[int]) -> None:
+        """Until the last of them is dead, sessions answer from the memory that is then lost."""
+        wait_for(lambda: all(state_of(pid) in {"", "Z"} for pid in doomed), "the processes of PostgreSQL to end")
+        self.killed_at.append(monotonic())
 
 
 class Process:
