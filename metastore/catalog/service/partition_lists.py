@@ -65,12 +65,13 @@ class PartitionLists:
     settings: CatalogSettings
 
     def partitions(self, selection: Selection) -> list[Partition]:
-        """As objects: one statement.  Raises: MetaError beyond the configured limit."""
-        selected = partitions.select_partitions(
-            self.db.once, selection.table, selection.condition, selection.parameters, self._capped(selection)
+        """As objects: one statement, before it a count if there may be too many.  Raises: as ``pieces``."""
+        capped = self._capped(selection)
+        if capped > self._most(selection) >= 0:
+            self._require_within(selection, _Wires(selection).count(self.db.once, capped))
+        return partitions.select_partitions(
+            self.db.once, selection.table, selection.condition, selection.parameters, capped
         )
-        self._require_within(selection, len(selected))
-        return selected
 
     def pieces(self, selection: Selection) -> Pieces[Piece]:
         """As bytes.  Raises: MetaError beyond the configured limit, before anything long is read."""

@@ -26,8 +26,9 @@ from metastore.catalog.rules.partitions import UNLIMITED, Partition
 from metastore.catalog.service.partition_lists import PartitionLists, Selection
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
-from metastore.catalog.store.partition_prefilter import Sql, leading, prefilter
+from metastore.catalog.store.partition_prefilter import Sql, is_exact, leading, prefilter
 from metastore.config import CatalogSettings
+from metastore.db import arrays
 from metastore.db.engine import Database
 from metastore.db.pieces import Pieces
 from metastore.errors import InvalidRequestError, NoSuchObjectError
@@ -107,19 +108,21 @@ class PartitionReads:
     def get_num_partitions_by_filter(self, name: TableName, text: str | None) -> int:
         """How many a filter string keeps."""
         table = self.table(name)
-        return len(self._matching_values(table, self._filter(table, text)))
+        predicate = self._filter(table, text)
+        if is_exact(predicate):
+            return store.count_partitions(self.db.once, table, *self._condition(table, predicate))
+        return len(self._matching_values(table, predicate))
 
     def get_partitions_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Selection:
         """Partitions that a serialized Hive expression keeps, or may keep.  Raises: InvalidRequestError."""
         table = self.table(name)
         return self._matching(table, self._expression(table, expr), limit)
 
-    def get_partition_names_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> list[str]:
-        """The names of the same."""
-        table = self.table(name)
-        rows = self._matching_values(table, self._expression(table, expr))
-        names = [partition for partition, _ in rows]
-        return names if limit < 0 else names[:limit]
+    def get_partition_names_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Pieces[bytes]:
+        """The names of the same, as bytes for clients."""
+        selected = self.get_partitions_by_expr(name, expr, limit)
+        names = store.listed_names(selected.table, selected.condition, selected.parameters)
+        return names.read(self.db, selected.limit, store.NAMES)
 
     def get_partition_values(
         self,
@@ -172,9 +175,11 @@ class PartitionReads:
         return _both(leading(keys, given[:known]), prefilter(rest, default))
 
     def _matching(self, table: Table, predicate: Predicate, limit: int) -> Selection:
-        """The values alone select the names, before anything else of a partition is read."""
+        """Where PostgreSQL cannot decide, the values select the names, before anything else of a partition is read."""
         if predicate == EVERYTHING:
             return Selection(table, limit=limit)
+        if is_exact(predicate):
+            return Selection(table, *self._condition(table, predicate), limit)
         default = self.settings.default_partition_name
         names, unknown = [], False
         for name, values in self._candidates(table, predicate) if limit else []:
@@ -192,10 +197,14 @@ class PartitionReads:
         return [(name, values) for name, values in rows if keeps(predicate, values, default) is not False]
 
     def _candidates(self, table: Table, predicate: Predicate) -> list[tuple[str, list[str]]]:
-        """At least those that the condition keeps. What it says of the first keys is a range of names."""
+        """At least those that the condition keeps."""
+        return store.select_values(self.db.once, table, *self._condition(table, predicate))
+
+    def _condition(self, table: Table, predicate: Predicate) -> Sql:
+        """The condition in SQL. What it says of the first keys is a range of names, which the index finds."""
         default = self.settings.default_partition_name
         range_of_names = leading(table.partition_key_names, leading_texts(predicate, default))
-        return store.select_values(self.db.once, table, *_both(range_of_names, prefilter(predicate, default)))
+        return _both(range_of_names, prefilter(predicate, default))
 
     @staticmethod
     def _columns(table: Table, names: Sequence[str]) -> list[int]:
@@ -211,4 +220,5 @@ def _both(first: Sql, second: Sql) -> Sql:
 
 
 def _named(table: Table, names: Sequence[str]) -> Selection:
-    return Selection(table, "p.name = ANY(%s)", (list(names),), limit=len(names), is_limited=False)
+    named = arrays.literal(names)
+    return Selection(table, "p.name = ANY(%s::text[])", (named,), limit=len(names), is_limited=False)

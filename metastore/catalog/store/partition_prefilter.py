@@ -1,7 +1,8 @@
 """A partition condition as SQL that keeps at least what the rule keeps.
 
-Rule: never narrower than ``rules.partition_predicate.keeps`` (a property test compares them). Where PostgreSQL cannot
-say it safely (a cast that could fail, a LIKE in two dialects) the SQL is wider, and the rule decides on what is read.
+Rule: never narrower than ``rules.partition_predicate.keeps``, and the same where `is_exact` (a property test compares
+them). Where PostgreSQL cannot say it safely (a date that may not exist, a LIKE in two dialects) the SQL is wider, and
+the rule decides on what is read.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +10,16 @@ from datetime import date
 from typing import Any
 
 from metastore.catalog.rules.like import like_prefix
-from metastore.catalog.rules.partition_predicate import And, Comparison, Kind, Op, Or, Predicate, Unknown
+from metastore.catalog.rules.partition_predicate import (
+    INTEGER,
+    And,
+    Comparison,
+    Kind,
+    Op,
+    Or,
+    Predicate,
+    Unknown,
+)
 from metastore.partition_names import make_name
 
 Sql = tuple[str, list[Any]]
@@ -17,6 +27,7 @@ Sql = tuple[str, list[Any]]
 _INTEGER = "^[+-]?[0-9]{1,40}$"
 _PADDED_DATE = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _ANYTHING: Sql = ("true", [])
+_EXACT = {Kind.TEXT, Kind.INTEGER}
 # Text nested deeper than this is not worth a plan; PostgreSQL's own limit is far above.
 _MOST_TERMS = 2000
 
@@ -26,6 +37,11 @@ def prefilter(predicate: Predicate, default: str) -> Sql:
     if _terms(predicate) > _MOST_TERMS:
         return _ANYTHING
     return _sql(predicate, default)
+
+
+def is_exact(predicate: Predicate) -> bool:
+    """Whether the SQL keeps no more than the rule keeps, so that nobody has to look at what is read."""
+    return _says_all(predicate) and _terms(predicate) <= _MOST_TERMS
 
 
 def leading(keys: Sequence[str], values: Sequence[str]) -> Sql:
@@ -41,6 +57,16 @@ def leading(keys: Sequence[str], values: Sequence[str]) -> Sql:
 
 def _terms(predicate: Predicate) -> int:
     return sum(_terms(part) for part in predicate.parts) if isinstance(predicate, And | Or) else 1
+
+
+def _says_all(predicate: Predicate) -> bool:
+    match predicate:
+        case Comparison(_, kind, op, _):
+            return kind in _EXACT and op is not Op.LIKE
+        case And(parts) | Or(parts):
+            return all(map(_says_all, parts))
+        case Unknown():
+            return False
 
 
 def _sql(predicate: Predicate, default: str) -> Sql:
@@ -71,11 +97,11 @@ def _text(comparison: Comparison, value: str, default: str) -> Sql:
     return f'{shown} COLLATE "C" {comparison.op} %s', [default, comparison.constant]
 
 
-def _integer(comparison: Comparison, value: str, _default: str) -> Sql:
-    return (
-        f"CASE WHEN {value} ~ '{_INTEGER}' THEN {value}::numeric {comparison.op} %s ELSE false END",
-        [comparison.constant],
-    )
+def _integer(comparison: Comparison, value: str, default: str) -> Sql:
+    condition = f"CASE WHEN {value} ~ '{_INTEGER}' THEN {value}::numeric {comparison.op} %s ELSE false END"
+    if not INTEGER.fullmatch(default):
+        return condition, [comparison.constant]
+    return f"({condition} AND {value} <> %s)", [comparison.constant, default]
 
 
 def _date(comparison: Comparison, value: str, default: str) -> Sql:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from metastore.catalog.model import Table
 from metastore.catalog.store.tables import COLUMNS, table_of
-from metastore.db import wires
+from metastore.db import arrays, wires
 from metastore.db.pieces import Asked, Run, Sizes
 from metastore.db.wires import Field, Kind, WireList
 from metastore.ids import DatabaseName
@@ -52,7 +52,7 @@ class TableList:
     @classmethod
     def named(cls, database: DatabaseName, names: Sequence[str]) -> "TableList":
         """Those of these names that there are."""
-        return cls(database, "name = ANY(%s)", list(names))
+        return cls(database, "name = ANY(%s::text[])", arrays.literal(names))
 
     @classmethod
     def matching(cls, database: DatabaseName, regex: str | None) -> "TableList":

@@ -90,10 +90,10 @@ class PartitionReadHandlers:
         name = table_of(req.dbName, req.tblName, req.catName)
         return texts(self._partitions.get_partition_names(name, req.maxParts))
 
-    def get_partition_names_req(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> list[str]:
+    def get_partition_names_req(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> InPieces:
         """The names of partitions that an expression keeps; all without an expression."""
         name = table_of(req.dbName, req.tblName, req.catName)
-        return self._partitions.get_partition_names_by_expr(name, req.expr or b"", req.maxParts)
+        return texts(self._partitions.get_partition_names_by_expr(name, req.expr or b"", req.maxParts))
 
     def get_partition_names_ps(
         self, _call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int

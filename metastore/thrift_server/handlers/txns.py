@@ -98,10 +98,10 @@ class TxnHandlers:
         """
         return [_open_txns(self.txns.get_open_txns())] * len(calls)
 
-    def get_open_txns_req(self, _call: Call, request: ttypes.GetOpenTxnsRequest) -> ttypes.GetOpenTxnsResponse:
-        """Open and aborted transactions except those of some types."""
-        hidden = [txn_type(number) for number in request.excludeTxnTypes or ()]
-        return _open_txns(self.txns.get_open_txns(hidden))
+    @coalesced("get_open_txns")
+    def get_open_txns_req(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse | Exception]:
+        """Open and aborted transactions except those of some types: as above, a snapshot for each set of types."""
+        return list(served(calls, _hidden, self._snapshots))
 
     def get_open_txns_info(self, _call: Call) -> InPieces:
         """Open and aborted transactions with their owners."""
@@ -128,6 +128,10 @@ class TxnHandlers:
     def seed_txn_id(self, _call: Call, rqst: ttypes.SeedTxnIdRequest) -> None:
         """Let transaction ids go on from an id."""
         self.txns.seed_txn_id(rqst.seedTxnId)
+
+    def _snapshots(self, wanted: list[frozenset[TxnType]]) -> list[ttypes.GetOpenTxnsResponse]:
+        snapshots = {hidden: _open_txns(self.txns.get_open_txns(hidden)) for hidden in dict.fromkeys(wanted)}
+        return [snapshots[hidden] for hidden in wanted]
 
     def _commit_request(self, call: Call) -> CommitRequest:
         sent: ttypes.CommitTxnRequest = call.args[0]
@@ -261,6 +265,11 @@ def _heartbeat(call: Call) -> Heartbeat:
 def _range(call: Call) -> tuple[int, int]:
     sent: ttypes.HeartbeatTxnRangeRequest = call.args[0]
     return sent.min, sent.max
+
+
+def _hidden(call: Call) -> frozenset[TxnType]:
+    sent: ttypes.GetOpenTxnsRequest = call.args[0]
+    return frozenset(txn_type(number) for number in sent.excludeTxnTypes or ())
 
 
 def _open_txns(snapshot: Snapshot) -> ttypes.GetOpenTxnsResponse:

@@ -155,6 +155,11 @@ def test_a_request_beyond_the_limit_is_refused_before_it_is_read(rpc: Any, monke
     calls = PartitionReadHandlers(reads, in_pieces=True)
     with pytest.raises(MetaError, match=r"scanned \(=3\) on table 't' exceeds limit \(=2\)"):
         calls.get_partitions(None, "d", "t", -1)
+    with pytest.raises(MetaError, match=r"scanned \(=3\) on table 't' exceeds limit \(=2\)"):
+        calls.get_partitions_by_filter(None, "d", "t", "k != '9'", -1)
+    with monkeypatch.context() as patched, pytest.raises(MetaError, match=r"scanned \(=3\) on table 't' exceeds limit"):
+        patched.delattr(store, "select_partitions")
+        PartitionReadHandlers(reads).get_partitions_by_filter(None, "d", "t", "k != '9'", -1)
     assert len(decoded("get_partitions", calls.get_partitions(None, "d", "t", 2))) == 2
     assert len(decoded("get_partitions_by_names", calls.get_partitions_by_names(
         None, "d", "t", ["k=1", "k=2", "k=3"]))) == 3

@@ -3,6 +3,7 @@
 from datetime import date, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from metastore.catalog.rules.partition_predicate import (
     keeps,
     leading_texts,
 )
-from metastore.catalog.store.partition_prefilter import leading, prefilter
+from metastore.catalog.store.partition_prefilter import is_exact, leading, prefilter
 
 DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 VALUES = ["", DEFAULT, "a", "A", "ab", "a%", "a_b", "é", "\U0001f600", "\uffff", "\\", "'", "0", "7", "007", "-3", "+5", "3.5", " 7",
@@ -42,21 +43,10 @@ PREDICATES: st.SearchStrategy[Predicate] = st.recursive(
     st.integers(0, 1).flatmap(comparison) | st.just(Unknown("x")),
     lambda parts: st.builds(And, st.lists(parts, max_size=3).map(tuple)) | st.builds(Or, st.lists(parts, max_size=3).map(tuple)),
     max_leaves=6)
-EXACT = {Kind.TEXT, Kind.INTEGER}
 
 
-def is_exact(predicate: Predicate) -> bool:
-    """Where the SQL says all that the rule says."""
-    match predicate:
-        case Comparison(_, kind, op, _):
-            return kind in EXACT and op is not Op.LIKE
-        case And(parts) | Or(parts):
-            return all(is_exact(part) for part in parts)
-        case Unknown():
-            return False
-
-
-def test_the_prefilter_keeps_what_the_rule_keeps(rpc: Any) -> None:
+@pytest.mark.parametrize("default", [DEFAULT, "7"])
+def test_the_prefilter_keeps_what_the_rule_keeps(rpc: Any, default: str) -> None:
     rpc.table(keys="k l")
     rows = [(value, VALUES[(3 * i + 1) % len(VALUES)]) for i, value in enumerate(VALUES) if value != DEFAULT]
     rpc.add_partitions([rpc.part(row) for row in rows])
@@ -64,11 +54,11 @@ def test_the_prefilter_keeps_what_the_rule_keeps(rpc: Any) -> None:
     @settings(deadline=None, suppress_health_check=list(HealthCheck))
     @given(PREDICATES)
     def check(predicate: Predicate) -> None:
-        condition, parameters = prefilter(predicate, DEFAULT)
+        condition, parameters = prefilter(predicate, default)
         passed = {tuple(values) for (values,) in rpc.db.once(f'SELECT p."values" FROM partitions p WHERE {condition}', parameters)}
-        wanted = {row for row in rows if keeps(predicate, row) is not False}
+        wanted = {row for row in rows if keeps(predicate, row, default) is not False}
         assert passed >= wanted
-        condition, parameters = leading(["k", "l"], leading_texts(predicate))
+        condition, parameters = leading(["k", "l"], leading_texts(predicate, default))
         in_range = {tuple(values) for (values,) in rpc.db.once(f'SELECT p."values" FROM partitions p WHERE {condition}', parameters)}
         assert in_range >= wanted
         if is_exact(predicate):
@@ -84,3 +74,13 @@ def test_a_filter_with_thousands_of_terms_is_answered(rpc: Any) -> None:
     assert [part.values for part in rpc.get_partitions_by_filter("d", "t", text, -1)] == [["1"], ["2"], ["3000"]]
     short = " or ".join(f"k = {number}" for number in range(1500))
     assert rpc.get_num_partitions_by_filter("d", "t", short) == 2
+
+
+def test_what_is_not_exact_is_judged_by_the_rule(rpc: Any) -> None:
+    rpc.table(keys="k:date l")
+    rpc.add("2020-01-01/ab", "2020-02-30/ab", "2020-01-01/b", "2020-1-1/ab")
+    for text, count in (("k = '2020-01-01'", 3), ("l like 'a%'", 3), ("l like '%b' and k != '2020-01-01'", 0), ("l = 'ab'", 3)):
+        assert rpc.get_num_partitions_by_filter("d", "t", text) == count, text
+        assert len(rpc.get_partitions_by_filter("d", "t", text, -1)) == count, text
+        assert len(rpc.get_partitions_by_filter("d", "t", text, 2)) == min(2, count), text
+        assert rpc.get_partitions_by_filter("d", "t", text, 0) == [], text
