@@ -4,6 +4,7 @@ A field is its type, its id and its value; the struct ends with a zero. Nothing 
 statement that selects its rows (ADR 59).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +13,10 @@ from typing import Any, NamedTuple
 from metastore.db import pieces
 from metastore.db.engine import Database
 from metastore.db.pieces import Asked, Pieces, Run, Sizes
+
+_SIZE, _LOWER_BOUND = slice(12, 16), 4
+"""Where an array says how many elements it has, and what stands between that and these; an empty one has neither."""
+_LAST_OF_ONE, _LAST_OF_MORE = "max({})::text", "(array_agg({}::text))[count(*)]"
 
 
 class Kind(Enum):
@@ -58,29 +63,16 @@ class Wires(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WireList:
+class _Listed(ABC):
     """A list too long for one statement."""
 
-    wire: str
-    """SQL for the bytes of a row."""
-    key: Sequence[str]
-    """Columns that are unique together; the rows are in their order."""
     rows: str
     """What follows FROM, up to and with the conditions."""
-    parameters: Sequence[Any] = ()
+    parameters: Sequence[Any]
 
+    @abstractmethod
     def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires:
         """See `pieces.Listing`."""
-        key, names = ", ".join(self.key), [f"k{place}" for place, _ in enumerate(self.key)]
-        named = ", ".join(f"{column} AS {name}" for column, name in zip(self.key, names, strict=True))
-        behind = "" if after is None else f" AND ({key}) > ({', '.join('%s' for _ in names)})"
-        last = ", ".join(f"(array_agg({name}::text))[count(*)]" for name in names)
-        size, encoded, *behind_which = asked.binary(
-            f"SELECT int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea), ''::bytea), {last} FROM "
-            f"(SELECT {named}, {self.wire} AS wire FROM {self.rows}{behind} ORDER BY {key} LIMIT %s) AS listed",
-            (*self.parameters, *(after or ()), most),
-        )
-        return Wires(int.from_bytes(size), encoded, [value and value.decode() for value in behind_which])
 
     def count(self, run: Run, limit: int) -> int:
         """See `pieces.Listing`."""
@@ -93,6 +85,50 @@ class WireList:
     def read(self, db: Database, limit: int, sizes: Sizes) -> Pieces[bytes]:
         """The first ``limit`` rows, all if that is negative."""
         return pieces.read(db, self, limit, sizes).of(lambda piece: piece.encoded)
+
+
+@dataclass(frozen=True)
+class TextList(_Listed):
+    """The texts of a column that is unique among the rows, in its order.
+
+    PostgreSQL sends an array of texts as Thrift does, each with its length before it; that takes it less than half the
+    time of joining what it sends of each.
+    """
+
+    column: str
+
+    def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires:
+        """See `pieces.Listing`. OFFSET 0 keeps PostgreSQL from making the array each time that it is named."""
+        behind = "" if after is None else f" AND {self.column} > %s"
+        sent, last = asked.binary(
+            "SELECT array_send(texts), texts[cardinality(texts)] FROM (SELECT ARRAY("
+            f"SELECT {self.column} FROM {self.rows}{behind} ORDER BY {self.column} LIMIT %s) AS texts OFFSET 0) AS listed",
+            (*self.parameters, *(after or ()), most),
+        )
+        return Wires(int.from_bytes(sent[_SIZE]), sent[_SIZE.stop + _LOWER_BOUND :], [last and last.decode()])
+
+
+@dataclass(frozen=True)
+class WireList(_Listed):
+    """Rows of some columns, or of what is made of them."""
+
+    wire: str
+    """SQL for the bytes of a row."""
+    key: Sequence[str]
+    """Columns that are unique together; the rows are in their order."""
+
+    def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires:
+        """See `pieces.Listing`."""
+        key, names = ", ".join(self.key), [f"k{place}" for place, _ in enumerate(self.key)]
+        named = ", ".join(f"{column} AS {name}" for column, name in zip(self.key, names, strict=True))
+        behind = "" if after is None else f" AND ({key}) > ({', '.join('%s' for _ in names)})"
+        last = ", ".join((_LAST_OF_ONE if len(names) == 1 else _LAST_OF_MORE).format(name) for name in names)
+        size, encoded, *behind_which = asked.binary(
+            f"SELECT int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea), ''::bytea), {last} FROM "
+            f"(SELECT {named}, {self.wire} AS wire FROM {self.rows}{behind} ORDER BY {key} LIMIT %s) AS listed",
+            (*self.parameters, *(after or ()), most),
+        )
+        return Wires(int.from_bytes(size), encoded, [value and value.decode() for value in behind_which])
 
 
 def millis(instant: str) -> str:

@@ -8,10 +8,10 @@ from metastore.catalog.model import Table
 from metastore.catalog.store.tables import COLUMNS, table_of
 from metastore.db import arrays, wires
 from metastore.db.pieces import Asked, Run, Sizes
-from metastore.db.wires import Field, Kind, WireList
+from metastore.db.wires import Field, Kind, TextList, WireList
 from metastore.ids import DatabaseName
 
-NAMES, METAS, TABLES = Sizes(20_000, 20_000, 20_000), Sizes(2000, 10_000, 10_000), Sizes(500, 1000, 1000)
+NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(2000, 10_000, 10_000), Sizes(500, 1000, 1000)
 """Of the pieces of each list."""
 _META = wires.struct(
     [
@@ -78,22 +78,21 @@ class TableList:
         return int(count)
 
 
-def names(database: DatabaseName, regex: str | None, kind: str | None) -> WireList:
+def names(database: DatabaseName, regex: str | None, kind: str | None) -> TextList:
     """The names of a database's tables; None: whatever the name, the type."""
-    return WireList(
-        wires.text("name"),
-        ["name"],
+    return TextList(
         "tables WHERE catalog = %s AND db = %s AND (%s::text IS NULL OR name ~ %s) AND (%s::text IS NULL OR type = %s)",
         (*database, regex, regex, kind, kind),
+        "name",
     )
 
 
 def metas(catalog: str, db_regex: str | None, regex: str | None, kinds: Sequence[str]) -> WireList:
     """Lines of a table list; None and empty: whatever the database, the name, the type."""
     return WireList(
-        _META,
-        ["db", "name"],
         "tables WHERE catalog = %s AND (%s::text IS NULL OR db ~ %s) AND (%s::text IS NULL OR name ~ %s) "
         "AND (%s::text[] = '{}' OR type = ANY(%s::text[]))",
         (catalog, db_regex, db_regex, regex, regex, list(kinds), list(kinds)),
+        _META,
+        ["db", "name"],
     )

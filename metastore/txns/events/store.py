@@ -70,7 +70,7 @@ def is_on(db: Database) -> bool:
 def listed_events(wanted: EventFilter) -> WireList:
     """The wanted events, ascending, as bytes for clients."""
     condition, parameters = _condition(wanted)
-    return WireList(_EVENT, ["event_id"], f"notification_log WHERE {condition}", parameters)
+    return WireList(f"notification_log WHERE {condition}", parameters, _EVENT, ["event_id"])
 
 
 def count_events(db: Database, wanted: EventFilter, limit: int) -> int:
