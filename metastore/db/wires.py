@@ -98,11 +98,11 @@ class TextList(_Listed):
     column: str
 
     def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires:
-        """See `pieces.Listing`. OFFSET 0 keeps PostgreSQL from making the array each time that it is named."""
+        """See `pieces.Listing`. MATERIALIZED, or the array is made each time that it is named."""
         behind = "" if after is None else f" AND {self.column} > %s"
         sent, last = asked.binary(
-            "SELECT array_send(texts), texts[cardinality(texts)] FROM (SELECT ARRAY("
-            f"SELECT {self.column} FROM {self.rows}{behind} ORDER BY {self.column} LIMIT %s) AS texts OFFSET 0) AS listed",
+            f"WITH listed AS MATERIALIZED (SELECT ARRAY(SELECT {self.column} FROM {self.rows}{behind} "
+            f"ORDER BY {self.column} LIMIT %s) AS texts) SELECT array_send(texts), texts[cardinality(texts)] FROM listed",
             (*self.parameters, *(after or ()), most),
         )
         return Wires(int.from_bytes(sent[_SIZE]), sent[_SIZE.stop + _LOWER_BOUND :], [last and last.decode()])

@@ -10,16 +10,7 @@ from datetime import date
 from typing import Any
 
 from metastore.catalog.rules.like import like_prefix
-from metastore.catalog.rules.partition_predicate import (
-    INTEGER,
-    And,
-    Comparison,
-    Kind,
-    Op,
-    Or,
-    Predicate,
-    Unknown,
-)
+from metastore.catalog.rules.partition_predicate import INTEGER, And, Comparison, Kind, Op, Or, Predicate, Unknown
 from metastore.partition_names import make_name
 
 Sql = tuple[str, list[Any]]

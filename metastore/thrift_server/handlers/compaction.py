@@ -11,6 +11,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server import convert_compaction as convert
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_catalog import required_struct
+from metastore.thrift_server.flights import Flights
 from metastore.thrift_server.pieces import InPieces
 
 
@@ -21,6 +22,7 @@ class CompactionHandlers:
         """``compaction``: where the work is done; ``measuring``: where numbers of deltas are kept."""
         self._compaction = compaction
         self._measuring = measuring
+        self._lists = Flights[tuple[int, bytes]]()
 
     def compact(self, call: Call, rqst: ttypes.CompactionRequest) -> None:
         """Queue a compaction, without an answer (Hive 2.3)."""
@@ -33,9 +35,10 @@ class CompactionHandlers:
         return convert.compaction_response(result, newer_client=convert.is_newer_client(rqst))
 
     def show_compact(self, _call: Call, rqst: ttypes.ShowCompactRequest) -> InPieces:
-        """List the queue and the history."""
-        count, encoded = self._compaction.encoded_compactions(
-            convert.show_filter(rqst), is_old_client=convert.may_be_old_client(rqst)
+        """List the queue and the history; those who ask for the same at the same time share a reading."""
+        wanted, is_old = convert.show_filter(rqst), convert.may_be_old_client(rqst)
+        count, encoded = self._lists.answer(
+            (wanted, is_old), lambda: self._compaction.encoded_compactions(wanted, is_old_client=is_old)
         )
         return InPieces(ttypes.ShowCompactResponse, ttypes.ShowCompactResponseElement, count, nullcontext((encoded,)))
 

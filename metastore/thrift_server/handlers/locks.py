@@ -15,6 +15,7 @@ from metastore.partition_names import canonical
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import LATER, Call, Later, coalesced
+from metastore.thrift_server.flights import Flights
 from metastore.thrift_server.holders import Holders
 from metastore.thrift_server.lock_waits import Waiting
 from metastore.thrift_server.pieces import InPieces
@@ -68,6 +69,7 @@ class LockHandlers:
         self.waiting = waiting
         self.holders = holders
         self.purges = purges
+        self._lists = Flights[tuple[int, bytes]]()
 
     @coalesced("lock")
     def lock(self, calls: list[Call]) -> list[Answer]:
@@ -98,14 +100,14 @@ class LockHandlers:
         return self._hand_over(lock_ids, parked) if parked else list(self.locks.unlock(lock_ids))
 
     def show_locks(self, _call: Call, rqst: ttypes.ShowLocksRequest) -> InPieces:
-        """Locks that equal every filter that is set."""
+        """Locks that equal every filter that is set; those who ask for the same at the same time share a reading."""
         wanted = LockFilter(
             db=database_name(rqst.dbname) if rqst.dbname else None,
             table=rqst.tablename.lower() if rqst.tablename else None,
             partition=canonical(rqst.partname) if rqst.partname else None,
             txn_id=rqst.txnid,
         )
-        count, encoded = self.locks.encoded_locks(wanted, _STATES, _TYPES)
+        count, encoded = self._lists.answer(wanted, lambda: self.locks.encoded_locks(wanted, _STATES, _TYPES))
         return InPieces(ttypes.ShowLocksResponse, ttypes.ShowLocksResponseElement, count, nullcontext((encoded,)))
 
     def _hand_over(self, lock_ids: list[int], parked: list[Call]) -> list[Exception | None]:

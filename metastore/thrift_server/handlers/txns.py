@@ -11,6 +11,7 @@ from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.convert_write_events import WriteEvents
+from metastore.thrift_server.flights import Flights
 from metastore.thrift_server.pieces import InPieces
 from metastore.txns.commit.service import CommitRequest, CommitService, KeyValue, LastReplId
 from metastore.txns.core.rules import AbortCode, Operation, Snapshot, TxnState, TxnType, abort_code
@@ -50,6 +51,7 @@ class TxnHandlers:
         self.txns = txns
         self.commits = commits
         self.writes = writes
+        self._infos = Flights[tuple[int, int, bytes]]()
 
     @coalesced("open_txns")
     def open_txns(self, calls: list[Call]) -> list[ttypes.OpenTxnsResponse | Exception]:
@@ -104,8 +106,8 @@ class TxnHandlers:
         return list(served(calls, _hidden, self._snapshots))
 
     def get_open_txns_info(self, _call: Call) -> InPieces:
-        """Open and aborted transactions with their owners."""
-        mark, count, encoded = self.txns.encoded_txns_info(_STATES)
+        """Open and aborted transactions with their owners; those who ask at the same time share a reading."""
+        mark, count, encoded = self._infos.answer((), lambda: self.txns.encoded_txns_info(_STATES))
         whole = partial(ttypes.GetOpenTxnsInfoResponse, mark)
         return InPieces(whole, ttypes.TxnInfo, count, nullcontext((encoded,)))
 
