@@ -27,6 +27,8 @@ MOST_IN_RANGES = 500_000
 _ID_FIELDS = 4
 _CHARACTERS = re.compile("[0-9,:-]*")
 _RANGE = re.compile("([0-9]+)-([0-9]+)")
+_LOOK_UPS = 20
+"""Ids are looked up in a list so long in the time that it takes to go through so many of the list."""
 _TOO_LONG = re.compile("[0-9]{20}")
 _HIVE_2 = re.compile("([0-9]+:[0-9]+):([0-9]+(?::[0-9]+){2,})")
 _FORM = "highWatermark:minOpen:open,low-high,...:aborted,low-high,..."
@@ -188,6 +190,14 @@ class ValidTxnList:
         """Whether the transaction is committed for this reader; 0, "no transaction", always is."""
         return txn_id <= self.high_watermark and not _contains(self.exceptions, txn_id)
 
+    def hidden(self, txn_ids: Iterable[int]) -> set[int]:
+        """Those of the transactions that are not committed for this reader: those that `is_valid` says no to."""
+        wanted = set(txn_ids)
+        if len(wanted) * _LOOK_UPS < len(self.exceptions):
+            return {txn_id for txn_id in wanted if not self.is_valid(txn_id)}
+        later = {txn_id for txn_id in wanted if txn_id > self.high_watermark}
+        return later.union(wanted.intersection(self.exceptions))
+
     def is_aborted(self, txn_id: int) -> bool:
         """Whether the transaction is known to be aborted."""
         return txn_id in self.aborted
@@ -228,9 +238,14 @@ def encode_aborted_bits(exceptions: Sequence[int], aborted: Iterable[int]) -> by
 
 
 def decode_aborted_bits(exceptions: Sequence[int], bits: bytes) -> frozenset[int]:
-    """The aborted ids among the exceptions; bits behind the last exception mean nothing."""
-    number = int.from_bytes(bits, "little")
-    return frozenset(txn_id for position, txn_id in enumerate(exceptions) if number >> position & 1)
+    """The aborted ids among the exceptions; bits behind the last exception mean nothing. Most bytes are 0."""
+    return frozenset(
+        exceptions[first + bit]
+        for first, byte in zip(range(0, len(exceptions), 8), bits, strict=False)
+        if byte
+        for bit in range(min(8, len(exceptions) - first))
+        if byte >> bit & 1
+    )
 
 
 def _contains(ids: Sequence[int], wanted: int) -> bool:

@@ -102,7 +102,8 @@ class TextList(_Listed):
         behind = "" if after is None else f" AND {self.column} > %s"
         sent, last = asked.binary(
             f"WITH listed AS MATERIALIZED (SELECT ARRAY(SELECT {self.column} FROM {self.rows}{behind} "
-            f"ORDER BY {self.column} LIMIT %s) AS texts) SELECT array_send(texts), texts[cardinality(texts)] FROM listed",
+            f"ORDER BY {self.column} LIMIT %s) AS texts) "
+            "SELECT array_send(texts), texts[cardinality(texts)] FROM listed",
             (*self.parameters, *(after or ()), most),
         )
         return Wires(int.from_bytes(sent[_SIZE]), sent[_SIZE.stop + _LOWER_BOUND :], [last and last.decode()])

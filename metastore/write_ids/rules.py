@@ -4,6 +4,7 @@ Rules kept here: an id that no transaction owns any more counts as committed (WI
 allocated without holes, in the order of the transactions' ids within a call.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -42,13 +43,12 @@ def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> Vali
     mark = high_watermark(table)
     if not table.invalid:  # nearly always: readers ask before each statement
         return ValidWriteIdList(name, mark)
-    hidden = [
-        (write_id, txn_id) for write_id, txn_id in table.invalid if write_id <= mark and not txns.is_valid(txn_id)
-    ]
-    aborted = frozenset(write_id for write_id, txn_id in hidden if txns.is_aborted(txn_id))
+    owners = txns.hidden(txn_id for _, txn_id in table.invalid)
+    hidden = [(write_id, txn_id) for write_id, txn_id in table.invalid if write_id <= mark and txn_id in owners]
+    aborted = frozenset(write_id for write_id, txn_id in hidden if txn_id in txns.aborted)
     invalid = tuple(write_id for write_id, _ in hidden)
     min_open = next((write_id for write_id in invalid if write_id not in aborted), None)
-    all_hidden = table.owned is not None and table.owned == sum(write_id <= table.mapped for write_id in invalid)
+    all_hidden = table.owned is not None and table.owned == bisect_right(invalid, table.mapped)
     if invalid and (all_hidden or not table.mapped) and table.purged < invalid[0]:
         return ValidWriteIdList(name, invalid[0], min_open, invalid[:1], aborted & {invalid[0]})
     return ValidWriteIdList(name, mark, min_open, invalid, aborted)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from metastore.acid.snapshots import ValidTxnList
+from metastore.acid.snapshots import ValidTxnList, decode_aborted_bits
 from metastore.errors import NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
 
@@ -248,22 +248,13 @@ def reader_snapshot(snapshot: Snapshot, current_txn: int = 0) -> ValidTxnList:
     A transaction never sees a later id, even of a committed transaction; its own id is not an exception.
     """
     mark = min(current_txn, snapshot.high_watermark) if current_txn > 0 else snapshot.high_watermark
-    listed = [
-        (txn_id, _bit(snapshot.aborted_bits, position))
-        for position, txn_id in enumerate(snapshot.open_txns)
-        if current_txn <= 0 or txn_id < current_txn
-    ]
-    aborted_ids = frozenset(txn_id for txn_id, aborted in listed if aborted)
-    return ValidTxnList(
-        mark,
-        min((txn_id for txn_id, aborted in listed if not aborted), default=None),
-        tuple(txn_id for txn_id, _ in listed),
-        aborted_ids,
-    )
-
-
-def _bit(bits: bytes, position: int) -> bool:
-    return position >> 3 < len(bits) and bool(bits[position >> 3] >> (position & 7) & 1)
+    aborted = decode_aborted_bits(snapshot.open_txns, snapshot.aborted_bits)
+    listed: Iterable[int] = snapshot.open_txns
+    if current_txn > 0:
+        listed = [txn_id for txn_id in listed if txn_id < current_txn]
+        aborted = aborted.intersection(listed)
+    opened = (txn_id for txn_id in listed if txn_id not in aborted) if aborted else listed
+    return ValidTxnList(mark, min(opened, default=None), tuple(listed), aborted)
 
 
 def accepts_more(open_count: int, limit: int, *, refusing: bool) -> bool:

@@ -256,3 +256,15 @@ def test_what_a_list_is_made_to_hide_counts_as_open() -> None:
     assert txns.without([20, 30]) == ValidTxnList(55, 20, (20, 25, 30), frozenset({25}))
     assert txns.without([], 40) == ValidTxnList(40, 30, (25, 30), frozenset({25}))
     assert not txns.without([50]).is_valid(50)
+
+
+@given(st.sets(st.integers(1, 60)), st.integers(0, 70), st.lists(st.integers(1, 80)))
+def test_hidden_are_those_that_are_not_valid(exceptions: set[int], mark: int, txn_ids: list[int]) -> None:
+    txns = ValidTxnList(mark, None, tuple(sorted(exceptions)))
+    assert txns.hidden(txn_ids) == {txn_id for txn_id in txn_ids if not txns.is_valid(txn_id)}
+
+
+@pytest.mark.parametrize("txn_ids", [[3, 4, 5001], range(1, 5002)], ids=["few, looked up", "many"])
+def test_few_and_many_hidden_transactions(txn_ids: list[int]) -> None:
+    txns = ValidTxnList(5000, None, tuple(range(2, 5001, 2)))
+    assert txns.hidden(txn_ids) == {txn_id for txn_id in txn_ids if txn_id % 2 == 0 or txn_id == 5001}

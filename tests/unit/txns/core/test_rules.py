@@ -159,6 +159,8 @@ def test_a_readers_list_is_what_validity_is_defined_as(drawn):
         later = txn_id > mark or (0 < current < txn_id)
         assert txns.is_valid(txn_id) is (not later and (txn_id not in ids or txn_id == current))
         assert txns.is_aborted(txn_id) is (txn_id in ids and listed[txn_id] and (current == 0 or txn_id < current))
+    opened = [one for one in ids if not listed[one] and not 0 < current <= one]
+    assert txns.min_open_txn == min(opened, default=None)
 
 
 @pytest.mark.parametrize(("count", "refusing", "accepts"), [
@@ -199,3 +201,7 @@ def test_whether_anybody_was_silent_for_too_long(normal, replicated, expired):
     ago = [None if age is None else NOW - timedelta(seconds=age) for age in (normal, replicated)]
 
     assert any_expired(LastHeard(NOW, *ago), expiry_cutoffs(NOW, timedelta(seconds=300), timedelta(days=11))) is expired
+
+
+def test_bits_beyond_the_list_are_nobodys():
+    assert reader_snapshot(Snapshot(9, [4, 5], b"\xfe\xff\xff", None)).aborted == {5}
