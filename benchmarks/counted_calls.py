@@ -261,6 +261,12 @@ CASES: dict[str, Callable[[World], list[Any]]] = {
     f"get_partitions_ps of {FEW // _DAYS}": lambda _: ["lake", "few", ["d1"], -1],
     f"get_partitions_by_names of {FEW}": lambda world: ["lake", "many", world.names(range(FEW))],
     f"get_partitions_by_filter of {FEW // _DAYS}": lambda _: ["lake", "few", 'day = "d1"', -1],
+    f"get_partitions_by_expr of {FEW // _DAYS}": lambda _: [
+        ttypes.PartitionsByExprRequest("lake", "few", b'day = "d1"', maxParts=-1)
+    ],
+    f"get_partition_names_req of {FEW // _DAYS}": lambda _: [
+        ttypes.PartitionsByExprRequest("lake", "few", b'day = "d1"', maxParts=-1)
+    ],
     f"get_partition_names of {MANY}": lambda _: ["lake", "many", -1],
     f"get_partition_names_ps of {FEW // _DAYS}": lambda _: ["lake", "few", ["d1"], -1],
     f"get_num_partitions_by_filter of {FEW // _DAYS}": lambda _: ["lake", "few", 'day = "d1"'],

@@ -21,7 +21,7 @@ from time import perf_counter_ns
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.counted_calls import World, allocation, exclusive
+from benchmarks.counted_calls import World, allocation, exclusive, wish
 from benchmarks.load import request, result
 from benchmarks.peers import database
 from benchmarks.transactions import own_postgres, settings
@@ -85,7 +85,7 @@ def serve(url: str, work: Path, pipe: Connection) -> None:
 
 
 def calls(world: World, count: int) -> Iterator[tuple[str, Callable[[], tuple[Any, ...]]]]:
-    """What is called, and what gives the arguments of each call."""
+    """What is called, perhaps with more words behind it, and what gives the arguments of each call."""
     [beaten] = world.begun()
     yield "heartbeat", lambda: (ttypes.HeartbeatRequest(txnid=beaten),)
     yield "get_open_txns", lambda: ()
@@ -98,6 +98,14 @@ def calls(world: World, count: int) -> Iterator[tuple[str, Callable[[], tuple[An
     yield "commit_txn", lambda: (ttypes.CommitTxnRequest(txnid=next(empty)),)
     yield "allocate_table_write_ids", lambda: (allocation(next(writing)),)
     world.clear()
+
+    def written() -> tuple[Any, ...]:
+        [txn_id] = world.begun()
+        world.client.allocate_table_write_ids(allocation(txn_id))
+        world.client.lock(wish(txn_id, "p=1"))
+        return (ttypes.CommitTxnRequest(txnid=txn_id),)
+
+    yield "commit_txn of a writer", written
     held: list[int] = []
 
     def free() -> tuple[Any, ...]:
@@ -144,9 +152,9 @@ def measured(
     next_up: socket.socket | None = None,
 ) -> list[float]:
     """The mean of the quickest fifth. ``next_up``: who else gets an answer then, and is waited for."""
-    lines = []
+    lines, called = [], method.split(maxsplit=1)[0]
     for _ in range(count):
-        message = request(method, *arguments())
+        message = request(called, *arguments())
         pipe.send(True)  # noqa: FBT003 - go on
         pipe.recv()
         sent = perf_counter_ns()
@@ -157,7 +165,7 @@ def measured(
         pipe.send(True)  # noqa: FBT003
         parts = line(sent, pipe.recv(), received)
         lines += [parts] if parts else []
-        result(method, reply)
+        result(called, reply)
     quickest = sorted(lines, key=lambda parts: parts[-1])[: max(1, len(lines) // 5)]
     return [statistics.mean(column) for column in zip(*quickest, strict=True)]
 

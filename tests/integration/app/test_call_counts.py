@@ -26,7 +26,8 @@ def test_a_call_costs_what_is_written_down(server, tap, tmp_path):
 
 
 @pytest.mark.parametrize("now", [Counts(2, 1, 1, 500, 500), Counts(1, 2, 1, 500, 500), Counts(1, 1, 2, 500, 500),
-                                 Counts(1, 1, 1, 800, 500), Counts(1, 1, 1, 500, 800), Counts(0, 1, 1, 500, 500)])
+                                 Counts(1, 1, 1, 800, 500), Counts(1, 1, 1, 500, 800), Counts(0, 1, 1, 500, 500),
+                                 Counts(1, 1, 1, 300, 500), Counts(1, 1, 1, 500, 300)])
 def test_what_differs(now):
     assert now.differs(Counts(1, 1, 1, 500, 500))
 
