@@ -266,6 +266,8 @@ locks = Table(
     _instant("orphaned_at", nullable=True),
     # How many of the heartbeats were looks at the lock (check_lock) or repetitions of the request.
     Column("check_count", Integer, nullable=False, server_default=text("0")),
+    # What never changes, as clients get it: lock_wire. Null where the release before queued it.
+    Column("wire", LargeBinary),
     UniqueConstraint("ext_id", "int_id"),
     Index(None, "catalog", "db", "table", "type"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),
     Index("locks_waiting", "ext_id", postgresql_where=text("state = 'waiting'")),

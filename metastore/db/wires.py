@@ -48,9 +48,13 @@ def struct(shape: Sequence[Field]) -> str:
     return " || ".join([*map(_field, shape), r"'\x00'::bytea"])
 
 
-def listed(shape: Sequence[Field], order: str) -> str:
-    """The columns of a binary query that gives a list: how many rows, and their bytes."""
-    return f"int4send(count(*)::int), coalesce(string_agg({struct(shape)}, ''::bytea ORDER BY {order}), ''::bytea)"
+def listed(wire: str, rows: str, order: str) -> str:
+    """What follows SELECT in a binary query that gives a list: how many rows, and their bytes.
+
+    ``wire``: SQL for the bytes of a row. ``rows``: what follows FROM. Encoded rows are sorted: they are narrower.
+    """
+    encoded = f"SELECT {wire} AS wire FROM {rows} ORDER BY {order}"
+    return f"int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea), ''::bytea) FROM ({encoded}) AS listed"
 
 
 class Wires(NamedTuple):

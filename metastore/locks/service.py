@@ -307,16 +307,14 @@ class LockService:
             lock_id: LockResult(lock_id, LockState.ACQUIRED) for lock_id in granted
         }
 
-    def encoded_locks(
-        self, wanted: LockFilter, states: Mapping[LockState, int], types: Mapping[rules.LockType, int]
-    ) -> tuple[int, bytes]:
+    def encoded_locks(self, wanted: LockFilter, states: Mapping[LockState, int]) -> tuple[int, bytes]:
         """How many rows ``show_locks`` has, and their bytes in Thrift's binary protocol.
 
         Granted before waiting, weaker types first, then in order of asking.
 
-        ``states``, ``types``: the numbers of the stored texts in the protocol.
+        ``states``: the numbers of the stored states in the protocol.
         """
-        return listing.select_wires(self.db, *wanted, states, types)
+        return listing.select_wires(self.db, *wanted, states)
 
 
 def _not_lockable(request: LockRequest, txn_states: Mapping[int, TxnState]) -> MetastoreError | None:

@@ -107,7 +107,7 @@ class LockHandlers:
             partition=canonical(rqst.partname) if rqst.partname else None,
             txn_id=rqst.txnid,
         )
-        count, encoded = self._lists.answer(wanted, lambda: self.locks.encoded_locks(wanted, _STATES, _TYPES))
+        count, encoded = self._lists.answer(wanted, lambda: self.locks.encoded_locks(wanted, _STATES))
         return InPieces(ttypes.ShowLocksResponse, ttypes.ShowLocksResponseElement, count, nullcontext((encoded,)))
 
     def _hand_over(self, lock_ids: list[int], parked: list[Call]) -> list[Exception | None]:

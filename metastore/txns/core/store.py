@@ -286,8 +286,8 @@ def _infos(states: Sequence[tuple[TxnState, int]]) -> str:
         Field(8, Kind.I64, wires.millis("t.started_at")),
         Field(9, Kind.I64, wires.millis("t.last_heartbeat_at")),
     ]
-    listed = wires.listed(shape, "t.id")
-    return f"SELECT (SELECT int8send(next_txn_id - 1) FROM txn_counter), {listed} FROM txns AS t WHERE {LISTED}"
+    listed = wires.listed(wires.struct(shape), f"txns AS t WHERE {LISTED}", "t.id")
+    return f"SELECT (SELECT int8send(next_txn_id - 1) FROM txn_counter), {listed}"
 
 
 def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:
