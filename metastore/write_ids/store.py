@@ -15,7 +15,7 @@ from metastore.db.statements import Statements
 from metastore.errors import ConflictRetryError
 from metastore.ids import TableName
 from metastore.txns.core.rules import Snapshot, TxnRecord, TxnState, TxnType
-from metastore.txns.core.store import LISTED, SNAPSHOT, integers, unpacked
+from metastore.txns.core.store import LISTED, SNAPSHOT, unpacked
 from metastore.write_ids.rules import AllocationPlan, TableWriteIds
 
 _SQL = Statements(__file__)
@@ -159,7 +159,7 @@ def select_tables_now(db: Database, names: Collection[TableName]) -> tuple[Snaps
 def _known(sequence_any: Sequence[Any]) -> TableWriteIds:
     next_id, purged, mapped, write_ids, txn_ids, owned = sequence_any
     return TableWriteIds(
-        next_id or 0, purged or 0, mapped or 0, list(zip(integers(write_ids), integers(txn_ids), strict=True)), owned
+        next_id or 0, purged or 0, mapped or 0, list(zip(write_ids or (), txn_ids or (), strict=True)), owned
     )
 
 

@@ -1,13 +1,12 @@
 -- name: answers
 -- Owned ids are counted only where the highest of them is not valid, and only until there are more than could be invalid.
 w.mark, w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
-    CASE WHEN i.has_mapped
+    CASE WHEN w.mapped = ANY(i.write_ids)
          THEN (SELECT count(*) FROM (SELECT FROM txn_write_ids AS m WHERE {same_table} AND m.write_id <= w.mapped
-                                     LIMIT i.number + 1) AS counted) END
+                                     LIMIT cardinality(i.write_ids) + 1) AS counted) END
 FROM wanted AS w
-LEFT JOIN LATERAL (SELECT string_agg(int8send(write_id), ''::bytea ORDER BY write_id) AS write_ids,
-                          string_agg(int8send(txn_id), ''::bytea ORDER BY write_id) AS txn_ids,
-                          bool_or(write_id = w.mapped) AS has_mapped, count(*) AS number
+LEFT JOIN LATERAL (SELECT array_agg(write_id ORDER BY write_id) AS write_ids,
+                          array_agg(txn_id ORDER BY write_id) AS txn_ids
                    FROM hidden AS m WHERE {same_table}
                      AND m.write_id <= greatest(w.mapped, w.purged_write_id, w.next_write_id - 1)) AS i ON true;
 
