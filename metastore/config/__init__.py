@@ -1,13 +1,13 @@
 """Settings: Hive's keys and value syntax, parsed and checked once, frozen, a dataclass per concept."""
 
 from metastore.config.abilities import AbilitySettings
+from metastore.config.inert import InertSettings
 from metastore.config.keys import (
     CatalogSettings,
     ClientSettings,
     CompactionSettings,
     DatabaseSettings,
     EventSettings,
-    InertSettings,
     LockSettings,
     LogSettings,
     ServerSettings,

@@ -6,7 +6,8 @@ of their own concept only. The defaults are Hive's, except where a help text say
 """
 
 import dataclasses
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -63,6 +64,20 @@ def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
     """The fields of a concept's settings with their keys."""
     for field in dataclasses.fields(settings):
         yield field.name, field.metadata["key"]
+
+
+_THREADS_OF_POOL = re.compile(r"(?:hive|metastore)(?:\.metastore)?\.compactor\.worker\.([^=,]+)\.threads")
+
+
+def of_pools(texts: Mapping[str, str]) -> dict[str, str]:
+    """The texts of a source: those of Hive's key for each pool of Workers become one of ours."""
+    matches = {name: _THREADS_OF_POOL.fullmatch(name) for name in texts}
+    numbers = {name: f"{match[1]}={texts[name]}" for name, match in matches.items() if match}
+    rest = {name: text for name, text in texts.items() if name not in numbers}
+    if numbers:
+        ours = "metastore.compactor.worker.threads.by.pool"
+        rest[ours] = ",".join(filter(None, [rest.get(ours, ""), *numbers.values()]))
+    return rest
 
 
 _S, _MS, _H, _D = duration("s"), duration("ms"), duration("h"), duration("d")
@@ -217,14 +232,22 @@ class CompactionSettings:
     worker_pools: tuple[str, ...] = key(
         values.WORDS, "metastore.compactor.worker.pools", "",
         "Pools that the Workers of this process serve, in turn where they are more than the threads; empty: the "
-        "default pool. Hive: one key per pool.")
+        "default pool. Hive: no such key.")
+    pool_threads: tuple[tuple[str, int], ...] = key(
+        values.NUMBERS, "metastore.compactor.worker.threads.by.pool", "",
+        "How many of the threads serve one pool alone, NAME=N separated by commas; the others serve "
+        "metastore.compactor.worker.pools. If they are too few, all take turns over all of these pools. Hive: "
+        "hive.compactor.worker.NAME.threads, a key for each pool; such keys are read as parts of this one.")
     database_share: float = key(
         values.FRACTION, "metastore.compactor.share.database", "0.75",
         "Of a pool's working compactions those of one database may be this part while others wait. Hive: no such key.")
     table_share: float = key(
         values.FRACTION, "metastore.compactor.share.table", "0.5", "The same for one table. Hive: no such key.")
     job_queue: str = key(values.TEXT, "hive.compactor.job.queue", "", "Cluster queue for compaction jobs.")
-    run_as_user: str = key(values.TEXT, "hive.compactor.run.as.user", "", "Compact as this user, not as the owner.")
+    run_as_user: str = key(
+        values.TEXT, "hive.compactor.run.as.user", "",
+        "Whom the queue names as the user of a compaction, where the request names none; empty: the table's owner. A "
+        "name and no more: files are read and written as the user of this process. Hive: acts as this user.")
     submit: str = key(
         choice("local", "spark-submit"), "metastore.compactor.submit", "local",
         "How a Worker runs its Spark job: a process here with a local master, or spark-submit. Hive: no such key.")
@@ -283,9 +306,30 @@ class CompactionSettings:
     metrics_obsolete_deltas: int = key(
         integer(0), "hive.txn.acid.metrics.obsolete.delta.num.threshold", "100",
         "With at least so many deltas that wait for the Cleaner, it may be one of them.")
+    metrics_workers: timedelta = key(
+        _H, "hive.metastore.compactor.worker.detect.multiple.versions.threshold", "24h",
+        "How long a Worker and its release count on /metrics after it began a compaction.")
     metrics_small_delta: float = key(
         values.FRACTION, "hive.txn.acid.metrics.delta.pct.threshold", "0.01",
         "A delta below this part of its base is small.")
+
+    @property
+    def pools_of_threads(self) -> list[tuple[str, ...]]:
+        """The pools that each thread serves in turn; "" is the default pool."""
+        own = [(pool,) for pool, threads in self.pool_threads for _ in range(threads)]
+        pools = tuple(pool for pool in self.worker_pools if pool not in dict(self.pool_threads))
+        rest = self.worker_threads - len(own)
+        if rest < bool(pools):
+            pools = (*pools, *(pool for pool, threads in self.pool_threads if threads))
+            own, rest = [], self.worker_threads
+        pools = pools or ("",)
+        return own + [pools[number % len(pools) :: rest] for number in range(rest)]
+
+    @property
+    def served_pools(self) -> tuple[str, ...]:
+        """The pools whose requests count here; without threads, those that other processes of these settings serve."""
+        served = dict.fromkeys(pool for pools in self.pools_of_threads for pool in pools)
+        return tuple(served or dict.fromkeys((*dict(self.pool_threads), *self.worker_pools))) or ("",)
 
     @property
     def cleanup_delay(self) -> timedelta:
@@ -509,56 +553,3 @@ class ClientSettings:
         _MS, "iceberg.hive.lock-check-max-wait-ms", "5000", "Iceberg reads it from its own configuration.")
     iceberg_heartbeat_interval: timedelta = inert(
         _MS, "iceberg.hive.lock-heartbeat-interval-ms", "60000", "Iceberg reads it from its own configuration.")
-
-
-@dataclass(frozen=True)
-class InertSettings:
-    """Accepted without effect: keys of Hive's server that have nothing to change here; its files can be used."""
-
-    open_txn_window: timedelta = inert(
-        _MS, "hive.txn.opentxn.timeout", "1000ms",
-        "Transaction ids become visible in order: no snapshot waits for openers that are late.")
-    use_min_history_level: bool = inert(
-        values.FLAG, "hive.txn.use.minhistorylevel", "true",
-        "The open transactions themselves say what is still read; no table of floors is kept.")
-    retryable_errors: str = inert(
-        values.TEXT, "hive.txn.retryable.sqlex.regex", "", "PostgreSQL's error codes say what may be repeated.")
-    txn_store: str = inert(
-        values.TEXT, "hive.metastore.txn.store.impl", "org.apache.hadoop.hive.metastore.txn.CompactionTxnHandler",
-        "There is one store.")
-    event_access: bool = inert(
-        values.FLAG, "hive.metastore.event.db.notification.api.auth", "true",
-        "Whoever may connect may read the notification log.")
-    event_format: str = inert(
-        values.TEXT, "hive.metastore.event.message.factory",
-        "org.apache.hadoop.hive.metastore.messaging.json.gzip.GzipJSONMessageEncoder",
-        "Messages are plain JSON (json-0.2), which readers of every version understand.")
-    write_set_interval: timedelta = inert(
-        _S, "hive.writeset.reaper.interval", "60s", "hive.metastore.acid.housekeeper.interval says when.")
-    history_reaper_interval: timedelta = inert(
-        duration("m"), "hive.compactor.history.reaper.interval", "2m",
-        "hive.metastore.compaction.housekeeper.interval says when.")
-    initiator_checks: int = inert(
-        _POSITIVE, "hive.compactor.request.queue", "1", "The Initiator looks at one table or partition at a time.")
-    initiator_cache: bool = inert(
-        values.FLAG, "hive.compactor.initiator.tablecache.on", "true", "Tables are looked up in this database.")
-    cleaner_cache: bool = inert(
-        values.FLAG, "hive.compactor.cleaner.tablecache.on", "true", "Tables are looked up in this database.")
-    query_based: bool = inert(
-        values.FLAG, "hive.compactor.crud.query.based", "false", "Spark does every compaction.")
-    merge_compactor: bool = inert(
-        values.FLAG, "hive.compaction.merge.enabled", "false", "Rows are always read, counted and proven.")
-    wait_timeout: timedelta = inert(
-        _MS, "hive.compactor.wait.timeout", "300000ms", "COMPACT ... AND WAIT looks every two seconds at most.")
-    handler_retries: int = inert(
-        integer(0), "hive.hmshandler.retry.attempts", "10",
-        "A call that PostgreSQL undid is run again at once, three times in all.",
-        "hive.metastore.hmshandler.retry.attempts")
-    handler_retry_interval: timedelta = inert(
-        _MS, "hive.hmshandler.retry.interval", "2000ms", "As for hive.hmshandler.retry.attempts.",
-        "hive.metastore.hmshandler.retry.interval")
-    batch_size: int = inert(
-        _POSITIVE, "metastore.jdbc.max.batch.size", "1000", "A list goes to PostgreSQL as one array.")
-    multiple_leaders: bool = inert(
-        values.FLAG, "hive.metastore.have.multiple.leaders", "false",
-        "Every house-keeping step is safe on all replicas.")

@@ -11,19 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from metastore.config.abilities import AbilitySettings
+from metastore.config.inert import InertSettings
 from metastore.config.keys import (
     CatalogSettings,
     ClientSettings,
     CompactionSettings,
     DatabaseSettings,
     EventSettings,
-    InertSettings,
     Key,
     LockSettings,
     LogSettings,
     ServerSettings,
     TxnSettings,
     keys_of,
+    of_pools,
 )
 from metastore.config.limits import LimitSettings
 from metastore.config.planner import PlannerSettings
@@ -137,7 +138,7 @@ def build(sources: Iterable[Source]) -> Settings:
     origins: dict[str, str] = {}
     for source in sources:
         seen: dict[str, tuple[str, str]] = {}
-        for name, text in source.values.items():
+        for name, text in of_pools(source.values).items():
             require_honoured(name, text, source.name)
             row = ROWS.get(name)
             if row is None:

@@ -85,6 +85,9 @@ def integer(low: int | None = None, high: int | None = None) -> Kind:
     return Kind(" ".join(["a whole number", " and ".join(bounds)]).strip(), parse)
 
 
+_NATURAL = integer(0)
+
+
 def _size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if not match or match[2].lower() not in _SIZES:
@@ -125,6 +128,11 @@ def _user_or_network(word: str) -> str | IPv4Network | IPv6Network:
         return word
 
 
+def _number(word: str) -> tuple[str, int]:
+    name, _, number = word.partition("=")
+    return name.strip() or _no(word), _NATURAL.parse(number)
+
+
 def choice(*allowed: str) -> Kind:
     """A word of a few, in any case."""
 
@@ -141,6 +149,11 @@ FRACTION = Kind("a number not below 0, for example 0.1", _fraction)
 TEXT = Kind("text", lambda text: text.strip())
 WORDS = Kind(
     "words separated by commas", lambda text: tuple(word.strip() for word in text.split(",") if word.strip()), ",".join
+)
+NUMBERS = Kind(
+    "names with whole numbers separated by commas, NAME=N",
+    lambda text: tuple(dict(map(_number, filter(None, map(str.strip, text.split(","))))).items()),
+    lambda numbers: ",".join(f"{name}={number}" for name, number in numbers),
 )
 NETWORKS = Kind(
     "addresses or networks separated by commas (10.0.0.7, 10.1.0.0/16, fd00::/8)",

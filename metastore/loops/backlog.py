@@ -32,5 +32,5 @@ class BacklogCounter:
     def tick(self) -> BacklogReport:
         """Count."""
         self.seen = self.compactions.backlog()
-        self.wanted = self.forecasts.workers_wanted(self.compactions.settings.worker_pools or ("",))
+        self.wanted = self.forecasts.workers_wanted(self.compactions.settings.served_pools)
         return BacklogReport(*self.seen, self.wanted)

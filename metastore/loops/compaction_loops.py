@@ -40,8 +40,8 @@ def compaction_loops(
 ) -> list[Loop]:
     """Initiator, Cleaner and housekeeper for the leader; Workers everywhere.
 
-    ``host`` and ``process`` make ids that no other process has: ``host-process.number``. Every pool that is listed has
-    a thread; if there are fewer threads than pools, a thread takes turns over several.
+    ``host`` and ``process`` make ids that no other process has: ``host-process.number``. Which pools a thread
+    serves, in turn, say the settings.
     """
     settings, loops = worker.settings, []
     if settings.initiator_on:
@@ -52,8 +52,7 @@ def compaction_loops(
         ]
     if settings.cleaner_on:
         loops.append(Loop("cleaner", Cleaner(cleaner, files, stopping, locks, moves).tick, settings.cleaner_interval))
-    pools = settings.worker_pools or (None,)
-    for number in range(settings.worker_threads):
+    for number, pools in enumerate(settings.pools_of_threads):
         workers = [
             Worker(
                 worker,
@@ -64,11 +63,11 @@ def compaction_loops(
                 f"{host}-{process}.{number}",
                 version,
                 txn_timeout,
-                pool,
+                pool or None,
                 stopping,
                 statistics,
             )
-            for pool in pools[number % len(pools) :: settings.worker_threads]
+            for pool in pools
         ]
         tick = partial(_in_turn, deque(workers))
         loops.append(Loop(f"worker-{number}", tick, settings.worker_sleep_time, everywhere=True, busy=_worked))

@@ -110,7 +110,7 @@ class CompactionService:
     def backlog(self) -> Backlog:
         """What there is to do for the Workers of this service's pools."""
         with self.db.begin(durable=False) as pg:
-            return queue.count_backlog(pg, self.settings.worker_pools or ("",), self.settings.worker_pool_timeout)
+            return queue.count_backlog(pg, self.settings.served_pools, self.settings.worker_pool_timeout)
 
     def find_next_compact2(self, worker_id: str, worker_version: str | None, pool: str | None) -> Compaction | None:
         """Claim the oldest request for a remote worker, which renews no lease.

@@ -82,7 +82,25 @@ def test_later_sources_win(tmp_path):
     assert shown["hive.repl.txn.timeout"] == ("11d", "default")
 
 
+def test_hives_keys_for_each_pool_of_workers_are_read(tmp_path):
+    xml = tmp_path / "hive-site.xml"
+    xml.write_text("<configuration>" + "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>" for name, value in [
+            ("hive.compactor.worker.threads", "5"), ("hive.compactor.worker.etl.threads", "2"), ("metastore.compactor.worker.etl.threads", "2"),
+            ("metastore.compactor.worker.a-b.threads", "1")])
+        + "</configuration>")
+
+    settings = build([sources.file(xml)]).compaction
+
+    assert (settings.worker_threads, settings.pool_threads) == (5, (("etl", 2), ("a-b", 1)))
+    later = build([sources.file(xml), sources.command_line(["metastore.compactor.worker.threads.by.pool=x=1, y=0"])])
+    assert later.compaction.pool_threads == (("x", 1), ("y", 0))
+    assert later.lookup("metastore.compactor.worker.threads.by.pool") == "x=1,y=0"
+
+
 @pytest.mark.parametrize(("assignment", "sentence"), [
+    ("hive.compactor.worker.etl.threads=two", r"threads.by.pool = 'etl=two' .* names with whole numbers separated by commas"),
+    ("metastore.compactor.worker.threads.by.pool==3", r"'=3' .* names with whole numbers"),
     ("hive.txn.timout=1s", r"hive.txn.timout = '1s' \(--set\) is not a setting. The closest is hive.txn.timeout, which expects a"),
     ("hive.txn.timeout=soon", r"hive.txn.timeout = 'soon' \(--set\) is not valid: expected a number with a unit .*300s"),
     ("metastore.port=70000", r"metastore.port = '70000' .* at least 0 and at most 65535"),

@@ -15,8 +15,8 @@ from metastore.loops.worker import WorkOutcome
 class Queue:
     """Stands for the service of Workers: who claimed from which pool. A pool that is busy always has a request."""
 
-    def __init__(self, threads: int, pools: tuple[str, ...], busy: tuple[str, ...] = ()) -> None:
-        self.settings = replace(CompactionSettings(), worker_threads=threads, worker_pools=pools)
+    def __init__(self, threads: int, pools: tuple[str, ...], busy: tuple[str, ...] = (), **own: int) -> None:
+        self.settings = replace(CompactionSettings(), worker_threads=threads, worker_pools=pools, pool_threads=tuple(own.items()))
         self.busy, self.claims, self.noted = busy, [], []
 
     def claim(self, _worker_id, _version, pool):
@@ -51,6 +51,26 @@ def test_every_listed_pool_is_served(threads, pools, of_each):
         queue.claims.clear()
 
     assert served == of_each
+
+
+@pytest.mark.parametrize(("threads", "pools", "own", "of_each", "counted"), [
+    (5, (), {"etl": 2, "lab": 1}, [["etl"], ["etl"], ["lab"], [None], [None]], ("etl", "lab", "")),
+    (3, ("a", "etl", "b"), {"etl": 2}, [["etl"], ["etl"], ["a", "b"]], ("etl", "a", "b")),
+    (2, (), {"etl": 2}, [["etl"], ["etl"]], ("etl",)),
+    (2, ("a",), {"etl": 2, "off": 0}, [["a"], ["etl"]], ("a", "etl")),
+    (1, (), {"etl": 2, "lab": 1}, [["etl", "lab"]], ("etl", "lab")),
+    (0, ("a",), {"etl": 2}, [], ("etl", "a")),
+    (0, (), {}, [], ("",)),
+], ids=["the rest is the default pool's", "the rest takes turns", "no rest", "too few for all", "too few at all", "none", "nothing is said"])
+def test_a_pool_may_have_threads_of_its_own(threads, pools, own, of_each, counted):
+    queue, served = Queue(threads, pools, **own), []
+    for loop in workers(queue):
+        loop.tick()
+        served.append(queue.claims[:])
+        queue.claims.clear()
+
+    assert served == of_each
+    assert queue.settings.served_pools == counted
 
 
 def test_a_pool_that_is_always_busy_leaves_the_next_its_turn():
