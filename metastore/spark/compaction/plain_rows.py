@@ -19,6 +19,7 @@ from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.acid_tables.serde_storage import AVRO, HiveStorage
 from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, FileFormat
+from metastore.compaction.queue.rules.properties import orc_settings
 from metastore.compaction.statistics.rules import Whole
 from metastore.compaction.working.job import CompactionJobSpec
 from metastore.errors import InvalidOperationError
@@ -80,6 +81,7 @@ def compact_rows(
         empty=[spec.location] if isinstance(name, BaseName) else [],
         order=table.order,
         copied=copies.read,
+        orc=orc_settings(spec.properties),
         may_publish=may_publish,
     )
     return published, copies.read, seen.columns()

@@ -47,13 +47,15 @@ def write_plain(
     empty: Sequence[str] = (),
     order: Sequence[tuple[str, bool]] = (),
     copied: int | None = None,
+    orc: Mapping[str, str] | None = None,
     may_publish: Callable[[], None] = lambda: None,
 ) -> list[WrittenDirectory]:
     """Write rows into a directory called ``name`` in each partition that gets rows; returns what was published.
 
     ``rows``: the columns of ``row_type``, ``PARTITION_COLUMN`` when ``location`` is a mapping, ``WRITER_COLUMN`` when
     the table is bucketed. ``order``: columns that each file is sorted by, and whether they ascend. ``copied``: the
-    number of rows that there must be, or nothing is published. The others, and the errors: as ``write_acid``.
+    number of rows that there must be, or nothing is published. ``orc``: settings of ORC's writer, where it writes.
+    The others, and the errors: as ``write_acid``.
     """
     if isinstance(file_format, HiveStorage):
         file_format.require_writable(location if isinstance(location, str) else "This table")
@@ -63,7 +65,7 @@ def write_plain(
     hadoop = Hadoop(rows.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
-    writing = _Writing(hadoop, rows, row_type, name, location, staging, file_format, order)
+    writing = _Writing(hadoop, rows, row_type, name, location, staging, file_format, order, orc or {})
     try:
         writing.run_tasks()
         writing.collect_files()
@@ -87,6 +89,7 @@ class _Writing:
     staging: str
     file_format: FileFormat
     order: Sequence[tuple[str, bool]]
+    orc: Mapping[str, str]
     staged: dict[str, Staged] = field(default_factory=dict)
     """By location."""
 
@@ -129,7 +132,12 @@ class _Writing:
         if isinstance(self.file_format, HiveStorage):
             save_serde(writer, path, self.file_format, rows.sparkSession)
         else:
-            writer.format(self.file_format).option("compression", _COMPRESSION[self.file_format]).save(path)
+            writer.format(self.file_format).options(**self._options(self.file_format)).save(path)
+
+    def _options(self, file_format: str) -> dict[str, str]:
+        options = dict(self.orc) if file_format == "orc" else {}
+        compression = options.pop("orc.compress", _COMPRESSION[file_format]).lower()
+        return {**options, "compression": compression}
 
     def _count(self, path: str) -> int:
         if isinstance(self.file_format, HiveStorage):

@@ -7,9 +7,12 @@ from pathlib import Path
 from threading import Event
 from urllib.parse import unquote, urlsplit
 
+import pyarrow.parquet as pq
+import pyorc
 import pytest
 
 from metastore.compaction.cleaning.service import CleanerService
+from metastore.compaction.queue.rules.properties import job_properties
 from metastore.compaction.working.job import CompactionJobSpec
 from metastore.compaction.working.service import WorkerService
 from metastore.config import CompactionSettings
@@ -116,6 +119,26 @@ def test_lines_of_text_are_copied_as_they_are(acid_session, db, loops, spark):
         name: sorted(found) for name, found in lines.items()}
     assert sorted(map(tuple, acid_session.table(f"{db}.text").collect()), key=repr) == rows
     assert len(rows) == 7
+
+
+def test_orcs_settings_are_the_tables_and_the_requests(acid_session, db, spark, lakehouse):
+    """COMP-W31: as for full ACID, and only where ORC is written."""
+    asked = {"orc.compress": "SNAPPY", "orc.row.index.stride": "1000", "orc.bloom.filter.columns": "v"}
+    for name, file_format, of_table in [("orcs", "ORC", asked), ("parquets", "PARQUET", {"orc.compress": "ZSTD"})]:
+        acid_session.sql(f"CREATE TABLE {db}.{name} (v STRING) STORED AS {file_format} {INSERT_ONLY}")
+        acid_session.sql(f"INSERT INTO {db}.{name} VALUES ('x'), ('y')")
+        location = acid_session.client.get_table(db, name).sd.location
+        spec = CompactionJobSpec(1, 1, "major", "hive", db, name, "", location, f"{db}.{name}:1:9223372036854775807::", "", 7, 1,
+                                 metastore_uri=lakehouse.uri, properties=job_properties({}, of_table, {"tblprops.orc.row.index.stride": "2000"}))
+        compact_job.run_for(spark, spec, compact_job.described_table(spec))
+        written = Path(unquote(urlsplit(location).path)) / "base_0000001_v0000007" / "000000_0"
+        with written.open("rb") as file:
+            if file_format == "PARQUET":
+                assert pq.read_metadata(file).row_group(0).column(0).compression == "SNAPPY"
+                continue
+            orc = pyorc.Reader(file)
+            assert (orc.compression, orc.row_index_stride) == (pyorc.CompressionKind.SNAPPY, 2000)
+            assert orc.schema.find_column_id("v") in orc.read_stripe(0).bloom_filter_columns
 
 
 def test_what_cannot_be_copied_exactly_is_left_alone(acid_session, db, spark, lakehouse):
