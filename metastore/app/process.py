@@ -29,6 +29,7 @@ from metastore.telemetry.calls import CallStats
 from metastore.telemetry.compactions import CompactionCollector
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.metrics import Metrics
+from metastore.telemetry.txns import TxnStats
 from metastore.thrift_server.upstream.connecting import Upstream
 from metastore.thrift_server.upstream.shared import Forwarding
 from metastore.thrift_server.workers import Seats
@@ -53,6 +54,8 @@ class Process:
         self.metrics = Metrics(VERSION)
         self.lock_stats = LockStats()
         self.metrics.add(self.lock_stats)
+        self.txn_stats = TxnStats()
+        self.metrics.add(self.txn_stats)
         files = self.settings.catalog
         self.seats = Seats(self.settings.server.worker_threads, aside=files.files_threads)
         self._file_pool = FilePool(files.files_threads, files.files_timeout.total_seconds(), self.seats.aside)
@@ -138,7 +141,13 @@ class Process:
         """The services; nothing is done yet."""
         forwarding = None if self.upstream is None else Forwarding(self.upstream, self.forwarded, self.seats.aside)
         return Services.of(
-            database, self.settings, self.lock_stats, self._file_pool, forwarding=forwarding, started_at=_now(database)
+            database,
+            self.settings,
+            self.lock_stats,
+            self.txn_stats,
+            self._file_pool,
+            forwarding=forwarding,
+            started_at=_now(database),
         )
 
     def compaction_loops(self, environment: Mapping[str, str]) -> list[Loop]:

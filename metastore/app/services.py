@@ -40,6 +40,7 @@ from metastore.materialized_views.service.rebuilds import RebuildService
 from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.roots import Roots
 from metastore.telemetry.locks import LockStats
+from metastore.telemetry.txns import TxnStats
 from metastore.thrift_server.holders import Holders
 from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog, UpstreamTables
 from metastore.thrift_server.upstream.shared import Forwarding
@@ -157,6 +158,7 @@ class Services:
         db: Database,
         settings: Settings,
         lock_stats: LockStats,
+        txn_stats: TxnStats,
         file_pool: FilePool,
         *,
         started_at: datetime,
@@ -164,7 +166,8 @@ class Services:
     ) -> "Services":
         """Build each.
 
-        ``lock_stats``: where locks are counted. ``started_at``: when the process started, by the database's clock.
+        ``lock_stats``, ``txn_stats``: where locks and ends of transactions are counted.
+        ``started_at``: when the process started, by the database's clock.
         ``forwarding``: to the metastore that has the catalog; None: the catalog is here.
         """
         files, loop_files = _files(settings, file_pool), _files(settings, file_pool, gives_up_removals=True)
@@ -173,8 +176,8 @@ class Services:
         # Where an upstream has the catalog, its log tells of changes to it; ours could not.
         events = settings.events if upstream is None else dataclasses.replace(settings.events, listeners="")
         return cls(
-            txns=TxnService(db, settings.txns),
-            commits=CommitService(db, settings.txns),
+            txns=TxnService(db, settings.txns, stats=txn_stats),
+            commits=CommitService(db, settings.txns, txn_stats),
             history=HistoryService(db, settings.txns),
             purges=purges,
             events=EventService(db, events),

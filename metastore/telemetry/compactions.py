@@ -23,6 +23,7 @@ class _Gauge(NamedTuple):
 
 
 _QUEUED = STATES[:3]
+_KINDS = ("replication", "other")
 GAUGES = {
     "compactions": _Gauge(
         "metastore_compactions", "Tables and partitions by the state of their newest compaction.", "state", STATES
@@ -35,10 +36,30 @@ GAUGES = {
     "pool_oldest": _Gauge(
         "metastore_compaction_pool_oldest_age_seconds", "How long the oldest has waited for a pool.", "pool"
     ),
-    "open_txn": _Gauge(
-        "metastore_oldest_open_txn_age_seconds", "Age of the oldest open transaction.", "kind", ("replication", "other")
+    "cleaning": _Gauge(
+        "metastore_compaction_oldest_cleaning_age_seconds", "Age of the oldest cleaning that was begun and is not done."
     ),
+    "workers": _Gauge(
+        "metastore_compaction_workers",
+        "Workers by release that began a compaction within hive.metastore.compactor.worker.detect.multiple.versions."
+        "threshold.",
+        "version",
+    ),
+    "initiators": _Gauge(
+        "metastore_compaction_initiators", "Initiators by release that asked for a compaction within that.", "version"
+    ),
+    "unattended_writes": _Gauge(
+        "metastore_compaction_unattended_writes",
+        "Commits of a day to tables whose automatic compaction is switched off, of those with most.",
+        "table",
+    ),
+    "open_txns": _Gauge("metastore_open_txns_by_kind", "Open transactions, as last measured.", "kind", _KINDS),
+    "open_txn_id": _Gauge(
+        "metastore_oldest_open_txn_id", "Lowest id of an open transaction; 0: there is none.", "kind", _KINDS
+    ),
+    "open_txn": _Gauge("metastore_oldest_open_txn_age_seconds", "Age of the oldest open transaction.", "kind", _KINDS),
     "aborted_txns": _Gauge("metastore_aborted_txns", "Aborted transactions that have left something to clean."),
+    "aborted_txn_id": _Gauge("metastore_oldest_aborted_txn_id", "Lowest id of them; 0: there is none."),
     "aborted_txn": _Gauge("metastore_oldest_aborted_txn_age_seconds", "Age of the oldest of them."),
     "many_aborts": _Gauge(
         "metastore_tables_with_many_aborts",

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import yaml
 
-from metastore.telemetry.compactions import CompactionCollector
+from metastore.telemetry.compactions import GAUGES, CompactionCollector
+from metastore.telemetry.locks import LockStats
 from metastore.telemetry.metrics import Metrics
+from metastore.telemetry.txns import TxnStats
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "alerts.md"
@@ -27,6 +29,17 @@ def test_every_alert_has_a_runbook_and_every_section_an_alert():
     assert sections == list(dict.fromkeys(rule["alert"] for rule in RULES))
     assert [rule["alert"] for rule in RULES if rule["annotations"]["runbook"] != f"docs/how-to/alerts.md#{rule['alert'].lower()}"] == []
     assert {rule["labels"]["severity"] for rule in RULES} == {"warning", "critical"}
+
+
+def test_the_page_of_metrics_names_metrics_that_are_printed_and_all_that_are_measured():
+    metrics, page = Metrics("1"), (ROOT / "docs" / "reference" / "metrics.md").read_text()
+    for collector in (CompactionCollector(lambda: [("compactions", "failed", 1.0)]), LockStats(), TxnStats()):
+        metrics.add(collector)
+    printed = {name for family in metrics.registry.collect() for name in (family.name, f"{family.name}_total")}
+    named = set(re.findall(r"`(metastore_\w+)", page))
+
+    assert named <= printed
+    assert {gauge.name for gauge in GAUGES.values()} <= named
 
 
 def test_states_of_which_there_are_none_are_zero():

@@ -20,13 +20,13 @@ from metastore.compaction.queue.rules.requests import (
     CompactionType,
     Entity,
     is_active_duplicate,
+    is_opted_out,
     is_stopped_by_failures,
     is_switched_on,
 )
 from metastore.compaction.queue.rules.turns import Benefit
 from metastore.errors import InvalidRequestError
 
-NO_AUTO_COMPACTION = "no_auto_compaction"
 REPLICATION_PENDING = "hive.repl.first.inc.pending"
 _OVERRIDE = "compactorthreshold.hive.compactor."
 
@@ -353,8 +353,7 @@ def _switched_off(table: TableFacts, limits: Limits) -> Ineligible | None:
         is_switched_on(parameters, REPLICATION_PENDING) for parameters in (table.database_parameters, table.parameters)
     ):
         return Ineligible("its first incremental replication is pending")
-    deciding = table.database_parameters if _has(table.database_parameters, NO_AUTO_COMPACTION) else table.parameters
-    if is_switched_on(deciding, NO_AUTO_COMPACTION):
+    if is_opted_out(table.database_parameters, table.parameters):
         return Ineligible("NO_AUTO_COMPACTION is set")
     if not table.is_transactional:
         return Ineligible("the table is not transactional")
@@ -386,10 +385,6 @@ def _misses_partition(entity: Entity, table: TableFacts, aborts: Aborts) -> Inel
     if entity.partition and not table.partition_exists:
         return Ineligible("the partition does not exist (any more)")
     return None
-
-
-def _has(parameters: Mapping[str, str], key: str) -> bool:
-    return any(name.lower() == key for name in parameters)
 
 
 def _size(directory: BaseDirectory | DeltaDirectory) -> int:

@@ -6,12 +6,14 @@ part of the base (``hive.txn.acid.metrics.delta.pct.threshold``), and never with
 DeltaFilesMetricReporter.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from metastore.acid.names import DELETE_DELTA_PREFIX, DELTA_PREFIX
 from metastore.acid.state import AcidState
 from metastore.compaction.queue.rules.requests import Entity
+from metastore.ids import TableName
 
 OPEN_COST = 4 << 20
 """The bytes that could be read while a file is opened."""
@@ -38,6 +40,15 @@ class Deltas(NamedTuple):
     def score(self) -> float:
         """Read amplification: what a read costs beside its base, in files."""
         return self.files + self.size / OPEN_COST
+
+
+class Writes(NamedTuple):
+    """How many transactions wrote to a table lately, and the parameters of its database and its own."""
+
+    table: TableName
+    number: int
+    of_database: Mapping[str, str]
+    of_table: Mapping[str, str]
 
 
 class DeltasOf(NamedTuple):

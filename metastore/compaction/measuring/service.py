@@ -1,12 +1,15 @@
 """Measures for /metrics, and what reads cost beside the bases of tables."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from metastore.compaction.measuring import store
 from metastore.compaction.measuring.rules import Counted, DeltasOf
-from metastore.compaction.queue.rules.requests import Entity
+from metastore.compaction.queue.rules.requests import NO_AUTO_COMPACTION, Entity, is_opted_out
 from metastore.config import CompactionSettings
-from metastore.db.engine import Database
+from metastore.db.engine import Database, PgTx
+
+_LATELY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,20 @@ class MeasuringService:
         }
         with self.db.begin(durable=False) as pg:
             return [
-                *store.select_measures(pg, settings.many_aborts),
+                *store.select_measures(pg, settings.many_aborts, settings.metrics_workers),
+                *self._unattended(pg),
                 *(
                     (what.value, str(entity), float(getattr(deltas, what.value)))
                     for what in Counted
                     for entity, deltas in store.select_most(pg, what, max(1, least[what]), settings.metrics_tables)
                 ),
             ]
+
+    def _unattended(self, pg: PgTx) -> list[tuple[str, str, float]]:
+        writes = store.select_writes(pg, pg.now - _LATELY, NO_AUTO_COMPACTION)
+        off = [each for each in writes if is_opted_out(each.of_database, each.of_table)]
+        most = off[: self.settings.metrics_tables]
+        return [("unattended_writes", str(each.table), float(each.number)) for each in most]
 
     def costliest(self, limit: int) -> list[DeltasOf]:
         """The tables and partitions of which a read costs most beside the base."""

@@ -1,9 +1,9 @@
 """Counts and ages, in one statement; and what there is beside the bases of tables and partitions."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from metastore.compaction.measuring.rules import OPEN_COST, Counted, Deltas, DeltasOf
+from metastore.compaction.measuring.rules import OPEN_COST, Counted, Deltas, DeltasOf, Writes
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
@@ -13,17 +13,28 @@ from metastore.txns.core.rules import TxnType
 _SQL = Statements(__file__)
 
 _SELECT_MEASURES = _SQL.text("select_measures", replication=int(TxnType.REPL_CREATED))
+_SELECT_WRITES = _SQL.text("select_writes")
 _UPSERT_DELTAS = _SQL.text("upsert_deltas")
 _SELECT_STALE = _SQL.text("select_stale")
 _ENTITY = 'catalog, db, "table", partition'
 _COLUMNS = f"{_ENTITY}, deltas, small_deltas, obsolete_deltas, files, bytes"
 
 
-def select_measures(pg: PgTx, many_aborts: int) -> list[tuple[str, str, float]]:
-    """(what, of which, how much). ``many_aborts``: from how many aborted transactions on an entity counts."""
+def select_measures(pg: PgTx, many_aborts: int, window: timedelta) -> list[tuple[str, str, float]]:
+    """(what, of which, how much).
+
+    ``many_aborts``: from how many aborted transactions on an entity counts. ``window``: for how long a Worker or an
+    Initiator counts.
+    """
+    values = {"now": pg.now, "many": many_aborts, "window": window}
+    return [(what, which, float(value)) for what, which, value in pg.sql(_SELECT_MEASURES, values)]
+
+
+def select_writes(pg: PgTx, since: datetime, key: str) -> list[Writes]:
+    """Transactions that wrote to a table since then, where it or its database has a parameter in any spelling."""
     return [
-        (what, which, float(value))
-        for what, which, value in pg.sql(_SELECT_MEASURES, {"now": pg.now, "many": many_aborts})
+        Writes(TableName(*table), writes, of_database or {}, of_table or {})
+        for *table, writes, of_database, of_table in pg.sql(_SELECT_WRITES, {"since": since, "key": key})
     ]
 
 

@@ -11,6 +11,10 @@ queued AS (
            CASE WHEN state = 'initiated' THEN enqueued_at WHEN state = 'working' THEN started_at
                 WHEN not_before IS NULL OR failures > 0 THEN coalesce(committed_at, enqueued_at) END AS since
     FROM compaction_queue WHERE type <> 'abort_txn_cleanup'),
+seen AS (
+    SELECT worker_id, worker_version, started_at, initiator_id, initiator_version, enqueued_at FROM compaction_queue
+    UNION ALL SELECT worker_id, worker_version, started_at, initiator_id, initiator_version, enqueued_at
+              FROM completed_compactions),
 aborts AS (
     SELECT count(DISTINCT c.txn_id) AS txns FROM txn_components AS c
     JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'
@@ -20,10 +24,21 @@ UNION ALL SELECT 'oldest', state, coalesce(extract(epoch FROM %(now)s - min(sinc
 UNION ALL SELECT 'pool_waiting', pool, count(*) FILTER (WHERE state = 'initiated') FROM queued GROUP BY pool
 UNION ALL SELECT 'pool_working', pool, count(*) FILTER (WHERE state = 'working') FROM queued GROUP BY pool
 UNION ALL SELECT 'pool_oldest', pool, extract(epoch FROM %(now)s - min(since)) FROM queued WHERE state = 'initiated' GROUP BY pool
+UNION ALL SELECT 'cleaning', '', coalesce(extract(epoch FROM %(now)s - min(cleaner_started_at)), 0)
+          FROM compaction_queue WHERE state = 'ready_for_cleaning'
+UNION ALL SELECT 'workers', coalesce(worker_version, 'unknown'), count(DISTINCT worker_id)
+          FROM seen WHERE started_at > %(now)s - %(window)s GROUP BY 2
+UNION ALL SELECT 'initiators', coalesce(initiator_version, 'unknown'), count(DISTINCT initiator_id)
+          FROM seen WHERE enqueued_at > %(now)s - %(window)s AND initiator_id NOT LIKE '%%-manual' GROUP BY 2
+UNION ALL SELECT m.what, m.kind, m.value FROM (
+              SELECT CASE type WHEN {replication} THEN 'replication' ELSE 'other' END AS kind, count(*), min(id)
+              FROM txns WHERE state = 'open' AND NOT emptied GROUP BY 1) AS t (kind, number, oldest)
+          CROSS JOIN LATERAL (VALUES ('open_txns', kind, number::float), ('open_txn_id', kind, oldest)) AS m (what, kind, value)
 UNION ALL SELECT 'open_txn', CASE type WHEN {replication} THEN 'replication' ELSE 'other' END,
                  extract(epoch FROM %(now)s - min(started_at))
           FROM txns WHERE state = 'open' AND NOT emptied GROUP BY 2
 UNION ALL SELECT 'aborted_txns', '', count(*) FROM txns WHERE state = 'aborted' AND NOT emptied
+UNION ALL SELECT 'aborted_txn_id', '', coalesce(min(id), 0) FROM txns WHERE state = 'aborted' AND NOT emptied
 UNION ALL SELECT 'aborted_txn', '', coalesce(extract(epoch FROM %(now)s - min(started_at)), 0)
           FROM txns WHERE state = 'aborted' AND NOT emptied
 UNION ALL SELECT 'many_aborts', '', count(*) FROM aborts WHERE txns > %(many)s
@@ -31,6 +46,16 @@ UNION ALL SELECT 'locks', '', count(*) FROM locks
 UNION ALL SELECT 'lock', '', coalesce(extract(epoch FROM %(now)s - min(acquired_at)), 0) FROM locks
 UNION ALL SELECT 'rows', relname, greatest(reltuples, 0) FROM pg_class
           WHERE oid IN ('txn_write_ids'::regclass, 'completed_txn_components'::regclass);
+
+-- name: select_writes
+-- Who may have automatic compaction switched off; the rule that says who has is in Python.
+SELECT w.catalog, w.db, w."table", w.writes, d.parameters, t.parameters
+FROM (SELECT catalog, db, "table", count(DISTINCT txn_id) AS writes FROM completed_txn_components
+      WHERE at > %(since)s GROUP BY catalog, db, "table") AS w
+JOIN tables AS t ON (t.catalog, t.db, t.name) = (w.catalog, w.db, w."table")
+JOIN databases AS d ON (d.catalog, d.name) = (w.catalog, w.db)
+WHERE concat(d.parameters::text, t.parameters::text) ILIKE '%%"' || %(key)s || '"%%'
+ORDER BY w.writes DESC, 1, 2, 3;
 
 -- name: upsert_deltas
 INSERT INTO delta_measures (at, catalog, db, "table", partition, deltas, small_deltas, obsolete_deltas, files, bytes)

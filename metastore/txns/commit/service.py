@@ -6,7 +6,7 @@ being aborted, and applied together.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from metastore.config import TxnSettings
@@ -22,6 +22,7 @@ from metastore.errors import (
     TxnAbortedError,
 )
 from metastore.ids import DatabaseName, TableName
+from metastore.telemetry.txns import TxnStats
 from metastore.txns.commit import store as commit_store
 from metastore.txns.commit.store import CommitFacts, CommitPlan
 from metastore.txns.core import store
@@ -108,6 +109,7 @@ class CommitService:
 
     db: Database
     settings: TxnSettings
+    stats: TxnStats = field(default_factory=TxnStats)
 
     def commit_txn(self, requests: Sequence[CommitRequest]) -> list[MetastoreError | None]:
         """Commit transactions, in the order of the list.
@@ -116,16 +118,19 @@ class CommitService:
         Answers: TxnAbortedError (also for the loser of a write conflict, which is then aborted), NoSuchTxnError.
         """
         plain = {request.txn_id: request for request in requests if request.is_plain}
-        answers = self._commit_plain(plain) if plain else {}
-        return [
-            answers.get(request.txn_id) if request.is_plain else self._commit_special(request) for request in requests
+        refusals = self._commit_plain(plain) if plain else {}
+        answers = [
+            refusals.get(request.txn_id) if request.is_plain else self._commit_special(request) for request in requests
         ]
+        self.stats.committed.inc(answers.count(None))
+        return answers
 
     def _commit_plain(self, requests: Mapping[int, CommitRequest]) -> dict[int, MetastoreError]:
         if commit_store.commit_uncontended(self.db, requests, require_write_ids=self.settings.require_write_ids):
             return {}
         with self.db.begin() as pg:
             verdict = self._decide_and_apply(pg, requests)
+        self.stats.aborted.labels("conflict").inc(len(verdict.losers))
         return self._recognised(verdict.answers)
 
     def _decide_and_apply(self, pg: PgTx, requests: Mapping[int, CommitRequest]) -> Verdict:
@@ -207,6 +212,7 @@ class CommitService:
             raise
         except MetastoreError as error:
             return error
+        self.stats.aborted.labels("conflict").inc(len(verdict.losers))
         return self._recognised(verdict.answers).get(txn_id)
 
     @staticmethod

@@ -14,6 +14,7 @@ from metastore.db.engine import Database
 from metastore.errors import InvalidRequestError, MetaError, NoSuchLockError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
+from metastore.telemetry.txns import TxnStats
 from metastore.txns.core import store
 from metastore.txns.core.rules import (
     HEARTBEAT_RANGE_LIMIT,
@@ -112,6 +113,7 @@ class TxnService:
     db: Database
     settings: TxnSettings
     gauge: OpenTxnGauge = field(default_factory=OpenTxnGauge)
+    stats: TxnStats = field(default_factory=TxnStats)
 
     def open_txns(self, requests: Sequence[OpenRequest]) -> list[Sequence[int] | MetaError]:
         """Open transactions; each caller gets its consecutive ids.
@@ -347,6 +349,7 @@ class TxnService:
         rows = store.abort_at_once(self.db, effective, durable=durable) if effective else []
         if len(effective) < len(aborts):
             rows += self._abort_silently([(txn_id, code, why) for txn_id, code, why in aborts if txn_id in silent])
+        self.stats.aborted.labels("asked").inc(sum(row.state is TxnState.OPEN for row in rows))
         broken = {row.policy for row in rows if row.policy is not None and row.txn_id not in replayed}
         if broken:
             with self.db.begin() as pg:

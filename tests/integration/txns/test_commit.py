@@ -59,6 +59,20 @@ def test_c03_members_of_one_batch_are_checked_against_each_other(t):
     assert str(answers[1]).endswith("committed by [txnid:1,3] d/u")
 
 
+def test_ends_are_counted(t):
+    first, second, third = overlapping(t, (P1, U), (P1, D), (P2, U))
+    t.abort(third)
+    t.abort(third)
+
+    t.commits.commit_txn([CommitRequest(one) for one in (first, second, third, 10**9)])
+
+    assert {sample.labels.get("why", "committed"): sample.value for family in (*t.commits.stats.committed.collect(),
+            *t.commits.stats.aborted.collect()) for sample in family.samples if sample.name.endswith("_total")} == {
+                "committed": 1, "asked": 0, "conflict": 1}
+    assert [sample.value for family in t.txns.stats.aborted.collect() for sample in family.samples
+            if sample.name.endswith("_total")] == [1, 0]
+
+
 def test_c04_aborted_ones_never_conflict(t):
     first, second = overlapping(t, (P1, U), (P1, U))
     t.abort(first)

@@ -21,6 +21,7 @@ from metastore.loops.measures import Measuring
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.tables import TableStats
+from metastore.telemetry.txns import TxnStats
 from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.upstream.connecting import Upstream
 from metastore.thrift_server.upstream.shared import Forwarding
@@ -62,7 +63,7 @@ def compose(upstream):
     forwarding = None
     if upstream:
         forwarding = Forwarding(Upstream(settings.upstream, settings.server), CallStats(), None)
-    services = Services.of(Untouched(), settings, LockStats(), FilePool(1, 1.0, None), started_at=STARTED,
+    services = Services.of(Untouched(), settings, LockStats(), TxnStats(), FilePool(1, 1.0, None), started_at=STARTED,
                            forwarding=forwarding)
     handlers(services, settings, CallStats(), Limits(settings.limits), tables=TableStats())
     loops = [*server_loops(services, settings),

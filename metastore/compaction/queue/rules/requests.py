@@ -5,7 +5,7 @@ after that it is history. At most one request of a table or partition is initiat
 Source: Hive's CompactionState, CompactionTxnHandler, CompactionHouseKeeper (docs/explanation/compaction.md).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
+
+NO_AUTO_COMPACTION = "no_auto_compaction"
 
 
 class CompactionState(StrEnum):
@@ -276,9 +278,15 @@ def _is_timed_out(compaction: Compaction, newer: set[CompactionType], timeout: t
     return CompactionType.MAJOR in newer or (bool(newer) and compaction.type is CompactionType.MINOR)
 
 
-def is_switched_on(parameters: dict[str, str], key: str) -> bool:
+def is_switched_on(parameters: Mapping[str, str], key: str) -> bool:
     """Whether a table or database property, in any spelling of its case, is true."""
     return any(name.lower() == key and value.strip().lower() == "true" for name, value in parameters.items())
+
+
+def is_opted_out(of_database: Mapping[str, str], of_table: Mapping[str, str]) -> bool:
+    """Whether nothing is compacted by itself, by the properties of a database, and if it has none, of the table."""
+    deciding = of_database if any(name.lower() == NO_AUTO_COMPACTION for name in of_database) else of_table
+    return is_switched_on(deciding, NO_AUTO_COMPACTION)
 
 
 def _seconds(duration: timedelta) -> int:
