@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.docs import spec
+from tests.docs import cases, spec
 from tests.support.scripts import SCRIPTS, all_scripts
 
 CASES = {line.split()[0] for line in (SCRIPTS / "CASES").read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
@@ -41,6 +41,13 @@ def test_every_fact_is_needed_by_something():
     context = {name for name, rows in spec.facts().items() if "(context)" in rows[0]}
 
     assert sorted(spec.facts().keys() - used - context) == []
+
+
+def test_every_case_of_compaction_is_proven_by_a_test():
+    there = {case for case in spec.facts() if re.fullmatch(r"COMP-[IQWC]\d\d", case)}
+
+    assert len(there) > 100
+    assert sorted(there - cases.tests_by_case().keys()) == []
 
 
 def test_every_story_names_its_facts():

@@ -50,6 +50,21 @@ def test_minor_and_major_of_a_table_with_a_base(lake):
     assert f"base_0000024_v{major.txn_id:07d}" in lake.directories()
 
 
+def test_all_deltas_are_one_job(new_lake):
+    """COMP-W33: Hive's compactor would do 1,100 deltas in two jobs of 500, and a third one for what these wrote."""
+    lake = new_lake(max_num_delta=500)
+    lake.table()
+    lake.put("d.t", *[str(DeltaName(number, number, 0)) for number in range(1, 1101)])
+    lake.seed(1100)
+    runner = FakeRunner(lake.files)
+
+    report, request = work(lake, kind="minor", runner=runner)
+
+    assert report.outcome is WorkOutcome.COMPACTED
+    assert [(spec.kind, spec.highest_write_id) for spec in runner.specs] == [("minor", 1100)]
+    assert [delta.path for delta in lake.state_of().deltas] == [f"delta_0000001_0001100_v{request.txn_id:07d}"]
+
+
 @pytest.mark.parametrize(("kind", "written"), [("minor", "delta_0000001_0000003"), ("major", "base_0000003")])
 def test_deltas_without_a_base(lake, kind, written):
     """COMP-W03."""

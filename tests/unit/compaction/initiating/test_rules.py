@@ -80,6 +80,23 @@ def test_a_split_update_counts_twice():
     assert measure(directories("base_200:200", *pairs)).deltas == 12
 
 
+@pytest.mark.parametrize(("deletes", "part", "kind"), [
+    (1, 0.1, None),          # 0.1 % of the base: a tenth of a GB does not have 100 GB written anew
+    (10, 0.1, None),
+    (11, 0.1, "minor"),      # too many, and still too little: they are merged among themselves
+    (1, 0.0009, "major"),    # the table's own threshold says so
+    (1, 0.001, None),        # what equals it does not exceed it
+])
+def test_a_base_of_100_gb_is_not_rewritten_for_few_deletes(deletes, part, kind):
+    """The threshold is one of bytes: there is no other."""
+    base, each = 10**9, 10**6 // deletes  # rows of 100 bytes
+    measured = measure(directories(f"base_200:{base}", *[f"delete_delta_{n}_{n}_0000:{each}" for n in range(201, 201 + deletes)]))
+    own = DEFAULTS.overridden_by({"compactorthreshold.hive.compactor.delta.pct.threshold": str(part)})
+
+    assert (measured.base_size, measured.delta_size // deletes) == (100 * 10**9, each * 100)
+    assert due(measured, own, insert_only=False).type == kind
+
+
 def test_what_lies_above_an_open_write_id_does_not_count():
     """COMP-I31: write id 22 is open, so the compactor's mark is 21."""
     assert measure(directories(*deltas(20, 20), high=21)).deltas == 2
