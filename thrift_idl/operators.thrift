@@ -172,6 +172,7 @@ struct CompactionQuestion {
   3: required string tablename,
   4: optional string partitionname,
   5: optional i32 limit,  // of partitions that are looked at; 100 without
+  6: optional bool withFiles,  // whether the inputs' files are to be named
 }
 
 // Something that readers read now and a compaction would replace.
@@ -180,6 +181,7 @@ struct CompactionInput {
   2: required string kind,  // base, delta, delete delta, original files
   3: required i32 files,
   4: required i64 bytes,
+  5: optional list<string> uris,  // of the files, where that was asked
 }
 
 // A threshold of the Initiator; what equals the limit does not exceed it.

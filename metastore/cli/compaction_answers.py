@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from metastore.cli.compaction_rows import rows_of
 from metastore.cli.connected import connected, instant, uri_option
 from metastore.cli.output import form_option, show_rows, show_value, table
 from metastore.client import DomainClient
@@ -50,17 +51,19 @@ def _most_option(command: Any) -> Any:
 @click.command(short_help="What would be compacted, and why or why not.")
 @click.argument("place", metavar="DB.TABLE[/PARTITION]", type=place_argument)
 @click.option("--run", is_flag=True, help="Request what is due.")
+@click.option("--rows", "counts", is_flag=True, help="Count the rows of the inputs, by their footers.")
 @_most_option
 @uri_option
 @form_option
-def plan(place: Place, most: int, uri: str | None, form: str, *, run: bool) -> None:
+def plan(place: Place, most: int, uri: str | None, form: str, *, run: bool, counts: bool) -> None:
     """Show what a compaction would read and write, the thresholds, and how long one took before.
 
     Of a partitioned table: all partitions with something to compact. With --run, what is due is requested; exit code 1
-    if nothing is, or if a request is refused.
+    if nothing is, or if a request is refused. With --rows, this machine opens each file of the inputs: it must reach
+    them. Rows of a delete delta are deleted rows; text has no footer, and its rows are not known.
     """
     with connected(uri) as client:
-        answer = _examined(client, place, most)
+        answer = _examined(client, place, most, with_files=counts)
         plans = [_plan(place, each) for each in answer.entities]
         requested = [_requested(client, place, each) for each in answer.entities if run and each.type]
     if form == "table":
@@ -143,10 +146,10 @@ def forecast(hours: float, uri: str | None, form: str) -> None:
     sys.exit(1 if any(each.waiting and each.clearsInMs is None for each in pools) else 0)
 
 
-def _examined(client: DomainClient, place: Place, most: int) -> Any:
+def _examined(client: DomainClient, place: Place, most: int, *, with_files: bool = False) -> Any:
     return client.metastore_compaction_examine(
         client.operators_types.CompactionQuestion(
-            dbname=place.db, tablename=place.table, partitionname=place.partition, limit=most
+            dbname=place.db, tablename=place.table, partitionname=place.partition, limit=most, withFiles=with_files
         )
     )
 
@@ -179,7 +182,13 @@ def _plan(place: Place, each: Any) -> dict[str, Any]:
         "type": each.type,
         "reason": each.reason,
         "inputs": [
-            {"path": source.path, "kind": source.kind, "files": source.files, "bytes": source.bytes}
+            {
+                "path": source.path,
+                "kind": source.kind,
+                "files": source.files,
+                "bytes": source.bytes,
+                "rows": None if source.uris is None else rows_of(source.uris),
+            }
             for source in each.inputs
         ],
         "thresholds": [
@@ -235,9 +244,18 @@ def _plan_texts(plans: Iterable[dict[str, Any]]) -> Iterator[str]:
     for place, each in enumerate(plans):
         due = f"{each['type'].upper()}: {each['reason']}" if each["type"] else f"nothing is due: {each['reason']}"
         yield ("\n" if place else "") + f"{each['entity']}  {due}"
-        inputs = [(part["kind"], part["path"], part["files"], _size(part["bytes"])) for part in each["inputs"]]
+        inputs = [
+            (part["kind"], part["path"], part["files"], _size(part["bytes"]), part["rows"]) for part in each["inputs"]
+        ]
         if inputs:
-            yield table(["input", "path", "files", "size"], inputs)
+            columns = [
+                "input",
+                "path",
+                "files",
+                "size",
+                *(["rows"] if any(part["rows"] for part in each["inputs"]) else []),
+            ]
+            yield table(columns, [part[: len(columns)] for part in inputs])
         yield table(
             ["threshold", "measured", "must exceed", "exceeded"],
             [(limit["name"], limit["measured"], limit["limit"], limit["exceeded"]) for limit in each["thresholds"]],

@@ -20,7 +20,8 @@ class Input(NamedTuple):
     path: str
     kind: str
     """``base``, ``delta``, ``delete delta`` or ``original files``."""
-    files: int
+    files: tuple[str, ...]
+    """Their paths below the location."""
     size: int
 
 
@@ -208,6 +209,6 @@ def _kind(delta: DeltaDirectory) -> str:
     return "delete delta" if delta.is_delete else "delta"
 
 
-def _extent(files: Iterable[Listed]) -> tuple[int, int]:
-    sizes = [file.size for file in files]
-    return len(sizes), sum(sizes)
+def _extent(files: Iterable[Listed]) -> tuple[tuple[str, ...], int]:
+    there = list(files)
+    return tuple(file.path for file in there), sum(file.size for file in there)

@@ -53,6 +53,7 @@ class Examined(NamedTuple):
     """A table or partition. ``delays``: who would delay the cleaning of a compaction that commits now."""
 
     entity: Entity
+    location: str
     plan: Plan
     takes: timedelta | None
     takes_by: str
@@ -194,6 +195,7 @@ class ExplainingService:
         writers = writers_of(facts.whole.holders, facts.whole.lists.write_ids)
         return Examined(
             facts.entity,
+            location,
             planned,
             takes,
             takes_by,

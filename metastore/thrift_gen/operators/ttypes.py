@@ -514,6 +514,7 @@ class CompactionQuestion(TBase):
      - tablename
      - partitionname
      - limit
+     - withFiles
 
     """
 
@@ -523,15 +524,17 @@ class CompactionQuestion(TBase):
         'tablename',
         'partitionname',
         'limit',
+        'withFiles',
     )
 
 
-    def __init__(self, catName=None, dbname=None, tablename=None, partitionname=None, limit=None,):
+    def __init__(self, catName=None, dbname=None, tablename=None, partitionname=None, limit=None, withFiles=None,):
         self.catName = catName
         self.dbname = dbname
         self.tablename = tablename
         self.partitionname = partitionname
         self.limit = limit
+        self.withFiles = withFiles
 
 
 class CompactionInput(TBase):
@@ -541,6 +544,7 @@ class CompactionInput(TBase):
      - kind
      - files
      - bytes
+     - uris
 
     """
 
@@ -549,14 +553,16 @@ class CompactionInput(TBase):
         'kind',
         'files',
         'bytes',
+        'uris',
     )
 
 
-    def __init__(self, path=None, kind=None, files=None, bytes=None,):
+    def __init__(self, path=None, kind=None, files=None, bytes=None, uris=None,):
         self.path = path
         self.kind = kind
         self.files = files
         self.bytes = bytes
+        self.uris = uris
 
 
 class CompactionThreshold(TBase):
@@ -961,6 +967,7 @@ CompactionQuestion.thrift_spec = (
     (3, TType.STRING, 'tablename', 'UTF8', None, ),  # 3
     (4, TType.STRING, 'partitionname', 'UTF8', None, ),  # 4
     (5, TType.I32, 'limit', None, None, ),  # 5
+    (6, TType.BOOL, 'withFiles', None, None, ),  # 6
 )
 all_structs.append(CompactionInput)
 CompactionInput.thrift_spec = (
@@ -969,6 +976,7 @@ CompactionInput.thrift_spec = (
     (2, TType.STRING, 'kind', 'UTF8', None, ),  # 2
     (3, TType.I32, 'files', None, None, ),  # 3
     (4, TType.I64, 'bytes', None, None, ),  # 4
+    (5, TType.LIST, 'uris', (TType.STRING, 'UTF8', False), None, ),  # 5
 )
 all_structs.append(CompactionThreshold)
 CompactionThreshold.thrift_spec = (

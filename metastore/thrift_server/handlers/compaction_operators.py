@@ -38,7 +38,8 @@ class CompactionOperatorHandlers:
         call.log(entity=str(entity))
         examination = self._explaining.examine(entity.table, entity.partition, _limit(wanted.limit))
         return ttypes.CompactionExamination(
-            entities=[_examined(each) for each in examination.entities], leftOut=examination.left_out
+            entities=[_examined(each, with_files=bool(wanted.withFiles)) for each in examination.entities],
+            leftOut=examination.left_out,
         )
 
     def metastore_compaction_forecast(self, _call: Call, windowMs: int | None) -> list[ttypes.CompactionForecast]:
@@ -58,13 +59,19 @@ def _limit(wanted: int | None) -> int:
     return min(max(1, wanted or _PARTITIONS), _MOST_PARTITIONS)
 
 
-def _examined(each: Examined) -> ttypes.CompactionExamined:
+def _examined(each: Examined, *, with_files: bool) -> ttypes.CompactionExamined:
     return ttypes.CompactionExamined(
         partitionname=each.entity.partition or None,
         type=each.plan.type.value if each.plan.type else None,
         reason=each.plan.reason,
         inputs=[
-            ttypes.CompactionInput(path=source.path, kind=source.kind, files=source.files, bytes=source.size)
+            ttypes.CompactionInput(
+                path=source.path,
+                kind=source.kind,
+                files=len(source.files),
+                bytes=source.size,
+                uris=[f"{each.location}/{path}" for path in source.files] if with_files else None,
+            )
             for source in each.plan.inputs
         ],
         thresholds=[

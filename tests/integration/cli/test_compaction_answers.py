@@ -1,9 +1,13 @@
 """`metastore compaction plan`, `explain` and `forecast`: asked as an operator asks, on a whole server."""
 
 import json
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from metastore.compaction.measuring import store
 from metastore.compaction.measuring.rules import Deltas, DeltasOf
@@ -48,10 +52,11 @@ class Writers:
         for _ in range(times):
             self.client.commit_txn(self.types.CommitTxnRequest(self.begin(name, rows)))
 
-    def put(self, name, directory, rows):
-        from pathlib import Path
+    def path(self, name):
+        return Path(unquote(urlsplit(self.client.get_table("db", name).sd.location).path))
 
-        place = Path(unquote(urlsplit(self.client.get_table("db", name).sd.location).path)) / directory
+    def put(self, name, directory, rows):
+        place = self.path(name) / directory
         place.mkdir(parents=True)
         (place / "bucket_00000").write_bytes(b"x" * rows * ROW)
 
@@ -85,6 +90,24 @@ def test_plan(run, asking, writers, client):
         ("t", "initiated")]
     code, answer = asking("compaction", "plan", "db.t", "--run")  # a second request is refused
     assert (code, answer["requested"][0]["accepted"]) == (1, False)
+
+
+def test_a_plan_counts_the_rows_of_what_has_footers(run, asking, writers):
+    """ORC, Parquet; text has none. Whoever does not ask opens no file."""
+    files = {"orcs": orc.write_table, "parquets": pq.write_table, "texts": lambda rows, path: path.write_bytes(b"1\n" * rows.num_rows)}
+    for name, write in files.items():
+        writers.table(name)
+        writers.insert(name, 2)
+        for number, path in enumerate(sorted(writers.path(name).glob("delta_*/bucket_00000")), 1):
+            write(pa.table({"a": range(number * 10)}), path)
+
+    rows = {name: [part["rows"] for part in asking("compaction", "plan", f"db.{name}", "--rows")[1]["entities"][0]["inputs"]] for name in files}
+    assert rows == {"orcs": [10, 20], "parquets": [10, 20], "texts": [None, None]}
+    assert [part["rows"] for part in asking("compaction", "plan", "db.orcs")[1]["entities"][0]["inputs"]] == [None, None]
+    [first, _] = sorted(writers.path("orcs").glob("delta_*/bucket_00000"))
+    first.write_bytes(first.read_bytes()[:100])
+    code, _, said = run("compaction", "plan", "db.orcs", "--rows")
+    assert (code != 0, "delta_0000001_0000001_0000/bucket_00000 cannot be read" in said) == (True, True)
 
 
 def test_explain_who_is_in_the_way_of_a_compaction(run, asking, writers):
