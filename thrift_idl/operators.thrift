@@ -257,6 +257,8 @@ struct ReadCost {
   7: required i64 bytes,
   8: required i32 obsoleteDeltas,
   9: required double score,  // in files: to open one costs as much as to read 4 MiB
+  10: optional double usualScore,  // the mean, of which half are the last twelve hours
+  11: optional i64 obsoleteBytes,  // below what no new reader reads
 }
 
 service MetastoreOperators {

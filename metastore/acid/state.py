@@ -145,6 +145,8 @@ class AcidState:
     aborted: tuple[str, ...] = ()
     mixed_aborts: bool = False
     stranded: tuple[Listed, ...] = ()
+    held_size: int = 0
+    """The bytes of what is obsolete or aborted: what a cleaning would give back."""
 
     @property
     def insert_deltas(self) -> tuple[DeltaDirectory, ...]:
@@ -197,15 +199,17 @@ def acid_state(
         originals, original_directories = [], []
     elif selection.oldest is not None and selection.oldest.compacted:
         raise _not_enough_history(selection.oldest, write_ids)
+    deltas = tuple(selection.current_deltas())
     return AcidState(
         base=selection.best,
-        deltas=tuple(selection.current_deltas()),
+        deltas=deltas,
         originals=_sorted_files(originals),
         original_directories=tuple(original_directories),
         obsolete=tuple(selection.obsolete),
         aborted=tuple(selection.aborted),
         mixed_aborts=selection.mixed_aborts,
         stranded=_sorted_files(stranded),
+        held_size=children.size_of({*selection.obsolete, *selection.aborted}),
     )
 
 
@@ -232,6 +236,11 @@ class _Children:
     files: list[Listed] = field(default_factory=list)
     with_metadata: set[str] = field(default_factory=set)
     with_version: set[str] = field(default_factory=set)
+
+    def size_of(self, paths: set[str]) -> int:
+        """The bytes of directories and files."""
+        inside = sum(entry.size for path in paths for entry in self.directories.get(path, ()))
+        return inside + sum(file.size for file in self.files if file.path in paths)
 
 
 @dataclass

@@ -39,20 +39,35 @@ def top(most: int, uri: str | None, form: str) -> None:
     """Show tables and partitions by what a read must open beside the base, as the Initiator saw it last.
 
     The score is in files: those of the deltas, and their bytes divided by 4 MiB, which could be read while a file is
-    opened. Nothing is beside a base after a major compaction.
+    opened. Nothing is beside a base after a major compaction. Usual is the mean of the score, half of it of the last
+    twelve hours; above it, reads cost more than they used to.
     """
     with connected(uri) as client:
         costs = client.metastore_table_top(most)
-    columns = ["table", "partition", "score", "files", "bytes", "deltas", "obsolete_deltas"]
+    columns = [
+        "table",
+        "partition",
+        "score",
+        "usual",
+        "trend",
+        "files",
+        "bytes",
+        "deltas",
+        "obsolete_deltas",
+        "obsolete_bytes",
+    ]
     rows = [
         (
             str(TableName(cost.catName, cost.dbname, cost.tablename)),
             cost.partitionname,
             round(cost.score, 1),
+            None if cost.usualScore is None else round(cost.usualScore, 1),
+            None if cost.usualScore is None else round(cost.score - cost.usualScore, 1),
             cost.files,
             cost.bytes,
             cost.deltas,
             cost.obsoleteDeltas,
+            cost.obsoleteBytes,
         )
         for cost in costs
     ]

@@ -333,7 +333,10 @@ delta_measures = Table(
     "delta_measures", metadata, *_table(), Column("partition", Text, nullable=False, server_default=text("''")),
     *(Column(name, Integer, nullable=False, server_default=text("0"))
       for name in ("deltas", "small_deltas", "obsolete_deltas")),
-    *(Column(name, BigInteger, nullable=False, server_default=text("0")) for name in ("files", "bytes")),
+    *(Column(name, BigInteger, nullable=False, server_default=text("0"))
+      for name in ("files", "bytes", "obsolete_bytes")),
+    # The mean of what a read costs beside the base, older scores counting less, as of ``at``.
+    Column("usual_score", Double, nullable=False, server_default=text("0")),
     _instant("at"), PrimaryKeyConstraint("catalog", "db", "table", "partition"))
 
 # How often a table is read: the sum of its opens, each counted half after some hours, as of ``at``.

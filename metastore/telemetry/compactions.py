@@ -71,6 +71,9 @@ GAUGES = {
     "deltas": _Gauge("metastore_compaction_deltas", "Deltas that readers read, of those with most.", "table"),
     "small_deltas": _Gauge("metastore_compaction_small_deltas", "Those far smaller than their base.", "table"),
     "obsolete_deltas": _Gauge("metastore_compaction_obsolete_deltas", "Deltas that wait for the Cleaner.", "table"),
+    "obsolete_bytes": _Gauge(
+        "metastore_compaction_obsolete_bytes", "Bytes of files that no new reader reads, as seen last."
+    ),
     "rows": _Gauge("metastore_transaction_rows", "Rows of a table that housekeeping trims, estimated.", "table"),
 }
 

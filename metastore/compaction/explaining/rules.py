@@ -91,12 +91,6 @@ def plan(verdict: Due, state: AcidState, measured: Measured, thresholds: Thresho
     return Plan(verdict.type, verdict.reason, tuple(inputs), gauges)
 
 
-def held_bytes(listing: Iterable[Listed], state: AcidState) -> int:
-    """The bytes below what no new reader reads: what a cleaning would give back."""
-    gone = {*state.obsolete, *state.aborted}
-    return sum(entry.size for entry in listing if entry.path in gone or entry.path.partition("/")[0] in gone)
-
-
 def why_not_compacted(
     entity: Entity,
     no: Ineligible | None,

@@ -16,7 +16,6 @@ from metastore.compaction.explaining.rules import (
     Reason,
     delays_of_cleaning,
     estimate,
-    held_bytes,
     plan,
     why_not_cleaned,
     why_not_compacted,
@@ -201,7 +200,7 @@ class ExplainingService:
             takes_by,
             why_not_compacted(facts.entity, no, planned, facts.queued, writers, settings.check_interval),
             [self._cleaning(facts, request) for request in facts.queued if request.has_files_to_clean],
-            held_bytes(listing, state),
+            state.held_size,
             delays_of_cleaning(facts.whole.holders, per_table=per_table),
         )
 

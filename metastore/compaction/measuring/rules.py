@@ -7,6 +7,7 @@ DeltaFilesMetricReporter.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -17,6 +18,10 @@ from metastore.ids import TableName
 
 OPEN_COST = 4 << 20
 """The bytes that could be read while a file is opened."""
+HALF_LIFE = timedelta(hours=12)
+"""A score of so long ago counts half as much as that of now, in the mean that is usual."""
+FORGOTTEN = 1.0
+"""Where there is nothing beside the base any more, and less than this was usual, nothing is kept."""
 
 
 class Counted(StrEnum):
@@ -28,13 +33,17 @@ class Counted(StrEnum):
 
 
 class Deltas(NamedTuple):
-    """What there is beside a base. ``files`` and ``size``: of the deltas that readers read."""
+    """What there is beside a base. ``files`` and ``size``: of the deltas that readers read.
+
+    ``obsolete_size``: the bytes of whatever no new reader reads.
+    """
 
     deltas: int = 0
     small_deltas: int = 0
     obsolete_deltas: int = 0
     files: int = 0
     size: int = 0
+    obsolete_size: int = 0
 
     @property
     def score(self) -> float:
@@ -52,10 +61,11 @@ class Writes(NamedTuple):
 
 
 class DeltasOf(NamedTuple):
-    """A table or partition, and what there is of it."""
+    """A table or partition, and what there is of it. ``usual``: the mean of its score, as `HALF_LIFE` has it."""
 
     entity: Entity
     deltas: Deltas
+    usual: float = 0.0
 
 
 def deltas_of(state: AcidState, small: float) -> Deltas:
@@ -68,4 +78,5 @@ def deltas_of(state: AcidState, small: float) -> Deltas:
         sum(path.startswith((DELTA_PREFIX, DELETE_DELTA_PREFIX)) for path in state.obsolete),
         sum(len(delta.files) for delta in state.deltas),
         sum(sizes),
+        state.held_size,
     )

@@ -32,7 +32,7 @@ class MeasuringService:
                 *(
                     (what.value, str(entity), float(getattr(deltas, what.value)))
                     for what in Counted
-                    for entity, deltas in store.select_most(pg, what, max(1, least[what]), settings.metrics_tables)
+                    for entity, deltas, _ in store.select_most(pg, what, max(1, least[what]), settings.metrics_tables)
                 ),
             ]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from metastore.compaction.measuring.rules import OPEN_COST, Counted, Deltas, DeltasOf, Writes
+from metastore.compaction.measuring.rules import FORGOTTEN, HALF_LIFE, OPEN_COST, Counted, Deltas, DeltasOf, Writes
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
@@ -11,13 +11,22 @@ from metastore.ids import TableName
 from metastore.txns.core.rules import TxnType
 
 _SQL = Statements(__file__)
+_COST = float(OPEN_COST)
+
+
+def _usual(at: str) -> str:
+    """The mean of a row's score at an instant: the score has been as it was measured until then."""
+    passed = f"0.5 ^ (greatest(0, extract(epoch FROM {at} - m.at)) / {HALF_LIFE.total_seconds()})"
+    return f"m.usual_score + (m.files + m.bytes / {_COST} - m.usual_score) * (1 - {passed})"
+
 
 _SELECT_MEASURES = _SQL.text("select_measures", replication=int(TxnType.REPL_CREATED))
 _SELECT_WRITES = _SQL.text("select_writes")
-_UPSERT_DELTAS = _SQL.text("upsert_deltas")
+_UPSERT_DELTAS = _SQL.text("upsert_deltas", cost=_COST, usual=_usual("excluded.at"))
 _SELECT_STALE = _SQL.text("select_stale")
 _ENTITY = 'catalog, db, "table", partition'
-_COLUMNS = f"{_ENTITY}, deltas, small_deltas, obsolete_deltas, files, bytes"
+_COLUMNS = f"{_ENTITY}, deltas, small_deltas, obsolete_deltas, files, bytes, obsolete_bytes"
+_NOTHING = "(deltas, small_deltas, obsolete_deltas, files, obsolete_bytes) = (0, 0, 0, 0, 0)"
 
 
 def select_measures(pg: PgTx, many_aborts: int, window: timedelta) -> list[tuple[str, str, float]]:
@@ -39,13 +48,14 @@ def select_writes(pg: PgTx, since: datetime, key: str) -> list[Writes]:
 
 
 def upsert_deltas(pg: PgTx, measured: Sequence[DeltasOf]) -> None:
-    """Note what there is now; where there is nothing beside the base, nothing is kept."""
-    there = [(*each.entity.table, each.entity.partition, *each.deltas) for each in measured if any(each.deltas)]
+    """Note what there is now; where nothing is left, nothing is kept once what was usual is forgotten."""
+    rows = [(*each.entity.table, each.entity.partition, *each.deltas) for each in measured]
     gone = [(*each.entity.table, each.entity.partition) for each in measured if not any(each.deltas)]
-    if there:
-        pg.sql(_UPSERT_DELTAS, [pg.now, *(list(column) for column in zip(*there, strict=True))])
+    if rows:
+        pg.sql(_UPSERT_DELTAS, [pg.now, *(list(column) for column in zip(*rows, strict=True))])
     if gone:
-        pg.sql(f"DELETE FROM delta_measures WHERE ({_ENTITY}) IN %s", (tuple(gone),))
+        which = f"({_ENTITY}) IN %s AND {_NOTHING} AND usual_score < %s"
+        pg.sql(f"DELETE FROM delta_measures WHERE {which}", (tuple(gone), FORGOTTEN))
 
 
 def update_counted(pg: PgTx, entity: Entity, what: Counted, number: int) -> None:
@@ -56,9 +66,8 @@ def update_counted(pg: PgTx, entity: Entity, what: Counted, number: int) -> None
         (*entity.table, entity.partition, number, pg.now),
     )
     pg.sql(
-        f"DELETE FROM delta_measures WHERE ({_ENTITY}) = (%s, %s, %s, %s) AND (deltas, small_deltas, obsolete_deltas,"
-        " files) = (0, 0, 0, 0)",
-        (*entity.table, entity.partition),
+        f"DELETE FROM delta_measures WHERE ({_ENTITY}) = (%s, %s, %s, %s) AND {_NOTHING} AND usual_score < %s",
+        (*entity.table, entity.partition, FORGOTTEN),
     )
 
 
@@ -75,11 +84,12 @@ def select_most(pg: PgTx, what: Counted, at_least: int, limit: int) -> list[Delt
 
 def select_costliest(pg: PgTx, limit: int) -> list[DeltasOf]:
     """Those with the highest scores."""
-    return _read(pg, f"WHERE files > 0 ORDER BY files + bytes / %s DESC, {_ENTITY} LIMIT %s", (float(OPEN_COST), limit))
+    return _read(pg, f"WHERE files > 0 ORDER BY files + bytes / %s DESC, {_ENTITY} LIMIT %s", (_COST, limit))
 
 
 def _read(pg: PgTx, which: str, values: Sequence[object]) -> list[DeltasOf]:
+    rows = pg.sql(f"SELECT {_COLUMNS}, {_usual('%s')} FROM delta_measures AS m {which}", (pg.now, *values))
     return [
-        DeltasOf(Entity(TableName(catalog, db, table), partition), Deltas(*numbers))
-        for catalog, db, table, partition, *numbers in pg.sql(f"SELECT {_COLUMNS} FROM delta_measures {which}", values)
+        DeltasOf(Entity(TableName(catalog, db, table), partition), Deltas(*numbers), usual)
+        for catalog, db, table, partition, *numbers, usual in rows
     ]

@@ -42,6 +42,7 @@ UNION ALL SELECT 'aborted_txn_id', '', coalesce(min(id), 0) FROM txns WHERE stat
 UNION ALL SELECT 'aborted_txn', '', coalesce(extract(epoch FROM %(now)s - min(started_at)), 0)
           FROM txns WHERE state = 'aborted' AND NOT emptied
 UNION ALL SELECT 'many_aborts', '', count(*) FROM aborts WHERE txns > %(many)s
+UNION ALL SELECT 'obsolete_bytes', '', coalesce(sum(obsolete_bytes), 0) FROM delta_measures
 UNION ALL SELECT 'locks', '', count(*) FROM locks
 UNION ALL SELECT 'lock', '', coalesce(extract(epoch FROM %(now)s - min(acquired_at)), 0) FROM locks
 UNION ALL SELECT 'rows', relname, greatest(reltuples, 0) FROM pg_class
@@ -58,13 +59,16 @@ WHERE concat(d.parameters::text, t.parameters::text) ILIKE '%%"' || %(key)s || '
 ORDER BY w.writes DESC, 1, 2, 3;
 
 -- name: upsert_deltas
-INSERT INTO delta_measures (at, catalog, db, "table", partition, deltas, small_deltas, obsolete_deltas, files, bytes)
-SELECT %s, m.* FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bigint[],
-                           %s::bigint[]) AS m
+INSERT INTO delta_measures AS m (at, catalog, db, "table", partition, deltas, small_deltas, obsolete_deltas, files, bytes,
+                                 obsolete_bytes, usual_score)
+SELECT %s, n.*, n.files + n.bytes / {cost}
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bigint[], %s::bigint[],
+            %s::bigint[]) AS n (catalog, db, "table", partition, deltas, small_deltas, obsolete_deltas, files, bytes, obsolete_bytes)
 ORDER BY 2, 3, 4, 5
 ON CONFLICT (catalog, db, "table", partition) DO UPDATE
 SET at = excluded.at, deltas = excluded.deltas, small_deltas = excluded.small_deltas,
-    obsolete_deltas = excluded.obsolete_deltas, files = excluded.files, bytes = excluded.bytes;
+    obsolete_deltas = excluded.obsolete_deltas, files = excluded.files, bytes = excluded.bytes,
+    obsolete_bytes = excluded.obsolete_bytes, usual_score = {usual};
 
 -- name: select_stale
 SELECT m.catalog, m.db, m."table", m.partition FROM delta_measures AS m

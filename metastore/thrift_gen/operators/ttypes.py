@@ -775,6 +775,8 @@ class ReadCost(TBase):
      - bytes
      - obsoleteDeltas
      - score
+     - usualScore
+     - obsoleteBytes
 
     """
 
@@ -788,10 +790,12 @@ class ReadCost(TBase):
         'bytes',
         'obsoleteDeltas',
         'score',
+        'usualScore',
+        'obsoleteBytes',
     )
 
 
-    def __init__(self, catName=None, dbname=None, tablename=None, partitionname=None, deltas=None, files=None, bytes=None, obsoleteDeltas=None, score=None,):
+    def __init__(self, catName=None, dbname=None, tablename=None, partitionname=None, deltas=None, files=None, bytes=None, obsoleteDeltas=None, score=None, usualScore=None, obsoleteBytes=None,):
         self.catName = catName
         self.dbname = dbname
         self.tablename = tablename
@@ -801,6 +805,8 @@ class ReadCost(TBase):
         self.bytes = bytes
         self.obsoleteDeltas = obsoleteDeltas
         self.score = score
+        self.usualScore = usualScore
+        self.obsoleteBytes = obsoleteBytes
 all_structs.append(TxnOutcome)
 TxnOutcome.thrift_spec = (
     None,  # 0
@@ -1054,6 +1060,8 @@ ReadCost.thrift_spec = (
     (7, TType.I64, 'bytes', None, None, ),  # 7
     (8, TType.I32, 'obsoleteDeltas', None, None, ),  # 8
     (9, TType.DOUBLE, 'score', None, None, ),  # 9
+    (10, TType.DOUBLE, 'usualScore', None, None, ),  # 10
+    (11, TType.I64, 'obsoleteBytes', None, None, ),  # 11
 )
 fix_spec(all_structs)
 del all_structs

@@ -102,6 +102,8 @@ def _read_cost(each: DeltasOf) -> ttypes.ReadCost:
         bytes=each.deltas.size,
         obsoleteDeltas=each.deltas.obsolete_deltas,
         score=each.deltas.score,
+        usualScore=each.usual,
+        obsoleteBytes=each.deltas.obsolete_size,
     )
 
 

@@ -198,13 +198,15 @@ def test_table_top(run, database, client):
     assert run("table", "top", "-o", "json")[:2] == (0, "[]\n")
     with database.begin() as pg:
         store.upsert_deltas(pg, [
-            DeltasOf(Entity(TableName("hive", "db", "t")), Deltas(2, 0, 1, 2, 4 << 20)),
+            DeltasOf(Entity(TableName("hive", "db", "t")), Deltas(2, 0, 1, 2, 4 << 20, 7)),
             DeltasOf(Entity(TableName("other", "db", "t"), "x=1"), Deltas(9, 0, 0, 9, 100))])
 
     code, out, _ = run("table", "top", "-o", "json")
-    cheap = {"table": "db.t", "partition": None, "score": 3.0, "files": 2, "bytes": 4 << 20, "deltas": 2, "obsolete_deltas": 1}
+    cheap = {"table": "db.t", "partition": None, "score": 3.0, "files": 2, "bytes": 4 << 20, "deltas": 2, "obsolete_deltas": 1,
+             "usual": 3.0, "trend": 0.0, "obsolete_bytes": 7}
     assert (code, json.loads(out)) == (0, [
-        {"table": "other.db.t", "partition": "x=1", "score": 9.0, "files": 9, "bytes": 100, "deltas": 9, "obsolete_deltas": 0}, cheap])
+        {"table": "other.db.t", "partition": "x=1", "score": 9.0, "files": 9, "bytes": 100, "deltas": 9, "obsolete_deltas": 0,
+         "usual": 9.0, "trend": 0.0, "obsolete_bytes": 0}, cheap])
     _, out, _ = run("table", "top", "--most", "1", "-o", "json")
     assert [each["files"] for each in json.loads(out)] == [9]
     assert run("table", "top", "--most", "0")[0] == 2

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from metastore.catalog.store import acid_history
-from metastore.compaction.measuring.rules import Counted, Deltas
+from metastore.compaction.measuring.rules import HALF_LIFE, Counted, Deltas
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.ids import DatabaseName
@@ -15,7 +15,15 @@ ROW = 100
 
 
 def costs(lake):
-    return {str(entity): deltas for entity, deltas in MeasuringService(lake.db, lake.settings).costliest(100)}
+    return {str(each.entity): each.deltas for each in MeasuringService(lake.db, lake.settings).costliest(100)}
+
+
+def usual(lake, what="d.t"):
+    return {str(each.entity): round(each.usual, 2) for each in MeasuringService(lake.db, lake.settings).costliest(100)}[what]
+
+
+def held(lake):
+    return {what: value for what, _, value in MeasuringService(lake.db, lake.settings).measure()}["obsolete_bytes"]
 
 
 def gauges(lake):
@@ -35,12 +43,38 @@ def test_they_follow_writes_compactions_and_cleanings(new_lake, test_clock):
     test_clock.advance(timedelta(minutes=5))
     lake.compact()
     initiator.tick()
-    assert (costs(lake), gauges(lake)) == ({}, {("obsolete_deltas", "d.t"): 3})
+    assert (costs(lake), gauges(lake), held(lake)) == ({}, {("obsolete_deltas", "d.t"): 3}, 6 * ROW)
     test_clock.advance(timedelta(minutes=5))
     lake.cleaner().tick()
     initiator.tick()
-    assert (costs(lake), gauges(lake)) == ({}, {})
+    assert (costs(lake), gauges(lake), held(lake)) == ({}, {}, 0)
+    assert lake.db.once("SELECT count(*) FROM delta_measures") == [(1,)]
+    test_clock.advance(timedelta(hours=25))  # what was usual is forgotten
+    initiator.tick()
     assert lake.db.once("SELECT count(*) FROM delta_measures") == [(0,)]
+
+
+def test_what_is_usual_follows_the_score_and_a_compaction_does_not_end_it(lake, test_clock):
+    lake.table()
+    lake.insert(times=4)
+    initiator = lake.initiator()
+    initiator.tick()
+    assert usual(lake) == pytest.approx(4, abs=0.01)  # nothing was usual before: it is no change
+
+    test_clock.advance(HALF_LIFE)
+    assert usual(lake) == pytest.approx(4, abs=0.01)
+    lake.insert(times=4)
+    initiator.tick()
+    assert costs(lake)["d.t"].score - usual(lake) == pytest.approx(4, abs=0.01)  # it grows
+    test_clock.advance(HALF_LIFE)
+    assert usual(lake) == pytest.approx(6, abs=0.01)
+
+    lake.compact()
+    initiator.tick()
+    test_clock.advance(HALF_LIFE)
+    lake.insert()
+    initiator.tick()
+    assert usual(lake) == pytest.approx(3, abs=0.01)  # half of 6, and half of nothing
 
 
 def test_only_so_many_tables_have_a_gauge(new_lake):

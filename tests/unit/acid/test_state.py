@@ -82,6 +82,17 @@ def test_files_of_a_directory_are_sorted_and_side_files_apart() -> None:
     assert [file.path for file in delta.side_files] == ["delta_0000001_0000010/bucket_00000_flush_length"]
 
 
+def test_bytes_that_no_new_reader_reads() -> None:
+    """Of what is obsolete and what was aborted; not of what is hidden, open or staged."""
+    files = [("base_5/bucket_00000", 1), ("delta_6_6/bucket_00000", 2), ("delta_6_6/bucket_00001", 4), ("base_6_v9/bucket_00000", 8),
+             ("000000_0", 16), ("delta_7_7/bucket_00000", 32), ("delta_8_8/bucket_00000", 64), (".acid_stage_7/x", 128)]
+    state = acid_state([ListedFile(*file) for file in files], ValidWriteIdList("d.t", 8, 8, (7, 8), frozenset({7})),
+                       ValidTxnList.everything(), lambda _: "")
+
+    assert (state.obsolete, state.aborted) == (("base_5", "000000_0", "delta_6_6"), ("delta_7_7",))
+    assert state.held_size == 1 + 2 + 4 + 16 + 32
+
+
 def test_staging_directories_are_never_seen() -> None:
     state = _state(".acid_stage_7_0000/delta_0000001_0000001_0000/bucket_00000", "_tmp/000000_0")
 

@@ -6,13 +6,11 @@ from datetime import timedelta
 import pytest
 
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.acid.state import ListedFile
 from metastore.compaction.cleaning.rules import OpenTxn
 from metastore.compaction.explaining.rules import (
     Holder,
     delays_of_cleaning,
     estimate,
-    held_bytes,
     plan,
     why_not_cleaned,
     why_not_compacted,
@@ -52,12 +50,6 @@ def test_a_plan_of_original_files():
     assert [(each.kind, each.path, each.size) for each in planned(MAJOR, "000000_0:3", "000001_0:1").inputs] == [
         ("original files", ".", 400)]
     assert planned(NOTHING).inputs == ()
-
-
-def test_bytes_that_nobody_reads_who_begins_now():
-    listing = [ListedFile(f"{name}/bucket_00000", 10) for name in ("base_5", "delta_6_6", "base_6_v9")] + [ListedFile("000000_0", 7)]
-
-    assert held_bytes(listing, directories("base_5", "delta_6_6", "base_6_v9", "000000_0")) == 27
 
 
 def reason(no=None, verdict=NOTHING, queued=(), writers=()):
