@@ -1,6 +1,6 @@
 """A month of compactions in a minute: Hive's order of the queue and ours, over the same writes.
 
-    python -m benchmarks.compaction_policy [--days 30] [--load NAME ...]
+    python -m benchmarks.compaction_policy [--days 30] [--load NAME ...] [--recorded postgresql://...]
 
 Nothing is written. A clock jumps from event to event: transactions add deltas, the Initiator comes by every five
 minutes, Workers read and write so many bytes a second. What is due, what it is good for and whose turn it is decide the
@@ -10,6 +10,8 @@ and its Workers take the oldest request. Both see the same tables, the same writ
 Read amplification: what a read costs, to what it would cost if the table were one base at that moment; the mean over
 all reads of the month. A read costs its bytes, and for each directory that it opens `OPENING` more. Rewritten: bytes
 that compactions wrote.
+
+With --recorded the writes of a database are played again, once, as it remembers them (`recorded_load`).
 """
 
 import argparse
@@ -19,8 +21,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
+from benchmarks import recorded_load
 from metastore.compaction.initiating.rules import Measured, Thresholds, benefit, due
 from metastore.compaction.queue.rules.requests import CompactionType
 from metastore.compaction.queue.rules.turns import OPENING, head_start, over_share
@@ -43,6 +47,8 @@ class Table:
     every_s: float
     reads: float
     first_s: float = 0.0
+    moments: tuple[float, ...] = ()
+    """When it is written; without any: every so often."""
     deletes: bool = False
     """Each transaction leaves a delete delta as well, a tenth of its bytes, and the base does not grow."""
     deltas: list[float] = field(default_factory=list)
@@ -68,6 +74,12 @@ class Table:
         self.cost += reads * (size + OPENING * (bool(self.base) + len(self.deltas))) / (compacted + OPENING)
         self.counted += reads
         self.at = at
+
+    def writes(self) -> Iterator[float]:
+        """When it is written."""
+        if self.moments:
+            return iter(self.moments)
+        return (self.first_s + number * self.every_s for number in count())
 
     def write(self) -> None:
         self.deltas.append(self.delta)
@@ -141,7 +153,7 @@ class Simulation:
     def run(self, days: float) -> Result:
         end = days * 86400
         for table in self.tables:
-            self.at(table.first_s, partial(self.write, table))
+            self.write_later(table, table.writes())
         self.at(CYCLE_S, self.initiate)
         while self.events and self.events[0][0] <= end:
             now, _, what = heapq.heappop(self.events)
@@ -153,11 +165,16 @@ class Simulation:
         cost, reads = sum(table.cost for table in self.tables), sum(table.counted for table in self.tables)
         return Result(cost / reads, self.rewritten, self.jobs, self.busy / (end * self.load.workers), self.longest)
 
-    def write(self, table: Table, now: float) -> None:
+    def write_later(self, table: Table, moments: Iterator[float]) -> None:
+        moment = next(moments, None)
+        if moment is not None:
+            self.at(moment, partial(self.write, table, moments))
+
+    def write(self, table: Table, moments: Iterator[float], now: float) -> None:
         table.read_until(now)
         table.write()
         self.written[id(table)] = table
-        self.at(now + table.every_s, partial(self.write, table))
+        self.write_later(table, moments)
 
     def initiate(self, now: float) -> None:
         candidates, self.written = self.written, {}
@@ -276,20 +293,39 @@ LOADS = [
 ]
 
 
+def recorded(record: recorded_load.Record) -> Load:
+    """A load of what is on record."""
+    commits = sum(len(each.moments) for each in record.written)
+    about = f"{len(record.written)} tables and partitions, {commits} writes in {record.days:.1f} days"
+
+    def tables() -> Iterator[Table]:
+        for each in record.written:
+            yield Table(each.name, each.base, each.delta, 0, each.reads, moments=each.moments, deletes=each.deletes)
+
+    return Load("recorded", about, tables, record.workers)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--days", type=float, default=30)
     parser.add_argument("--load", nargs="*", choices=[load.name for load in LOADS], default=[])
+    parser.add_argument("--recorded", metavar="URL", help="replay the writes that this database remembers")
     options = parser.parse_args()
+    loads, days = LOADS, options.days
+    if options.recorded:
+        record = recorded_load.record(options.recorded)
+        if not record.days:
+            sys.exit("This database remembers no writes over any time: there is nothing to replay.")
+        loads, days = [recorded(record)], min(days, record.days)
     print(
         "| load | Workers | queue | read amplification | rewritten, TB | compactions | Workers busy | longest wait, h |"
     )
     print("|---|--:|---|--:|--:|--:|--:|--:|")
-    for load in LOADS:
+    for load in loads:
         if options.load and load.name not in options.load:
             continue
         for policy in POLICIES:
-            result = Simulation(load, policy).run(options.days)
+            result = Simulation(load, policy).run(days)
             cells = [
                 f"{load.name}: {load.about}",
                 load.workers,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchmarks.compaction_policy import GB, LOADS, MB, OPENING, POLICIES, Load, Simulation, Table
+from benchmarks.compaction_policy import GB, LOADS, MB, OPENING, POLICIES, Load, Simulation, Table, recorded
+from benchmarks.recorded_load import Record, Written
 
 HIVES, OURS = POLICIES
 
@@ -27,6 +28,15 @@ def test_eleven_deltas_become_one():
     load = Load("x", "", lambda: iter([Table("d.t", GB, MB, 100, reads=10)]), 1, start_s=0)
 
     assert result(load, HIVES, 1300 / 86400)[1:3] == (12 * MB, 1)  # 12 were there when the Initiator came by
+
+
+def test_recorded_writes_are_played_when_they_were_made():
+    """Twelve in twenty minutes and none after: one minor compaction of twelve, whatever is simulated after that."""
+    moments = tuple(90.0 * number for number in range(1, 13))
+    load = recorded(Record((Written("d.t", moments, MB, GB, 10, deletes=False),), workers=1))
+
+    assert (load.about, load.workers) == ("1 tables and partitions, 12 writes in 0.0 days", 1)
+    assert result(load, OURS, 2)[1:3] == (12 * MB, 1)
 
 
 @pytest.mark.parametrize("load", LOADS, ids=[load.name for load in LOADS])
