@@ -85,6 +85,13 @@ class Postgres:
                     found.append(int(entry.name))
         return found
 
+    def signal(self, number: int) -> None:
+        """To every process."""
+        postmaster = self.embedded.pid
+        for pid in [] if postmaster is None else [postmaster, *self.children()]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def kill(self) -> None:
         """SIGKILL to every process at once, so that none can write anything down."""
         postmaster = self.embedded.pid

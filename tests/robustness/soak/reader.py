@@ -5,6 +5,8 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from tests.robustness.soak.driver import FAILURES, Driver
@@ -24,7 +26,7 @@ class Reader(Driver):
             if stream is None or not stream.isActive:
                 stream = self.stream()
             self.bring()
-            act: Callable[[], None] = self.random.choice((self.slowly, self.again, self.full_disk))
+            act: Callable[[], None] = self.random.choice((self.slowly, self.again, self.disk_for_statement, self.disk_for_compaction))
             act()
             self.let_go()
             moves = self.quickly(moves)
@@ -102,36 +104,77 @@ class Reader(Driver):
             self.anomaly(f"accounts: {len(seen)} rows with {sum(row.balance for row in seen)}, not {ACCOUNTS} with {ACCOUNTS * EACH}")
         return sum(row.moves for row in seen)
 
-    def full_disk(self) -> None:
-        """A disk that fills up, and one that cannot be written: a statement fails, and all is as before."""
+    def disk_for_statement(self) -> None:
+        """A disk that takes nothing more: a statement fails, and all is as before."""
+        before = self.on_disk()
+        with self.unwritable() as is_so:
+            if not is_so:
+                return
+            try:
+                self.spark.sql("INSERT INTO soak.on_disk SELECT id, uuid() FROM range(20000)")
+                self.anomaly("a disk without room took rows")
+            except FAILURES:
+                self.count("statements on such disks")
+        if self.on_disk() != before:
+            self.anomaly("a statement for which the disk had no room left rows")
+
+    def disk_for_compaction(self) -> None:
+        """The same disk, under a compaction whose job has just begun: it fails, and says why."""
+        try:
+            self.spark.sql("INSERT INTO soak.on_disk VALUES (3, 'c')")
+        except FAILURES as error:
+            self.failed("statements", error)
+            return  # it may still be made
+        before, number = self.on_disk(), self.met("on_disk")
+        if not number:
+            return
+        with self.unwritable() as is_so:
+            if is_so:
+                self.count(f"compactions on such disks: {self.end_of(number)}")
+        if self.on_disk() != before:
+            self.anomaly("a compaction for which the disk had no room changed rows")
+
+    def on_disk(self) -> list[int]:
+        return sorted(row.id for row in self.rows("SELECT id FROM soak.on_disk"))
+
+    @contextmanager
+    def unwritable(self) -> Iterator[bool]:
+        """Whether the disk takes nothing: it is full, or read-only, or its table's directory belongs to somebody else."""
         disk = self.directory / "disk"
         if not disk.is_mount():
             self.count("disks that could not be made")
+            yield False
             return
-        before = self.rows("SELECT id FROM soak.on_disk")
-        filler = disk / "filler"
-        is_full = self.random.random() < 0.5
+        make, undo = self.random.choice((
+            (self._fill, lambda: (disk / "filler").unlink(missing_ok=True)),
+            (lambda: self._remount("ro"), lambda: self._remount("rw")),
+            (lambda: (disk / "t").chmod(0o500), lambda: (disk / "t").chmod(0o755))))
         try:
-            if is_full:
-                with filler.open("wb") as file:
-                    for _ in range(10_000):
-                        file.write(b"x" * 65536)
-                        file.flush()
-        except OSError:
-            self.count("disks full")
-        if not is_full:
-            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=False)
-            self.count("disks read-only")
-        try:
-            self.spark.sql("INSERT INTO soak.on_disk SELECT id, uuid() FROM range(20000)")
-            self.anomaly("a disk without room took rows")
-        except FAILURES:
-            self.count("statements on such disks")
+            make()
+            yield self._is_refused(disk / "t" / ".probe")
         finally:
-            subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=False)
-            filler.unlink(missing_ok=True)
-        if self.rows("SELECT id FROM soak.on_disk") != before:
-            self.anomaly("a statement for which the disk had no room left rows")
+            undo()
+
+    def _fill(self) -> None:
+        with suppress(OSError), (self.directory / "disk" / "filler").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+
+    def _remount(self, mode: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,{mode}", str(self.directory / "disk")], check=True)
+
+    def _is_refused(self, probe: Path) -> bool:
+        try:
+            with probe.open("wb", buffering=0) as file:
+                file.write(b"x" * 4096)
+        except OSError as error:
+            self.count(f"disks: {error.strerror}")
+            return True
+        finally:
+            with suppress(OSError):
+                probe.unlink()
+        self.count("disks that take what they should not")
+        return False
 
     def bring(self) -> None:
         incoming = self.directory / "incoming"

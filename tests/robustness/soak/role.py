@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -69,12 +70,43 @@ class Role:
             pause(0.5)
         return is_there
 
+    def met(self, table: str, partition: str | None = None) -> int:
+        """Ask for a major compaction, and wait until a job is at work on it: its number; 0: there is none, or it is over."""
+        def is_over(state: str) -> bool:
+            return state != CompactionState.INITIATED.display
+
+        number, state = self._followed(lambda client: self._asked_for(client, table, partition), is_over)
+        return number if state == CompactionState.WORKING.display else 0
+
+    def end_of(self, number: int) -> str:
+        """The state of a compaction once no job is at work on it."""
+        return self._followed(lambda _: number, lambda state: state not in _GOING_ON)[1]
+
+    def _followed(self, asked_for: Callable[[MetastoreClient], int], is_over: Callable[[str], bool]) -> tuple[int, str]:
+        """The number and the last state of a compaction, when that is as it is waited for, or after very long."""
+        ends_at = time.monotonic() + 2 * COMPACTION_S
+        number, state = 0, ""
+        while time.monotonic() < ends_at and not self.has_to_stop():
+            try:
+                with MetastoreClient(self.uris, user="soak-requester") as client:
+                    number = number or asked_for(client)
+                    rows = client.show_compact(client.types.ShowCompactRequest(id=number)).compacts
+                state = rows[0].state if rows else ""
+                if is_over(state):
+                    break
+            except TApplicationException:  # there is nothing to compact
+                return 0, ""
+            except (MetastoreError, TException, OSError):
+                self.count("servers away")
+            pause(0.5)
+        return number, state
+
     def _asked_for(self, client: MetastoreClient, table: str, partition: str | None) -> int:
         """The number of the compaction, also of one that somebody else has asked for."""
         types: Any = client.types
         answer = client.compact2(types.CompactionRequest(
             dbname="soak", tablename=table, partitionname=partition, type=types.CompactionType.MAJOR))
-        if answer.accepted:
+        if answer.accepted and not table.startswith("churn"):  # whose requests go with them
             note_request(self.directory, answer.id)
         return int(answer.id)
 

@@ -13,6 +13,8 @@ from tests.robustness.soak.role import PATIENCE_S, pause
 from tests.robustness.soak.tables import ACCOUNTS, WRITERS
 
 MOST_ROWS, SLOW_S = 300, 20.0
+CHURNED, LONGEST_S = 100_000, 20.0
+"""Rows of each statement on a table that comes and goes; how long a job has been at work on it, at most, when it changes."""
 KINDS = {"insert": 4, "update": 4, "delete": 2, "merge": 4, "overwrite": 1, "truncate": 1}
 """How often; the last two lock out everybody, and wait for compactions of what they replace."""
 
@@ -29,6 +31,8 @@ class Writer(Driver):
     def run(self) -> None:
         for table in self.ledgers:
             self.check(table)
+        if self.role == WRITERS[-1]:  # also where there are three minutes in all
+            self.churn()
         while not self.has_to_stop():
             self.random.choices((self.change, self.transfer, self.undo, self.churn), (6, 3, 1, 1))[0]()
         for table in self.ledgers:
@@ -167,22 +171,27 @@ class Writer(Driver):
                 self.count("transfers not made")
 
     def churn(self) -> None:
-        """Tables come, change and go, whatever compacts them meanwhile."""
+        """Tables come, change and go, in the middle of a job that compacts them; it reads for seconds."""
         name = f"soak.churn_{self.role}_{self.churned % 3}"
         self.churned += 1
         for sql in (f"DROP TABLE IF EXISTS {name}", f"DROP TABLE IF EXISTS {name}_renamed",
                     f"CREATE TABLE {name} (id INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')",
-                    f"INSERT INTO {name} VALUES (1), (2)", f"ALTER TABLE {name} ADD COLUMNS (more STRING)",
-                    f"INSERT INTO {name} VALUES (3, 'x')", f"DELETE FROM {name} WHERE id = 1",
+                    f"INSERT INTO {name} SELECT CAST(id AS INT) FROM range({CHURNED})", f"ALTER TABLE {name} ADD COLUMNS (more STRING)",
+                    f"INSERT INTO {name} SELECT CAST(id + {CHURNED} AS INT), uuid() FROM range({CHURNED})", f"DELETE FROM {name} WHERE id % 7 = 1",
                     f"ALTER TABLE {name} RENAME TO {name}_renamed"):
+            if "RENAME" in sql and self.met(name.removeprefix("soak.")):
+                pause(self.random.uniform(0, LONGEST_S))
+                self.count("tables changed under a job")
             try:
                 self.spark.sql(sql)
             except FAILURES as error:
                 self.failed("definitions", error)
                 return
-        rows = self.rows(f"SELECT id, more FROM {name}_renamed")
-        if sorted((row.id, row.more) for row in rows) != [(2, None), (3, "x")]:
-            self.anomaly(f"{name}_renamed has {rows}")
+        left = [number for number in range(2 * CHURNED) if number % 7 != 1]
+        expected = (len(left), sum(left), sum(number >= CHURNED for number in left))
+        [row] = self.rows(f"SELECT count(*), sum(id), count(more) FROM {name}_renamed")
+        if tuple(row) != expected:
+            self.anomaly(f"{name}_renamed has {tuple(row)}, not {expected}")
 
 
 def difference(expected: Rows, seen: Rows) -> str:
