@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.compaction.queue.rules.ordering import sort_columns
-from metastore.compaction.queue.rules.properties import refused_output, refused_property
+from metastore.compaction.queue.rules.properties import refused_for_others, refused_output, refused_property
 from metastore.compaction.queue.rules.requests import (
     LOCATION,
     Claim,
@@ -94,6 +94,9 @@ class CompactionService:
             )
         with self.db.begin() as pg:
             described = _compactable(self.catalog.described(pg, request.entity), request.entity)
+            ignored = None if described.is_orc else refused_for_others(request.properties)
+            if ignored is not None:
+                raise InvalidRequestError(ignored)
             if not described.lacks_partition:
                 return self._queue(pg, request)
             names = components.select_written_partitions(pg, request.entity.table)

@@ -128,6 +128,7 @@ class UpstreamCatalog:
             bool(table.sd.sortCols),
             table.owner,
             table.sd.location or "",
+            table.sd.inputFormat or "",
         )
 
     def all_partitions(self, _pg: PgTx, table: TableName) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.compaction.working.service import WorkerService
-from metastore.errors import ClaimLostError, InvalidOperationError
+from metastore.errors import ClaimLostError, InvalidOperationError, InvalidRequestError
 from metastore.files import Files
 from metastore.locks.rules import LockType, Operation
 from tests.support.transactions import named, seconds
@@ -66,6 +66,17 @@ def test_ids_grow(lake):
     ids = [lake.request("major", what).id for what in ("d.a", "d.b", "d.p/x=1", "d.p/x=2")]
 
     assert ids == sorted(set(ids))
+
+
+def test_settings_of_orc_for_another_format_are_not_taken_in_silence(lake):
+    lake.table("text", sd={"inputFormat": "org.apache.hadoop.mapred.TextInputFormat"})
+    lake.table("orc", sd={"inputFormat": "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"})
+    settings = {"tblprops.orc.compress": "ZLIB"}
+
+    with pytest.raises(InvalidRequestError, match="'tblprops.orc.compress' would have no effect: the table is not stored as ORC"):
+        lake.request(what="d.text", properties=settings)
+    assert lake.request(what="d.orc", properties=settings).accepted
+    assert lake.request(what="d.text").accepted
 
 
 def test_a_repeated_request_is_refused_and_names_the_other(lake):

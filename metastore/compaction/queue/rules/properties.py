@@ -112,6 +112,12 @@ def refused_output(request: Mapping[str, str]) -> str | None:
     return None
 
 
+def refused_for_others(request: Mapping[str, str]) -> str | None:
+    """Why a request cannot be for a table that is not stored as ORC, None if it can."""
+    keys = sorted(key for key in request if key.lower().startswith(_OUTPUT_PREFIX))
+    return f"The property {keys[0]!r} would have no effect: the table is not stored as ORC" if keys else None
+
+
 def refused_format(properties: Mapping[str, str]) -> str | None:
     """Why the files of a table with these properties cannot be written anew, None if they can."""
     for key, value in properties.items():

@@ -30,6 +30,8 @@ class Described:
     owner: str | None = None
     root: str = ""
     """The table's directory, whichever partition is named; "" where it is not known."""
+    input_format: str = ""
+    """The class that reads the table; "" where it is not known."""
 
     @property
     def is_transactional(self) -> bool:
@@ -40,6 +42,11 @@ class Described:
     def is_insert_only(self) -> bool:
         """Whether it is a transactional table without row ids."""
         return self.is_transactional and self.parameters.get("transactional_properties", "").lower() == "insert_only"
+
+    @property
+    def is_orc(self) -> bool:
+        """Whether ORC's settings may have a meaning for the table."""
+        return not self.input_format or "orc" in self.input_format.lower()
 
     @property
     def lacks_partition(self) -> bool:
@@ -120,6 +127,7 @@ def select_described(pg: PgTx, entity: Entity) -> Described | None:
         bool(_sort_columns(sd)),
         owner,
         location or "",
+        sd.get("inputFormat") or "",
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 from metastore.compaction.queue.rules.properties import (
     job_properties,
     orc_settings,
+    refused_for_others,
     refused_format,
     refused_output,
     refused_property,
@@ -72,6 +73,11 @@ def test_an_output_that_would_not_change_is_refused():
     for key, value in [("tblprops.comment", "x"), ("tblprops.orc.compress", "brotli"), ("TblProps.orc.key.provider", "x"),
                        ("tblprops.orc.stripe.size", "64 MB"), ("tblprops.orc.bloom.filter.columns", "a;b")]:
         assert repr(key) in refused_output({key: value})
+
+
+def test_settings_of_orc_are_refused_where_nothing_is_orc():
+    assert refused_for_others({"a": "b", "compactor.spark.executor.memory": "1g"}) is None
+    assert "'TBLPROPS.orc.compress' would have no effect" in refused_for_others({"TBLPROPS.orc.compress": "ZLIB", "a": "b"})
 
 
 def test_files_that_cannot_be_written_as_the_table_says():
