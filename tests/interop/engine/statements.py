@@ -4,11 +4,14 @@ Its compiler, its DbTxnManager and Tez run in one JVM. What tables hold is read 
 """
 
 import shutil
+from contextlib import closing
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.interop.java import JavaError
 from tests.support.able import AbleClient
+from tests.support.compacting import Compacting
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -110,3 +113,32 @@ def test_msck_drops_partitions_whose_directories_are_gone(hive, db, location):
     shutil.rmtree(unquote(urlsplit(f"{location(db, 't')}/d=a").path))
     hive(f"MSCK REPAIR TABLE {name} SYNC PARTITIONS")
     assert hive(f"SHOW PARTITIONS {name}") == ["d=b"]
+
+
+def test_compactions_are_shown_and_aborted(hive, lakehouse, spark, db, both):
+    """COMPACT itself never reaches a server (CLIENT-13)."""
+    def asked_for(kind):
+        with AbleClient(lakehouse.uri) as client:
+            types = client.types
+            return str(client.compact2(types.CompactionRequest(db, "t", "d=a", getattr(types.CompactionType, kind))).id)
+
+    def shown(which=""):
+        rows = [row.split("\t") for row in hive(f"SHOW COMPACTIONS DATABASE {db} {which}")]
+        return {row[0]: tuple(cell.strip() for cell in row[1:6]) for row in rows if row[0].isdigit()}
+
+    name = f"{db}.t"
+    hive(f"CREATE TABLE {name} (id INT) PARTITIONED BY (d STRING) {FULL}",
+         *[f"INSERT INTO {name} VALUES ({number}, 'a')" for number in range(3)], f"DELETE FROM {name} WHERE id = 1")
+    with pytest.raises(JavaError, match="Version information not found in metastore"):
+        hive(f"ALTER TABLE {name} PARTITION (d = 'a') COMPACT 'minor'")
+    first = asked_for("MINOR")
+    assert shown() == {first: (db, "t", "d=a", "MINOR", "initiated")}
+    hive(f"ABORT COMPACTIONS {first}")
+    assert shown()[first][-1] == "aborted"
+    assert shown("STATUS 'initiated'") == {}
+
+    second = asked_for("MAJOR")
+    with closing(Compacting(lakehouse.database_url, lakehouse.uri, spark)) as compacting:
+        assert compacting.worker.tick().compaction_id == int(second)
+    assert shown("TYPE 'MAJOR'") == {second: (db, "t", "d=a", "MAJOR", "ready for cleaning")}
+    assert both(name) == ["0\ta", "2\ta"]
