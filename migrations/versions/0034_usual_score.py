@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "0036"
+revision = "0034"
 down_revision = "0033"
 branch_labels = None
 depends_on = None
