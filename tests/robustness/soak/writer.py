@@ -14,7 +14,7 @@ from tests.robustness.soak.tables import ACCOUNTS, WRITERS
 
 MOST_ROWS, SLOW_S = 300, 20.0
 CHURNED, LONGEST_S = 100_000, 20.0
-"""Rows of each statement on a table that comes and goes; how long a job has been at work on it, at most, when it changes."""
+"""Rows of each statement on a table that comes and goes; how long a job has been at work on it, at most, when it is to change: its lock is in the way."""
 KINDS = {"insert": 4, "update": 4, "delete": 2, "merge": 4, "overwrite": 1, "truncate": 1}
 """How often; the last two lock out everybody, and wait for compactions of what they replace."""
 
@@ -181,7 +181,7 @@ class Writer(Driver):
                     f"ALTER TABLE {name} RENAME TO {name}_renamed"):
             if "RENAME" in sql and self.met(name.removeprefix("soak.")):
                 pause(self.random.uniform(0, LONGEST_S))
-                self.count("tables changed under a job")
+                self.count("renames that met a job")
             try:
                 self.spark.sql(sql)
             except FAILURES as error:
