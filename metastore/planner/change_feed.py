@@ -45,7 +45,7 @@ def changes(call: Call) -> Answer:
         ]
     answer |= {
         "deleted": delete_files(seen),
-        "row_count": None,
+        "row_counts": None,
         "bytes": sum(file.get("size", 0) for group in ("events", "plain") for file in answer[group]),
         "changes": {
             "after": wanted.after,

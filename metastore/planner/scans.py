@@ -73,7 +73,7 @@ def plan(call: Call) -> Answer:
     laps.end("deletes")
     if body.has("limit"):
         _limit(call.files, answer, body.number("limit"))
-    answer["row_count"] = _row_count(call.files, answer) if body.flag("count") else None
+    answer["row_counts"] = _row_counts(call.files, answer) if body.flag("count") else None
     laps.end("count")
     _log.debug(
         "scan_planned",
@@ -224,12 +224,15 @@ def delete_files(seen: Snapshot) -> Answer:
     }
 
 
-def _row_count(files: Files, answer: Answer) -> int | None:
-    """How many rows there are, where footers say so: nothing deleted, hidden, half written or in other formats."""
+def _row_counts(files: Files, answer: Answer) -> list[int] | None:
+    """How many rows each directory has, where footers say so: nothing deleted, hidden, half written or in other formats."""
     if not _footers_count(answer):
         return None
-    paths = [file["path"] for file in (*answer["events"], *answer["plain"])]
-    return sum(tail.rows for tail in orc_tails(files, paths))
+    counts = [0] * len(answer["directories"])
+    listed = [*answer["events"], *answer["plain"]]
+    for file, tail in zip(listed, orc_tails(files, [file["path"] for file in listed]), strict=True):
+        counts[file["dir"]] += tail.rows
+    return counts
 
 
 def _footers_count(answer: Answer) -> bool:

@@ -9,7 +9,7 @@ from metastore.client import txn_calls
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.planner.call import Answer, Call
-from metastore.planner.scans import Laps, files_of, snapshot_of
+from metastore.planner.scans import Laps, files_of, snapshot_at, write_ids_of
 from metastore.planner.tables import acid_table
 from metastore.telemetry.logs import get_logger
 
@@ -37,7 +37,8 @@ def appended(call: Call) -> Answer:
     table.require(TableKind.FULL_ACID, action="Reading a stream")
     laps.end("table")
     wanted = Range(body.number("after"), body.number("up_to"))
-    seen = snapshot_of(call, table, laps)
+    # What was there before a compaction, as long as it is there: rows may have been deleted since.
+    seen = snapshot_at(call, table, write_ids_of(call, table), laps, is_past=True)
     if seen.write_ids.high_watermark < wanted.up_to:
         raise InvalidOperationError(
             f"{table.name} has write ids up to {seen.write_ids.high_watermark}, and the stream has come to "
@@ -54,7 +55,7 @@ def appended(call: Call) -> Answer:
     visible = answer["visible"]
     visible["after"], visible["high_watermark"] = wanted.after, wanted.up_to
     visible["hidden"] = sorted({*visible["hidden"], *left_out})
-    answer |= {"deleted": None, "row_count": None, "bytes": sum(file.get("size", 0) for file in answer["events"])}
+    answer |= {"deleted": None, "row_counts": None, "bytes": sum(file.get("size", 0) for file in answer["events"])}
     laps.end("files")
     _log.debug("stream_planned", table=str(table.name), files=len(answer["events"]), **laps.times)
     return answer

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlsplit
 
 import pytest
@@ -105,4 +106,54 @@ def test_rows_of_new_transactions_come_in_order(catalog, lakehouse, spark, table
         read()
     assert batches == [[5]]
     assert read(skipChangeCommits="true") == [[], [6]]
+    assert open_transactions() == []
+
+
+class Gate:
+    """The question of a stream how far it may read: it waits at a closed gate, between two batches."""
+
+    def __init__(self, answer) -> None:
+        self.answer, self.is_open, self.somebody_waits = answer, Event(), Event()
+        self.is_open.set()
+
+    def __call__(self, call):
+        if not self.is_open.is_set():
+            self.somebody_waits.set()
+            assert self.is_open.wait(120)
+        return self.answer(call)
+
+    def close(self) -> None:
+        self.somebody_waits.clear()
+        self.is_open.clear()
+        assert self.somebody_waits.wait(120)
+
+
+def test_what_a_stream_has_yet_to_read_is_not_cleaned(catalog, lakehouse, spark, table, tmp_path, open_transactions, nobody_reads, monkeypatch) -> None:
+    """Between its batches too. Once it has read it the Cleaner goes on, though the stream lives."""
+    skip_without_acid(spark)  # which a compaction needs
+    gate = Gate(CALLS["settled"].answer)
+    calls = {**CALLS, "settled": Method(gate), "begin": Method(lambda call: {**CALLS["begin"].answer(call), "timeout_s": 1})}
+    monkeypatch.setattr(planner_server, "CALLS", calls)  # the time-out makes its transactions short
+    catalog.sql(f"INSERT INTO {table} VALUES (1, 'a', 0)")
+    batches = []
+    rows = catalog.readStream.option("skipChangeCommits", "true").table(table)
+    query = (rows.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+             .foreachBatch(lambda frame, _: batches.append(sorted(row.id for row in frame.collect()))).start())
+    try:
+        query.processAllAvailable()
+        gate.close()
+        catalog.sql(f"INSERT INTO {table} VALUES (2, 'b', 0), (3, 'c', 0)")
+        catalog.sql(f"DELETE FROM {table} WHERE id = 2")
+        with closing(Compacting(lakehouse.database_url, lakehouse.uri, spark)) as compacting:
+            assert compacting.compact(*table.split("."), "major", "part=0") == "compacted"
+            assert "cleaned" not in [entry.outcome.value for entry in compacting.clean()]
+            gate.is_open.set()
+            query.processAllAvailable()
+            assert [ids for ids in batches if ids] == [[1], [2, 3]]
+            while "cleaned" not in [entry.outcome.value for entry in compacting.clean()]:
+                assert query.isActive
+                Event().wait(0.2)
+    finally:
+        gate.is_open.set()
+        query.stop()
     assert open_transactions() == []

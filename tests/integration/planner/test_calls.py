@@ -106,13 +106,13 @@ def test_inserts_and_deletes_in_a_plan(client, server, call):
                                     "format": "orc", "storage": None, "deletes": False}]
     assert read(plan) == [1, 2, 3]
     assert plan["visible"] == {"not_delete": False, "high_watermark": None, "hidden": []}
-    assert (plan["deleted"], plan["row_count"], plan["cut"], plan["plain"]) == (None, 3, [], [])
+    assert (plan["deleted"], plan["row_counts"], plan["cut"], plan["plain"]) == (None, [3], [], [])
     assert plan["bytes"] == sum(file["size"] for file in plan["events"]) > 0
 
     delete(server, "t", {"ROW__ID": (1, 536870912, 1)})
     plan = call.planned("d.t", count=True)
 
-    assert plan["row_count"] is None
+    assert plan["row_counts"] is None
     assert plan["directories"][0]["deletes"]
     arrays = []
     content = base64.b64decode(plan["deleted"]["bits"])
@@ -222,7 +222,7 @@ def test_files_without_event_columns_have_ids_or_none(client, call):
     assert [(Path(one["path"]).name, one["write_id"], one["bucket"], one["first_row_id"]) for one in plain["plain"]] == [
         ("000000_0", 0, 536870912, 0), ("000000_0_copy_1", 0, 536870912, 2), ("part-7", None, None, None)]
     assert all(one["size"] == Path(one["path"].removeprefix("file:")).stat().st_size for one in plain["plain"])
-    assert plain["row_count"] == 4
+    assert plain["row_counts"] == [4]
 
 
 def test_what_a_transaction_wrote_itself_counts_in_its_plan(client, call):

@@ -14,16 +14,13 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
-import org.apache.orc.TypeDescription;
 import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.TaskContext;
 import org.apache.spark.broadcast.Broadcast;
-import org.apache.spark.memory.MemoryMode;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.RecordReaderIterator;
-import org.apache.spark.sql.execution.datasources.orc.OrcColumnarBatchReader;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -38,7 +35,7 @@ import scala.runtime.AbstractFunction1;
 /**
  * Runs in the tasks: an ACID file's rows with the columns of "row" beside those of the event.
  *
- * This class opens the files, small ones whole (SmallOrcFile); Spark's own vectorized reader reads them. The request to ORC
+ * This class opens the files, small ones whole (SmallOrcFile); OrcBatches shows them in Spark's columns. The request to ORC
  * always has the six fields of an event, since ORC would look for any other request's fields inside "row"; it reads only
  * the included fields. "places" has the place of each column of the result: a field of the event (0 to 4), whether the row
  * is deleted (5), or a field of "row" (from 6 on). DeletedBits has the deleted rows.
@@ -85,24 +82,23 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
     @Override
     public Object apply(Object argument) {
         PartitionedFile file = (PartitionedFile) argument;
-        OrcColumnarBatchReader reader = new OrcColumnarBatchReader(capacity, MemoryMode.ON_HEAP);
         long[][] deleted = (long[][]) sent(1);
         Marks marks = deleted == null ? null : new Marks(deleted, shift, file.modificationTime(), capacity);
-        Batches batches = new Batches(this, reader, marks);
+        Batches batches = new Batches(this, reader(file, marks), marks);
         if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener((TaskCompletionListener) batches);
-        try {
-            SparkInternals.setRecordReader(reader, opened(file, marks));
-        } catch (IOException error) {
-            Platform.throwException(error);
-        }
-        int[] columns = new int[events.length()], none = new int[events.length()];
-        for (int place = 0; place < columns.length; ++place) {
-            columns[place] = place;
-            none[place] = -1;
-        }
-        reader.initBatch(TypeDescription.fromString(schema), events.fields(), columns, none, file.partitionValues());
         Iterator<Object> result = rows == null ? batches : new Rows(batches, rows);
         return CollectionConverters.asScala(result);
+    }
+
+    private OrcBatches reader(PartitionedFile file, Marks marks) {
+        int[] all = new int[events.length()];
+        for (int place = 0; place < all.length; ++place) all[place] = place;
+        try {
+            return new OrcBatches(opened(file, marks), schema, events.fields(), all, capacity);
+        } catch (IOException error) {
+            Platform.throwException(error);
+            throw new IllegalStateException(error);
+        }
     }
 
     /** The rows of a file; with "marks" through them, and without reading the rows' ids where the footer has them. */
@@ -143,7 +139,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         private final Marks marks;
         private ColumnarBatch batch;
 
-        Batches(AcidOrcReader request, OrcColumnarBatchReader reader, Marks marks) {
+        Batches(AcidOrcReader request, OrcBatches reader, Marks marks) {
             this.request = request;
             this.source = new RecordReaderIterator<>(reader);
             this.marks = marks;

@@ -2,7 +2,6 @@ package transactionmetastore.spark;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
@@ -13,47 +12,17 @@ import java.util.concurrent.CompletableFuture;
 import org.apache.hadoop.fs.MultipartUploader;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.UploadHandle;
-import org.apache.orc.RecordReader;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.scheduler.ActiveJob;
 import org.apache.spark.scheduler.DAGScheduler;
 import org.apache.spark.sql.execution.SQLExecution$;
-import org.apache.spark.sql.execution.datasources.orc.OrcColumnarBatchReader;
 import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 
-/**
- * All reflection: private members of Spark that have no public way, and methods that differ between versions.
- *
- * Each says which versions lack it.
- */
+/** All reflection: public methods that differ between versions, or that some lack. Each says which. Nothing private is opened. */
 public final class SparkInternals {
     private SparkInternals() {}
-
-    /**
-     * Let Spark's vectorized reader read an opened file. Private: otherwise the reader opens files itself, with ORC's own
-     * reader, and decodes the condition for each file.
-     */
-    public static void setRecordReader(OrcColumnarBatchReader reader, RecordReader records) {
-        try {
-            RECORD_READER.set(reader, records);
-        } catch (IllegalAccessException error) {
-            throw new IllegalStateException(error);
-        }
-    }
-
-    private static final Field RECORD_READER = recordReader();
-
-    private static Field recordReader() {
-        try {
-            Field field = OrcColumnarBatchReader.class.getDeclaredField("recordReader");
-            field.setAccessible(true);
-            return field;
-        } catch (NoSuchFieldException error) {
-            throw new IllegalStateException("This Spark does not read ORC as those before did", error);
-        }
-    }
 
     /** Spark's conversion of filters for ORC, which has a third, optional argument since version 4.3. */
     public static scala.Option<?> orcFilter(StructType row, List<Filter> filters) {

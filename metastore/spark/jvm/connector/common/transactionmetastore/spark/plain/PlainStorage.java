@@ -27,6 +27,11 @@ public record PlainStorage(String format, String serde) implements Serializable 
         return serde != null;
     }
 
+    /** Whether footers count the rows of files. */
+    public boolean isOrc() {
+        return format.equals("orc");
+    }
+
     /** What reads and writes such files: Spark's own, or Hive's classes in Spark's form. */
     public FileFormat files(SparkSession spark, String table) {
         if (!isSerde()) {

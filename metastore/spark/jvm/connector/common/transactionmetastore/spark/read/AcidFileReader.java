@@ -8,11 +8,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
-import org.apache.orc.TypeDescription;
-import org.apache.spark.memory.MemoryMode;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.execution.datasources.orc.OrcColumnarBatchReader;
 import org.apache.spark.sql.execution.vectorized.ColumnVectorUtils;
 import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
@@ -23,15 +19,15 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.AcidOrcReader;
+import transactionmetastore.spark.OrcBatches;
 import transactionmetastore.spark.SmallOrcFile;
-import transactionmetastore.spark.SparkInternals;
 import transactionmetastore.spark.catalog.RowId;
 import transactionmetastore.spark.plain.GoneFile;
 
 /**
  * The batches of one task: of its files, one after another, without the rows that do not count.
  *
- * Spark's own vectorized reader reads what is opened here. A batch in which every row counts is handed on as it is; of
+ * OrcBatches shows what is opened here in Spark's columns. A batch in which every row counts is handed on as it is; of
  * another the columns are shown through a list of those rows that do.
  */
 final class AcidFileReader implements PartitionReader<ColumnarBatch> {
@@ -84,7 +80,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
     private static final class Opened {
         private final ReadContext context;
         private final ScanPlan.DataFile file;
-        private final OrcColumnarBatchReader reader;
+        private final OrcBatches reader;
         private final RecordReader records;
         private final DeletedRows deleted;
         private final ChangedRows changes;
@@ -96,18 +92,14 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         Opened(ReadContext context, AcidPartition.Split split) throws IOException {
             this.context = context;
             this.file = split.file();
-            this.reader = new OrcColumnarBatchReader(context.capacity, MemoryMode.ON_HEAP);
             this.deleted = hasIds() ? context.deletedRows(file) : null;
             this.changes = context.changedRows(file);
             this.chosen = changes != null ? changes.places : isChoosing() ? new int[context.capacity] : null;
             this.records = records(split);
-            SparkInternals.setRecordReader(reader, records);
             Layout layout = context.layout;
-            if (file.ids() == null) {
-                init(Layout.orc(layout.events), layout.events.fields(), numbers(layout.events.length()));
-            } else {
-                init(Layout.orc(layout.plain), layout.plainFields(), layout.plainPlaces);
-            }
+            this.reader = file.ids() == null
+                ? new OrcBatches(records, Layout.orc(layout.events), layout.events.fields(), numbers(layout.events.length()), context.capacity)
+                : new OrcBatches(records, Layout.orc(layout.plain), layout.plainFields(), layout.plainPlaces, context.capacity);
         }
 
         private boolean isChoosing() {
@@ -118,12 +110,6 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             int[] numbers = new int[count];
             Arrays.setAll(numbers, place -> place);
             return numbers;
-        }
-
-        private void init(String schema, StructField[] fields, int[] places) {
-            int[] none = new int[fields.length];
-            Arrays.fill(none, -1);
-            reader.initBatch(TypeDescription.fromString(schema), fields, places, none, InternalRow.empty());
         }
 
         private RecordReader records(AcidPartition.Split split) throws IOException {
@@ -151,7 +137,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             while (true) {
                 long position = records.getRowNumber();  // of the first row that comes next, whatever is left out before it
                 if (!reader.nextKeyValue()) return null;
-                ColumnarBatch read = reader.getCurrentValue();
+                ColumnarBatch read = reader.batch();
                 if (all == null) arrange(read);
                 int count = read.numRows();
                 if (plainRowIds != null) {

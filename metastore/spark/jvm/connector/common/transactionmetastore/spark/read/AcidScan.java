@@ -1,6 +1,5 @@
 package transactionmetastore.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -60,7 +59,7 @@ public final class AcidScan
     private final CaseInsensitiveStringMap options;
     private final PlannedRange range;
     private final List<Predicate> ofKeys, ofRows;
-    private List<Predicate> whileRunning = List.of();
+    private List<KeyCondition> whileRunning = List.of();
     private ScanPlan plan;
     private List<InternalRow> keys;
     private PlainScan plain;
@@ -130,10 +129,26 @@ public final class AcidScan
             arguments.put("count", isCounted);
             arguments.put("limit", limit);
             if (range != null) range.addTo(arguments);
-            JsonNode answer = transaction.planner().call(range == null ? "plan" : range.call(), arguments);
-            plan = ScanPlan.of(answer);
+            plan = ofKeys(planned(arguments));
         }
         return plan;
+    }
+
+    private ScanPlan planned(Map<String, Object> arguments) {
+        ScanPlan all = ScanPlan.of(transaction.planner().call(range == null ? "plan" : range.call(), arguments));
+        if (arguments.get("limit") == null || all.files().isEmpty()) return all;
+        ScanPlan rest = ofKeys(all);
+        if (rest == all) return all;
+        arguments.put("limit", null);  // it was of partitions that the planner cannot tell from those that are wanted
+        return planned(arguments);
+    }
+
+    /** The plan without the files of partitions that do not meet the conditions on keys: the planner knows only some conditions. */
+    private ScanPlan ofKeys(ScanPlan all) {
+        StructType types = table.definition().partitionType();
+        List<KeyCondition> conditions = ofKeys.stream().map(condition -> KeyCondition.of(condition, types)).filter(Objects::nonNull).toList();
+        return conditions.isEmpty() ? all
+            : all.in(valuesOfKeys(all).stream().map(keys -> conditions.stream().allMatch(condition -> condition.holds(keys))).toList());
     }
 
     /** The scan of an insert-only table's files; null for a full ACID table. */
@@ -150,9 +165,8 @@ public final class AcidScan
     }
 
     /** What footers say of all rows; null where rows have to be read for it. */
-    List<Object> valuesOfFooters(FooterValues wanted) {
-        Long rows = plan().rowCount();
-        return rows == null ? null : wanted.values(rows, plan().files(), spark().sessionState().newHadoopConf());
+    List<Object[]> rowsOfFooters(FooterValues wanted) {
+        return plan().rowCount() == null ? null : wanted.rows(plan(), keys(), spark().sessionState().newHadoopConf());
     }
 
     boolean isUsedBy(AcidTransaction.Use other) {
@@ -171,7 +185,17 @@ public final class AcidScan
     @Override
     public String description() {
         return "AcidScan " + table.name() + (table.asOf() == null ? "" : " as of " + table.asOf())
-            + (range == null ? "" : ", " + range) + ", partitions " + ofKeys + ", pushed " + ofRows + (limit == null ? "" : ", limit " + limit);
+            + (range == null ? "" : ", " + range) + ", partitions " + shown(ofKeys) + ", pushed " + shown(ofRows) + (limit == null ? "" : ", limit " + limit);
+    }
+
+    /** As Spark shows those of its own tables, whose dates are dates. */
+    private static List<Object> shown(List<Predicate> conditions) {
+        List<Object> shown = new ArrayList<>();
+        for (Predicate condition : conditions) {
+            scala.Option<Filter> filter = PredicateUtils.toV1(condition);
+            shown.add(filter.isDefined() ? filter.get() : condition);
+        }
+        return shown;
     }
 
     @Override
@@ -219,7 +243,7 @@ public final class AcidScan
         scala.Option<Object> least = settings.filesMinPartitionNum();
         int parallelism = least.isDefined() ? (Integer) least.get() : spark().leafNodeDefaultParallelism();
         List<ScanPlan.DataFile> files = plan().files();
-        if (!whileRunning.isEmpty()) files = files.stream().filter(file -> canHoldRows(keys().get(file.directory()))).toList();
+        if (!whileRunning.isEmpty()) files = files.stream().filter(file -> mayHoldRows(keys().get(file.directory()))).toList();
         long largest = settings.filesMaxPartitionBytes(), openCost = settings.filesOpenCostInBytes();
         if (groups == null || !groups.areKnownOf(plan().files())) {
             return AcidPartition.of(files, largest, openCost, parallelism, this::isSplitable).toArray(new InputPartition[0]);
@@ -256,12 +280,12 @@ public final class AcidScan
 
     @Override
     public void filter(Predicate[] predicates) {
-        whileRunning = List.of(predicates);
+        StructType types = table.definition().partitionType();
+        whileRunning = Arrays.stream(predicates).map(condition -> KeyCondition.of(condition, types)).filter(Objects::nonNull).toList();
     }
 
-    private boolean canHoldRows(InternalRow keys) {
-        StructType types = table.definition().partitionType();
-        return whileRunning.stream().allMatch(condition -> PartitionConditions.canHold(condition, types, keys));
+    private boolean mayHoldRows(InternalRow keys) {
+        return whileRunning.stream().allMatch(condition -> condition.mayHold(keys));
     }
 
     @Override
@@ -308,14 +332,14 @@ public final class AcidScan
 
     /** The values of the partition keys of each directory. */
     private synchronized List<InternalRow> keys() {
-        if (keys == null) keys = valuesOfKeys();
+        if (keys == null) keys = valuesOfKeys(plan());
         return keys;
     }
 
-    private List<InternalRow> valuesOfKeys() {
+    private List<InternalRow> valuesOfKeys(ScanPlan of) {
         StructType types = table.definition().partitionType();
         List<InternalRow> all = new ArrayList<>();
-        for (ScanPlan.Directory directory : plan().directories()) {
+        for (ScanPlan.Directory directory : of.directories()) {
             all.add(Partitions.typed(types, Arrays.asList(directory.values())));
         }
         return all;

@@ -1,6 +1,7 @@
 package transactionmetastore.spark.read;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -60,11 +61,15 @@ public final class AcidScanBuilder
         return !definition.isFullAcid() && (definition.storage().isSerde() || definition.partitionType().length() > 0);
     }
 
-    /** They skip partitions, files or stripes, and no single rows: so Spark evaluates all of them again. */
+    /** What the keys of partitions answer is done with. Others skip files or stripes, and no single rows: Spark evaluates them again. */
     @Override
     public Predicate[] pushPredicates(Predicate[] predicates) {
         pushed = predicates;
-        return predicates;
+        return Arrays.stream(predicates).filter(condition -> !isAnswered(condition)).toArray(Predicate[]::new);
+    }
+
+    private boolean isAnswered(Predicate condition) {
+        return KeyCondition.of(condition, table.definition().partitionType()) != null;
     }
 
     @Override
@@ -72,19 +77,22 @@ public final class AcidScanBuilder
         return pushed.clone();
     }
 
-    /** Aggregates of a whole table, where the footers say them. */
+    /** Whether whole partitions are read. */
+    private boolean isOfWholePartitions() {
+        return range == null && Arrays.stream(pushed).allMatch(this::isAnswered);
+    }
+
+    /** Aggregates of whole partitions, where the footers say them. */
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
         TableDefinition definition = table.definition();
-        if (range != null || aggregation.groupByExpressions().length > 0 || pushed.length > 0 || !table.isInStatement() || !definition.isFullAcid()) {
-            return false;
-        }
-        FooterValues wanted = FooterValues.of(aggregation.aggregateExpressions(), definition.rowType());
+        if (!isOfWholePartitions() || !table.isInStatement() || !definition.storage().isOrc()) return false;
+        FooterValues wanted = FooterValues.of(aggregation, definition.rowType(), definition.partitionType());
         if (wanted == null) return false;
         planned = scan(true);
-        List<Object> values = planned.valuesOfFooters(wanted);
-        if (values == null) return false;
-        answered = new FooterScan(planned, wanted.type(), values);
+        List<Object[]> rows = planned.rowsOfFooters(wanted);
+        if (rows == null) return false;
+        answered = new FooterScan(planned, wanted.type(), rows);
         return true;
     }
 
@@ -96,7 +104,7 @@ public final class AcidScanBuilder
     /** As many files as have so many rows, where their footers say it. A task reads more: so Spark counts again. */
     @Override
     public boolean pushLimit(int most) {
-        if (range != null || pushed.length > 0 || isMoving || !table.definition().isFullAcid()) return false;
+        if (!isOfWholePartitions() || isMoving) return false;
         limit = most;
         return true;
     }

@@ -10,8 +10,8 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
-/** What footers say of all rows of a scan: a single row of "values", in the columns "readSchema". No file is read. */
-record FooterScan(AcidScan counted, StructType readSchema, List<Object> values) implements Scan, Batch {
+/** What footers say of all rows of a scan: the answer's rows, in the columns "readSchema". No file is read. */
+record FooterScan(AcidScan counted, StructType readSchema, List<Object[]> rows) implements Scan, Batch {
     @Override
     public String description() {
         return counted.description() + ", " + String.join(", ", readSchema.fieldNames()) + " from footers";
@@ -24,7 +24,7 @@ record FooterScan(AcidScan counted, StructType readSchema, List<Object> values) 
 
     @Override
     public InputPartition[] planInputPartitions() {
-        return new InputPartition[] {new Row(values.toArray())};
+        return new InputPartition[] {new Rows(rows.toArray(new Object[0][]))};
     }
 
     @Override
@@ -32,7 +32,7 @@ record FooterScan(AcidScan counted, StructType readSchema, List<Object> values) 
         return new Factory();
     }
 
-    private record Row(Object[] values) implements InputPartition {
+    private record Rows(Object[][] values) implements InputPartition {
         private static final long serialVersionUID = 1L;
     }
 
@@ -41,28 +41,26 @@ record FooterScan(AcidScan counted, StructType readSchema, List<Object> values) 
 
         @Override
         public PartitionReader<InternalRow> createReader(InputPartition partition) {
-            return new OneRow((Row) partition);
+            return new EachRow(((Rows) partition).values);
         }
     }
 
-    private static final class OneRow implements PartitionReader<InternalRow> {
-        private final Row row;
-        private boolean isRead;
+    private static final class EachRow implements PartitionReader<InternalRow> {
+        private final Object[][] rows;
+        private int read;
 
-        OneRow(Row row) {
-            this.row = row;
+        EachRow(Object[][] rows) {
+            this.rows = rows;
         }
 
         @Override
         public boolean next() {
-            boolean isFirst = !isRead;
-            isRead = true;
-            return isFirst;
+            return read++ < rows.length;
         }
 
         @Override
         public InternalRow get() {
-            return new GenericInternalRow(row.values);
+            return new GenericInternalRow(rows[read - 1]);
         }
 
         @Override

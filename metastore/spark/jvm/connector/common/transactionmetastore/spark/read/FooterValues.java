@@ -3,11 +3,17 @@ package transactionmetastore.spark.read;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.orc.ColumnStatistics;
@@ -16,9 +22,13 @@ import org.apache.orc.IntegerColumnStatistics;
 import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.TypeDescription;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.aggregate.Count;
 import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.aggregate.Max;
@@ -27,11 +37,13 @@ import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.types.AtomicType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The aggregates of whole tables that footers answer: count(*), count of a column, min and max of integers and dates.
+ * The aggregates of whole partitions that footers answer: count(*), count of a column, min and max of integers and dates; and of
+ * partition keys, which may group them.
  *
  * Rule: whatever is not certain is read instead. Statistics of texts are cut short, those of floating point numbers do not know NaN, those
  * of timestamps stand in a zone. A file must have the column in the table's type, since another one is converted row by row.
@@ -43,10 +55,18 @@ final class FooterValues {
     private static final List<DataType> BOUNDED =
         List.of(DataTypes.ByteType, DataTypes.ShortType, DataTypes.IntegerType, DataTypes.LongType, DataTypes.DateType);
 
+    private static final List<DataType> COMPARABLE = List.of(
+        DataTypes.StringType, DataTypes.BooleanType, DataTypes.ByteType, DataTypes.ShortType, DataTypes.IntegerType, DataTypes.LongType,
+        DataTypes.DateType, DataTypes.TimestampType);
+
     private enum Kind { ROWS, COUNT, MIN, MAX }
 
-    /** An aggregate; "column": null for ROWS. */
-    private record Wanted(Kind kind, StructField column) {
+    /** An aggregate; "column": null for ROWS; "key": the place of the partition key that it is, or -1. */
+    private record Wanted(Kind kind, StructField column, int key) {
+        boolean isOfFiles() {
+            return kind != Kind.ROWS && key < 0;
+        }
+
         StructField result() {
             return switch (kind) {
                 case ROWS -> new StructField("count(*)", DataTypes.LongType, false, null);
@@ -60,33 +80,59 @@ final class FooterValues {
     /** What a file's footer says of a column; without values the bounds mean nothing. */
     private record Bounds(long values, long least, long greatest) {}
 
+    /** A directory with rows: "keys" are the values of all partition keys. */
+    private record Part(InternalRow keys, long rows, List<Bounds[]> files) {}
+
+    private final StructType keys;
+    private final List<Integer> groups;
     private final List<Wanted> wanted;
 
-    private FooterValues(List<Wanted> wanted) {
+    private FooterValues(StructType keys, List<Integer> groups, List<Wanted> wanted) {
+        this.keys = keys;
+        this.groups = groups;
         this.wanted = wanted;
     }
 
-    /** The aggregates "functions" over the columns "row"; null where one of them is none that footers answer. */
-    static FooterValues of(AggregateFunc[] functions, StructType row) {
+    /** Of a table with the columns "row" and "keys"; null where something is wanted that footers do not answer. */
+    static FooterValues of(Aggregation aggregation, StructType row, StructType keys) {
+        List<Integer> groups = new ArrayList<>();
+        for (Expression group : aggregation.groupByExpressions()) {
+            int key = key(group, keys);
+            if (key < 0) return null;
+            groups.add(key);
+        }
         List<Wanted> all = new ArrayList<>();
-        for (AggregateFunc function : functions) {
-            Wanted one = wanted(function, row);
+        for (AggregateFunc function : aggregation.aggregateExpressions()) {
+            Wanted one = wanted(function, row, keys);
             if (one == null) return null;
             all.add(one);
         }
-        return all.isEmpty() ? null : new FooterValues(all);
+        return all.isEmpty() && groups.isEmpty() ? null : new FooterValues(keys, groups, all);
     }
 
-    private static Wanted wanted(AggregateFunc function, StructType row) {
-        if (function instanceof CountStar) return new Wanted(Kind.ROWS, null);
-        if (function instanceof Min min) return bound(Kind.MIN, column(min.column(), row));
-        if (function instanceof Max max) return bound(Kind.MAX, column(max.column(), row));
-        StructField counted = function instanceof Count count && !count.isDistinct() ? column(count.column(), row) : null;
-        return counted != null && counted.dataType() instanceof AtomicType ? new Wanted(Kind.COUNT, counted) : null;
+    private static Wanted wanted(AggregateFunc function, StructType row, StructType keys) {
+        if (function instanceof CountStar) return new Wanted(Kind.ROWS, null, -1);
+        if (function instanceof Min min) return bound(Kind.MIN, min.column(), row, keys);
+        if (function instanceof Max max) return bound(Kind.MAX, max.column(), row, keys);
+        if (!(function instanceof Count count) || count.isDistinct()) return null;
+        int key = key(count.column(), keys);
+        if (key >= 0) return new Wanted(Kind.COUNT, keys.fields()[key], key);
+        StructField counted = column(count.column(), row);
+        return counted != null && counted.dataType() instanceof AtomicType ? new Wanted(Kind.COUNT, counted, -1) : null;
     }
 
-    private static Wanted bound(Kind kind, StructField column) {
-        return column != null && BOUNDED.contains(column.dataType()) ? new Wanted(kind, column) : null;
+    private static Wanted bound(Kind kind, Expression of, StructType row, StructType keys) {
+        int key = key(of, keys);
+        if (key >= 0) return new Wanted(kind, keys.fields()[key], key);
+        StructField column = column(of, row);
+        return column != null && BOUNDED.contains(column.dataType()) ? new Wanted(kind, column, -1) : null;
+    }
+
+    /** The place of a key whose values are equal where their objects are; else -1. */
+    private static int key(Expression expression, StructType keys) {
+        StructField key = column(expression, keys);
+        boolean isComparable = key != null && (COMPARABLE.contains(key.dataType()) || key.dataType() instanceof DecimalType);
+        return isComparable ? keys.fieldIndex(key.name()) : -1;
     }
 
     private static StructField column(Expression expression, StructType row) {
@@ -98,22 +144,61 @@ final class FooterValues {
     /** The columns of the result. */
     StructType type() {
         StructType type = new StructType();
+        for (int group : groups) type = type.add(keys.fields()[group]);
         for (Wanted one : wanted) type = type.add(one.result().name(), one.result().dataType(), one.result().nullable());
         return type;
     }
 
-    /** The values over files of "rows" rows, of which all count; null where a footer lacks something. */
-    List<Object> values(long rows, List<ScanPlan.DataFile> files, Configuration settings) {
-        List<Bounds[]> bounds = wanted.stream().allMatch(one -> one.kind == Kind.ROWS) ? List.of() : bounds(files, settings);
-        if (bounds == null) return null;
-        List<Object> values = new ArrayList<>();
-        for (int place = 0; place < wanted.size(); ++place) values.add(value(place, rows, bounds));
-        return values;
+    /** The answer: the groups' keys, then the aggregates. "keys": those of each directory. Null where a footer lacks something. */
+    List<Object[]> rows(ScanPlan plan, List<InternalRow> keysOf, Configuration settings) {
+        Map<Integer, List<Bounds[]>> bounds = new HashMap<>();
+        if (wanted.stream().anyMatch(Wanted::isOfFiles)) {
+            List<Bounds[]> all = bounds(plan.files(), settings);
+            if (all == null) return null;
+            for (int file = 0; file < all.size(); ++file) {
+                bounds.computeIfAbsent(plan.files().get(file).directory(), directory -> new ArrayList<>()).add(all.get(file));
+            }
+        }
+        Map<InternalRow, List<Part>> parts = new LinkedHashMap<>();
+        if (groups.isEmpty()) parts.put(new GenericInternalRow(0), new ArrayList<>());
+        for (int directory = 0; directory < keysOf.size(); ++directory) {
+            if (plan.rowCounts()[directory] == 0) continue;
+            InternalRow all = keysOf.get(directory);
+            Object[] key = groups.stream().map(place -> value(all, place)).toArray();
+            parts.computeIfAbsent(new GenericInternalRow(key), other -> new ArrayList<>())
+                .add(new Part(all, plan.rowCounts()[directory], bounds.getOrDefault(directory, List.of())));
+        }
+        List<Object[]> rows = new ArrayList<>();
+        parts.forEach((key, of) -> rows.add(Stream.concat(
+            IntStream.range(0, groups.size()).mapToObj(place -> value(key, place, keys.fields()[groups.get(place)])),
+            IntStream.range(0, wanted.size()).mapToObj(place -> value(place, of))).toArray()));
+        return rows;
     }
 
-    private Object value(int place, long rows, List<Bounds[]> files) {
+    private Object value(InternalRow keys, int place) {
+        return value(keys, place, this.keys.fields()[place]);
+    }
+
+    private static Object value(InternalRow row, int place, StructField of) {
+        return row.isNullAt(place) ? null : row.get(place, of.dataType());
+    }
+
+    private Object value(int place, List<Part> parts) {
         Wanted one = wanted.get(place);
-        if (one.kind == Kind.ROWS) return rows;
+        if (one.kind == Kind.ROWS) return parts.stream().mapToLong(Part::rows).sum();
+        return one.key < 0 ? valueOfColumn(place, parts.stream().flatMap(part -> part.files.stream()).toList()) : valueOfKey(one, parts);
+    }
+
+    private Object valueOfKey(Wanted one, List<Part> parts) {
+        List<Part> filled = parts.stream().filter(part -> !part.keys.isNullAt(one.key)).toList();
+        if (one.kind == Kind.COUNT) return filled.stream().mapToLong(Part::rows).sum();
+        Comparator<Object> order = TypeUtils.getInterpretedOrdering(one.column.dataType());
+        Stream<Object> values = filled.stream().map(part -> value(part.keys, one.key));
+        return (one.kind == Kind.MIN ? values.min(order) : values.max(order)).orElse(null);
+    }
+
+    private Object valueOfColumn(int place, List<Bounds[]> files) {
+        Wanted one = wanted.get(place);
         List<Bounds> filled = files.stream().map(file -> file[place]).filter(file -> file.values > 0).toList();
         if (one.kind == Kind.COUNT) return filled.stream().mapToLong(Bounds::values).sum();
         if (filled.isEmpty()) return null;
@@ -157,7 +242,7 @@ final class FooterValues {
             Bounds[] all = new Bounds[wanted.size()];
             for (int place = 0; place < all.length; ++place) {
                 StructField column = wanted.get(place).column;
-                if (column == null) continue;
+                if (!wanted.get(place).isOfFiles()) continue;
                 int child = row.getFieldNames().indexOf(column.name());
                 if (child < 0) return null;
                 TypeDescription type = row.getChildren().get(child);

@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -59,26 +58,6 @@ final class PartitionConditions {
         List<String> condition = new ArrayList<>(List.of(key.fieldNames()[0], operator));
         condition.addAll(values);
         to.add(condition);
-    }
-
-    /**
-     * Whether a partition with these keys can have rows for a condition that Spark found while it ran: [key] IN (values).
-     *
-     * The partition of NULL always can: by such a condition Spark also finds the partitions in which an UPDATE changes rows.
-     */
-    static boolean canHold(Predicate predicate, StructType keys, InternalRow values) {
-        Expression[] parts = predicate.children();
-        boolean isList = predicate.name().equals("IN") || predicate.name().equals("=");
-        if (!isList || !(parts[0] instanceof NamedReference key) || key.fieldNames().length != 1) return true;
-        int place = keys.fieldIndex(key.fieldNames()[0]);
-        if (values.isNullAt(place)) return true;
-        DataType type = keys.fields()[place].dataType();
-        Object value = values.get(place, type);
-        for (int part = 1; part < parts.length; ++part) {
-            if (!(parts[part] instanceof Literal<?> literal) || !literal.dataType().equals(type)) return true;
-            if (value.equals(literal.value())) return true;
-        }
-        return false;
     }
 
     /** The text of a value in a partition's name; null for a type that has several texts. */

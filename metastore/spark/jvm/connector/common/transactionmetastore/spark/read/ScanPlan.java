@@ -4,14 +4,18 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
 import transactionmetastore.spark.plain.PlainStorage;
 
-/** What the planner answers to "plan": the files of a scan, and which of their rows count; "changes": null unless it reads these. */
+/**
+ * What the planner answers to "plan": the files of a scan, and which of their rows count; "rowCounts": how many rows each directory
+ * has, or null where that is unknown; "changes": null unless it reads these.
+ */
 public record ScanPlan(
         List<Directory> directories, List<DataFile> files, Visible visible, long[][] deletedBits, int shift,
-        DeleteFiles deleteFiles, Long rowCount, long bytes, ChangeFeed changes) {
+        DeleteFiles deleteFiles, long[] rowCounts, ChangeFeed changes) {
 
     private static final int VERSION_BITS = 29, STATEMENT_BITS = 16;
 
@@ -80,11 +84,30 @@ public record ScanPlan(
         return new ScanPlan(
             directories, files,
             new Visible(visible.path("not_delete").asBoolean(false), number(visible.path("after")),
-                number(visible.path("high_watermark")), numbers(visible.path("hidden"))),
+                number(visible.path("high_watermark")), sorted(visible.path("hidden"))),
             deleted.has("bits") ? arrays(deleted.path("bits").asText()) : null, deleted.path("shift").asInt(),
             deletes.isEmpty() ? null
-                : new DeleteFiles(deletes, number(deleted.path("high_watermark")), numbers(deleted.path("hidden"))),
-            number(answer.path("row_count")), answer.path("bytes").asLong(), ChangeFeed.of(answer.path("changes")));
+                : new DeleteFiles(deletes, number(deleted.path("high_watermark")), sorted(deleted.path("hidden"))),
+            answer.path("row_counts").isArray() ? numbers(answer.path("row_counts")) : null, ChangeFeed.of(answer.path("changes")));
+    }
+
+    /** Without the files of directories that are not wanted: "isWanted" says that of each. */
+    ScanPlan in(List<Boolean> isWanted) {
+        if (!isWanted.contains(false)) return this;
+        long[] counts = rowCounts == null ? null : rowCounts.clone();
+        for (int at = 0; counts != null && at < counts.length; ++at) if (!isWanted.get(at)) counts[at] = 0;
+        return new ScanPlan(
+            directories, files.stream().filter(file -> isWanted.get(file.directory())).toList(), visible, deletedBits, shift, deleteFiles,
+            counts, changes);
+    }
+
+    /** How many rows there are; null where that is unknown. */
+    Long rowCount() {
+        return rowCounts == null ? null : Long.valueOf(Arrays.stream(rowCounts).sum());
+    }
+
+    long bytes() {
+        return files.stream().mapToLong(DataFile::size).sum();
     }
 
     private static DataFile file(JsonNode file, String size, boolean isCut) {
@@ -108,7 +131,12 @@ public record ScanPlan(
     private static long[] numbers(JsonNode values) {
         long[] numbers = new long[values.size()];
         for (int place = 0; place < numbers.length; ++place) numbers[place] = values.path(place).asLong();
-        java.util.Arrays.sort(numbers);
+        return numbers;
+    }
+
+    private static long[] sorted(JsonNode values) {
+        long[] numbers = numbers(values);
+        Arrays.sort(numbers);
         return numbers;
     }
 

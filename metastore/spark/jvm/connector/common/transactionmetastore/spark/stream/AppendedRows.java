@@ -17,12 +17,14 @@ import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.read.AcidScan;
 import transactionmetastore.spark.read.ChangeRange;
+import transactionmetastore.spark.txn.StreamHold;
 
 /**
  * The rows that transactions add to a table, as a stream: batch by batch in the order of their write ids.
  *
  * Rules. The first batch is the table as it is, unless the stream says where it begins. A batch ends before the first write id
- * that may still be committed, and has whole transactions. Its snapshot is held until the batch is done.
+ * that may still be committed, and has whole transactions. Its snapshot is held until the batch is done, and what comes behind it as
+ * long as the stream lives.
  */
 public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNow {
     private static final String MOST = "maxTransactionsPerTrigger", START = "startingVersion", SKIP = "skipChangeCommits";
@@ -35,6 +37,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
     private final Long most;
     private final String start;
     private final boolean skipsChanges;
+    private final StreamHold unread;
     private Long last;
     private AcidScan batch;
 
@@ -44,6 +47,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
         this.changes = changes;
         this.most = options.containsKey(MOST) ? Long.valueOf(number(MOST, options.get(MOST), 1)) : null;
         this.start = options.get(START);
+        this.unread = new StreamHold(whole.table().planner(), "stream of " + name());
         this.skipsChanges = options.getBoolean(SKIP, false);
     }
 
@@ -91,6 +95,10 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
     public Offset latestOffset(Offset from, ReadLimit limit) {
         hold(null);
         long after = ((TableOffset) from).writeId;
+        Interruption.asStop(() -> {
+            unread.advance(after, () -> settled(0, null));
+            return null;
+        });
         boolean isLimited = limit instanceof Transactions && after != StreamRange.NOTHING_YET;
         long end = settled(Math.max(after, 0), isLimited ? ((Transactions) limit).most() : null);
         return offset(last == null ? end : Math.max(after, Math.min(end, last)));
@@ -145,6 +153,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
     @Override
     public void stop() {
         hold(null);
+        unread.end();
     }
 
     private synchronized void hold(AcidScan next) {
