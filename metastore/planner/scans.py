@@ -225,7 +225,7 @@ def delete_files(seen: Snapshot) -> Answer:
 
 
 def _row_counts(files: Files, answer: Answer) -> list[int] | None:
-    """How many rows each directory has, where footers say so: nothing deleted, hidden, half written or in other formats."""
+    """How many rows each directory has, where footers say so: nothing deleted, hidden, half written, all in ORC."""
     if not _footers_count(answer):
         return None
     counts = [0] * len(answer["directories"])

@@ -19,7 +19,15 @@ from metastore.spark.jvm.jars import jar_for
 PACKAGE = "transactionmetastore.spark"
 SOURCES = Path(__file__).parent / "java" / PACKAGE.replace(".", "/")
 NEEDED: Mapping[str, Sequence[str]] = {
-    "AcidOrcFormat": ("Messages", "SparkInternals", "SmallOrcFile", "DeletedBits", "OrcBatches", "AcidOrcReader", "ListedFiles"),
+    "AcidOrcFormat": (
+        "Messages",
+        "SparkInternals",
+        "SmallOrcFile",
+        "DeletedBits",
+        "OrcBatches",
+        "AcidOrcReader",
+        "ListedFiles",
+    ),
     "AcidOrcWriter": ("Messages", "EventFile", "ColumnTallies"),
     "HeldSnapshots": ("Messages", "SparkInternals"),
     "InPlaceUploads": ("Messages", "SparkInternals"),

@@ -112,6 +112,22 @@ def test_explain_shows_what_is_left_to_the_scan(catalog, both) -> None:
     assert "day" not in re.search(r"Filter \((.*)\)", text)[1]
 
 
+def test_rows_are_estimated_by_the_bytes_that_are_read(catalog, db) -> None:
+    """What ``analyze`` has noted is of an earlier state."""
+    def estimated(where: str) -> int:
+        return catalog.sql(f"SELECT id FROM {db}.sized WHERE {where}")._jdf.queryExecution().optimizedPlan().stats().rowCount().get().intValue()
+
+    catalog.sql(f"CREATE TABLE {db}.sized (id INT) PARTITIONED BY (n INT) {_ACID}")
+    catalog.sql(f"INSERT INTO {db}.sized SELECT CAST(id AS INT), CAST(id % 2 AS INT) FROM range(1000)")
+    catalog.sql(f"CALL system.analyze('{db}.sized')")
+    before = [estimated("n IS NOT NULL"), estimated("n = 1")]
+    catalog.sql(f"INSERT INTO {db}.sized SELECT id, n FROM {db}.sized")
+
+    assert before[0] == 1000
+    assert before[1] == pytest.approx(500, rel=0.1)
+    assert estimated("n IS NOT NULL") == pytest.approx(2000, rel=0.1)
+
+
 def test_a_join_opens_no_file_of_partitions_that_its_other_side_lacks(catalog, client, db) -> None:
     """Their files are damaged: whoever opens one fails."""
     catalog.sql(f"CREATE TABLE {db}.wide (id INT) PARTITIONED BY (n INT) {_ACID}")

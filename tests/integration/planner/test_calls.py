@@ -161,6 +161,9 @@ def test_partitions_are_pruned_by_conditions_that_all_hold(client, call):
         return [name.rpartition("=")[2] for name in sorted(found)]
 
     assert names() == ["1", "2", "3"]
+    insert(client, "t", {"id": 3, "day": "2026-01-02", "n": 3})
+    counted = call.planned("d.t", count=True)
+    assert sorted(zip((one["partition"][-1] for one in counted["directories"]), counted["row_counts"], strict=True)) == [("1", 1), ("2", 1), ("3", 2)]
     assert names(["day", "=", "2026-01-02"], ["n", "<", "3"]) == ["2"]
     assert names(["n", "in", "1", "3"]) == ["1", "3"]
     assert names(["n", "is null"]) == []

@@ -24,6 +24,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.LiteralValue;
 import org.apache.spark.sql.connector.expressions.filter.And;
+import org.apache.spark.sql.connector.expressions.filter.Or;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -161,6 +162,46 @@ public final class ReadTests {
         same(true, PartitionConditions.isOfKeys(new And(day, some), KEYS));
         same(false, PartitionConditions.isOfKeys(
             new And(day, new Predicate("IS_NULL", new Expression[] {FieldReference.apply("n")})), KEYS));
+    }
+
+    public void keysAnswerConditionsWithSparksThreeTruthValues() {
+        Expression d = FieldReference.apply("d"), k = FieldReference.apply("k"), i = FieldReference.apply("i");
+        Predicate third = is("=", i, literal(3)), other = is("<", i, literal(3)), unknown = is("=", k, LiteralValue.apply(
+            UTF8String.fromString("a"), DataTypes.StringType));
+
+        same("true true", answer(third));
+        same("false false", answer(other));
+        same("false true", answer(unknown));
+        same("false true", answer(is("NOT", unknown)));
+        same("false false", answer(is("<=>", k, LiteralValue.apply(UTF8String.fromString("a"), DataTypes.StringType))));
+        same("true true", answer(new Or(unknown, third)));
+        same("false false", answer(new And(unknown, other)));
+        same("true true", answer(is("IN", i, literal(1), literal(3))));
+        same("false true", answer(is("IN", i, literal(1), LiteralValue.apply(null, DataTypes.IntegerType))));
+        same("true true", answer(is("IS_NULL", k)));
+        same("false false", answer(is("IS_NOT_NULL", k)));
+        same("false false", answer(is("<>", d, LiteralValue.apply(1, DataTypes.DateType))));
+
+        same(null, answer(is("=", i, LiteralValue.apply(3L, DataTypes.LongType))));
+        same(null, answer(is("=", FieldReference.apply("n"), literal(3))));
+        same(null, answer(new Or(third, is("IS_NULL", FieldReference.apply("n")))));
+        same(null, answer(is("RLIKE", k, k)));
+        same(null, answer(is("=", literal(3), literal(3))));
+    }
+
+    private static Predicate is(String name, Expression... parts) {
+        return new Predicate(name, parts);
+    }
+
+    private static LiteralValue<Integer> literal(int number) {
+        return LiteralValue.apply(number, DataTypes.IntegerType);
+    }
+
+    /** Of a partition d = 1970-01-02, k = NULL, i = 3: whether rows meet it, and whether they could. */
+    private static String answer(Predicate condition) {
+        KeyCondition known = KeyCondition.of(condition, KEYS);
+        InternalRow keys = new GenericInternalRow(new Object[] {1, null, 3});
+        return known == null ? null : known.holds(keys) + " " + known.mayHold(keys);
     }
 
     // -- what they need --------------------------------------------------------------------------------------------

@@ -219,8 +219,13 @@ public final class AcidScan
         if (transaction == null) return statistics(table.definition().bytes(), range == null ? table.definition().rows() : null);
         long all = Math.max(1, table.type().defaultSize());
         long bytes = (long) (plan().bytes() * SQLConf.get().fileCompressionFactor() * wanted.defaultSize() / all);
-        Long rows = plan().rowCount() != null ? plan().rowCount() : ofKeys.isEmpty() && range == null ? table.definition().rows() : null;
-        return statistics(bytes, rows);
+        return statistics(bytes, plan().rowCount() != null ? plan().rowCount() : range == null ? rowsIn(plan().bytes()) : null);
+    }
+
+    /** What is noted of rows and bytes may be of an earlier state of the table, or of more partitions: it says how large a row is. */
+    private Long rowsIn(long bytes) {
+        Long rows = table.definition().rows(), of = table.definition().bytes();
+        return rows == null || of == null || of == 0 ? null : Long.valueOf(Math.round((double) rows / of * bytes));
     }
 
     private static Statistics statistics(Long bytes, Long rows) {

@@ -54,7 +54,8 @@ public final class StreamHold {
         opening.put("kind", "READ_ONLY");
         opening.put("statement", statement);
         JsonNode answer = planner.call("begin", opening);
-        Lease lease = new Lease(planner, answer.path("txn").asLong(), Reader.ofExecutions(AcidTransaction.session()), answer.path("timeout_s").asDouble(300));
+        Reader reader = Reader.ofExecutions(AcidTransaction.session());
+        Lease lease = new Lease(planner, answer.path("txn").asLong(), reader, answer.path("timeout_s").asDouble(300));
         Heartbeats.keep(lease);
         openedAt = System.nanoTime();
         return lease;
