@@ -87,7 +87,8 @@ public final class AcidScanBuilder
     public boolean pushAggregation(Aggregation aggregation) {
         TableDefinition definition = table.definition();
         if (!isOfWholePartitions() || !table.isInStatement() || !definition.storage().isOrc()) return false;
-        FooterValues wanted = FooterValues.of(aggregation, definition.rowType(), definition.partitionType());
+        StructType bounded = definition.isFullAcid() ? definition.rowType() : new StructType();  // old plain files name no columns
+        FooterValues wanted = FooterValues.of(aggregation, bounded, definition.partitionType());
         if (wanted == null) return false;
         planned = scan(true);
         List<Object[]> rows = planned.rowsOfFooters(wanted);
