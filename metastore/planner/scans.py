@@ -20,7 +20,7 @@ from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import partition_key
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.sources import DataFile
-from metastore.acid_tables.table import AcidTable
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.acid_tables.visibility import visibility
 from metastore.client import txn_calls
@@ -72,8 +72,8 @@ def plan(call: Call) -> Answer:
         answer["deleted"] = _deleted(call.files, seen, deletes)
     laps.end("deletes")
     if body.has("limit"):
-        _limit(call.files, answer, body.number("limit"))
-    answer["row_counts"] = _row_counts(call.files, answer) if body.flag("count") else None
+        _limit(call.files, table, answer, body.number("limit"))
+    answer["row_counts"] = _row_counts(call.files, table, answer) if body.flag("count") else None
     laps.end("count")
     _log.debug(
         "scan_planned",
@@ -224,9 +224,9 @@ def delete_files(seen: Snapshot) -> Answer:
     }
 
 
-def _row_counts(files: Files, answer: Answer) -> list[int] | None:
+def _row_counts(files: Files, table: AcidTable, answer: Answer) -> list[int] | None:
     """How many rows each directory has, where footers say so: nothing deleted, hidden, half written, all in ORC."""
-    if not _footers_count(answer):
+    if not _footers_count(table, answer):
         return None
     counts = [0] * len(answer["directories"])
     listed = [*answer["events"], *answer["plain"]]
@@ -235,19 +235,21 @@ def _row_counts(files: Files, answer: Answer) -> list[int] | None:
     return counts
 
 
-def _footers_count(answer: Answer) -> bool:
+def _footers_count(table: AcidTable, answer: Answer) -> bool:
     """Whether the rows of the footers are the rows that are read."""
-    hides = answer["visible"] != _visible(by_operation=False, high_watermark=None, hidden=())
+    visible = answer["visible"]
+    hides = visible["high_watermark"] is not None or visible["hidden"]
+    hides = hides or (visible["not_delete"] and table.kind is TableKind.FULL_ACID)  # others have no events
     is_orc = all(directory["format"] == "orc" for directory in answer["directories"])
     return is_orc and answer["deleted"] is None and not answer["cut"] and not hides
 
 
-def _limit(files: Files, answer: Answer, most: int) -> None:
+def _limit(files: Files, table: AcidTable, answer: Answer, most: int) -> None:
     """Leave out files that are not needed for so many rows: the first files that have them are enough.
 
     Footers are read a few at a time: where the first files suffice, those of a large table are not touched.
     """
-    if not _footers_count(answer):
+    if not _footers_count(table, answer):
         return
     listed = [*answer["events"], *answer["plain"]]
     enough, rows = 0, 0

@@ -53,7 +53,7 @@ def test_what_keys_answer_is_not_evaluated_again(catalog, both) -> None:
 
 
 def test_footers_answer_for_whole_partitions(catalog, both) -> None:
-    """A partition without rows is no group; where a row is deleted rows are read."""
+    """A partition without rows is no group; where a row may be deleted rows are read."""
     def pushed(query: str) -> bool:
         frame = catalog.sql(query.format(t=f"{both}.t"))
         assert rows(frame) == rows(catalog.sql(query.format(t=f"{both}.model"))), query
@@ -73,7 +73,7 @@ def test_footers_answer_for_whole_partitions(catalog, both) -> None:
     assert [query for query in read if pushed(query)] == []
     catalog.sql(f"DELETE FROM {both}.t WHERE id = 1")
     catalog.sql(f"INSERT OVERWRITE {both}.model SELECT * FROM {both}.t")
-    assert [query for query in answered if pushed(query)] == []
+    assert [query for query in answered if pushed(query)] == [query for query in answered if "n = 77" in query or "n > 100" in query]
 
 
 def test_a_limit_beside_conditions_on_keys(catalog, both) -> None:
@@ -115,7 +115,8 @@ def test_explain_shows_what_is_left_to_the_scan(catalog, both) -> None:
 def test_rows_are_estimated_by_the_bytes_that_are_read(catalog, db) -> None:
     """What ``analyze`` has noted is of an earlier state."""
     def estimated(where: str) -> int:
-        return catalog.sql(f"SELECT id FROM {db}.sized WHERE {where}")._jdf.queryExecution().optimizedPlan().stats().rowCount().get().intValue()
+        plan = catalog.sql(f"SELECT id FROM {db}.sized WHERE {where}")._jdf.queryExecution().optimizedPlan()
+        return plan.collectLeaves().head().stats().rowCount().get().intValue()
 
     catalog.sql(f"CREATE TABLE {db}.sized (id INT) PARTITIONED BY (n INT) {_ACID}")
     catalog.sql(f"INSERT INTO {db}.sized SELECT CAST(id AS INT), CAST(id % 2 AS INT) FROM range(1000)")
