@@ -116,7 +116,7 @@ def test_rows_are_estimated_by_the_bytes_that_are_read(catalog, db) -> None:
     """What ``analyze`` has noted is of an earlier state."""
     def estimated(where: str) -> int:
         plan = catalog.sql(f"SELECT id FROM {db}.sized WHERE {where}")._jdf.queryExecution().optimizedPlan()
-        return plan.collectLeaves().head().stats().rowCount().get().intValue()
+        return plan.collectLeaves().head().scan().estimateStatistics().numRows().getAsLong()
 
     catalog.sql(f"CREATE TABLE {db}.sized (id INT) PARTITIONED BY (n INT) {_ACID}")
     catalog.sql(f"INSERT INTO {db}.sized SELECT CAST(id AS INT), CAST(id % 2 AS INT) FROM range(1000)")
