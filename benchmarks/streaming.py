@@ -69,7 +69,8 @@ def inputs(count: int, row_bytes: int) -> list[Input]:
     ]
 
 
-def create(client: MetastoreClient) -> None:
+def create(client: MetastoreClient, *tables: str) -> None:
+    """The database ``bench`` with tables of these rows; ``events`` if none is named."""
     types = client.types
     client.create_database(types.Database(name="bench", description="", locationUri=None, parameters={}))
     columns = [
@@ -90,20 +91,21 @@ def create(client: MetastoreClient) -> None:
         storedAsSubDirectories=False,
         serdeInfo=types.SerDeInfo(name=None, serializationLib=f"{orc_classes}Serde", parameters={}),
     )
-    client.create_table(
-        types.Table(
-            tableName="events",
-            dbName="bench",
-            owner="bench",
-            createTime=0,
-            lastAccessTime=0,
-            retention=0,
-            sd=sd,
-            partitionKeys=[],
-            parameters={"transactional": "true"},
-            tableType="MANAGED_TABLE",
+    for name in tables or ("events",):
+        client.create_table(
+            types.Table(
+                tableName=name,
+                dbName="bench",
+                owner="bench",
+                createTime=0,
+                lastAccessTime=0,
+                retention=0,
+                sd=sd,
+                partitionKeys=[],
+                parameters={"transactional": "true"},
+                tableType="MANAGED_TABLE",
+            )
         )
-    )
 
 
 class Rates(NamedTuple):

@@ -24,7 +24,9 @@ from metastore.file_work import FilePool
 from metastore.loops.backlog import BacklogCounter
 from metastore.loops.job import SubprocessRunner
 from metastore.loops.measures import Measuring
+from metastore.loops.requests_heard import RequestsHeard
 from metastore.loops.scheduler import Loop, Scheduler
+from metastore.loops.warm_sparks import IDLE_LOOK
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.compactions import CompactionCollector
 from metastore.telemetry.locks import LockStats
@@ -157,9 +159,13 @@ class Process:
         self.metrics.add(CompactionCollector(lambda: measuring.seen))
         self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working, lambda: backlog.wanted)
         runner = SubprocessRunner(self.settings.compaction, self.thrift_uri, environment)
-        return compaction(
-            self.services, self.settings, runner, backlog, measuring, version=VERSION, stopping=self.stopping
-        )
+        self.running.callback(runner.close)
+        return [
+            *compaction(
+                self.services, self.settings, runner, backlog, measuring, version=VERSION, stopping=self.stopping
+            ),
+            Loop("compaction-sparks", runner.end_idle, IDLE_LOOK, everywhere=True),
+        ]
 
     def _start_loops(self, url: str, loops: list[Loop]) -> None:
         """Run loops: those that need a leader on that, the others on every replica."""
@@ -168,6 +174,10 @@ class Process:
         scheduler.start()
         self.running.callback(leader.release)
         self.running.callback(scheduler.stop, self.settings.server.drain_timeout)
+        if woken := [loop for loop in loops if loop.on_request]:
+            heard = RequestsHeard(url, lambda: scheduler.wake(woken))
+            heard.start()
+            self.running.callback(heard.stop)
         self.health.report("loops", Part(ready=True))
 
 

@@ -51,6 +51,7 @@ COMPACTION_COLUMNS = {
     "started_at": "Start Time",
     "duration_ms": "Duration(ms)",
     "job_id": "HadoopJobId",
+    "progress": "Meta info",
     "error": "Error message",
     "initiator_host": "Initiator host",
     "initiator": "Initiator",

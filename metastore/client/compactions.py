@@ -91,6 +91,7 @@ class Progress:
         """``say``: is given a sentence."""
         self._say = say
         self._states: dict[int, str] = {}
+        self._jobs: dict[int, str] = {}
         self._untaken: set[int] = set()
         self._began_at = monotonic()
 
@@ -102,6 +103,9 @@ class Progress:
                 of = f"{row.dbname}.{row.tablename}{f'/{row.partitionname}' if row.partitionname else ''}"
                 reason = f": {row.errorMessage}" if row.errorMessage else ""
                 self._say(f"Compaction {row.id} of {of} is {row.state}{reason}.")
+            if row.state in PENDING and row.metaInfo and self._jobs.get(row.id) != row.metaInfo:
+                self._jobs[row.id] = row.metaInfo
+                self._say(f"Compaction {row.id}, job {row.hadoopJobId}: {row.metaInfo}.")
             is_untaken = row.state == CompactionState.INITIATED.display and monotonic() - self._began_at > UNTAKEN_S
             if is_untaken and row.id not in self._untaken:
                 self._untaken.add(row.id)

@@ -82,6 +82,7 @@ def _compaction(row: Any, kinds: Mapping[int, str]) -> dict[str, Any]:
         "started_at": row.start or None,
         "duration_ms": row.endTime - row.start if row.endTime and row.start else None,
         "job_id": None if row.hadoopJobId in {None, "None"} else row.hadoopJobId,
+        "progress": row.metaInfo,
         "error": row.errorMessage,
         "initiator_host": initiator_host,
         "initiator": initiator,

@@ -254,6 +254,13 @@ class CompactionSettings:
     spark_master: str = key(
         values.TEXT, "metastore.compactor.spark.master", "local[2]",
         "Spark master for compaction jobs. Hive: no such key.")
+    spark_idle: timedelta = key(
+        _S, "metastore.compactor.spark.idle", "300s",
+        "How long a local Spark waits for the next compaction before it is ended, so that a small one need not start "
+        "one; 0: each has a Spark of its own. Hive: no such key.")
+    spark_jobs: int = key(
+        _POSITIVE, "metastore.compactor.spark.jobs", "100",
+        "After so many compactions a local Spark is ended in any case. Hive: no such key.")
     spark_conf: tuple[str, ...] = key(
         values.WORDS, "metastore.compactor.spark.conf", "",
         "More Spark settings for compaction jobs, name=value separated by commas. Hive: no such key.")

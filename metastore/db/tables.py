@@ -300,7 +300,7 @@ def _compaction_columns() -> tuple[Column[object], ...]:
         _instant("cleaner_started_at", nullable=True),
         Column("highest_write_id", BigInteger), Column("txn_id", BigInteger), Column("next_txn_id", BigInteger),
         _instant("committed_at", nullable=True),
-        Column("hadoop_job_id", Text), Column("error_message", Text),
+        Column("hadoop_job_id", Text), Column("error_message", Text), Column("meta_info", Text),
         Column("wire", LargeBinary))  # what a trigger makes of the other columns: the struct that clients get
 
 

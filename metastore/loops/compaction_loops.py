@@ -70,7 +70,9 @@ def compaction_loops(
             for pool in pools
         ]
         tick = partial(_in_turn, deque(workers))
-        loops.append(Loop(f"worker-{number}", tick, settings.worker_sleep_time, everywhere=True, busy=_worked))
+        loops.append(
+            Loop(f"worker-{number}", tick, settings.worker_sleep_time, everywhere=True, busy=_worked, on_request=True)
+        )
     return loops
 
 

@@ -1,43 +1,33 @@
-"""How a Worker gets a compaction job done: a child process with Spark in it, local or through spark-submit.
+"""How a Worker gets a compaction job done: in a child process with Spark in it, local or through spark-submit.
 
 Rule: nothing that handles rows runs in the server's process. A job that has lost its claim is killed at once; a
 job whose server is gone ends by itself (``job_guard``). The driver runs beside us, never in a cluster, so that killing
 it ends all renames. The child's exit status and what it says of its error are all that is believed; what it wrote is
-checked on disk. The log of a job that failed is kept.
+checked on disk. The log of a job that failed is kept. A local Spark is kept for the jobs behind (``warm_sparks``).
 """
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Event
-from time import perf_counter
 from typing import NamedTuple, Protocol
 
 from metastore.compaction.queue.rules.properties import SPARK_QUEUE, spark_settings
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, telling_line
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, JobProgress, telling_line
 from metastore.config import CompactionSettings
+from metastore.loops.job_process import JobProcess
+from metastore.loops.warm_sparks import IdleReport, WarmSparks
 
-JOB_MODULE = "metastore.spark.compaction.job"
-GUARD_MODULE = "metastore.loops.job_guard"
+JOB_MODULE = "metastore.spark.compaction.process"
 KEPT_LOGS = 20
-_POLL_S = 1.0
-_KILL_AFTER_S = 10.0
-_GONE_AFTER_S = 60.0
 _LOG_TAIL = 100_000
 _DEPLOY_MODE = "spark.submit.deployMode"
-
-
-class JobLivesError(RuntimeError):
-    """The job was killed and is still there: it may write yet."""
 
 
 class JobOutcome(NamedTuple):
@@ -48,13 +38,20 @@ class JobOutcome(NamedTuple):
     result: CompactionJobResult | None = None
 
 
+class Pulse(Protocol):
+    """What a Worker does while its job runs."""
+
+    def __call__(self, progress: JobProgress | None = None) -> None:
+        """Go on; ``progress``: how far the job is, as far as it has said. Raises: what ends the job."""
+
+
 class JobRunner(Protocol):
     """Runs a compaction job to its end."""
 
     def unavailable(self) -> str | None:
         """Why no job can be run here, or None."""
 
-    def run(self, spec: CompactionJobSpec, pulse: Callable[[], None]) -> JobOutcome:
+    def run(self, spec: CompactionJobSpec, pulse: Pulse) -> JobOutcome:
         """Run the job. ``pulse`` is called every second or so; when it raises, the job is killed.
 
         However this ends, the job is dead and can write nothing any more. Raises: JobLivesError if not; what ``pulse``
@@ -62,16 +59,21 @@ class JobRunner(Protocol):
         """
 
 
-@dataclass(frozen=True)
 class SubprocessRunner:
-    """A job in a process group of its own. ``command`` gets the specification as its last argument."""
+    """A job in a process group of its own, which it shares with no other job at the same time."""
 
-    settings: CompactionSettings
-    metastore_uri: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables by which the job's client reaches the metastore: passwords belong on no command line."""
-    _kept: deque[Path] = field(default_factory=deque)
-    """Directories of the logs of failed jobs, oldest first."""
+    def __init__(
+        self, settings: CompactionSettings, metastore_uri: str = "", environment: Mapping[str, str] | None = None
+    ) -> None:
+        """``environment``: variables by which the job reaches the metastore: passwords belong on no command line."""
+        self.settings = settings
+        self.metastore_uri = metastore_uri
+        self.environment = {"PYSPARK_DRIVER_PYTHON": sys.executable, **(environment or {})}
+        self.sparks = WarmSparks(
+            [sys.executable, "-m", JOB_MODULE], self.environment, settings.spark_idle, settings.spark_jobs
+        )
+        self._kept: deque[Path] = deque()
+        """Directories of the logs of failed jobs, oldest first."""
 
     def unavailable(self) -> str | None:
         """No PySpark, no Java, no spark-submit; or a driver that we could not end."""
@@ -88,36 +90,48 @@ class SubprocessRunner:
             return "there is no Java: install Java 17 or set JAVA_HOME"
         return None
 
-    def run(self, spec: CompactionJobSpec, pulse: Callable[[], None]) -> JobOutcome:
+    def run(self, spec: CompactionJobSpec, pulse: Pulse) -> JobOutcome:
         """Run the job in a child process; its output goes to a file, which is kept if it fails."""
         with tempfile.TemporaryDirectory(prefix=f"compaction-{spec.compaction_id}-") as directory:
             work = Path(directory)
+            log, result_path = work / "job.log", work / "result.json"
             complete = replace(
                 spec,
                 metastore_uri=spec.metastore_uri or self.metastore_uri,
                 spark_conf=self._spark_conf(spec),
-                result_path=str(work / "result.json"),
+                result_path=str(result_path),
             )
-            with (work / "job.log").open("wb") as log:
-                child = subprocess.Popen(  # noqa: S603 - our own command, no shell
-                    [sys.executable, "-m", GUARD_MODULE, *self._command(complete, work)],
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    env={**os.environ, **self.environment},
-                )
-                try:
-                    code = _watched(child, pulse)
-                finally:
-                    _kill(child)
-            result = _result(Path(complete.result_path))
+
+            def beat() -> None:
+                pulse(_progress(Path(complete.progress_path)))
+
+            if self.settings.submit == "spark-submit":
+                code = self._submitted(complete, log, beat)
+            else:
+                path = work / "job.json"
+                path.write_text(complete.to_json(), encoding="utf-8")
+                code = self.sparks.run(complete.spark_conf, path, log, beat)
+            result = _result(result_path)
             if code != 0:
-                said = (result.error if result else "") or _last_words(work / "job.log")
-                log_place = self._kept_log(work / "job.log", spec)
-                message = f"The compaction job ended with status {code}: {said} ({log_place})"
+                said = (result.error if result else "") or _last_words(log)
+                message = f"The compaction job ended with status {code}: {said} ({self._kept_log(log, spec)})"
                 return JobOutcome(succeeded=False, message=message, result=result)
             return JobOutcome(succeeded=True, result=result)
+
+    def end_idle(self) -> IdleReport:
+        """A round that ends what waits for jobs in vain."""
+        return self.sparks.end_idle()
+
+    def close(self) -> None:
+        """End what waits for jobs."""
+        self.sparks.close()
+
+    def _submitted(self, spec: CompactionJobSpec, log: Path, beat: Callable[[], None]) -> int:
+        process = JobProcess(self._command(spec), log, self.environment)
+        try:
+            return process.wait(beat)
+        finally:
+            process.end()
 
     def _kept_log(self, log: Path, spec: CompactionJobSpec) -> str:
         """Where the log of a failed job is from now on; the oldest of too many goes."""
@@ -133,28 +147,24 @@ class SubprocessRunner:
             shutil.rmtree(self._kept.popleft(), ignore_errors=True)
         return f"its log: {directory / log.name}"
 
-    def _command(self, spec: CompactionJobSpec, work: Path) -> Sequence[str]:
-        if self.settings.submit == "spark-submit":
-            conf = [
-                part
-                for name, value in spec.spark_conf.items()
-                if name not in ("spark.master", _DEPLOY_MODE)
-                for part in ("--conf", f"{name}={value}")
-            ]
-            job = find_spec(JOB_MODULE)
-            return [
-                _spark_submit() or "spark-submit",
-                "--master",
-                self.settings.spark_master,
-                "--deploy-mode",
-                "client",
-                *conf,
-                (job.origin if job else None) or JOB_MODULE,
-                spec.to_json(),
-            ]
-        path = work / "job.json"
-        path.write_text(spec.to_json(), encoding="utf-8")
-        return [sys.executable, "-m", JOB_MODULE, str(path)]
+    def _command(self, spec: CompactionJobSpec) -> Sequence[str]:
+        conf = [
+            part
+            for name, value in spec.spark_conf.items()
+            if name not in ("spark.master", _DEPLOY_MODE)
+            for part in ("--conf", f"{name}={value}")
+        ]
+        job = find_spec(JOB_MODULE)
+        return [
+            _spark_submit() or "spark-submit",
+            "--master",
+            self.settings.spark_master,
+            "--deploy-mode",
+            "client",
+            *conf,
+            (job.origin if job else None) or JOB_MODULE,
+            spec.to_json(),
+        ]
 
     def _spark_conf(self, spec: CompactionJobSpec) -> dict[str, str]:
         """Ours, then the global settings, then what the table or the request may ask for, which wins."""
@@ -166,55 +176,6 @@ class SubprocessRunner:
         return dict(pair.split("=", 1) for pair in self.settings.spark_conf if "=" in pair)
 
 
-def _watched(child: subprocess.Popen[bytes], pulse: Callable[[], None]) -> int:
-    while True:
-        try:
-            return child.wait(timeout=_POLL_S)
-        except subprocess.TimeoutExpired:
-            pulse()
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    """End the child with everything that it started (the JVM is a grandchild). Raises: JobLivesError."""
-    for number, patience in ((signal.SIGTERM, _KILL_AFTER_S), (signal.SIGKILL, None)):
-        try:
-            os.killpg(child.pid, number)
-        except ProcessLookupError:
-            break
-        try:
-            child.wait(timeout=patience)
-        except subprocess.TimeoutExpired:
-            continue
-        if number == signal.SIGTERM and _group_lives(child.pid, 1.0):
-            continue
-        break
-    child.wait()
-    if child.stdin is not None:
-        child.stdin.close()
-    if _group_lives(child.pid, _GONE_AFTER_S):
-        raise JobLivesError(f"The compaction job (process group {child.pid}) was killed and is still there")
-
-
-def _group_lives(group: int, seconds: float) -> bool:
-    """Whether a grandchild is still there after its grace: exits take a moment, longer while a disk is waited for."""
-    ends_at, pause = perf_counter() + seconds, Event()
-    while perf_counter() < ends_at:
-        _bury(group)
-        try:
-            os.killpg(group, 0)
-        except (ProcessLookupError, PermissionError):
-            return False
-        pause.wait(0.01)
-    return True
-
-
-def _bury(group: int) -> None:
-    """A container's first process inherits what its children leave, and whom nobody waits for counts as there."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-group, os.WNOHANG)[0]:
-            pass
-
-
 def _last_words(log: Path) -> str:
     """What a job that left no word of its error has said: the cause in its last stack trace, or its last line."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:].splitlines()]
@@ -223,6 +184,13 @@ def _last_words(log: Path) -> str:
 
 def _result(path: Path) -> CompactionJobResult | None:
     return CompactionJobResult.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def _progress(path: Path) -> JobProgress | None:
+    """What the job has said last; None while it has said nothing."""
+    with suppress(FileNotFoundError):
+        return JobProgress.from_json(path.read_text(encoding="utf-8"))
+    return None
 
 
 def _java() -> str | None:

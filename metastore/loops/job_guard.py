@@ -1,7 +1,8 @@
 """Runs a command that must not outlive the process that asked for it: ``python -m metastore.loops.job_guard COMMAND``.
 
-Rule: the asker holds the other end of our standard input. When that breaks, however the asker died, everything in our
-process group is killed at once: the command, what it started, and we ourselves. SIGTERM is the command's to answer.
+Rule: the asker holds the other end of our standard input, and what it writes is the command's. When that breaks,
+however the asker died, everything in our process group is killed at once: the command, what it started, and we
+ourselves. SIGTERM is the command's to answer.
 """
 
 import os
@@ -9,21 +10,27 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Thread
+from typing import IO
+
+_LINE = 4096
+"""At most so much is under way: a pipe takes it at once, also to a command that reads nothing."""
 
 
 def main(command: Sequence[str]) -> int:
     """Run the command in our process group; its exit status, or 128 and the signal that ended it."""
     signal.signal(signal.SIGTERM, lambda *_: None)  # a handler, unlike SIG_IGN, is not inherited by the command
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as child:  # noqa: S603 - our own command, no shell
-        Thread(target=_end_with_asker, daemon=True).start()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0) as child:  # noqa: S603 - our own command, no shell
+        Thread(target=_end_with_asker, args=[child.stdin], daemon=True).start()
         code = child.wait()
     return code if code >= 0 else 128 - code
 
 
-def _end_with_asker() -> None:
-    while os.read(0, 1):
-        pass
+def _end_with_asker(commands_input: IO[bytes]) -> None:
+    while said := os.read(0, _LINE):
+        with suppress(OSError):  # the command has ended, of which its status tells
+            commands_input.write(said)
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 

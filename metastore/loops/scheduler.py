@@ -1,7 +1,8 @@
 """When the loops run: intervals, one run of a loop at a time, leadership, stopping.
 
-Rule: a loop is a ``tick()``; only this module waits. Loops that need one runner in the cluster ask the leader lock
-before each tick. That saves duplicate work and is never relied upon: every tick is safe beside another.
+Rule: a loop is a ``tick()``; only this module waits, and whoever has news for a loop wakes it. Loops that need one
+runner in the cluster ask the leader lock before each tick. That saves duplicate work and is never relied upon: every
+tick is safe beside another.
 APScheduler plans by this machine's clock; when that is set back, everything planned moves with it (ADR 0041).
 """
 
@@ -47,6 +48,7 @@ class Loop:
     """A tick and how often. ``everywhere``: needs no leader. ``busy``: whether to go on at once after such a report.
 
     ``sooner``: how soon the next tick is wanted after such a report, where that is before its time; None: it is not.
+    ``on_request``: whether there is news for it when a compaction is queued.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Loop:
     start_after: timedelta = timedelta(0)
     busy: Callable[[object], bool] = field(default=lambda _report: False)
     sooner: Callable[[object], timedelta | None] = field(default=lambda _report: None)
+    on_request: bool = False
 
 
 class Scheduler:
@@ -71,6 +74,8 @@ class Scheduler:
         self._stopping = stopping
         self._idle = Condition()
         self._ticking: set[str] = set()
+        self._again: set[str] = set()
+        """Loops that have to look once more, because there was news in the middle of their tick."""
         logging.getLogger("apscheduler").setLevel(logging.ERROR)  # a tick may take long
         self._scheduler = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(max(len(loops), 1))},
@@ -114,23 +119,44 @@ class Scheduler:
             with suppress(JobLookupError):  # the scheduler is being stopped
                 job.modify(next_run_time=job.next_run_time - back)
 
-    def run(self, loop: Loop) -> None:
-        """Run one loop now: while it has more to do, and unless another process leads."""
+    def wake(self, loops: Sequence[Loop]) -> None:
+        """There is news for these loops: each looks now, or once more when its tick is over."""
         with self._idle:
+            self._again.update(loop.name for loop in loops)
+            resting = [loop for loop in loops if loop.name not in self._ticking]
+        for loop in resting:
+            Thread(target=self.run, args=[loop], name=f"woken-{loop.name}", daemon=True).start()
+
+    def run(self, loop: Loop) -> None:
+        """Run one loop now: while it has more to do, and unless another process leads or it is running already."""
+        with self._idle:
+            if loop.name in self._ticking:
+                return
             self._ticking.add(loop.name)
+        rests = False
         try:
-            while not self._stopping.is_set() and (loop.everywhere or self._leader.is_leader()):
+            while not rests and not self._stopping.is_set() and (loop.everywhere or self._leader.is_leader()):
+                with self._idle:
+                    self._again.discard(loop.name)
                 report = self._tick(loop)
                 if not loop.busy(report):
                     self._hasten(loop, loop.sooner(report))
-                    break
+                    rests = self._may_rest(loop)
         except Exception:  # noqa: BLE001 - a loop must outlive any error of a tick
             # The loop's next tick starts from what the database says; nothing is lost but time.
             _log.exception("loop_failed", loop=loop.name)
         finally:
             with self._idle:
-                self._ticking.discard(loop.name)
+                if not rests:
+                    self._ticking.discard(loop.name)
                 self._idle.notify_all()
+
+    def _may_rest(self, loop: Loop) -> bool:
+        """Whether nobody has woken it since its tick began; if so, it rests from now on, and anybody may run it."""
+        with self._idle:
+            if loop.name not in self._again:
+                self._ticking.discard(loop.name)
+            return loop.name not in self._again
 
     def _hasten(self, loop: Loop, pause: timedelta | None) -> None:
         """Have the next tick of a loop after this pause, if that is sooner than planned."""

@@ -22,7 +22,8 @@ from metastore.compaction.initiating.rules import Action, decide
 from metastore.compaction.queue.rules.properties import job_properties, refused_format, refused_output, refused_property
 from metastore.compaction.queue.rules.requests import Compaction, CompactionType
 from metastore.compaction.queue.store.entities import Described
-from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.queue.store.requests import Job
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, JobProgress
 from metastore.compaction.working.rules import later_deletes
 from metastore.compaction.working.service import Started, WorkerService, claim_of
 from metastore.db import failpoints
@@ -30,7 +31,8 @@ from metastore.errors import ClaimLostError, MetastoreError, OutcomeUnknownError
 from metastore.files import Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
-from metastore.loops.job import JobLivesError, JobRunner
+from metastore.loops.job import JobRunner
+from metastore.loops.job_process import JobLivesError
 from metastore.roots import refusal
 from metastore.telemetry.logs import get_logger
 from metastore.write_ids.rules import Allocation
@@ -142,6 +144,7 @@ class _Work:
         self._started: Started | None = None
         self._location = ""
         self._may_write = False
+        self._progress: JobProgress | None = None
         self._started_at = perf_counter()
         self._beat_at = self._held_since = perf_counter()
 
@@ -333,8 +336,7 @@ class _Work:
                 rows_out=outcome.result.rows_out,
                 rows_deleted=outcome.result.rows_deleted,
             )
-            if outcome.result.application_id:
-                self._note_job(outcome.result.application_id)
+            self._note_end(outcome.result)
         return outcome.result.statistics if outcome.result is not None else {}
 
     def _columns_with_statistics(self) -> tuple[str, ...]:
@@ -360,11 +362,11 @@ class _Work:
         except MetastoreError as error:
             self._log.warning("compaction_statistics_not_renewed", error=str(error))
 
-    def _note_job(self, application_id: str) -> None:
-        try:
-            self._worker.compactions.note_job(self._claim, application_id)
-        except MetastoreError as error:  # it is only shown
-            self._log.warning("compaction_job_not_noted", error=str(error))
+    def _note_end(self, result: CompactionJobResult) -> None:
+        """Show which job it was, and what it did."""
+        if result.application_id:
+            where = f", {self._progress.tracking_url}" if self._progress and self._progress.tracking_url else ""
+            self._beat(Job(result.application_id, f"{result.rows_in} rows read, {result.rows_out} written{where}"))
 
     def _require_results(self) -> None:
         if not self._results():
@@ -408,18 +410,24 @@ class _Work:
             else:
                 return
 
-    def _pulse(self) -> None:
-        """Keep the claim and the transaction alive; raises when the job must stop."""
-        worker = self._worker
+    def _pulse(self, progress: JobProgress | None = None) -> None:
+        """Keep the claim and the transaction alive; raises when the job must stop.
+
+        How far the job is goes to the database with what must go there anyway; its name once as soon as it has one.
+        """
+        worker, is_new = self._worker, progress is not None and self._progress is None
         if worker.stopping.is_set():
             raise _LaterError(f"Worker {worker.worker_id} was stopped")
         if perf_counter() - self._started_at > worker.compactions.settings.worker_timeout.total_seconds():
             raise RuntimeError(f"The compaction ran longer than {worker.compactions.settings.worker_timeout}")
-        if perf_counter() - self._beat_at < self._lease().total_seconds() / 4:
-            return
+        self._progress = progress or self._progress
+        if is_new or perf_counter() - self._beat_at >= self._lease().total_seconds() / 4:
+            self._beat(Job(self._progress.application_id, str(self._progress)) if self._progress else None)
+
+    def _beat(self, job: Job | None) -> None:
         self._beat_at = perf_counter()
         try:
-            worker.compactions.heartbeat(self._started_txn())
+            self._worker.compactions.heartbeat(self._started_txn(), job)
         except (UnavailableError, OutcomeUnknownError) as error:
             # The lease outlives a short absence of the database, and a heartbeat may be sent twice.
             self._log.warning("compaction_heartbeat_missed", error=str(error))

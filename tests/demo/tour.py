@@ -231,7 +231,7 @@ class Tour:
         """Kill the first Spark job that compacts; the service must start it again."""
         def job() -> psutil.Process | None:
             children = psutil.Process(self.server.process.pid).children(recursive=True)
-            return next((child for child in children if any("spark.compaction.job" in word for word in child.cmdline())), None)
+            return next((child for child in children if any("spark.compaction.process" in word for word in child.cmdline())), None)
 
         self.server.wait_for(job, "a compaction job")
         job().send_signal(signal.SIGKILL)

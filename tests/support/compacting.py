@@ -19,7 +19,8 @@ from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
 from metastore.loops.job import JobOutcome
 from metastore.loops.worker import Worker
-from metastore.spark.compaction import job as compact_job
+from metastore.spark.compaction.job import run_for
+from metastore.spark.compaction.process import described_table
 from metastore.write_ids.service import WriteIdService
 from tests.support.transactions import seconds
 
@@ -37,7 +38,7 @@ class SessionRunner:
 
     def run(self, spec, pulse):
         spec = replace(spec, metastore_uri=self.uri)
-        return JobOutcome(succeeded=True, result=compact_job.run_for(self.spark, spec, compact_job.described_table(spec)))
+        return JobOutcome(succeeded=True, result=run_for(self.spark, spec, described_table(spec)))
 
 
 def wait_until_cleaned(cleaner, number):

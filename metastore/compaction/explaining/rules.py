@@ -131,8 +131,10 @@ _ACTIVE_WORDS = {CompactionState.INITIATED: "waits for a Worker", CompactionStat
 def _active(request: Compaction) -> Reason:
     what = f"Compaction {request.id} ({request.type.value})"
     if request.state is CompactionState.WORKING:
+        job = f", job {request.hadoop_job_id}" if request.hadoop_job_id else ""
+        how_far = f": {request.meta_info}" if request.meta_info else ""
         return Reason(
-            f"{what} is being done by {request.worker_id or 'an unknown Worker'}.",
+            f"{what} is being done by {request.worker_id or 'an unknown Worker'}{job}{how_far}.",
             request.started_at,
             ends_with=f"metastore txn abort {request.txn_id}" if request.txn_id else "",
         )

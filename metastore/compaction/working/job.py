@@ -44,6 +44,11 @@ class CompactionJobSpec:
     spark_conf: dict[str, str] = field(default_factory=dict)
     result_path: str = ""
 
+    @property
+    def progress_path(self) -> str:
+        """The file in which the job says how far it is, beside its result; "" when nobody reads it."""
+        return f"{self.result_path}.progress" if self.result_path else ""
+
     def to_json(self) -> str:
         """The text that ``from_json`` reads."""
         return json.dumps(asdict(self), sort_keys=True)
@@ -53,6 +58,42 @@ class CompactionJobSpec:
         """Read a specification; an unknown or missing field is a TypeError."""
         fields = json.loads(text)
         return cls(**{**fields, "statistics": tuple(fields.get("statistics", ()))})
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """Who works on a job, and how far it is.
+
+    ``stages``: of Spark, as many as are known yet; ``rows``: what they have taken in; ``rows_expected``: what they will
+    have taken in when all is done, 0: not known yet.
+    """
+
+    application_id: str = ""
+    tracking_url: str = ""
+    stages_done: int = 0
+    stages: int = 0
+    rows: int = 0
+    rows_expected: int = 0
+
+    @property
+    def percent(self) -> int | None:
+        """How much of it is done, as far as rows tell: what is left behind the last row takes its time too."""
+        return min(99, 100 * self.rows // self.rows_expected) if self.rows_expected else None
+
+    def __str__(self) -> str:
+        """What people are shown while it works."""
+        done = "" if self.percent is None else f"{self.percent} %, "
+        where = f", {self.tracking_url}" if self.tracking_url else ""
+        return f"{done}{self.stages_done} of {self.stages} stages done, {self.rows} rows taken in{where}"
+
+    def to_json(self) -> str:
+        """The text that ``from_json`` reads."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read it; an unknown field is a TypeError."""
+        return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)

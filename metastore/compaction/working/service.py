@@ -8,7 +8,7 @@ from metastore.compaction.queue.rules.requests import Claim, Compaction, Compact
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
-from metastore.compaction.queue.store.requests import Shares
+from metastore.compaction.queue.store.requests import Job, Shares
 from metastore.compaction.working import store
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
@@ -101,18 +101,13 @@ class WorkerService:
             store.update_compaction_component(pg, started.txn_id, again.highest_write_id)
             return again
 
-    def note_job(self, claim: Claim, job_id: str) -> None:
-        """Show the job's id in SHOW COMPACTIONS."""
-        with self.db.begin(durable=False) as pg:
-            queue.update_job_id(pg, claim, job_id)
-
-    def heartbeat(self, started: Started) -> None:
-        """Renew the claim and keep the transaction alive.
+    def heartbeat(self, started: Started, job: Job | None = None) -> None:
+        """Renew the claim and keep the transaction alive; show the job in SHOW COMPACTIONS.
 
         Raises: ClaimLostError, TxnAbortedError: the job must be stopped, its result will never be visible.
         """
         with self.db.begin(durable=False) as pg:
-            if not queue.update_lease(pg, started.claim):
+            if not queue.update_lease(pg, started.claim, job):
                 raise ClaimLostError(_lost(started.claim))
             if not store.update_txn_heartbeat(pg, started.txn_id):
                 raise TxnAbortedError(_aborted(started))

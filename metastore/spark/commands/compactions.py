@@ -28,6 +28,7 @@ _SHOWN = (
     "endTime",
     "errorMessage",
     "hadoopJobId",
+    "metaInfo",
     "initiatorId",
     "poolName",
     "txnId",

@@ -1,4 +1,4 @@
-"""The Spark job that compacts an ACID directory. A Worker submits it to a cluster, or runs it in its own session.
+"""The Spark job that compacts an ACID directory; ``process`` runs it where a Worker has asked for it.
 
 Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end
 in ``_v<txn>``, invisible until the Worker commits that transaction. When all of them are complete it proves that they
@@ -13,15 +13,10 @@ REBALANCE: as MAJOR, and then the rows with new ids, evenly in the buckets asked
 Source: ACID-29, COMP-14, COMP-16.
 """
 
-import argparse
-import os
-import sys
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -34,16 +29,13 @@ from metastore.acid.snapshots import CompactorWriteIdList, ValidTxnList, ValidWr
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
 from metastore.acid_tables.sources import DataFile, Sources, acid_sources
 from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
-from metastore.client import DomainClient
-from metastore.client.compactions import require_claim
 from metastore.compaction.queue.rules.ordering import SortColumn, sort_columns
 from metastore.compaction.queue.rules.properties import orc_settings
 from metastore.compaction.statistics.rules import MOST_SKETCHES, Tallied, described, statistics, whole
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason
-from metastore.compaction.working.rules import InputFile, UnprovenError, dealt
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.rules import InputFile, dealt
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.compaction.plain_rows import compact_rows
 from metastore.spark.compaction.proof import Proof, input_files
 from metastore.spark.compaction.rebalance import deal, require_sortable
@@ -64,6 +56,8 @@ from metastore.spark.write.event_format import HIDDEN_DELETE, HIDDEN_INSERT, Cou
 
 _STEP_BEFORE = 9
 """The number of the staging directory of what a rebalance makes before its output."""
+_PASSES = {"major": 2, "minor": 2, "rebalance": 5}
+"""How often Spark's stages take in a row: where it is read, and behind each shuffle; a rebalance has several passes."""
 _ALL_COLUMNS = " AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS if name != "row")
 
 
@@ -103,12 +97,14 @@ def run(
     columns: Sequence[HiveColumn],
     files: Files | None = None,
     may_publish: Callable[[], None] = lambda: None,
+    expects: Callable[[int], None] = lambda _: None,
 ) -> CompactionJobResult:
     """Compact one ACID directory of a full ACID table with these columns; returns what was published.
 
     Runs in a session of its own (``spark.newSession()``), so that the caller's settings neither help nor hurt. May be
     repeated under the same transaction: it replaces an earlier attempt's output. ``may_publish`` is called when all is
-    complete and nothing has its name; it raises if the compaction is no longer this job's.
+    complete and nothing has its name; it raises if the compaction is no longer this job's. ``expects`` is told how many
+    rows Spark's stages will take in.
 
     Raises: InvalidOperationError for a kind, or for files, that this job cannot compact; UnprovenError when the outputs
     do not hold the inputs' rows: nothing is published, and the outputs are kept under a hidden name.
@@ -118,6 +114,7 @@ def run(
     job = _Job(_own_session(spark), spec, row_type, files, may_publish, _described(spec, columns))
     write_ids, state = _state(spec, files)
     inputs = job.inputs(state, write_ids)
+    expects(_PASSES[spec.kind] * inputs.rows)
     if inputs.sources.plain:
         let_each_file_be_a_task(job.spark)
     compacted = {"major": job.major, "minor": job.minor, "rebalance": job.rebalance}[spec.kind](inputs)
@@ -131,11 +128,12 @@ def run_for(
     table: AcidTable,
     files: Files | None = None,
     may_publish: Callable[[], None] = lambda: None,
+    expects: Callable[[int], None] = lambda _: None,
 ) -> CompactionJobResult:
     """Compact one directory of a table, full ACID or insert-only. Parameters, result and errors: as ``run``."""
     if table.kind is not TableKind.INSERT_ONLY:
         table.require(TableKind.FULL_ACID, action="Compaction")
-        return run(spark, spec, table.columns, files, may_publish)
+        return run(spark, spec, table.columns, files, may_publish, expects)
     if spec.kind == "rebalance":
         raise InvalidOperationError(
             f"{table.name} is insert-only: its rows have no ids; request a major compaction instead of a rebalance"
@@ -370,72 +368,6 @@ class _Job:
         return self.spark.read.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one job as a process of its own; it writes its result, or why it failed, to ``spec.result_path``.
-
-    The only argument is a CompactionJobSpec as JSON, or a file that holds it. Returns the exit code.
-    """
-    parser = argparse.ArgumentParser(description="Compact one directory of a transactional table.")
-    parser.add_argument("spec", help="the specification as JSON, or a file that holds it")
-    text = parser.parse_args(arguments).spec
-    spec = CompactionJobSpec.from_json(text if text.lstrip().startswith("{") else Path(text).read_text("utf-8"))
-    try:
-        table = described_table(spec)
-        spark = _job_session(spec)
-        try:
-            result = run_for(spark, spec, table, may_publish=lambda: _require_claim(spec))
-        finally:
-            spark.stop()
-    except Exception as error:  # noqa: BLE001 - the Worker shows its text to an operator
-        traceback.print_exc()
-        differences = error.differences if isinstance(error, UnprovenError) else ()
-        _write_result(spec, CompactionJobResult(error=reason(error), differences=differences))
-        return 1
-    _write_result(spec, result)
-    return 0
-
-
-def _write_result(spec: CompactionJobSpec, result: CompactionJobResult) -> None:
-    if spec.result_path:
-        Path(spec.result_path).write_text(result.to_json(), encoding="utf-8")
-
-
-def _job_session(spec: CompactionJobSpec) -> SparkSession:
-    place = f"{spec.database}.{spec.table}" + (f"/{spec.partition}" if spec.partition else "")
-    builder = SparkSession.builder.appName(f"{spec.kind} compaction {spec.compaction_id} of {place}")
-    if spec.spark_conf.get("spark.master", "").startswith("local"):
-        builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "localhost")
-        builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
-    for name, value in (spec.spark_conf | _without_daylight_saving(spec.spark_conf)).items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("WARN")
-    return spark
-
-
-def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:
-    """Run the JVMs in UTC: elsewhere a timestamp in the hour that daylight saving skips would be moved."""
-    names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-    return {name: f"{conf.get(name, '')} -Duser.timezone=UTC".strip() for name in names}
-
-
-def described_table(spec: CompactionJobSpec) -> AcidTable:
-    """The table as the metastore has it now; for a partition of an insert-only table with the partition's format."""
-    name = TableName(spec.catalog, spec.database, spec.table)
-    database = spec.database if spec.catalog == DEFAULT_CATALOG else f"@{spec.catalog}#{spec.database}"
-    with DomainClient(spec.metastore_uri or None) as client:
-        table = AcidTable.of(name, client.get_table(database, spec.table))
-        if table.kind is not TableKind.INSERT_ONLY or not spec.partition:
-            return table
-        partition = client.get_partition_by_name(database, spec.table, spec.partition)
-        return replace(table, file_format=table.stored_as(partition.sd))
-
-
-def _require_claim(spec: CompactionJobSpec) -> None:
-    with DomainClient(spec.metastore_uri or None) as client:
-        require_claim(client, spec.compaction_id, spec.txn_id)
-
-
 def _own_session(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     session.conf.set("spark.sql.orc.impl", "native")
@@ -465,7 +397,3 @@ def _require_closed(directory: BaseDirectory | DeltaDirectory, location: str) ->
             f"{location}/{directory.path} belongs to a streaming client that has not closed it: "
             "it can be compacted when its transactions have ended and the files are complete"
         )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -23,7 +23,8 @@ from metastore.locks.service import LockService
 from metastore.loops.cleaner import Cleaner
 from metastore.loops.job import JobOutcome, SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
-from metastore.spark.compaction import job as compact_job
+from metastore.spark.compaction.job import run_for
+from metastore.spark.compaction.process import described_table
 from metastore.write_ids.service import WriteIdService
 from tests.support.compacting import wait_until_cleaned
 from tests.support.transactions import seconds
@@ -37,8 +38,8 @@ class InThisSession(SubprocessRunner):
 
     def run(self, spec, pulse):
         spec = replace(spec, metastore_uri=self.metastore_uri)
-        table = compact_job.described_table(spec)
-        return JobOutcome(succeeded=True, result=compact_job.run_for(self.spark, spec, table))
+        table = described_table(spec)
+        return JobOutcome(succeeded=True, result=run_for(self.spark, spec, table))
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def loops(lakehouse, spark, nobody_reads):
     database, files = Database(lakehouse.database_url), Files()
     settings = CompactionSettings()
     runner = InThisSession(settings, lakehouse.uri)
-    object.__setattr__(runner, "spark", spark)
+    runner.spark = spark
     yield (Worker(WorkerService(database, settings), LockService(database), WriteIdService(database), files, runner, "host-1.0", "test", seconds(300)),
            Cleaner(CleanerService(database, settings), files, Event()))
     database.close()
@@ -130,7 +131,7 @@ def test_orcs_settings_are_the_tables_and_the_requests(acid_session, db, spark, 
         location = acid_session.client.get_table(db, name).sd.location
         spec = CompactionJobSpec(1, 1, "major", "hive", db, name, "", location, f"{db}.{name}:1:9223372036854775807::", "", 7, 1,
                                  metastore_uri=lakehouse.uri, properties=job_properties({}, of_table, {"tblprops.orc.row.index.stride": "2000"}))
-        compact_job.run_for(spark, spec, compact_job.described_table(spec))
+        run_for(spark, spec, described_table(spec))
         written = Path(unquote(urlsplit(location).path)) / "base_0000001_v0000007" / "000000_0"
         with written.open("rb") as file:
             if file_format == "PARQUET":
@@ -148,4 +149,4 @@ def test_what_cannot_be_copied_exactly_is_left_alone(acid_session, db, spark, la
     spec = CompactionJobSpec(1, 1, "major", "hive", db, "times", "", location, f"{db}.times:1:9223372036854775807::", "", 7, 1,
                              metastore_uri=lakehouse.uri)
     with pytest.raises(InvalidOperationError, match="nanoseconds"):
-        compact_job.run_for(spark, spec, compact_job.described_table(spec))
+        run_for(spark, spec, described_table(spec))

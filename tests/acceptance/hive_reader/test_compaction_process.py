@@ -50,7 +50,7 @@ def _command(directory: Path, uri: str, work: Path, txn_id: int, **changed: Any)
         "result_path": str(work / "result.json"), **changed})
     path = work / f"spec-{txn_id}.json"
     path.write_text(spec.to_json())
-    return [sys.executable, "-m", "metastore.spark.compaction.job", str(path)]
+    return [sys.executable, "-m", "metastore.spark.compaction.process", str(path)]
 
 
 @pytest.mark.robustness  # a Spark of its own, twice

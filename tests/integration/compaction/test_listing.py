@@ -15,13 +15,14 @@ from tests.support.answers import shown_compactions
 COLUMNS = """
     (id, catalog, db, "table", partition, state, type, properties, pool, worker_id, worker_version, initiator_id,
      initiator_version, run_as, enqueued_at, started_at, ended_at, cleaner_started_at, highest_write_id, txn_id,
-     next_txn_id, committed_at, hadoop_job_id, error_message)
+     next_txn_id, committed_at, hadoop_job_id, error_message, meta_info)
     SELECT {first} + n, 'hive', 'd' || n % 2, 't\u00e4' || n, (ARRAY['', 'p=1', 'p=\u00f6/q='])[n % 3 + 1],
            ({states})[n % 3 + 1], ({types})[n % 4 + 1], '{{}}',
            (ARRAY[NULL, '', 'fast'])[n % 3 + 1], w.text, w.text, w.text, w.text, w.text, {at},
            CASE WHEN n % 3 > 0 THEN {at} END, CASE WHEN n % 5 > 2 THEN {at} END, CASE WHEN n % 7 > 3 THEN {at} END,
            nullif(n % 4, 0), nullif(n % 3, 0), nullif(n % 2, 0), CASE WHEN n % 4 > 1 THEN {at} END,
-           (ARRAY[NULL, '', 'job_1'])[n % 3 + 1], CASE WHEN n % 2 = 0 THEN repeat('x', n * 100) || '\u2028' END
+           (ARRAY[NULL, '', 'job_1'])[n % 3 + 1], CASE WHEN n % 2 = 0 THEN repeat('x', n * 100) || '\u2028' END,
+           (ARRAY[NULL, '', '7 %, 1 of 2 stages d\u00f6ne'])[n % 3 + 1]
     FROM generate_series(0, 23) AS n, LATERAL (SELECT CASE WHEN n % 3 > 0 THEN 'wo''rker' || n END AS text) AS w"""
 AT = "'2026-01-01 12:00:00.123456+00'::timestamptz + n * interval '61.001 s'"
 TYPES = "ARRAY['minor', 'major', 'rebalance', 'abort_txn_cleanup']"
@@ -43,6 +44,7 @@ def element(compaction):
         start=millis(compaction.started_at) or 0,
         runAs=compaction.run_as,
         hightestTxnId=compaction.highest_write_id or 0,
+        metaInfo=compaction.meta_info,
         endTime=millis(compaction.ended_at),
         hadoopJobId=compaction.hadoop_job_id or "None",
         id=compaction.id,

@@ -10,7 +10,8 @@ from metastore.acid.state import acid_state
 from metastore.errors import OutcomeUnknownError, UnavailableError
 from metastore.locks.rules import LockType
 from metastore.locks.rules import Operation as LockOperation
-from metastore.loops.job import JobLivesError
+from metastore.loops import worker as loops_worker
+from metastore.loops.job_process import JobLivesError
 from metastore.loops.worker import WorkOutcome
 from metastore.txns.core.rules import Operation, TxnType, reader_snapshot
 from tests.support.lake import FakeRunner
@@ -516,9 +517,40 @@ def test_a_job_whose_id_cannot_be_noted_is_done_all_the_same(lake, monkeypatch):
     lake.insert(times=2)
     lake.request()
     worker = lake.worker(Named(lake.files))
-    failing(worker, monkeypatch, "note_job", AWAY)
+    failing(worker, monkeypatch, "heartbeat", AWAY)
 
     assert worker.tick().outcome is WorkOutcome.COMPACTED
+
+
+def test_who_works_and_how_far_it_is_is_shown_with_the_heartbeats(lake, monkeypatch):
+    """At once when the job has a name, then no more often than the lease is renewed, and at the end."""
+    from metastore.compaction.working.job import CompactionJobResult, JobProgress
+
+    seen, ticks = [], iter(range(100))
+
+    def works(spec, pulse):
+        pulse()
+        for rows in (10, 20, 30):
+            pulse(JobProgress("app-1", "http://driver:4040", 0, 2, rows, 100))
+            seen.append(lake.one(spec.compaction_id))
+
+    class Named(FakeRunner):
+        def run(self, spec, pulse):
+            return super().run(spec, pulse)._replace(result=CompactionJobResult(("base_2",), 50, 40, "app-1"))
+
+    lake.table()
+    lake.insert(times=2)
+    asked = lake.request()
+    monkeypatch.setattr(loops_worker, "perf_counter", lambda: 12.0 * next(ticks))  # some looks at the clock a quarter lease
+    worker = lake.worker(Named(lake.files, during=works))
+    beats = failing(worker, monkeypatch, "heartbeat")
+    assert worker.tick().outcome is WorkOutcome.COMPACTED
+
+    assert [request.hadoop_job_id for request in seen] == ["app-1"] * 3
+    assert [request.meta_info for request in seen] == [
+        f"{percent} %, 0 of 2 stages done, {percent} rows taken in, http://driver:4040" for percent in (10, 10, 30)]
+    assert lake.one(asked.id).meta_info == "50 rows read, 40 written, http://driver:4040"
+    assert len(beats) == 3
 
 
 def test_a_crash_before_the_commit_never_looks_like_a_success(lake, monkeypatch, test_clock):

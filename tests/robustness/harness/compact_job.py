@@ -1,4 +1,4 @@
-"""What stands in for the Spark job of a compaction: ``python -m ...compact_job SPECIFICATION``, started by the Worker.
+"""What stands in for the Spark of a Worker: ``python -m ...compact_job``, which does one job after another.
 
 It takes its inputs as the real job does, copies the names of their elements into one directory, asks before it gives
 that its name, and writes down which base it has published. One in three is frozen between the question and the name,
@@ -26,6 +26,14 @@ from tests.robustness.harness.deltas import elements
 
 PUBLISHED = "published.log"
 """The file beside the tables that names the bases."""
+
+
+def one_after_another() -> None:
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    for line in sys.stdin:
+        main(line.strip())
+        print(0, file=answers)
 
 
 def main(path: str) -> None:
@@ -85,4 +93,4 @@ def compacted(spec: CompactionJobSpec, publish) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    one_after_another()

@@ -58,6 +58,17 @@ def test_who_waits_is_told_of_each_state_and_that_no_worker_comes(monkeypatch):
         "No Worker of pool default", "Compaction 7 of d.t is failed: no space left."]
 
 
+def test_who_waits_is_told_how_far_the_job_is():
+    said = []
+    progress = compactions.Progress(said.append)
+    for meta_info in (None, "10 %", "10 %", "40 %"):
+        working = row(7, "working")
+        working.metaInfo, working.hadoopJobId = meta_info, "app-1"
+        progress.note([working])
+
+    assert said == ["Compaction 7 of d.t is working.", "Compaction 7, job app-1: 10 %.", "Compaction 7, job app-1: 40 %."]
+
+
 @pytest.mark.parametrize("state", ["refused", "aborted", "failed", "succeeded"])
 def test_whatever_is_no_work_any_more_ends_it(state):
     """COMP-Q31."""

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason, telling_line
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, JobProgress, reason, telling_line
 from metastore.config import CompactionSettings
-from metastore.loops import job
-from metastore.loops.job import JobLivesError, SubprocessRunner
+from metastore.loops import job, job_process
+from metastore.loops.job import SubprocessRunner
+from metastore.loops.job_process import JobLivesError
 from tests.support.thrift_server import until
 
 SPEC = CompactionJobSpec(
@@ -23,21 +24,21 @@ SPEC = CompactionJobSpec(
 
 
 class Scripted(SubprocessRunner):
-    """Runs a few lines of Python in the job's place; ``argv[1]`` is what the job would get."""
+    """Runs a few lines of Python in the place of what is submitted; ``argv[1]`` is what the job would get."""
 
     script = ""
 
-    def _command(self, spec, work):
-        return [sys.executable, "-c", self.script, *super()._command(spec, work)[3:]]
+    def _command(self, spec):
+        return [sys.executable, "-c", self.script, spec.to_json()]
 
 
 def runner(script, **settings):
-    made = Scripted(replace(CompactionSettings(), spark_conf=("spark.a=b=c",), **settings), "thrift://h:1")
-    object.__setattr__(made, "script", script)
+    made = Scripted(replace(CompactionSettings(), submit="spark-submit", spark_conf=("spark.a=b=c",), **settings), "thrift://h:1")
+    made.script = script
     return made
 
 
-def nothing():
+def nothing(progress=None):
     pass
 
 
@@ -48,8 +49,38 @@ def test_the_spec_and_the_result_survive_the_way():
     assert CompactionJobResult.from_json(result.to_json()) == result
 
 
+@pytest.mark.parametrize(("progress", "said"), [
+    (JobProgress("app-1"), "0 of 0 stages done, 0 rows taken in"),
+    (JobProgress("app-1", "http://d:1", 1, 2, 30, 60), "50 %, 1 of 2 stages done, 30 rows taken in, http://d:1"),
+    (JobProgress("app-1", stages=2, stages_done=2, rows=70, rows_expected=60), "99 %, 2 of 2 stages done, 70 rows taken in")])
+def test_how_far_a_job_is(progress, said):
+    """It is not done before it says so."""
+    assert str(JobProgress.from_json(progress.to_json())) == said
+
+
+def test_what_a_job_says_while_it_works_reaches_its_worker(monkeypatch):
+    monkeypatch.setattr(job_process, "_POLL_S", 0.05)
+    script = ("import json,os,sys,time; path=json.loads(sys.argv[1])['result_path'];"
+              "open(path+'.part','w').write(json.dumps({'application_id': 'app-1'})); os.rename(path+'.part', path+'.progress');"
+              "[time.sleep(0.01) for _ in iter(lambda: os.path.exists(path+'.seen'), True)]")
+    heard = []
+
+    def pulse(progress=None):
+        if progress is not None:
+            heard.append(progress)
+            Path(paths[0] + ".seen").touch()
+
+    paths = []
+    told = runner(script)
+    command = told._command
+    told._command = lambda spec: paths.append(spec.result_path) or command(spec)
+
+    assert told.run(SPEC, pulse).succeeded
+    assert heard[0] == JobProgress("app-1")
+
+
 def test_the_job_is_told_everything_and_tells_what_it_did():
-    script = ("import json,sys; spec=json.load(open(sys.argv[1])); open(spec['result_path'],'w').write(json.dumps("
+    script = ("import json,sys; spec=json.loads(sys.argv[1]); open(spec['result_path'],'w').write(json.dumps("
               "{'application_id': json.dumps([spec['metastore_uri'], spec['spark_conf']])}))")
 
     outcome = runner(script).run(SPEC, nothing)
@@ -77,7 +108,7 @@ def test_the_cause_of_a_failure_is_told_and_its_log_kept(tmp_path):
 
 
 def test_what_the_job_says_of_its_error_goes_first(tmp_path):
-    script = ("import json,sys; spec=json.load(open(sys.argv[1])); open(spec['result_path'],'w').write(json.dumps("
+    script = ("import json,sys; spec=json.loads(sys.argv[1]); open(spec['result_path'],'w').write(json.dumps("
               "{'error': 'the table is gone'})); print('java.lang.Error: noise'); sys.exit(1)")
 
     message = runner(script, log_dir=str(tmp_path)).run(SPEC, nothing).message
@@ -133,8 +164,8 @@ def test_a_job_ends_with_its_server(tmp_path):
         "import sys\nfrom tests.unit.loops.test_job import SPEC, Scripted, nothing\n"
         "from metastore.config import CompactionSettings\n"
         "class Holding(Scripted):\n"
-        f"    def _command(self, spec, work): return [sys.executable, '-c', {holding!r}, {str(pipe)!r}]\n"
-        "Holding(CompactionSettings(), '').run(SPEC, nothing)")])
+        f"    def _command(self, spec): return [sys.executable, '-c', {holding!r}, {str(pipe)!r}]\n"
+        "Holding(CompactionSettings(submit='spark-submit'), '').run(SPEC, nothing)")])
     with pipe.open() as told:
         assert told.read(2) == "up"
         server.kill()
@@ -143,15 +174,15 @@ def test_a_job_ends_with_its_server(tmp_path):
 
 
 def test_a_job_that_lost_its_claim_is_killed_with_its_children(monkeypatch, tmp_path):
-    monkeypatch.setattr(job, "_POLL_S", 0.05)
-    monkeypatch.setattr(job, "_KILL_AFTER_S", 0.5)
+    monkeypatch.setattr(job_process, "_POLL_S", 0.05)
+    monkeypatch.setattr(job_process, "_KILL_AFTER_S", 0.5)
     pids = tmp_path / "pids"
     script = ("import os,signal,subprocess,sys,time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
               "c=subprocess.Popen([sys.executable,'-c','import time; time.sleep(60)']);"
               f"written=open({str(pids)!r}+'.part','w'); written.write(f'{{os.getpid()}} {{c.pid}}'); written.close();"
               f"os.rename(written.name, {str(pids)!r}); time.sleep(60)")
 
-    def pulse():
+    def pulse(progress=None):
         if pids.exists():
             raise RuntimeError("claim lost")
 
@@ -186,10 +217,10 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
 
 
 def test_a_job_that_survives_its_killing_is_told_of(monkeypatch):
-    monkeypatch.setattr(job, "_POLL_S", 0.05)
-    monkeypatch.setattr(job, "_group_lives", lambda group, seconds: True)
+    monkeypatch.setattr(job_process, "_POLL_S", 0.05)
+    monkeypatch.setattr(job_process, "_group_lives", lambda group, seconds: True)
 
-    def pulse():
+    def pulse(progress=None):
         raise RuntimeError("claim lost")
 
     with pytest.raises(JobLivesError, match="is still there"):
@@ -209,7 +240,7 @@ def first_process():
 @pytest.mark.parametrize("ending", ["", "import time; time.sleep(60)"], ids=["done", "killed"])
 def test_what_a_job_leaves_to_the_first_process_of_a_container_is_buried(monkeypatch, tmp_path, ending):
     """As a JVM does, whose driver ends before it."""
-    monkeypatch.setattr(job, "_POLL_S", 0.05)
+    monkeypatch.setattr(job_process, "_POLL_S", 0.05)
     left = tmp_path / "left"
     script = ("import os, sys, time\n"
               "if os.fork() == 0:\n"
@@ -217,7 +248,7 @@ def test_what_a_job_leaves_to_the_first_process_of_a_container_is_buried(monkeyp
               f"    os.rename({str(left)!r} + '.part', {str(left)!r}); time.sleep(0.2); os._exit(0)\n"
               f"while not os.path.exists({str(left)!r}): time.sleep(0.01)\n" + ending)
 
-    def pulse():
+    def pulse(progress=None):
         if ending and left.exists():
             raise RuntimeError("claim lost")
 

@@ -69,6 +69,45 @@ def test_a_loop_that_has_something_due_does_not_wait_for_its_interval(stopping):
     assert ticks == [0, 1]
 
 
+def test_a_loop_with_news_looks_at_once(stopping):
+    looked = Event()
+    loop = Loop("w", looked.set, LONG, start_after=LONG)
+    scheduler = Scheduler([loop], Leading(), stopping)
+
+    scheduler.wake([loop])
+
+    assert looked.wait(60)
+    assert scheduler.stop(PATIENCE)
+
+
+def test_news_in_the_middle_of_a_tick_make_it_look_once_more(stopping):
+    """It may have looked before there was anything. It never runs beside itself."""
+    ticks = []
+
+    def tick():
+        ticks.append(len(ticks))
+        if len(ticks) == 1:
+            scheduler.wake([loop])
+            scheduler.run(loop)
+
+    loop = Loop("w", tick, LONG, start_after=LONG)
+    scheduler = Scheduler([loop], Leading(), stopping)
+    scheduler.run(loop)
+
+    assert ticks == [0, 1]
+    assert scheduler.stop(PATIENCE)
+
+
+def test_a_loop_that_was_woken_can_be_woken_again(stopping):
+    ticks = []
+    loop = Loop("w", lambda: ticks.append(len(ticks)), LONG, start_after=LONG)
+    scheduler = Scheduler([loop], Leading(), stopping)
+    for _ in range(3):
+        scheduler.run(loop)
+
+    assert ticks == [0, 1, 2]
+
+
 def test_what_is_due_later_changes_nothing(stopping):
     scheduler = Scheduler([Loop("w", lambda: 0, LONG, sooner=lambda _: 2 * LONG, start_after=LONG)], Leading(), stopping)
     scheduler.start()

@@ -107,6 +107,8 @@ TRANSITIONS: dict[CompactionState | None, frozenset[CompactionState]] = {
     _S.READY_FOR_CLEANING: frozenset({_S.READY_FOR_CLEANING, _S.SUCCEEDED, _S.REFUSED, _S.FAILED}),
 }
 
+CHANNEL = "metastore_compaction_queued"
+"""On which PostgreSQL says that a request was queued."""
 NO_CLEANUP = "no_cleanup"
 LOCATION = "location"
 """The property of a soft drop: what the Cleaner removes."""
@@ -150,6 +152,8 @@ class Compaction:
     committed_at: datetime | None = None
     hadoop_job_id: str | None = None
     error_message: str | None = None
+    meta_info: str | None = None
+    """How far its job is, and where to look at it."""
     attempt: int = 0
     heartbeat_at: datetime | None = None
     failures: int = 0

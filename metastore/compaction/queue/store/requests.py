@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from psycopg2.extras import Json
 
 from metastore.compaction.queue.rules.requests import (
+    CHANNEL,
     Claim,
     Compaction,
     CompactionState,
@@ -26,7 +27,7 @@ from metastore.ids import TableName
 _SHARED = (
     'catalog, db, "table", partition, state, type, properties, pool, number_of_buckets, order_by, worker_id, '
     "worker_version, initiator_id, initiator_version, run_as, enqueued_at, started_at, ended_at, "
-    "cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id, error_message"
+    "cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id, error_message, meta_info"
 )
 _QUEUED = f"id, {_SHARED}, attempt, heartbeat_at, failures, not_before"
 _HISTORY = (
@@ -50,6 +51,13 @@ class NewRequest:
     order_by: str | None = None
     head_start: timedelta = timedelta(0)
     """The waiting that counts as done (``turns``)."""
+
+
+class Job(NamedTuple):
+    """The job of a running compaction, as people are shown it."""
+
+    id: str
+    meta_info: str
 
 
 class Shares(NamedTuple):
@@ -102,13 +110,13 @@ _DEFAULT_ORDER = "greatest(ended_at, started_at, committed_at) DESC NULLS FIRST,
 
 
 def insert_request(pg: PgTx, request: NewRequest) -> int | None:
-    """Queue a request and return its id; None when another request of the entity is initiated or working."""
+    """Queue a request, of which Workers hear, and return its id; None when another one of the entity is active."""
     rows = pg.sql(
         'INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, properties, run_as, initiator_id,'
         " initiator_version, pool, number_of_buckets, order_by, enqueued_at, turn_at)"
         " VALUES (%s, %s, %s, %s, 'initiated', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         " ON CONFLICT (catalog, db, \"table\", partition) WHERE state IN ('initiated', 'working') DO NOTHING"
-        " RETURNING id",
+        " RETURNING id, pg_notify(%s, '')",
         (
             *_key(request.entity),
             request.type,
@@ -121,6 +129,7 @@ def insert_request(pg: PgTx, request: NewRequest) -> int | None:
             request.order_by,
             pg.now,
             pg.now - request.head_start,
+            CHANNEL,
         ),
     )
     return rows[0][0] if rows else None
@@ -225,7 +234,7 @@ def claim_next(
     rows = pg.sql(
         "UPDATE compaction_queue SET state = 'working', worker_id = %(worker)s, worker_version = %(version)s,"
         " started_at = %(now)s, heartbeat_at = CASE WHEN %(leased)s THEN %(now)s END, attempt = attempt + 1,"
-        " error_message = NULL, txn_id = NULL, highest_write_id = NULL, hadoop_job_id = NULL"
+        " error_message = NULL, txn_id = NULL, highest_write_id = NULL, hadoop_job_id = NULL, meta_info = NULL"
         f" WHERE id = (SELECT id FROM compaction_queue WHERE {_CLAIMABLE}"
         f"   ORDER BY {order} LIMIT 1 FOR UPDATE SKIP LOCKED)"
         f" RETURNING {_QUEUED}",
@@ -261,9 +270,11 @@ def _over_share(pg: PgTx, pool: str, shares: Shares) -> dict[str, list[str]]:
     }
 
 
-def update_lease(pg: PgTx, claim: Claim) -> bool:
-    """Renew a worker's lease; False when the claim is lost."""
-    return _touch(pg, "heartbeat_at = %s", (pg.now,), claim)
+def update_lease(pg: PgTx, claim: Claim, job: Job | None = None) -> bool:
+    """Renew a worker's lease, and note the job where there is one; False when the claim is lost."""
+    if job is None:
+        return _touch(pg, "heartbeat_at = %s", (pg.now,), claim)
+    return _touch(pg, "heartbeat_at = %s, hadoop_job_id = %s, meta_info = %s", (pg.now, *job), claim)
 
 
 def update_started(pg: PgTx, claim: Claim, highest_write_id: int | None, run_as: str | None, txn_id: int) -> bool:
@@ -274,11 +285,6 @@ def update_started(pg: PgTx, claim: Claim, highest_write_id: int | None, run_as:
         (highest_write_id, run_as, txn_id),
         claim,
     )
-
-
-def update_job_id(pg: PgTx, claim: Claim, job_id: str) -> bool:
-    """Note the job's id; False when the claim is lost."""
-    return _touch(pg, "hadoop_job_id = %s", (job_id,), claim)
 
 
 def update_remote_job_id(pg: PgTx, request_id: int, job_id: str) -> bool:
@@ -386,7 +392,7 @@ def move_to_history(
         ' (SELECT id, catalog, db, "table", partition, %s AS state, type, properties, pool, number_of_buckets,'
         " order_by, worker_id, worker_version, initiator_id, initiator_version, run_as, enqueued_at, started_at,"
         " %s AS ended_at, cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id,"
-        " coalesce(%s, error_message) AS error_message FROM gone) AS ended",
+        " coalesce(%s, error_message) AS error_message, meta_info FROM gone) AS ended",
         (request_id, expected, *values, state, pg.now, error),
     )
     return pg.rowcount == 1

@@ -63,6 +63,8 @@ def test_a_request_waits_for_a_worker_or_is_worked_on():
     assert waits.text == "Compaction 7 (minor) waits for a Worker of the pool default: no Spark here."
     assert (waits.since, waits.ends_with) == (request("i").enqueued_at, "metastore compaction abort 7")
     assert (runs.text, runs.since, runs.ends_with) == ("Compaction 7 (minor) is being done by h-1.", NOW, "metastore txn abort 44")
+    tells = reason(queued=[request("w", id=7, worker_id="h-1", hadoop_job_id="app-1", meta_info="40 %, 1 of 2 stages done")])
+    assert tells.text == "Compaction 7 (minor) is being done by h-1, job app-1: 40 %, 1 of 2 stages done."
     assert reason(queued=[request("w", worker_id=None, txn_id=None)]).ends_with == ""
     assert "Worker of the pool P1." in reason(queued=[request("i", pool="P1")]).text
 

@@ -1,0 +1,125 @@
+"""A process that compacts: one job, or one after another in the same Spark.
+
+    python -m metastore.spark.compaction.process SPECIFICATION
+    python -m metastore.spark.compaction.process
+
+With a specification (JSON, or a file that holds it) it does that job, and its exit status is the job's. Without, it
+reads names of such files, a line each, and prints for each job the exit status that it would have; all else that is
+printed goes where errors go.
+
+Rule: each job has a session of its own, and nothing that it keeps in Spark is there for the next.
+"""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.client import DomainClient
+from metastore.client.compactions import require_claim
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason
+from metastore.compaction.working.rules import UnprovenError
+from metastore.ids import DEFAULT_CATALOG, TableName
+from metastore.spark.compaction.job import run_for
+from metastore.spark.compaction.progress import reported
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do a job, or one after another; the exit status."""
+    parser = argparse.ArgumentParser(description="Compact directories of transactional tables.")
+    parser.add_argument("spec", nargs="?", help="the specification as JSON, or a file that holds it")
+    text = parser.parse_args(arguments).spec
+    if text is None:
+        return _one_after_another()
+    spec = CompactionJobSpec.from_json(text if text.lstrip().startswith("{") else Path(text).read_text("utf-8"))
+    sessions: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        place = f"{spec.database}.{spec.table}" + (f"/{spec.partition}" if spec.partition else "")
+        sessions.append(_session(spec.spark_conf, f"{spec.kind} compaction {spec.compaction_id} of {place}"))
+        return sessions[0]
+
+    try:
+        return carried_out(spec, session)
+    finally:
+        for spark in sessions:
+            spark.stop()
+
+
+def _one_after_another() -> int:
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # before there is a JVM, which gets it too
+    for line in sys.stdin:
+        spec = CompactionJobSpec.from_json(Path(line.strip()).read_text("utf-8"))
+        print(carried_out(spec, partial(_session, spec.spark_conf, "compactions")), file=answers)
+    return 0
+
+
+def carried_out(spec: CompactionJobSpec, session: Callable[[], SparkSession]) -> int:
+    """Do a job and write its result, or why it failed, to ``spec.result_path``: the exit status."""
+    try:
+        table = described_table(spec)
+        spark = session()
+        spark.sparkContext.setJobDescription(f"{spec.kind} compaction {spec.compaction_id} of {table.name}")
+        with reported(spark, spec.progress_path) as expects:
+            result = run_for(spark, spec, table, may_publish=lambda: _require_claim(spec), expects=expects)
+        spark.catalog.clearCache()
+    except Exception as error:  # noqa: BLE001 - the Worker shows its text to an operator
+        traceback.print_exc()
+        differences = error.differences if isinstance(error, UnprovenError) else ()
+        _write_result(spec, CompactionJobResult(error=reason(error), differences=differences))
+        return 1
+    _write_result(spec, result)
+    return 0
+
+
+def described_table(spec: CompactionJobSpec) -> AcidTable:
+    """The table as the metastore has it now; for a partition of an insert-only table with the partition's format."""
+    name = TableName(spec.catalog, spec.database, spec.table)
+    database = spec.database if spec.catalog == DEFAULT_CATALOG else f"@{spec.catalog}#{spec.database}"
+    with DomainClient(spec.metastore_uri or None) as client:
+        table = AcidTable.of(name, client.get_table(database, spec.table))
+        if table.kind is not TableKind.INSERT_ONLY or not spec.partition:
+            return table
+        partition = client.get_partition_by_name(database, spec.table, spec.partition)
+        return replace(table, file_format=table.stored_as(partition.sd))
+
+
+def _session(conf: Mapping[str, str], name: str) -> SparkSession:
+    """The session with these settings, which is there already for all but the first job."""
+    builder = SparkSession.builder.appName(name)
+    if conf.get("spark.master", "").startswith("local"):
+        builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "localhost")
+        builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
+    for key, value in {**conf, **_without_daylight_saving(conf)}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    return spark
+
+
+def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:
+    """Run the JVMs in UTC: elsewhere a timestamp in the hour that daylight saving skips would be moved."""
+    names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+    return {name: f"{conf.get(name, '')} -Duser.timezone=UTC".strip() for name in names}
+
+
+def _require_claim(spec: CompactionJobSpec) -> None:
+    with DomainClient(spec.metastore_uri or None) as client:
+        require_claim(client, spec.compaction_id, spec.txn_id)
+
+
+def _write_result(spec: CompactionJobSpec, result: CompactionJobResult) -> None:
+    if spec.result_path:
+        Path(spec.result_path).write_text(result.to_json(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
