@@ -169,14 +169,13 @@ class CleanerService:
                 for request in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
                 if request.type is CompactionType.ABORT_TXN_CLEANUP
             }
-            with_aborted = [
-                aborted.entity
-                for aborted in components.select_aborted(pg, self.settings.fetch_size, cleaned=False)
-                if aborted.entity in retries or self._is_due(aborted.txns, aborted.oldest_started_at, pg.now)
-            ]
-            return [
-                (entity, retries.get(entity)) for entity in with_aborted if not _pauses(retries.get(entity), pg.now)
-            ]
+            now = pg.now
+        return [
+            (aborted.entity, retry)
+            for aborted in components.every_aborted(self.db, self.settings.fetch_size, cleaned=False)
+            if not _pauses(retry := retries.get(aborted.entity), now)
+            and (retry or self._is_due(aborted.txns, aborted.oldest_started_at, now))
+        ]
 
     def start_aborted(self, entity: Entity, retry: Compaction | None) -> AbortCleaning:
         """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""

@@ -86,7 +86,13 @@ class InitiatorService:
             now = pg.now
         written = dict.fromkeys(again)
         written.update(dict.fromkeys(self._written(None if since is None else since - COMMIT_MARGIN)))
-        aborts = merged(judged for rule in self._abort_rules for judged in self._aborted(rule, now))
+        aborts = merged(
+            judged
+            for rule in self._abort_rules
+            for judged in rule.judged(
+                components.every_aborted(self.db, self.settings.fetch_size, cleaned=rule.cleaned), now
+            )
+        )
         return Candidates(
             now, [Candidate(entity, aborts.get(entity, Aborts())) for entity in sorted({*written, *aborts})]
         )
@@ -206,13 +212,3 @@ class InitiatorService:
             settings.aborted_txn_time_threshold,
             by_cleaner=settings.clean_aborts_using_cleaner,
         )
-
-    def _aborted(self, rule: AbortRule, now: datetime) -> Iterator[tuple[Entity, Aborts]]:
-        after: Entity | None = None
-        while True:
-            with self.db.begin(durable=False) as pg:
-                page = components.select_aborted(pg, self.settings.fetch_size, after, cleaned=rule.cleaned)
-            yield from rule.judged(page, now)
-            if len(page) < self.settings.fetch_size:
-                return
-            after = page[-1].entity

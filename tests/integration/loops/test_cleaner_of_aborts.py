@@ -80,6 +80,26 @@ def test_below_the_thresholds_aborts_stay(new_lake, test_clock):
     assert lake.outcomes() == ["cleaned"]
 
 
+@pytest.mark.parametrize("kept", ["below the threshold", "NO_CLEANUP"])
+def test_whatever_stays_hides_nothing_behind_it(new_lake, kept):
+    """A thousand tables, a page of them, come before the one whose turn it is."""
+    below = kept == "below the threshold"
+    lake = new_lake(aborted_txn_threshold=1 if below else 0)
+    txn_id = lake.t.open()
+    lake.db.once("""INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+        SELECT %s, 'hive', 'd', 'a' || number, '', 'i', 1 FROM generate_series(1, 1000) AS number""", [txn_id])
+    lake.db.once("""INSERT INTO tables (catalog, db, name, type, location, sd, partition_keys, parameters)
+        SELECT 'hive', 'd', 'a' || number, 'MANAGED_TABLE', 'file:///nowhere', '{}', '[]',
+               '{"transactional": "true", "no_cleanup": "true"}' FROM generate_series(1, 1000) AS number""")
+    lake.t.abort(txn_id)
+    lake.table("z")
+    lake.abort("d.z", times=2)
+
+    cleaned = lake.cleaner().tick()
+    assert [str(each.entity) for each in cleaned if each.outcome == "cleaned"] == ["d.z"]
+    assert len(cleaned) == (1 if below else 1001)
+
+
 def test_open_writers_keep_their_files(eager):
     """COMP-C29, COMP-C31: and readers are in nobody's way."""
     lake = eager

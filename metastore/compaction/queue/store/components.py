@@ -4,13 +4,13 @@ Rule: only reads rows of the transaction side, except that a compaction's own co
 one question is read in one statement, hence one snapshot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.queue.rules.requests import Entity
-from metastore.db.engine import PgTx
+from metastore.db.engine import Database, PgTx
 from metastore.ids import TableName
 from metastore.txns.core.rules import TxnType
 
@@ -68,6 +68,18 @@ def select_aborted(
         {"limit": limit, "cleaned": cleaned, "only": table and tuple(table), **_behind(after)},
     )
     return [AbortedWrites(_entity(name), count, oldest) for *name, count, oldest in rows]
+
+
+def every_aborted(db: Database, page: int, *, cleaned: bool) -> Iterator[AbortedWrites]:
+    """All that ``select_aborted`` knows, page by page: a limit must never hide an entity for good."""
+    after: Entity | None = None
+    while True:
+        with db.begin(durable=False) as pg:
+            found = select_aborted(pg, page, after, cleaned=cleaned)
+        yield from found
+        if len(found) < page:
+            return
+        after = found[-1].entity
 
 
 def select_written_partitions(pg: PgTx, table: TableName) -> list[str]:
