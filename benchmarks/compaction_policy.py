@@ -25,7 +25,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from benchmarks import recorded_load
-from metastore.compaction.initiating.rules import Measured, Thresholds, benefit, due
+from metastore.compaction.initiating.rules import Thresholds, benefit, due
+from metastore.compaction.inventory.rules import Measured
 from metastore.compaction.queue.rules.requests import CompactionType
 from metastore.compaction.queue.rules.turns import OPENING, head_start, over_share
 

@@ -48,8 +48,6 @@ class InertSettings:
     history_reaper_interval: timedelta = inert(
         duration("m"), "hive.compactor.history.reaper.interval", "2m",
         "hive.metastore.compaction.housekeeper.interval says when.")
-    initiator_checks: int = inert(
-        _POSITIVE, "hive.compactor.request.queue", "1", "The Initiator looks at one table or partition at a time.")
     initiator_cache: bool = inert(
         values.FLAG, "hive.compactor.initiator.tablecache.on", "true", "Tables are looked up in this database.")
     cleaner_cache: bool = inert(

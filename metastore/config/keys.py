@@ -182,6 +182,13 @@ class CompactionSettings:
         integer(0), "hive.compactor.worker.threads", "1", "Compactions that this process runs at a time. Hive: 0.")
     check_interval: timedelta = key(_S, "hive.compactor.check.interval", "300s",
                                     "Pause between the Initiator's rounds.")
+    initiator_checks: int = key(
+        _POSITIVE, "hive.compactor.request.queue", "1",
+        "Tables and partitions that the Initiator looks at at a time, at most half of metastore.database.pool.size.")
+    listing_max_age: timedelta = key(
+        duration("h", timedelta(seconds=1)), "metastore.compactor.listing.max.age", "24h",
+        "After this the Initiator looks again at everything that was written and not cleaned, and lists directories "
+        "though it knows of no change. Hive: no such key; it lists in each round.")
     delta_num_threshold: int = key(
         _POSITIVE, "hive.compactor.delta.num.threshold", "10", "A minor compaction is due above this many deltas.")
     delta_pct_threshold: float = key(
@@ -270,8 +277,9 @@ class CompactionSettings:
         "Hive: no such key.")
     cleaner_interval: timedelta = key(
         _MS, "hive.compactor.cleaner.run.interval", "5000ms", "Pause between the Cleaner's rounds.")
-    cleaner_threads: int = inert(
-        _POSITIVE, "hive.compactor.cleaner.threads.num", "1", "The Cleaner works on one table at a time.")
+    cleaner_threads: int = key(
+        _POSITIVE, "hive.compactor.cleaner.threads.num", "1",
+        "Tables and partitions that the Cleaner works on at a time, at most half of metastore.database.pool.size.")
     delayed_cleanup: bool = key(
         values.FLAG, "hive.compactor.delayed.cleanup.enabled", "false", "Keep obsolete files for the next key's time.")
     cleaner_retention: timedelta = key(

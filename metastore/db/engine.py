@@ -285,6 +285,10 @@ class Database:
         [row] = self.once(_BINARY.format(query), parameters, in_binary=True)
         return row
 
+    def threads(self, wanted: int) -> int:
+        """How many threads of one loop may work at a time: those wanted, but never with more than half of the pool."""
+        return max(1, min(wanted, self.pool.size // 2))
+
     def close(self) -> None:
         """Close every pooled connection."""
         self.pool.close()

@@ -339,6 +339,15 @@ delta_measures = Table(
     Column("usual_score", Double, nullable=False, server_default=text("0")),
     _instant("at"), PrimaryKeyConstraint("catalog", "db", "table", "partition"))
 
+# What the Initiator's last listing of a table or partition found. high_watermark: write ids up to it had ended then.
+listings = Table(
+    "listings", metadata, *_table(), Column("partition", Text, nullable=False, server_default=text("''")),
+    Column("location", Text, nullable=False), _instant("listed_at"),
+    *(Column(name, BigInteger, nullable=False) for name in ("high_watermark", "base_bytes", "delta_bytes")),
+    *(Column(name, Integer, nullable=False) for name in ("deltas", "delete_deltas")),
+    *(Column(name, Boolean, nullable=False) for name in ("originals", "raw_deltas", "leftover_base")),
+    PrimaryKeyConstraint("catalog", "db", "table", "partition"))
+
 # How often a table is read: the sum of its opens, each counted half after some hours, as of ``at``.
 table_opens = Table(
     "table_opens", metadata, *_table(), Column("opens", Double, nullable=False), _instant("at"),

@@ -8,12 +8,12 @@ by the job of an aborted compaction or by a writer that somebody else has aborte
 not there is an error, not "nothing to remove": a file system that is not mounted must not make us forget aborts.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Event
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
@@ -22,6 +22,7 @@ from metastore.catalog.rules.change_management import is_needed
 from metastore.catalog.service import change_management
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.rules import (
+    Gate,
     Hold,
     Verdict,
     acid_directories,
@@ -47,11 +48,13 @@ from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import FileEntry, Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
+from metastore.loops.parallel import in_parallel
 from metastore.roots import OutsideError
 from metastore.telemetry.logs import get_logger
 
 _NO_CLEANUP_TEXT = "NO_CLEANUP is set: nothing was removed"
 _log = get_logger(__name__)
+Item = TypeVar("Item")
 
 
 class CleanOutcome(StrEnum):
@@ -98,22 +101,13 @@ class Cleaner:
 
     def tick(self) -> list[Cleaned]:
         """Clean what may be cleaned; say of the rest what it waits for."""
-        report = []
-        for request, gate in self.compactions.waiting():
-            if self.stopping.is_set():
-                break
-            if gate.verdict is Verdict.WAIT:
-                report.append(Cleaned(request.id, request.entity, CleanOutcome.WAITING, gate.reason))
-            elif gate.verdict is Verdict.FAIL:
-                self.compactions.end(request, CompactionState.FAILED, gate.reason)
-                report.append(Cleaned(request.id, request.entity, CleanOutcome.FAILED, gate.reason))
-            else:
-                report.append(self._one(request))
+        report = self._each(lambda of: self._decided(*of), self.compactions.waiting(), lambda of: of[0].entity)
         if self.compactions.settings.clean_aborts_using_cleaner and not self.stopping.is_set():
-            for entity, retry in self.compactions.aborted_entities():
-                if self.stopping.is_set():
-                    break
-                report.append(self._aborted(self.compactions.start_aborted(entity, retry)))
+            report += self._each(
+                lambda of: self._aborted(self.compactions.start_aborted(*of)),
+                self.compactions.aborted_entities(),
+                lambda of: of[0],
+            )
         for cleaned in report:
             say = _log.debug if cleaned.outcome is CleanOutcome.WAITING else _log.info
             say(
@@ -126,6 +120,25 @@ class Cleaner:
                 forgotten=cleaned.forgotten,
             )
         return report
+
+    def _each(
+        self, work: Callable[[Item], Cleaned], items: Sequence[Item], entity_of: Callable[[Item], Entity]
+    ) -> list[Cleaned]:
+        """Whole tables first: what lies below them is nobody else's meanwhile. No two of either share a directory."""
+        parts: tuple[list[Item], list[Item]] = ([], [])
+        for item in items:
+            parts[bool(entity_of(item).partition)].append(item)
+        return [
+            cleaned for part in parts for cleaned in in_parallel(work, part, self.compactions.threads, self.stopping)
+        ]
+
+    def _decided(self, request: Compaction, gate: Gate) -> Cleaned:
+        if gate.verdict is Verdict.WAIT:
+            return Cleaned(request.id, request.entity, CleanOutcome.WAITING, gate.reason)
+        if gate.verdict is Verdict.FAIL:
+            self.compactions.end(request, CompactionState.FAILED, gate.reason)
+            return Cleaned(request.id, request.entity, CleanOutcome.FAILED, gate.reason)
+        return self._one(request)
 
     def _one(self, request: Compaction) -> Cleaned:
         try:

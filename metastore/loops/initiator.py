@@ -4,21 +4,24 @@ Rule: one candidate's failure never stops the others; it becomes a "did not init
 candidate that was passed over for a reason that may go away without a new write comes up again in the next round.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
 from typing import NamedTuple
 
-from metastore.acid.state import AcidState, acid_state
-from metastore.compaction.initiating.rules import Limits, Thresholds, benefit, ineligible, measure, verdict
+from metastore.acid.state import AcidState, NotEnoughHistoryError, acid_state
+from metastore.compaction.initiating.rules import Limits, Thresholds, benefit, ineligible, ruled_out, verdict
 from metastore.compaction.initiating.service import Candidate, InitiatorService, Inputs, Revoked
+from metastore.compaction.inventory.rules import Listing, measure
 from metastore.compaction.measuring.rules import Deltas, DeltasOf, deltas_of
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.compaction.queue.rules.turns import Benefit, head_start
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.queue.store.requests import NewRequest
-from metastore.errors import InvalidRequestError, MetastoreError, UnavailableError
+from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import Files
+from metastore.loops.parallel import in_parallel
 from metastore.telemetry.logs import get_logger
 
 POOL = "hive.compactor.worker.pool"
@@ -26,20 +29,27 @@ _log = get_logger(__name__)
 
 
 class Finding(NamedTuple):
-    """What became of a candidate. ``id``: the queued request; ``again``: look at it in the next round too."""
+    """What became of a candidate. ``id``: the queued request; ``again``: look at it in the next round too.
+
+    ``known``: what is there was known without a listing.
+    """
 
     entity: Entity
     type: CompactionType | None
     reason: str
     id: int | None = None
     again: bool = False
+    known: bool = False
 
 
-class InitiatorReport(NamedTuple):
-    """What a round did."""
+@dataclass(frozen=True)
+class InitiatorReport:
+    """What a round did. ``listed``: directories of tables and partitions; ``known``: what needed no listing."""
 
     findings: list[Finding]
     revoked: list[Revoked]
+    listed: int = 0
+    known: int = 0
 
     @property
     def queued(self) -> list[Finding]:
@@ -49,7 +59,10 @@ class InitiatorReport(NamedTuple):
 
 @dataclass
 class Initiator:
-    """The loop's state is only a saving: a new Initiator looks at everything that was ever written and not cleaned."""
+    """The loop's state is only a saving: a new Initiator looks at everything that was ever written and not cleaned.
+
+    So does each after ``metastore.compactor.listing.max.age``, after which no listing that was kept counts either.
+    """
 
     compactions: InitiatorService
     files: Files
@@ -57,8 +70,11 @@ class Initiator:
     version: str
     stopping: Event = field(default_factory=Event)
     _since: datetime | None = None
+    _began: datetime | None = None
+    """When it last looked at everything."""
     _again: set[Entity] = field(default_factory=set)
     _measured: dict[Entity, Deltas] = field(default_factory=dict)
+    _listed: list[Listing] = field(default_factory=list)
 
     def tick(self) -> InitiatorReport:
         """Take back dead claims and queue what is due."""
@@ -67,67 +83,132 @@ class Initiator:
             _log.warning("compaction_claim_revoked", compaction_id=claim.id, worker_id=claim.worker_id, reason=reason)
         candidates = self.compactions.candidates(self._since, self._again)
         findings: list[Finding] = []
-        for candidate in candidates.found:
+        known = listed = 0
+        page = self.compactions.settings.fetch_size
+        for start in range(0, len(candidates.found), page):
+            found = self._looked_at_all(candidates.found[start : start + page])
+            findings += found
+            known += sum(finding.known for finding in found)
+            listed += self._keep_listings()
             if self.stopping.is_set():
-                return InitiatorReport(findings, revoked)  # the next round starts where this round did
-            findings.append(self._looked_at(candidate))
-        self._keep_measures()
-        self._since = candidates.as_of
+                return InitiatorReport(findings, revoked, listed, known)  # the next round starts where this one did
+        listed += self._keep_measures()
+        self._look_at_everything_in_time(candidates.as_of)
         self._again = {finding.entity for finding in findings if finding.again}
         for finding in findings:
             event = "compaction.queued" if finding.id is not None else "compaction.not_due"
             (_log.info if finding.id is not None else _log.debug)(
                 event, entity=str(finding.entity), compaction_id=finding.id, type=finding.type, reason=finding.reason
             )
-        return InitiatorReport(findings, revoked)
+        report = InitiatorReport(findings, revoked, listed, known)
+        if findings or listed:
+            _log.info(
+                "compaction_candidates_examined",
+                candidates=len(findings),
+                queued=len(report.queued),
+                listed=listed,
+                known=known,
+            )
+        return report
 
-    def _keep_measures(self) -> None:
-        """Keep what this round saw beside bases, and look again where a compaction or a cleaning has changed it."""
+    def _look_at_everything_in_time(self, as_of: datetime) -> None:
+        """Choose where the next round starts."""
+        if self._since is None or self._began is None:
+            self._began = as_of
+        self._since = as_of if as_of - self._began < self.compactions.settings.listing_max_age else None
+        self.compactions.forget_old_listings()
+
+    def _looked_at_all(self, candidates: Sequence[Candidate]) -> list[Finding]:
+        inputs = self._inputs([candidate.entity for candidate in candidates])
+        return in_parallel(
+            lambda candidate: self._looked_at(candidate, inputs.get(candidate.entity)),
+            candidates,
+            self.compactions.threads,
+            self.stopping,
+        )
+
+    def _inputs(self, entities: Sequence[Entity]) -> dict[Entity, Inputs]:
+        """Look all of them up at once; nothing if one of them is in the way of the others: each is looked up alone."""
+        try:
+            return self.compactions.inputs(entities)
+        except UnavailableError:
+            raise
+        except (MetastoreError, ValueError) as error:
+            _log.warning("candidates_not_looked_up_at_once", error=str(error))
+            return {}
+
+    def _keep_listings(self) -> int:
+        """Keep what was listed; how many that were."""
+        listings, self._listed = self._listed, []
+        self.compactions.keep(listings)
+        return len(listings)
+
+    def _keep_measures(self) -> int:
+        """Keep what this round saw beside bases, and look again where a compaction or a cleaning has changed it.
+
+        How many that were.
+        """
         if self.compactions.settings.metrics_on:
-            for entity in self.compactions.stale_measures():
-                if entity in self._measured or self.stopping.is_set():
-                    continue
-                try:
-                    self._measure(entity)
-                except (InvalidRequestError, OSError, ValueError) as error:
-                    _log.warning("deltas_not_measured", entity=str(entity), error=str(error))
+            stale = [entity for entity in self.compactions.stale_measures() if entity not in self._measured]
+            inputs = self._inputs(stale)
+            in_parallel(
+                lambda entity: self._measure(entity, inputs.get(entity)), stale, self.compactions.threads, self.stopping
+            )
             self.compactions.note_measures([DeltasOf(*each) for each in sorted(self._measured.items())])
         self._measured = {}
+        return self._keep_listings()
 
-    def _measure(self, entity: Entity) -> None:
-        inputs = self.compactions.inputs(entity)
-        if inputs.table is None or not inputs.table.partition_exists:
-            self._measured[entity] = Deltas()
-        else:
-            self._state(inputs, inputs.table)
-
-    def _looked_at(self, candidate: Candidate) -> Finding:
+    def _measure(self, entity: Entity, inputs: Inputs | None) -> None:
         try:
-            return self._examine(candidate)
+            inputs = inputs or self._alone(entity)
+            if inputs.table is None or not inputs.table.partition_exists:
+                self._measured[entity] = Deltas()
+            else:
+                self._state(inputs, inputs.table)
+        except UnavailableError:
+            raise
+        except (MetastoreError, OSError, ValueError) as error:
+            _log.warning("deltas_not_measured", entity=str(entity), error=str(error))
+
+    def _alone(self, entity: Entity) -> Inputs:
+        return self.compactions.inputs([entity])[entity]
+
+    def _looked_at(self, candidate: Candidate, inputs: Inputs | None) -> Finding:
+        entity = candidate.entity
+        try:
+            try:
+                return self._examine(candidate, inputs or self._alone(entity))
+            except NotEnoughHistoryError:  # a compaction may have been cleaned since the candidates were looked up
+                return self._examine(candidate, self._alone(entity))
         except UnavailableError:
             raise
         except (MetastoreError, OSError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
-            _log.warning("compaction_did_not_initiate", entity=str(candidate.entity), error=reason)
-            self.compactions.note_not_initiated(candidate.entity, self.initiator_id, reason)
-            return Finding(candidate.entity, None, reason)
+            _log.warning("compaction_did_not_initiate", entity=str(entity), error=reason)
+            self.compactions.note_not_initiated(entity, self.initiator_id, reason)
+            return Finding(entity, None, reason)
 
-    def _examine(self, candidate: Candidate) -> Finding:
+    def _examine(self, candidate: Candidate, inputs: Inputs) -> Finding:
         entity, settings = candidate.entity, self.compactions.settings
-        inputs = self.compactions.inputs(entity)
         limits = Limits(settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only)
         no = ineligible(entity, inputs.table, inputs.queued, inputs.history, candidate.aborts, limits, inputs.now)
         if no is not None or inputs.table is None:
             if no is not None and no.recorded:
                 self.compactions.note_not_initiated(entity, self.initiator_id, no.reason)
             return Finding(entity, None, no.reason if no else "", again=no is not None and no.again)
+        is_open, thresholds = (
+            bool(inputs.write_ids.open),
+            Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold),
+        )
+        not_due = ruled_out(inputs.table, candidate.aborts, inputs.known, thresholds)
+        if not_due is not None:
+            return Finding(entity, None, _with_blocker(not_due.reason, inputs), again=is_open, known=True)
         state, write_ids = self._state(inputs, inputs.table), inputs.write_ids.for_compactor()
-        thresholds = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
         kind, reason = verdict(
             inputs.table, candidate.aborts, inputs.queued, state, write_ids, thresholds, settings.aborted_txn_threshold
         )
         if kind is None:
-            return Finding(entity, None, _with_blocker(reason, inputs), again=bool(inputs.write_ids.open))
+            return Finding(entity, None, _with_blocker(reason, inputs), again=is_open)
         gain = None if state is None else benefit(kind, measure(state), inputs.opens)
         return self._queue(entity, kind, reason, gain, inputs.table)
 
@@ -136,13 +217,13 @@ class Initiator:
         if table.lacks_partition:
             return None
         location = table.location.rstrip("/")
+        write_ids = inputs.write_ids.for_compactor()
         state = acid_state(
-            self.files.listing(location),
-            inputs.write_ids.for_compactor(),
-            inputs.txns,
-            lambda path: self.files.read(f"{location}/{path}"),
+            self.files.listing(location), write_ids, inputs.txns, lambda path: self.files.read(f"{location}/{path}")
         )
         self._measured[table.entity] = deltas_of(state, self.compactions.settings.metrics_small_delta)
+        listing = Listing(table.entity, table.location, inputs.now, write_ids.high_watermark, measure(state))
+        self._listed.append(listing)
         return state
 
     def _queue(

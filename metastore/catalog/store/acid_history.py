@@ -17,6 +17,7 @@ _PER_PARTITION = (
     "compaction_queue",
     "completed_compactions",
     "delta_measures",
+    "listings",
 )
 _PER_TABLE = ("txn_write_ids", "write_id_times", "min_history", "materialization_locks")
 _FOLLOW_RENAMES = ("write_sets", "locks")
@@ -25,7 +26,8 @@ _BEGIN_ANEW = (
     "UPDATE next_write_ids SET first_write_id = next_write_id, purged_write_id = next_write_id - 1,"
     " known_since = metastore_now() WHERE "
 )
-_FREE_NAME = f"DELETE FROM delta_measures WHERE {_OBJECT}"  # a compactor may say a name that nothing has
+# A compactor may say a name that nothing has, and the release before leaves listings of what it drops.
+_FREE_NAME = [f"DELETE FROM {name} WHERE {_OBJECT}" for name in ("delta_measures", "listings")]
 # The new name may have a mark of its own, of a table that had it before.
 _CARRY_WRITE_IDS = f"""
 INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, purged_write_id, known_since, first_write_id)
@@ -58,7 +60,8 @@ def delete_partition_history(pg: PgTx, table: TableName, partitions: Sequence[st
 
 def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
     """Carry everything over to a table's new name, locks and write sets included; the old name keeps its mark."""
-    pg.sql(f"{_CARRY_WRITE_IDS}; {_BEGIN_ANEW}{_OBJECT}; {_FREE_NAME}", (*new, *old, *old, *new))
+    freeing = "; ".join(_FREE_NAME)
+    pg.sql(f"{_CARRY_WRITE_IDS}; {_BEGIN_ANEW}{_OBJECT}; {freeing}", (*new, *old, *old, *new * len(_FREE_NAME)))
     names = (*_PER_PARTITION, *_PER_TABLE, *_FOLLOW_RENAMES)
     pg.sql(
         "; ".join(f'UPDATE {name} SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT}' for name in names),
@@ -70,7 +73,8 @@ def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> 
     """Carry a partition's history over to its new canonical name."""
     names = (*_PER_PARTITION, *_FOLLOW_RENAMES)
     renaming = (f"UPDATE {name} SET partition = %s WHERE {_OBJECT} AND partition = %s" for name in names)
-    pg.sql("; ".join((f"{_FREE_NAME} AND partition = %s", *renaming)), (*table, new, *(new, *table, old) * len(names)))
+    freeing = (f"{statement} AND partition = %s" for statement in _FREE_NAME)
+    pg.sql("; ".join((*freeing, *renaming)), (*(*table, new) * len(_FREE_NAME), *(new, *table, old) * len(names)))
 
 
 def _forgetting(which: str) -> list[str]:

@@ -59,6 +59,11 @@ class CleanerService:
     settings: CompactionSettings
     catalog: Catalog = OWN_CATALOG
 
+    @property
+    def threads(self) -> int:
+        """How many tables and partitions are cleaned at a time."""
+        return self.db.threads(self.settings.cleaner_threads)
+
     def waiting(self) -> list[tuple[Compaction, Gate]]:
         """For each table or partition the request that is next, and whether it may be cleaned now.
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import AcidState, DeltaDirectory, Listed
 from metastore.compaction.cleaning.rules import OpenTxn, may_read_old_files
-from metastore.compaction.initiating.rules import Due, Ineligible, Measured, Thresholds
+from metastore.compaction.initiating.rules import Due, Ineligible, Thresholds
+from metastore.compaction.inventory.rules import Measured
 from metastore.compaction.queue.rules.requests import Compaction, CompactionState, CompactionType, Entity
 
 

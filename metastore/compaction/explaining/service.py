@@ -28,10 +28,10 @@ from metastore.compaction.initiating.rules import (
     Thresholds,
     abort_rules,
     ineligible,
-    measure,
     merged,
     verdict,
 )
+from metastore.compaction.inventory.rules import measure
 from metastore.compaction.queue.rules.requests import Compaction, CompactionState, CompactionType, Entity
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue

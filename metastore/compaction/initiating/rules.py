@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from metastore.acid.names import BASE_PREFIX
 from metastore.acid.snapshots import CompactorWriteIdList
-from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
+from metastore.acid.state import AcidState
+from metastore.compaction.inventory.rules import Measured, measure
 from metastore.compaction.queue.rules.requests import (
     ACTIVE,
     Compaction,
@@ -50,19 +50,6 @@ class Thresholds(NamedTuple):
             )
         except ValueError as error:
             raise InvalidRequestError(f"Table property {_OVERRIDE}* is not a number: {error}") from error
-
-
-class Measured(NamedTuple):
-    """What there is to compact. ``leftover_base``: an older base that only a compaction's clean-up would remove."""
-
-    base_size: int = 0
-    delta_size: int = 0
-    deltas: int = 0
-    delete_deltas: int = 0
-    """Of the deltas."""
-    has_originals: bool = False
-    has_raw_deltas: bool = False
-    leftover_base: bool = False
 
 
 class Due(NamedTuple):
@@ -185,20 +172,6 @@ class Limits(NamedTuple):
     compact_insert_only: bool
 
 
-def measure(state: AcidState) -> Measured:
-    """Sizes and counts of what a reader of this state reads; only selected directories count."""
-    base = _size(state.base) if state.base else sum(file.size for file in state.originals)
-    return Measured(
-        base_size=base,
-        delta_size=sum(_size(delta) for delta in state.deltas),
-        deltas=len(state.deltas),
-        delete_deltas=len(state.delete_deltas),
-        has_originals=bool(state.originals),
-        has_raw_deltas=any(delta.may_be_raw for delta in state.deltas),
-        leftover_base=any(path.startswith(BASE_PREFIX) for path in state.obsolete),
-    )
-
-
 def due(measured: Measured, thresholds: Thresholds, *, insert_only: bool) -> Due:
     """Which compaction the sizes and counts ask for."""
     no_base = measured.base_size == 0 and measured.delta_size > 0
@@ -301,6 +274,14 @@ def examined(
     return Due(None, f"{verdict.reason}, but: {decision.reason}") if is_refused else verdict
 
 
+def ruled_out(table: TableFacts, aborts: Aborts, known: Measured | None, defaults: Thresholds) -> Due | None:
+    """Why nothing is due, by what is known to be there; None: only a listing can tell."""
+    if known is None or aborts.count:
+        return None
+    due_now = due(known, defaults.overridden_by(table.parameters), insert_only=table.is_insert_only)
+    return due_now if due_now.type is None else None
+
+
 def verdict(
     table: TableFacts,
     aborts: Aborts,
@@ -385,7 +366,3 @@ def _misses_partition(entity: Entity, table: TableFacts, aborts: Aborts) -> Inel
     if entity.partition and not table.partition_exists:
         return Ineligible("the partition does not exist (any more)")
     return None
-
-
-def _size(directory: BaseDirectory | DeltaDirectory) -> int:
-    return sum(file.size for file in directory.files)

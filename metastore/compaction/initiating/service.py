@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.initiating.rules import AbortRule, Aborts, abort_rules, merged
+from metastore.compaction.inventory import store as inventory
+from metastore.compaction.inventory.rules import COMMIT_MARGIN, Kept, Listing, Measured
 from metastore.compaction.measuring import store as measures
 from metastore.compaction.measuring.rules import DeltasOf
 from metastore.compaction.queue.rules.requests import (
@@ -26,9 +28,6 @@ from metastore.config import CompactionSettings
 from metastore.db.engine import Database
 from metastore.txns.core import store as txn_store
 from metastore.txns.core.rules import AbortCode
-
-COMMIT_MARGIN = timedelta(minutes=2)
-"""A write is stamped when its commit begins and seen when it ends; no statement may take longer than this."""
 
 MEASURED_AGAIN = timedelta(days=1)
 """What is beside a base is looked at again after this, though nothing is known to have changed it."""
@@ -63,6 +62,8 @@ class Inputs:
     write_ids: ValidWriteIdList
     txns: ValidTxnList
     opens: float
+    known: Measured | None
+    """What the last listing found, if another would find the same."""
 
 
 class Revoked(NamedTuple):
@@ -97,17 +98,46 @@ class InitiatorService:
             now, [Candidate(entity, aborts.get(entity, Aborts())) for entity in sorted({*written, *aborts})]
         )
 
-    def inputs(self, entity: Entity) -> Inputs:
-        """Look up a candidate."""
+    @property
+    def threads(self) -> int:
+        """How many candidates are looked at at a time."""
+        return self.db.threads(self.settings.initiator_checks)
+
+    def inputs(self, entities: Sequence[Entity]) -> dict[Entity, Inputs]:
+        """Look up candidates, in as many statements as for one. What is kept is read before the lists."""
         with self.db.begin(durable=False) as pg:
-            return Inputs(
-                pg.now,
-                self.catalog.described(pg, entity),
-                queue.select_queue_of(pg, entity),
-                queue.select_history_of(pg, entity),
-                *components.select_lists(pg, entity.table),
-                opens.select_opens(pg, entity.table),
-            )
+            now = pg.now
+            kept = inventory.select_kept(pg, entities)
+            described = self.catalog.described_all(pg, entities)
+            requests = queue.select_of(pg, entities)
+            tables = {entity.table for entity in entities}
+            lists = components.select_lists_of(pg, tables)
+            opened = opens.select_opens(pg, tables)
+            return {
+                entity: Inputs(
+                    now,
+                    described.get(entity),
+                    *requests[entity],
+                    *lists[entity.table],
+                    opened[entity.table],
+                    self._known(kept.get(entity), described.get(entity), now),
+                )
+                for entity in entities
+            }
+
+    def _known(self, kept: Kept | None, table: Described | None, now: datetime) -> Measured | None:
+        holds = kept and table and kept.holds(table.location, now, self.settings.listing_max_age)
+        return kept.listing.measured if kept and holds else None
+
+    def keep(self, listings: Sequence[Listing]) -> None:
+        """Keep what was listed. Serialises on: the entities' rows, in their order."""
+        with self.db.begin(durable=False) as pg:
+            inventory.upsert(pg, listings)
+
+    def forget_old_listings(self) -> None:
+        """Forget what was listed so long ago that it tells nothing."""
+        with self.db.begin(durable=False) as pg:
+            inventory.delete_before(pg, pg.now - self.settings.listing_max_age)
 
     def stale_measures(self) -> list[Entity]:
         """What was measured before it was compacted or cleaned, or so long ago that it may be gone."""

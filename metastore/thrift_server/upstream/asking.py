@@ -131,6 +131,10 @@ class UpstreamCatalog:
             table.sd.inputFormat or "",
         )
 
+    def described_all(self, pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:
+        """See `described`."""
+        return {entity: found for entity in entities if (found := self.described(pg, entity)) is not None}
+
     def all_partitions(self, _pg: PgTx, table: TableName) -> list[tuple[str, str]]:
         """(name, location) of every partition of a table."""
         described = self._asking.table(table)

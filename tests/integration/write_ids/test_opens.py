@@ -34,7 +34,7 @@ def opened(t, database):
 
 def hourly(database):
     with database.begin() as pg:
-        return select_opens(pg, NAME)
+        return select_opens(pg, [NAME])[NAME]
 
 
 def test_replicas_add_up(opened, database):

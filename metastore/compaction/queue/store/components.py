@@ -4,7 +4,7 @@ Rule: only reads rows of the transaction side, except that a compaction's own co
 one question is read in one statement, hence one snapshot.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -20,6 +20,24 @@ OF_COMPACTION = (
     f"{{component}}.operation = 'c' AND t.type IN ({TxnType.COMPACTION:d}, {TxnType.REBALANCE_COMPACTION:d})"
 )
 OF_TABLE = 'catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s'
+
+
+WANTED = (
+    "unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[], %(partitions)s::text[])"
+    ' AS wanted (catalog, db, "table", partition)'
+)
+"""Tables and partitions in the parameters that `all_named` makes."""
+_TABLES = 'unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS wanted (catalog, db, "table")'
+_OF_TXNS = TableName("", "", "")
+_SELECT_LISTS = (
+    "SELECT '', '', '', next_txn_id - 1, NULL FROM txn_counter"
+    " UNION ALL SELECT '', '', '', id, state FROM txns WHERE state <> 'committed' AND NOT emptied"
+    f' UNION ALL SELECT catalog, db, "table", next_write_id - 1, NULL FROM {_TABLES}'
+    ' JOIN next_write_ids USING (catalog, db, "table")'
+    f' UNION ALL SELECT catalog, db, "table", w.write_id, t.state FROM {_TABLES}'
+    ' JOIN txn_write_ids AS w USING (catalog, db, "table")'
+    " JOIN txns AS t ON t.id = w.txn_id AND t.state <> 'committed'"
+)
 
 
 class AbortedWrites(NamedTuple):
@@ -105,20 +123,23 @@ class Lists(NamedTuple):
 
 def select_lists(pg: PgTx, table: TableName) -> Lists:
     """What a cleaning or a job goes by."""
+    return select_lists_of(pg, [table])[table]
+
+
+def select_lists_of(pg: PgTx, tables: Iterable[TableName]) -> dict[TableName, Lists]:
+    """The same of several tables, all as of one instant."""
+    wanted = list(dict.fromkeys(tables))
     rows = pg.sql(
-        "SELECT 'txn', next_txn_id - 1, NULL FROM txn_counter"
-        " UNION ALL SELECT 'txn', id, state FROM txns WHERE state <> 'committed' AND NOT emptied"
-        " UNION ALL SELECT 'write id',"
-        f"   coalesce((SELECT next_write_id - 1 FROM next_write_ids WHERE {OF_TABLE}), 0), NULL"
-        " UNION ALL SELECT 'write id', w.write_id, t.state FROM txn_write_ids AS w"
-        " JOIN txns AS t ON t.id = w.txn_id AND t.state <> 'committed'"
-        ' WHERE w.catalog = %(catalog)s AND w.db = %(db)s AND w."table" = %(table)s',
-        table._asdict(),
+        _SELECT_LISTS, dict(zip(("catalogs", "dbs", "tables"), map(list, zip(*wanted, strict=True)), strict=True))
     )
-    of_txns, of_write_ids = (
-        [(number, state) for each, number, state in rows if each == kind] for kind in ("txn", "write id")
-    )
-    return Lists(ValidWriteIdList(f"{table.db}.{table.table}", *_listed(of_write_ids)), ValidTxnList(*_listed(of_txns)))
+    found: dict[TableName, list[tuple[int, str | None]]] = {}
+    for *name, number, state in rows:
+        found.setdefault(TableName(*name), []).append((number, state))
+    txns = ValidTxnList(*_listed(found[_OF_TXNS]))
+    return {
+        table: Lists(ValidWriteIdList(f"{table.db}.{table.table}", *_listed(found.get(table, []))), txns)
+        for table in wanted
+    }
 
 
 def _listed(rows: Sequence[tuple[int, str | None]]) -> tuple[int, int | None, tuple[int, ...], frozenset[int]]:
@@ -151,6 +172,16 @@ def _behind(after: Entity | None) -> dict[str, str]:
 def named(entity: Entity) -> dict[str, str]:
     """The parameters of `OF_TABLE`, and the partition."""
     return {**entity.table._asdict(), "partition": entity.partition}
+
+
+def all_named(entities: Sequence[Entity]) -> dict[str, list[str]]:
+    """The parameters of `WANTED`."""
+    return {
+        "catalogs": [entity.table.catalog for entity in entities],
+        "dbs": [entity.table.db for entity in entities],
+        "tables": [entity.table.table for entity in entities],
+        "partitions": [entity.partition for entity in entities],
+    }
 
 
 def _entity(row: Sequence[Any]) -> Entity:

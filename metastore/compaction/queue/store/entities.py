@@ -1,15 +1,18 @@
 """What the catalog says about a table or partition that is to be compacted or cleaned, in one statement."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from metastore.compaction.queue.rules.requests import Entity
+from metastore.compaction.queue.store.components import WANTED, all_named
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
 from metastore.ids import TableName
 
 _SQL = Statements(__file__)
 
+_SELECT_DESCRIBED = _SQL.text("select_described", wanted=WANTED)
 _SELECT_USER_OF = _SQL.text("select_user_of")
 
 
@@ -60,6 +63,9 @@ class Catalog(Protocol):
     def described(self, pg: PgTx, entity: Entity) -> Described | None:
         """Look up a table and its partition; None when the table does not exist."""
 
+    def described_all(self, pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:
+        """Look up several; without those whose table does not exist."""
+
     def all_partitions(self, pg: PgTx, table: TableName) -> list[tuple[str, str]]:
         """(name, location) of every partition of a table."""
 
@@ -78,7 +84,11 @@ class OwnCatalog:
 
     def described(self, pg: PgTx, entity: Entity) -> Described | None:
         """See `Catalog`."""
-        return select_described(pg, entity)
+        return select_described(pg, [entity]).get(entity)
+
+    def described_all(self, pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:
+        """See `Catalog`."""
+        return select_described(pg, entities)
 
     def all_partitions(self, pg: PgTx, table: TableName) -> list[tuple[str, str]]:
         """See `Catalog`."""
@@ -101,34 +111,29 @@ class OwnCatalog:
 OWN_CATALOG = OwnCatalog()
 
 
-def select_described(pg: PgTx, entity: Entity) -> Described | None:
-    """Look up a table and its partition; None when the table does not exist."""
-    rows = pg.sql(
-        "SELECT t.id, t.location, t.parameters, d.parameters, t.partition_keys, t.sd, t.owner, p.name, p.location,"
-        " p.parameters FROM tables AS t JOIN databases AS d ON d.catalog = t.catalog AND d.name = t.db"
-        " LEFT JOIN partitions AS p ON p.table_id = t.id AND p.name = %s"
-        " WHERE t.catalog = %s AND t.db = %s AND t.name = %s",
-        (entity.partition, *entity.table),
-    )
-    if not rows:
-        return None
-    table_id, location, parameters, database, keys, sd, owner, partition, partition_location, own = rows[0]
-    wanted = bool(entity.partition)
-    return Described(
-        entity,
-        table_id,
-        _location(location or "", entity.partition, partition_location),
-        parameters or {},
-        database or {},
-        tuple(key["name"] for key in keys or ()),
-        not wanted or partition is not None,
-        own or {},
-        tuple(sd.get("bucketCols") or ()),
-        bool(_sort_columns(sd)),
-        owner,
-        location or "",
-        sd.get("inputFormat") or "",
-    )
+def select_described(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:
+    """Look up tables and their partitions; without those whose table does not exist."""
+    found = {}
+    for row in pg.sql(_SELECT_DESCRIBED, all_named(entities)):
+        catalog, db, name, wanted, table_id, location, parameters, database, keys, sd, owner, *of_partition = row
+        partition, partition_location, own = of_partition
+        entity = Entity(TableName(catalog, db, name), wanted)
+        found[entity] = Described(
+            entity,
+            table_id,
+            _location(location or "", wanted, partition_location),
+            parameters or {},
+            database or {},
+            tuple(key["name"] for key in keys or ()),
+            not wanted or partition is not None,
+            own or {},
+            tuple(sd.get("bucketCols") or ()),
+            bool(_sort_columns(sd)),
+            owner,
+            location or "",
+            sd.get("inputFormat") or "",
+        )
+    return found
 
 
 def is_still(table: Described, now: Described | None) -> bool:

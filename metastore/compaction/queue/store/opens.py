@@ -1,6 +1,6 @@
 """How often tables are opened: a sum in which an open counts half after each `HALF_LIFE` (ADR 87)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from math import log
 
@@ -39,7 +39,7 @@ def delete_forgotten(db: Database) -> None:
     db.once(_FORGET, {"forgotten": FORGOTTEN}, durable=False)
 
 
-def select_opens(pg: PgTx, table: TableName) -> float:
-    """The opens of a table in an hour: what as many all the time would sum up to is the sum now."""
-    rows = pg.sql(_SELECT, {**table._asdict(), "half_life": HALF_LIFE.total_seconds()})
-    return float(rows[0][0]) * _HOURLY if rows else 0.0
+def select_opens(pg: PgTx, tables: Collection[TableName]) -> dict[TableName, float]:
+    """The opens of tables in an hour: what as many all the time would sum up to is the sum now."""
+    rows = pg.sql(_SELECT, {"tables": tuple(tables), "half_life": HALF_LIFE.total_seconds()})
+    return dict.fromkeys(tables, 0.0) | {TableName(*name): float(opens) * _HOURLY for *name, opens in rows}

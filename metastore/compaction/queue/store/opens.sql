@@ -14,5 +14,5 @@ DELETE FROM table_opens WHERE (catalog, db, "table") IN (
     SELECT catalog, db, "table" FROM table_opens WHERE at < metastore_now() - %(forgotten)s FOR UPDATE SKIP LOCKED)
 
 -- name: select_opens
-SELECT opens * 0.5 ^ (greatest(0, extract(epoch FROM metastore_now() - at)) / %(half_life)s) FROM table_opens
-WHERE catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s
+SELECT catalog, db, "table", opens * 0.5 ^ (greatest(0, extract(epoch FROM metastore_now() - at)) / %(half_life)s)
+FROM table_opens WHERE (catalog, db, "table") IN %(tables)s

@@ -21,6 +21,7 @@ from metastore.compaction.queue.rules.requests import (
     may_become,
 )
 from metastore.compaction.queue.rules.turns import over_share
+from metastore.compaction.queue.store.components import WANTED, all_named
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
 
@@ -423,6 +424,21 @@ def select_queue_of(pg: PgTx, entity: Entity) -> list[Compaction]:
     """The queued requests of an entity, oldest first."""
     rows = pg.sql(f"SELECT {_QUEUED} FROM compaction_queue WHERE {_ENTITY} ORDER BY id", _key(entity))
     return [_compaction(row) for row in rows]
+
+
+def select_of(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, tuple[list[Compaction], list[Compaction]]]:
+    """Of each entity its queued requests, oldest first, and its history, newest first."""
+    found: dict[Entity, tuple[list[Compaction], list[Compaction]]] = {entity: ([], []) for entity in entities}
+    for place, (rows, table, order) in enumerate(
+        ((_QUEUED, "compaction_queue", "id"), (_HISTORY, "completed_compactions", "id DESC"))
+    ):
+        for row in pg.sql(
+            f'SELECT {rows} FROM {WANTED} JOIN {table} USING (catalog, db, "table", partition) ORDER BY {order}',
+            all_named(entities),
+        ):
+            request = _compaction(row)
+            found[request.entity][place].append(request)
+    return found
 
 
 def select_in_state(pg: PgTx, state: CompactionState) -> list[Compaction]:

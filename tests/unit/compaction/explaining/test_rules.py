@@ -16,7 +16,8 @@ from metastore.compaction.explaining.rules import (
     why_not_compacted,
     writers_of,
 )
-from metastore.compaction.initiating.rules import Due, Ineligible, Thresholds, measure
+from metastore.compaction.initiating.rules import Due, Ineligible, Thresholds
+from metastore.compaction.inventory.rules import measure
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from tests.unit.compaction.initiating.test_rules import DEFAULTS, T, directories
 from tests.unit.compaction.queue.test_requests import DAY, NOW, request

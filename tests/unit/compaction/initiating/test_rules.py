@@ -11,7 +11,6 @@ from metastore.compaction.initiating.rules import (
     Aborts,
     Action,
     Limits,
-    Measured,
     Thresholds,
     abort_rules,
     benefit,
@@ -20,10 +19,10 @@ from metastore.compaction.initiating.rules import (
     due_for_aborts,
     examined,
     ineligible,
-    measure,
     merged,
     verdict,
 )
+from metastore.compaction.inventory.rules import Measured, measure
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName

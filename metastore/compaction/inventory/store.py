@@ -1,0 +1,49 @@
+"""Rows of listings, and what happened to their tables and partitions since."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from metastore.compaction.inventory.rules import Kept, Listing, Measured
+from metastore.compaction.queue.rules.requests import Entity
+from metastore.compaction.queue.store.components import WANTED, all_named
+from metastore.db.engine import PgTx
+from metastore.db.statements import Statements
+from metastore.ids import TableName
+from metastore.txns.core.rules import LARGEST_ID
+
+_SQL = Statements(__file__)
+
+_UPSERT = _SQL.text("upsert")
+_SELECT_KEPT = _SQL.text("select_kept", wanted=WANTED, largest=LARGEST_ID)
+
+
+def upsert(pg: PgTx, listings: Sequence[Listing]) -> None:
+    """Keep what listings found, unless a later one is known."""
+    if listings:
+        rows = [
+            (
+                *each.entity.table,
+                each.entity.partition,
+                each.location,
+                each.listed_at,
+                each.high_watermark,
+                *each.measured,
+            )
+            for each in listings
+        ]
+        pg.sql(_UPSERT, [list(column) for column in zip(*rows, strict=True)])
+
+
+def select_kept(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Kept]:
+    """The last listings of those of which there is one."""
+    kept = {}
+    for row in pg.sql(_SELECT_KEPT, all_named(entities)):
+        catalog, db, table, partition, location, listed_at, mark, *measured, written, compacted_at = row
+        entity = Entity(TableName(catalog, db, table), partition)
+        kept[entity] = Kept(Listing(entity, location, listed_at, mark, Measured(*measured)), written, compacted_at)
+    return kept
+
+
+def delete_before(pg: PgTx, instant: datetime) -> None:
+    """Forget listings that are too old to tell anything, of whatever there may be no more."""
+    pg.sql("DELETE FROM listings WHERE listed_at < %s", (instant,))
