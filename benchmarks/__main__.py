@@ -26,6 +26,8 @@ BENCHMARKS = {
     "sustained": ["--minutes", "0.2", "--interval", "4"],
     "retention": ["--finished", "50000", "--calls", "50"],
     "compaction_policy": ["--days", "1", "--load", "merges", "deletes"],
+    "compaction_queue": ["--requests", "50", "--pauses", "0"],
+    "initiator_cycle": ["--partitions", "200", "--threads", "2"],
     "streaming": ["--runs", "1", "--rows", "20000"],
     "acid_tables": ["--runs", "1", "--rows", "50000"],
 }

@@ -250,6 +250,10 @@ class CompactionSettings:
         "Of a pool's working compactions those of one database may be this part while others wait. Hive: no such key.")
     table_share: float = key(
         values.FRACTION, "metastore.compactor.share.table", "0.5", "The same for one table. Hive: no such key.")
+    pool_limits: tuple[tuple[str, int], ...] = key(
+        values.NUMBERS, "metastore.compactor.pool.limits", "",
+        "How many compactions of a pool may be worked on at a time, by all Workers of the cluster together, Hive's "
+        "among them; 0: none. The same on all servers. Pools that are not named have no limit. Hive: no such key.")
     job_queue: str = key(values.TEXT, "hive.compactor.job.queue", "", "Cluster queue for compaction jobs.")
     run_as_user: str = key(
         values.TEXT, "hive.compactor.run.as.user", "",
@@ -345,6 +349,11 @@ class CompactionSettings:
         """The pools whose requests count here; without threads, those that other processes of these settings serve."""
         served = dict.fromkeys(pool for pools in self.pools_of_threads for pool in pools)
         return tuple(served or dict.fromkeys((*dict(self.pool_threads), *self.worker_pools))) or ("",)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """How many compactions of a pool may be worked on; "" is the default pool."""
+        return {"" if pool == "default" else pool: limit for pool, limit in self.pool_limits}
 
     @property
     def cleanup_delay(self) -> timedelta:

@@ -105,6 +105,8 @@ class InitiatorService:
 
     def inputs(self, entities: Sequence[Entity]) -> dict[Entity, Inputs]:
         """Look up candidates, in as many statements as for one. What is kept is read before the lists."""
+        if not entities:
+            return {}
         with self.db.begin(durable=False) as pg:
             now = pg.now
             kept = inventory.select_kept(pg, entities)

@@ -121,7 +121,15 @@ class CompactionService:
         Serialises on: the claimed row; requests that others are claiming are skipped.
         """
         with self.db.begin() as pg:
-            return queue.claim_next(pg, worker_id, worker_version, pool, self.settings.worker_pool_timeout, shares=None)
+            return queue.claim_next(
+                pg,
+                worker_id,
+                worker_version,
+                pool,
+                self.settings.worker_pool_timeout,
+                shares=None,
+                limits=self.settings.limits,
+            )
 
     def update_compactor_state(
         self, claim: Claim, highest_write_id: int | None, run_as: str | None, txn_id: int

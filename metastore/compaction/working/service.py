@@ -55,7 +55,9 @@ class WorkerService:
         """
         with self.db.begin() as pg:
             shares = Shares(self.settings.database_share, self.settings.table_share)
-            return queue.claim_next(pg, worker_id, version, pool, self.settings.worker_pool_timeout, shares)
+            return queue.claim_next(
+                pg, worker_id, version, pool, self.settings.worker_pool_timeout, shares, self.settings.limits
+            )
 
     def describe(self, entity: Entity) -> Described | None:
         """Look up the table and partition."""

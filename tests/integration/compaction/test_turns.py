@@ -1,13 +1,14 @@
 """Which of the waiting compactions our own Workers claim, and which Hive's."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
-from metastore.compaction.queue.rules.requests import CompactionType, Entity
+from metastore.compaction.queue.rules.requests import CompactionState, CompactionType, Entity
 from metastore.compaction.queue.rules.turns import BY_PEOPLE, LONGEST
 from metastore.compaction.queue.store.requests import NewRequest
-from metastore.compaction.working.service import WorkerService
+from metastore.compaction.working.service import WorkerService, claim_of
 from tests.support.transactions import named
 
 
@@ -95,3 +96,37 @@ def client_request():
     assert isinstance(request, NewRequest)
     assert request.type is CompactionType.MAJOR
     return request
+
+
+def test_a_pool_has_no_more_than_its_limit_in_the_whole_cluster(new_lake):
+    """Whoever asks: our Workers, Hive's, and those of the default pool for what another pool left too long."""
+    lake = new_lake(pool_limits=(("etl", 2), ("default", 1), ("off", 0)))
+    for number in range(3):
+        for pool in ("etl", None, "off", "free"):
+            assert lake.request(what=f"d.{pool or 'plain'}{number}", pool=pool).accepted
+
+    assert [len(claims(lake, 4, pool)) for pool in ("etl", None, "off", "free")] == [2, 1, 0, 3]
+    assert lake.service.find_next_compact2("hive-1", "4", "etl") is None
+    [working, _] = lake.shown(pool="etl", state=CompactionState.WORKING)
+    WorkerService(lake.db, lake.settings).fail(claim_of(working), "x")
+    assert lake.service.find_next_compact2("hive-1", "4", "etl") is not None
+    assert claims(lake, 1, "etl") == []
+
+
+def test_what_was_left_too_long_counts_for_its_own_pool(new_lake, test_clock):
+    lake = new_lake(pool_limits=(("etl", 1),))
+    for number in range(3):
+        lake.request(what=f"d.t{number}", pool="etl")
+    test_clock.advance(timedelta(hours=13))
+
+    assert len(claims(lake, 3)) == 1
+
+
+def test_claims_at_the_same_moment_do_not_exceed_a_limit(new_lake):
+    lake = new_lake(pool_limits=(("default", 3),))
+    for number in range(12):
+        lake.request(what=f"d.t{number}")
+
+    with ThreadPoolExecutor(6) as workers:
+        taken = [each for some in workers.map(lambda _: claims(lake, 2), range(6)) for each in some]
+    assert len(taken) == 3

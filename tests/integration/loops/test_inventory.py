@@ -6,6 +6,7 @@ from threading import Barrier
 import pytest
 
 from metastore.catalog.store import acid_history
+from metastore.compaction.initiating.service import InitiatorService
 from metastore.files import Files
 from tests.support.transactions import named
 
@@ -196,6 +197,48 @@ def test_a_table_is_cleaned_before_its_partitions_and_not_beside_them(new_lake, 
     monkeypatch.setattr(Files, "listing", watched)
     cleaned = [str(each.entity) for each in lake.cleaner().tick()]
     assert (cleaned, max(most)) == (["d.t", "d.t/x=1"], 1)
+
+
+def test_candidates_are_looked_up_at_once_and_alone_if_one_is_in_the_way(settled, monkeypatch):
+    asked, inputs = [], InitiatorService.inputs
+
+    def looked_up(service, entities):
+        asked.append([str(entity) for entity in entities])
+        if len(entities) > 1 and broken:
+            raise ValueError("one of them")
+        return inputs(service, entities)
+
+    monkeypatch.setattr(InitiatorService, "inputs", looked_up)
+    broken = False
+    assert counts(settled.initiator().tick()) == (0, 2)
+    assert asked == [["d.a", "d.b"], []]
+    broken = True
+    assert counts(settled.initiator().tick()) == (0, 2)
+    assert asked[2:] == [["d.a", "d.b"], ["d.a"], ["d.b"], []]
+
+
+def test_directories_that_were_cleaned_meanwhile_are_looked_up_again(lake, test_clock):
+    """The lists are older than the base that is there now: a cleaning came between."""
+    lake.table()
+    lake.insert(times=3)
+    test_clock.advance(HOUR)
+
+    class Late(Files):
+        def listing(self, uri):
+            if not late:
+                late.append(uri)
+                lake.compact()
+                lake.cleaner().tick()
+            return super().listing(uri)
+
+    late = []
+    lake.files = Late()
+    initiator = lake.initiator()
+    lake.files = Files()
+
+    [finding] = initiator.tick().findings
+    assert finding.reason == "0 deltas, not more than 10"
+    assert [each.state.value for each in lake.shown()] == ["succeeded"]
 
 
 def test_loops_leave_half_of_the_connections_to_others(new_lake):

@@ -2,10 +2,11 @@
 
 Rule: what a compaction saves counts as time that it has waited already. So the order of two requests never changes
 while they wait, and nothing starves: nobody is overtaken by who comes more than `BY_PEOPLE` later.
-A table that is written without end gets its share of the Workers, and more only while nobody else waits.
+A table that is written without end gets its share of the Workers, and more only while nobody else waits. A pool has no
+more than its limit, whoever waits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from math import log2
 from typing import NamedTuple, TypeVar
@@ -48,6 +49,11 @@ def head_start(benefit: Benefit | None) -> timedelta:
     if benefit is None or benefit.per_byte <= _LOWEST:
         return timedelta(0)
     return min(LONGEST, DOUBLING * log2(benefit.per_byte / _LOWEST))
+
+
+def full_pools(working: Mapping[str, int], limits: Mapping[str, int]) -> list[str]:
+    """The pools of which no more may be worked on. ``working``: how many are, of the pools with any."""
+    return [pool for pool, limit in limits.items() if working.get(pool, 0) >= limit]
 
 
 def over_share(working: Iterable[Key], share: float) -> list[Key]:

@@ -4,7 +4,7 @@ Rule: every write to a queued request names the state it expects, and a worker's
 a write that touches no row has lost its claim. Moving a request into the history is one statement (delete and insert).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from metastore.compaction.queue.rules.requests import (
     Entity,
     may_become,
 )
-from metastore.compaction.queue.rules.turns import over_share
+from metastore.compaction.queue.rules.turns import full_pools, over_share
 from metastore.compaction.queue.store.components import WANTED, all_named
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
@@ -221,14 +221,18 @@ def claim_next(
     pool: str | None,
     pool_timeout: timedelta,
     shares: Shares | None,
+    limits: Mapping[str, int],
 ) -> Compaction | None:
     """Claim a waiting request of a pool; a worker without a pool also takes what other pools left too long.
 
     ``shares``: of a worker that renews a lease, which takes whose turn it is. None: one that renews none, as Hive's;
     it takes the oldest.
 
+    ``limits``: how many of a pool may be worked on; where there are any, claims wait for each other to count.
+
     Locks: the claimed row, skipping rows that others are claiming. Index: compaction_queue_state_id_idx.
     """
+    full = _full_pools(pg, limits) if limits else []
     order, crowded = "id", {}
     if shares is not None:
         order, crowded = _BY_TURN, _over_share(pg, pool or "", shares)
@@ -236,7 +240,7 @@ def claim_next(
         "UPDATE compaction_queue SET state = 'working', worker_id = %(worker)s, worker_version = %(version)s,"
         " started_at = %(now)s, heartbeat_at = CASE WHEN %(leased)s THEN %(now)s END, attempt = attempt + 1,"
         " error_message = NULL, txn_id = NULL, highest_write_id = NULL, hadoop_job_id = NULL, meta_info = NULL"
-        f" WHERE id = (SELECT id FROM compaction_queue WHERE {_CLAIMABLE}"
+        f" WHERE id = (SELECT id FROM compaction_queue WHERE {_CLAIMABLE} AND NOT coalesce(pool, '') = ANY(%(full)s)"
         f"   ORDER BY {order} LIMIT 1 FOR UPDATE SKIP LOCKED)"
         f" RETURNING {_QUEUED}",
         {
@@ -246,6 +250,7 @@ def claim_next(
             "leased": shares is not None,
             "pools": [pool or ""],
             "abandoned": pg.now - pool_timeout,
+            "full": full,
             **crowded,
         },
     )
@@ -257,6 +262,12 @@ _BY_TURN = (
     " coalesce(turn_at, enqueued_at), id"
 )
 """Those that have their share come last; a release that knows of no turns leaves them out."""
+
+
+def _full_pools(pg: PgTx, limits: Mapping[str, int]) -> list[str]:
+    pg.sql("SELECT pg_advisory_xact_lock(hashtextextended('limits of compaction pools', 0))")
+    rows = pg.sql("SELECT coalesce(pool, ''), count(*) FROM compaction_queue WHERE state = 'working' GROUP BY 1")
+    return full_pools(dict(rows), limits)
 
 
 def _over_share(pg: PgTx, pool: str, shares: Shares) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from metastore.compaction.queue.rules.turns import (
     LONGEST,
     OPENING,
     Benefit,
+    full_pools,
     head_start,
     is_by_person,
     over_share,
@@ -55,3 +56,9 @@ def test_who_is_a_person(initiator, expected):
     ("aaaaaaa", 0.5, "a"), ("aaabbcc", 0.5, ""), ("a", 0.0, "a")])
 def test_over_its_share_with_one_more(working, share, expected):
     assert over_share(working, share) == list(expected)
+
+
+@pytest.mark.parametrize(("working", "full"), [
+    ({}, ["off"]), ({"etl": 1}, ["off"]), ({"etl": 2, "": 9}, ["etl", "off"]), ({"etl": 3}, ["etl", "off"])])
+def test_a_pool_with_as_many_as_its_limit_is_full(working, full):
+    assert full_pools(working, {"etl": 2, "off": 0}) == full

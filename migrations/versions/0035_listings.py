@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "0034"
+revision = "0035"
 down_revision = "0033"
 branch_labels = None
 depends_on = None
