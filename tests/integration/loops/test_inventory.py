@@ -1,6 +1,8 @@
 """What was listed is kept, and only what is in doubt is listed again; candidates are worked on side by side."""
 
+from dataclasses import replace
 from datetime import timedelta
+from random import Random
 from threading import Barrier
 
 import pytest
@@ -100,6 +102,47 @@ def test_after_a_day_a_round_looks_at_everything_again(settled, test_clock):
 
     report = initiator.tick()
     assert (len(report.findings), [str(each.entity) for each in report.queued]) == (2, ["d.a"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_who_lists_everything_says_the_same(lake, test_clock, monkeypatch, seed):
+    """Whatever happens to two tables: an Initiator that knows, and one that lists all and keeps nothing."""
+    chance, writers, known = Random(seed), [], 0
+    for name in ("a", "b"):
+        lake.table(name)
+        lake.put(f"d.{name}", "base_0000001", rows=60)
+        lake.seed(1, f"d.{name}")
+    for _ in range(30):
+        what = chance.choice(["d.a", "d.b"])
+        match chance.choice(["insert", "insert", "abort", "begin", "end", "end", "compact", "clean", "nothing"]):
+            case "insert":
+                lake.insert(what)
+            case "abort":
+                lake.abort(what)
+            case "begin":
+                writers.append(lake.begin(what)[0])
+            case "end" if writers:
+                chance.choice([lake.t.commit, lake.t.abort])(writers.pop(chance.randrange(len(writers))))
+            case "compact":
+                lake.request(chance.choice(["minor", "major"]), what)
+                lake.worker().tick()
+            case "clean":
+                lake.cleaner().tick()
+        test_clock.advance(timedelta(minutes=chance.choice([0, 1, 5])))
+        said = {str(each.entity): (each.reason, each.known, each.id) for each in lake.initiator().tick().findings}
+        lists = lake.initiator()
+        lists.compactions = replace(lists.compactions, settings=replace(lake.settings, listing_max_age=timedelta(microseconds=1)))
+        with monkeypatch.context() as forgetful:
+            forgetful.setattr(InitiatorService, "keep", lambda *_: None)
+            forgetful.setattr(InitiatorService, "forget_old_listings", lambda *_: None)
+            by_listing = {str(each.entity): each for each in lists.tick().findings}
+        for name, (reason, was_known, queued) in said.items():
+            known += was_known
+            if queued is None:
+                assert (by_listing[name].reason, by_listing[name].id) == (reason, None)
+            else:
+                assert "initiated" in by_listing[name].reason
+    assert known > 10
 
 
 @pytest.mark.parametrize("ends", ["table", "partition", "rename", "partition rename"])
