@@ -102,6 +102,7 @@ def run(requests: int, count: int, pause_ms: float) -> bool:
         began = time.perf_counter()
         with ThreadPoolExecutor(count) as threads:
             list(threads.map(Worker.work, workers))
+            workers[0].timed("the Cleaner's look at all of it", workers[0].cleaner.waiting)
             list(threads.map(Worker.clean, workers))
         seconds = time.perf_counter() - began
         [(left,)] = database.once("SELECT count(*) FROM compaction_queue")

@@ -244,11 +244,14 @@ class CleanerService:
     def _gates(self, pg: PgTx, ready: list[Compaction]) -> dict[int, Gate]:
         states = components.select_txn_states(pg, [request.txn_id for request in ready if request.txn_id])
         gates = {}
+        oldest = store.select_oldest_open(pg)
         for request in ready:
             state = states.get(request.txn_id or 0)
             if request.next_txn_id is None and state in (None, "committed"):
                 queue.update_committed(pg, request.id)  # nobody noted its commit: now is certainly late enough
-            open_txns = store.select_open_txns(pg, request.next_txn_id or 0, request.entity.table)
+            up_to = request.next_txn_id or 0
+            held = oldest is not None and oldest <= up_to  # of most requests this tells that nobody holds them up
+            open_txns = store.select_open_txns(pg, up_to, request.entity.table) if held else []
             gates[request.id] = gate(
                 request, pg.now, self.settings.cleanup_delay, state, open_txns, per_table=self.settings.use_min_history
             )

@@ -49,6 +49,12 @@ def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
     return [OpenTxn(*row) for row in rows]
 
 
+def select_oldest_open(pg: PgTx) -> int | None:
+    """The smallest id of an open transaction."""
+    [(oldest,)] = pg.sql("SELECT min(id) FROM txns WHERE state = 'open' AND NOT emptied")
+    return None if oldest is None else int(oldest)
+
+
 def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, limit: int = BATCH) -> int:
     """Forget some of what committed transactions wrote to an entity up to a write id (None: everything); how many."""
     pg.sql(

@@ -7,6 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from metastore.compaction.cleaning.rules import Verdict
+from metastore.db.engine import PgTx
 from metastore.files import Files
 
 HOUR = timedelta(hours=1)
@@ -356,3 +358,28 @@ def test_what_cannot_be_moved_stays(lake, monkeypatch):
     assert lake.directories() == before
     assert "no checksum to be had" in lake.one(request).error_message
     assert not root.exists()
+
+
+def test_the_look_at_what_is_ready_asks_no_more_for_many_than_for_one(lake, monkeypatch):
+    """Every round looks at all of it; who is open begins after most of it."""
+    asked, run = [], PgTx.sql
+
+    def counted(pg, query, parameters=None):
+        asked.append(query)
+        return run(pg, query, parameters)
+
+    counts = []
+    for names in ("a", "bcdef"):
+        for name in names:
+            lake.table(name)
+            lake.insert(f"d.{name}", times=2)
+            lake.compact(what=f"d.{name}")
+        later = lake.t.open()
+        asked.clear()
+        with monkeypatch.context() as watched:
+            watched.setattr(PgTx, "sql", counted)
+            assert {gate.verdict for _, gate in lake.cleaner().compactions.waiting()} == {Verdict.CLEAN}
+        counts.append(len(asked))
+        lake.t.commit(later)
+
+    assert counts[0] == counts[1]
