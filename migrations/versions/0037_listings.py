@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0035"
-down_revision = "0033"
+revision = "0037"
+down_revision = "0036"
 branch_labels = None
 depends_on = None
 
