@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from metastore.errors import InvalidInputError
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z0-9_$.]+(?:[ \t]+[A-Za-z]+)*|[<>(),:])")
+_SIMPLE = re.compile(r"[A-Za-z0-9_$.]+")
 _SYNONYMS = {"integer": "int", "numeric": "decimal", "dec": "decimal", "double precision": "double", "long": "bigint"}
 _CHILDREN = {"array": 1, "map": 2}
 _DECIMAL_DEFAULT = (10, 0)
@@ -26,11 +27,24 @@ class HiveType(NamedTuple):
     names: tuple[str, ...] = ()
     """A struct's field names, beside ``children``."""
 
+    def __str__(self) -> str:
+        """The type as Hive writes it."""
+        inner = [str(child) for child in self.children]
+        if self.kind == "struct":
+            inner = [f"{_written(name)}:{text}" for name, text in zip(self.names, inner, strict=True)]
+        if self.arguments:
+            return f"{self.kind}({','.join(map(str, self.arguments))})"
+        return f"{self.kind}<{','.join(inner)}>" if inner else self.kind
+
     @property
     def precision_and_scale(self) -> tuple[int, int]:
         """Of a decimal; what it leaves out is Hive's default, (10, 0)."""
         precision, scale = (*self.arguments, *_DECIMAL_DEFAULT[len(self.arguments) :])
         return precision, scale
+
+
+def _written(name: str) -> str:
+    return name if _SIMPLE.fullmatch(name) else f"`{name}`"
 
 
 def parse_type(text: str) -> HiveType:

@@ -19,6 +19,7 @@ from metastore.acid.names import SIDE_FILE_SUFFIX, is_hidden
 from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.footers import are_nameless
 from metastore.acid_tables.serde_storage import HiveStorage, require_alterable
+from metastore.acid_tables.struct_fields import is_extended
 from metastore.acid_tables.table import AcidTable, ColumnDefinition, TableKind, require_user_names
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
@@ -182,7 +183,7 @@ def _require_kept(table: AcidTable, before: Sequence[ColumnDefinition], after: S
 
 def is_wider(old: HiveType, new: HiveType) -> bool:
     """Whether readers see each value of a file with ``old`` unchanged when they ask for ``new``."""
-    if old == new:
+    if is_extended(old, new):
         return True
     for chain in (_WHOLE, _REAL):
         if old.kind in chain and new.kind in chain:

@@ -1,15 +1,39 @@
-"""The constraints that the writers of a table must keep: those that are ENABLEd."""
+"""The constraints of a table in the metastore; its writers must keep those that are ENABLEd."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from thrift.Thrift import TApplicationException
 
 from metastore.acid_tables.table import quoted
-from metastore.client.answers import is_unknown_method
+from metastore.catalog.model import ConstraintKind
+from metastore.client.answers import is_undeclared, is_unknown_method
 from metastore.client.client import MetastoreClient
-from metastore.errors import MetastoreError
+from metastore.client.declared_constraints import Declaration, thrift_rows
+from metastore.client.domain_client import DomainClient
+from metastore.errors import InvalidOperationError, MetaError, MetastoreError
 from metastore.ids import TableName
+
+_KINDS = (
+    "primaryKeys",
+    "foreignKeys",
+    "uniqueConstraints",
+    "notNullConstraints",
+    "defaultConstraints",
+    "checkConstraints",
+)
+
+
+_ADDING = {
+    ConstraintKind.NOT_NULL: ("add_not_null_constraint", "AddNotNullConstraintRequest"),
+    ConstraintKind.DEFAULT: ("add_default_constraint", "AddDefaultConstraintRequest"),
+    ConstraintKind.CHECK: ("add_check_constraint", "AddCheckConstraintRequest"),
+    ConstraintKind.PRIMARY_KEY: ("add_primary_key", "AddPrimaryKeyRequest"),
+    ConstraintKind.UNIQUE: ("add_unique_constraint", "AddUniqueConstraintRequest"),
+    ConstraintKind.FOREIGN_KEY: ("add_foreign_key", "AddForeignKeyRequest"),
+}
+"""The metastore's call and its request for each kind."""
 
 
 class Rule(NamedTuple):
@@ -45,12 +69,8 @@ class EnabledConstraints(NamedTuple):
 
 def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledConstraints:
     """The constraints that the metastore has now; none where an older Hive keeps the catalog, and knows of none."""
-    request = client.types.AllTableConstraintsRequest(table.db, table.table, table.catalog)
-    try:
-        constraints = client.get_all_table_constraints(request).allTableConstraints
-    except (TApplicationException, MetastoreError) as error:
-        if not is_unknown_method(error):
-            raise
+    constraints = _all_constraints(client, table)
+    if constraints is None:
         return EnabledConstraints((), (), {})
     return EnabledConstraints(
         tuple(
@@ -70,3 +90,45 @@ def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledCon
         },
         tuple(part.column_name for part in sorted(constraints.primaryKeys or (), key=lambda part: int(part.key_seq))),
     )
+
+
+def has_constraints(client: MetastoreClient, table: TableName) -> bool:
+    """Whether the metastore has any constraint of a table, enabled or not."""
+    constraints = _all_constraints(client, table)
+    return constraints is not None and any(getattr(constraints, kind) for kind in _KINDS)
+
+
+def add_constraints(client: DomainClient, table: TableName, declared: Sequence[Declaration]) -> None:
+    """Add constraints to a table that is there. Raises: InvalidOperationError for one that the metastore refuses."""
+    with _refusals():
+        for constraint in declared:
+            method, request = _ADDING[constraint.kind]
+            rows = thrift_rows(client.types, table, constraint)
+            getattr(client, method)(getattr(client.types, request)(rows))
+
+
+def drop_constraint(client: DomainClient, table: TableName, name: str) -> None:
+    """Remove a constraint. Raises: InvalidOperationError for a name that the table does not have."""
+    with _refusals():
+        client.drop_constraint(client.types.DropConstraintRequest(table.db, table.table, name, table.catalog))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except MetaError as refused:
+        if is_undeclared(refused):
+            raise InvalidOperationError(str(refused)) from refused
+        raise
+
+
+def _all_constraints(client: MetastoreClient, table: TableName) -> Any:
+    """As the metastore has them; None where it knows of none."""
+    request = client.types.AllTableConstraintsRequest(table.db, table.table, table.catalog)
+    try:
+        return client.get_all_table_constraints(request).allTableConstraints
+    except (TApplicationException, MetastoreError) as error:
+        if not is_unknown_method(error):
+            raise
+        return None

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 
 from metastore.planner import (
+    alterations,
     change_feed,
+    constraints,
     definitions,
     partitions,
     procedures,
+    replacing,
     scans,
     stream_reads,
     tables,
@@ -33,10 +36,13 @@ CALLS: Mapping[str, Method] = {
     "appended": Method(stream_reads.appended, is_work=True),
     "changes": Method(change_feed.changes, is_work=True),
     "create": Method(definitions.create),
+    "replacement": Method(replacing.replacement),
     "create_like": Method(definitions.create_like),
     "drop": Method(definitions.drop),
     "rename": Method(definitions.rename),
-    "alter": Method(definitions.alter),
+    "alter": Method(alterations.alter),
+    "constrain": Method(constraints.constrain),
+    "can_widen": Method(alterations.can_widen),
     "add_partitions": Method(partitions.add_partitions),
     "drop_partitions": Method(partitions.drop_partitions),
     "rename_partition": Method(partitions.rename_partition),

@@ -31,7 +31,7 @@ def table(call: Call) -> Answer:
     acid_table = AcidTable.of(name, thrift_table)
     if acid_table.kind is TableKind.PLAIN:
         return {"kind": "plain"}
-    return _described(acid_table, thrift_table, enabled_constraints(call.client, name))
+    return described(acid_table, thrift_table, enabled_constraints(call.client, name))
 
 
 def partitions(call: Call) -> Answer:
@@ -53,7 +53,8 @@ def format_of(stored_as: FileFormat) -> str:
     return SERDE if isinstance(stored_as, HiveStorage) else stored_as
 
 
-def _described(acid_table: AcidTable, thrift_table: Any, constraints: EnabledConstraints) -> Answer:
+def described(acid_table: AcidTable, thrift_table: Any, constraints: EnabledConstraints) -> Answer:
+    """All that an engine needs of a transactional table."""
     parameters = acid_table.parameters
     comments = {
         field.name.lower(): field.comment

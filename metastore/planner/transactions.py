@@ -21,6 +21,7 @@ from metastore.ids import TableName, full_table_name
 from metastore.locks.rules import LockType
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
+from metastore.planner.replacing import replacing
 from metastore.txns.core.rules import AbortCode, TxnType
 from metastore.txns.streams.rules import StreamBatch
 
@@ -104,8 +105,9 @@ def heartbeat(call: Call) -> Answer:
 def commit(call: Call) -> Answer:
     """Commit. Raises: WriteConflictError, TxnAbortedError; AnswerLostError: it may have been done.
 
-    ``rows``: how many it writes, for the history. With ``batch`` the table remembers it. Raises: AlreadyExistsError
-    too: it has it already, and the transaction is still open; so it is with InvalidOperationError.
+    ``rows``: how many it writes, for the history. ``replaces``: new definitions of tables whose rows it has replaced.
+    With ``batch`` the table remembers it. Raises: AlreadyExistsError too: it has it already, and the transaction is
+    still open; so it is with InvalidOperationError.
     """
     body = call.body
     kind = body.choice("kind", TxnType, TxnType.DEFAULT)
@@ -114,7 +116,8 @@ def commit(call: Call) -> Answer:
     if rows:
         txn_calls.note_rows(call.client, body.number("txn"), rows)
     request = txn_calls.commit_request(body.number("txn"), kind, is_vouched=body.flag("vouched"), batch=batch)
-    txn_calls.commit(call.client, request)
+    with replacing(call, body.bodies("replaces"), body.number("txn")):
+        txn_calls.commit(call.client, request)
     return {}
 
 

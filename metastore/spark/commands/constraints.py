@@ -12,23 +12,12 @@ from pyspark.sql.types import StructField, StructType
 
 from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.catalog.model import ConstraintKind
-from metastore.client import DomainClient
-from metastore.client.answers import is_undeclared
+from metastore.client import DomainClient, constraints
 from metastore.client.constraints import Rule
-from metastore.client.declared_constraints import Declaration, thrift_rows
-from metastore.errors import InvalidOperationError, MetaError
+from metastore.client.declared_constraints import Declaration
+from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.spark.tables.spark_types import type_of
-
-_ADDING = {
-    ConstraintKind.NOT_NULL: ("add_not_null_constraint", "AddNotNullConstraintRequest"),
-    ConstraintKind.DEFAULT: ("add_default_constraint", "AddDefaultConstraintRequest"),
-    ConstraintKind.CHECK: ("add_check_constraint", "AddCheckConstraintRequest"),
-    ConstraintKind.PRIMARY_KEY: ("add_primary_key", "AddPrimaryKeyRequest"),
-    ConstraintKind.UNIQUE: ("add_unique_constraint", "AddUniqueConstraintRequest"),
-    ConstraintKind.FOREIGN_KEY: ("add_foreign_key", "AddForeignKeyRequest"),
-}
-"""The metastore's call and its request for each kind."""
 
 
 def require_sound(
@@ -69,30 +58,7 @@ def add_constraints(
             "change its type first, then add its constraint."
         )
     require_sound(spark, table.name, (*table.columns, *table.partition_keys), declared)
-    try:
-        _add(client, table.name, declared)
-    except MetaError as refused:
-        if is_undeclared(refused):
-            raise InvalidOperationError(str(refused)) from refused
-        raise
-
-
-def drop_constraint(client: DomainClient, table: AcidTable, name: str) -> None:
-    """Remove a constraint. Raises: InvalidOperationError for a name that the table does not have."""
-    try:
-        client.drop_constraint(
-            client.types.DropConstraintRequest(table.name.db, table.name.table, name, table.name.catalog)
-        )
-    except MetaError as refused:
-        if is_undeclared(refused):
-            raise InvalidOperationError(str(refused)) from refused
-        raise
-
-
-def _add(client: DomainClient, table: TableName, declared: Sequence[Declaration]) -> None:
-    for constraint in declared:
-        method, request = _ADDING[constraint.kind]
-        getattr(client, method)(getattr(client.types, request)(thrift_rows(client.types, table, constraint)))
+    constraints.add_constraints(client, table.name, declared)
 
 
 def _counters(rules: Sequence[Rule]) -> list[Column]:

@@ -6,12 +6,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.client import DomainClient
+from metastore.client.constraints import drop_constraint
 from metastore.client.partitions import partition_places
 from metastore.errors import NoSuchObjectError
 from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.spark.commands import admin, compactions
-from metastore.spark.commands.constraints import add_constraints, drop_constraint, require_sound
+from metastore.spark.commands.constraints import add_constraints, require_sound
 from metastore.spark.commands.convert import convert
 from metastore.spark.jvm.compiled import catalog_object
 from metastore.spark.jvm.hadoop import Hadoop
@@ -123,7 +124,7 @@ class Runner:
                 case AddConstraints(constraints=constraints, column=column):
                     add_constraints(self.spark, self.client, table, constraints, column)
                 case DropConstraint(name=name):
-                    drop_constraint(self.client, table, name)
+                    drop_constraint(self.client, table.name, name)
         self.spark.catalog.refreshTable(f"{table.name.db}.{table.name.table}")
         return admin.one_row(self.spark, "rows", 0)
 

@@ -17,6 +17,8 @@ from metastore.thrift_server.convert_catalog import (
 )
 from metastore.thrift_server.convert_constraints import all_from_thrift
 
+_CHECK_TYPES = "metastore.disallow.incompatible.col.type.changes"
+
 
 class TableHandlers:
     """create, alter, drop, truncate."""
@@ -118,6 +120,7 @@ class TableHandlers:
             old_name,
             table_from_thrift(table),
             {**context_of(environment), **(more or {})},
+            check_types=_checks_types(call),
             changer=self._changers.of(call, environment),
         )
 
@@ -168,6 +171,12 @@ class TableHandlers:
         """Keep files for replicas, before their table's writer replaces them. There is no trash to ``purge`` from."""
         self._tables.recycle(required_name(request.dataPath, "path"))
         return ttypes.CmRecycleResponse()
+
+
+def _checks_types(call: Call) -> bool | None:
+    """What setMetaConf has said for this connection; None: nothing."""
+    own = (call.connection.metaconf or {}).get(_CHECK_TYPES)
+    return None if own is None else own.lower() == "true"
 
 
 def _expected(request: ttypes.AlterTableRequest) -> dict[str, str]:

@@ -93,6 +93,51 @@ def test_changes_of_columns_and_properties_are_made_together_or_not_at_all(clien
         "alter", db="d", table="t", changes=[{"op": "add_column", "name": "last", "type": "string"}])[2]
 
 
+def test_fields_are_added_at_the_end_of_their_structs(client, call):
+    call("create", db="d", table="t", columns=[{"name": "id", "type": "int"}, {"name": "place", "type": "struct<city:string>", "comment": "where"},
+                                               {"name": "tags", "type": "array<struct<a:int>>"}])
+    call("alter", db="d", table="t", changes=[
+        {"op": "add_column", "name": "place", "field": ["Street"], "type": "string", "comment": None, "after": None},
+        {"op": "add_column", "name": "tags", "field": ["element", "b"], "type": "date"}], **WHO)
+
+    assert columns(call) == [("id", "int", None), ("place", "struct<city:string,street:string>", "where"), ("tags", "array<struct<a:int,b:date>>", None)]
+    for change, said in (({"op": "add_column", "type": "int", "after": ""}, "place.city is a field of the column place: fields are only added"),
+                         ({"op": "add_column", "type": "int", "comment": "what"}, "UPDATE it, and DROP COLUMN place"),
+                         ({"op": "add_column", "type": "int"}, "has a field city already"),
+                         ({"op": "rename_column", "to": "town"}, "place.city is a field"), ({"op": "drop_column"}, "place.city is a field"),
+                         ({"op": "comment", "comment": "x"}, "place.city is a field"),
+                         ({"op": "change_type", "type": "int"}, "does not hold all of its values")):
+        status, _, message = call.refused("alter", db="d", table="t", changes=[{"name": "place", "field": ["city"], **change}])
+        assert status == 400
+        assert said in message
+
+
+def test_which_columns_a_statement_may_widen(call):
+    call("create", db="d", table="t", columns=[*COLUMNS, {"name": "n", "type": "smallint"}], buckets={"count": 2, "columns": ["id"]})
+
+    def can_widen(column, to):
+        return call("can_widen", table="d.t", column=column, type=to)["can_widen"]
+
+    assert [can_widen(*case) for case in (("n", "int"), ("n", "tinyint"), ("n", "string"), ("id", "bigint"), ("other", "int"))] == [
+        True, False, False, False, False]
+
+
+def test_constraints_are_added_and_dropped_beside_readers(client, call):
+    call("create", db="d", table="t", columns=COLUMNS)
+    reader = call.begin("READ_ONLY")
+    call("lock", txn=reader, reads=["d.t"], **WHO)
+    call("constrain", db="d", table="t", **WHO, wait_s=0, added=[
+        {"kind": "CHECK", "name": "small", "value": "id < 9", "is_enabled": True, "is_relied_on": False}, {"kind": "PRIMARY_KEY", "name": "pk", "columns": ["id"]}])
+
+    found = enabled_constraints(client, table_name("d", "t"))
+    assert (found.checks, found.primary_key) == ((("small", "id < 9"),), ("id",))
+
+    call("constrain", db="d", table="t", dropped=[{"name": "SMALL"}, {"name": "pk"}, {"name": "nothing", "if_exists": True}], **WHO)
+    assert not enabled_constraints(client, table_name("d", "t")).checks
+    assert "nothing" in call.refused("constrain", db="d", table="t", dropped=[{"name": "nothing"}], **WHO)[2]
+    assert call.refused("constrain", db="d", table="t", added=[{"kind": "UNIQUE", "name": "u", "columns": ["z"]}], **WHO)[0] == 400
+
+
 def test_a_table_gets_another_name_and_goes(client, call):
     call("create", db="d", table="t", columns=COLUMNS)
     insert(client, "t", {"id": 1, "name": "x"})

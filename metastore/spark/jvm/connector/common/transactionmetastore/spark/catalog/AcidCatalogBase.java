@@ -68,7 +68,15 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
 
     /** A catalog of the same tables, for one transaction. */
     final AcidCatalogBase inside(AcidTransaction statement) {
-        AcidCatalogBase other = newCatalog();
+        return sameTables(newCatalog(), statement);
+    }
+
+    /** A catalog of the same tables, for a statement that replaces one. */
+    final AcidCatalogBase replacing() {
+        return sameTables(new ReplacingCatalog(), null);
+    }
+
+    private AcidCatalogBase sameTables(AcidCatalogBase other, AcidTransaction statement) {
         other.name = name;
         other.address = address;
         other.transaction = statement;
@@ -167,6 +175,15 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         block.requireNone("The table " + table.fullName() + " is altered");
         OwnReads.giveWay(List.of(table.fullName()));
         planner().call("alter", named(ident, "changes", Creation.changes(table, changes)));
+        return acidTable(ident, null);
+    }
+
+    /** Add constraints, which are as the planner takes them, to a transactional table, and drop some. */
+    final Table constrained(Identifier ident, List<Map<String, Object>> added, List<Map<String, Object>> dropped) {
+        block.requireNone("The table " + ident + " gets other constraints");
+        Map<String, Object> arguments = named(ident, "added", added);
+        arguments.put("dropped", dropped);
+        planner().call("constrain", arguments);
         return acidTable(ident, null);
     }
 

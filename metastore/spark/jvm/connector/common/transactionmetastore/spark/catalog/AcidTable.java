@@ -24,6 +24,8 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.planner.AcidException;
@@ -40,8 +42,8 @@ import transactionmetastore.spark.write.AcidWrites;
  *
  * Spark keeps the table of an analysed plan, as that of a frame, and uses it in other plans: see StatementRule.
  */
-public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns,
-        SupportsAtomicPartitionManagement, TruncatableTable {
+public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns,
+        SupportsAtomicPartitionManagement, TruncatableTable, EvolvingTable {
     private final String catalog;
     private final PlannerClient planner;
     private final TableDefinition definition;
@@ -59,6 +61,11 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
             String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, Block block,
             AcidTransaction transaction) {
         this(catalog, planner, definition, asOf, block, transaction, null);
+    }
+
+    /** The table "replaced" as it will be, in the statement that replaces it. */
+    AcidTable(AcidTable replaced, TableDefinition definition, AcidTransaction transaction) {
+        this(replaced.catalog, replaced.planner, definition, null, null, transaction);
     }
 
     /** "kept": the transaction of the frames that read it, of which the snapshot is taken; or null. */
@@ -96,6 +103,11 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
 
     public TableDefinition definition() {
         return definition;
+    }
+
+    /** Whether whatever is written replaces all of its rows, and its definition. */
+    public boolean isReplaced() {
+        return false;
     }
 
     /** "db.table", as the metastore names it. */
@@ -210,10 +222,31 @@ public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRow
     @Override
     public Set<TableCapability> capabilities() {
         if (asOf != null) return EnumSet.of(TableCapability.BATCH_READ);
-        return EnumSet.of(
+        Set<TableCapability> all = EnumSet.of(
             TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.OVERWRITE_DYNAMIC,
             TableCapability.OVERWRITE_BY_FILTER, TableCapability.TRUNCATE, TableCapability.STREAMING_WRITE,
             TableCapability.MICRO_BATCH_READ);
+        all.addAll(EVOLVING);
+        return all;
+    }
+
+    // -- WITH SCHEMA EVOLUTION -----------------------------------------------------------------------------------------
+
+    /** Not what is NULL alone, which has no type yet. */
+    @Override
+    public boolean mayAdd(String[] names, DataType type) {
+        return !type.existsRecursively(inner -> inner instanceof NullType);
+    }
+
+    @Override
+    public boolean mayWiden(String[] names, DataType type) {
+        if (names.length > 1) return false;
+        for (TableDefinition.Field field : definition.columns()) {
+            if (!field.name().equalsIgnoreCase(names[0])) continue;
+            Map<String, Object> change = Map.of("table", fullName(), "column", field.name(), "type", type.catalogString());
+            return planner.call("can_widen", change).path("can_widen").asBoolean();
+        }
+        return false;  // a partition key
     }
 
     @Override

@@ -129,6 +129,11 @@ final class Creation {
 
     private static Map<String, Object> change(AcidTable table, TableChange change) {
         Map<String, Object> argument = new HashMap<>();
+        if (change instanceof TableChange.ColumnChange column) {
+            String[] names = column.fieldNames();
+            argument.put("name", AcidCatalogBase.lower(names[0]));
+            if (names.length > 1) argument.put("field", List.of(names).subList(1, names.length));
+        }
         if (change instanceof TableChange.SetProperty set) {
             requireProperty(table, set.property());
             argument.put("op", "set");
@@ -144,29 +149,23 @@ final class Creation {
                     + "constraints with session.sql of acid(spark).");
             }
             argument.put("op", "add_column");
-            argument.put("name", path(add.fieldNames()));
             argument.put("type", add.dataType().catalogString());
             argument.put("comment", add.comment());
             argument.put("after", after(add.position()));
         } else if (change instanceof TableChange.RenameColumn rename) {
             argument.put("op", "rename_column");
-            argument.put("name", path(rename.fieldNames()));
             argument.put("to", AcidCatalogBase.lower(rename.newName()));
         } else if (change instanceof TableChange.UpdateColumnType type) {
             argument.put("op", "change_type");
-            argument.put("name", path(type.fieldNames()));
             argument.put("type", type.newDataType().catalogString());
         } else if (change instanceof TableChange.UpdateColumnComment comment) {
             argument.put("op", "comment");
-            argument.put("name", path(comment.fieldNames()));
             argument.put("comment", comment.newComment());
         } else if (change instanceof TableChange.UpdateColumnPosition move) {
             argument.put("op", "move_column");
-            argument.put("name", path(move.fieldNames()));
             argument.put("after", after(move.position()));
-        } else if (change instanceof TableChange.DeleteColumn drop) {
+        } else if (change instanceof TableChange.DeleteColumn) {
             argument.put("op", "drop_column");
-            argument.put("name", path(drop.fieldNames()));
         } else {
             throw new AcidException("UNSUPPORTED", "The catalog cannot do this to " + table.fullName() + ": "
                 + change.getClass().getSimpleName() + ". Set or unset properties, add, rename, retype or drop columns.");

@@ -7,6 +7,7 @@ import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
@@ -25,6 +27,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.plans.logical.SerdeInfo;
 import org.apache.spark.sql.catalyst.plans.logical.ShowTablesExtended;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedTableSpec;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -69,15 +72,19 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (changed != null) requireNothingHiddenAssigned(plan, changed);
         if (plan instanceof CreateTableLikeCommand create) requireNotLikeTransactional(create);
         if (plan instanceof CreateTable save && save.query().isDefined()) requireNotTransactional(save.tableDesc());
+        LogicalPlan written = plan instanceof UnresolvedWith with ? with.child() : plan;
+        if (hasSchemaEvolution(written)) requireEvolvable(written);
         if (plan instanceof MergeIntoTable merge) StatementRule.tag(merge);
         return plan;
     }
 
     private LogicalPlan created(LogicalPlan plan) {
-        if (plan instanceof ReplaceTable || plan instanceof ReplaceTableAsSelect) requireNothingReplaced(plan);
+        boolean isReplacing = plan instanceof ReplaceTable || plan instanceof ReplaceTableAsSelect;
+        LogicalPlan replacing = isReplacing ? replacing(plan) : null;
+        if (replacing != null) return replacing;
         for (int place = 0; place < plan.productArity(); ++place) {
             if (plan.productElement(place) instanceof UnresolvedTableSpec spec && isTransactional(spec.properties())) {
-                if (plan instanceof CreateTableAsSelect) requireNoBlock(plan);
+                if (plan instanceof CreateTableAsSelect || isReplacing) requireNoBlock(plan);
                 return isRouted(spec) ? plan : (LogicalPlan) with(plan, place, routed(spec));
             }
         }
@@ -129,7 +136,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
     /** The properties, with what Creation takes out again: how files are stored, and ROW FORMAT. */
     private static scala.collection.immutable.Map<String, String> properties(UnresolvedTableSpec spec) {
         Map<String, String> properties = new HashMap<>(CollectionConverters.asJava(spec.properties()));
-        properties.put(AcidCatalogBase.FORMAT, format(spec));
+        if (spec.provider().isDefined() || spec.serde().isDefined()) properties.put(AcidCatalogBase.FORMAT, format(spec));
         if (spec.serde().isDefined()) {
             SerdeInfo rows = spec.serde().get();
             if (rows.serde().isDefined()) properties.put(AcidCatalogBase.SERDE, rows.serde().get());
@@ -215,14 +222,18 @@ final class RoutingRule extends Rule<LogicalPlan> {
         return new Named(catalog, Identifier.of(namespace, parts.last()));
     }
 
-    /** Spark would drop the table, with all its versions, before the new rows are there, and a query that fails leaves nothing. */
-    private void requireNothingReplaced(LogicalPlan plan) {
-        if (!(plan.children().head() instanceof UnresolvedIdentifier name)) return;
+    /** The plan that replaces a transactional table; null where there is none. Spark would drop it before the new rows are there. */
+    private LogicalPlan replacing(LogicalPlan plan) {
+        if (!(plan.children().head() instanceof UnresolvedIdentifier name)) return null;
         Named table = named(name.nameParts());
-        AcidTable replaced = table == null ? null : table.catalog.acidTable(table.ident, null);
-        if (replaced == null) return;
-        throw new AcidException("UNSUPPORTED", "REPLACE TABLE would drop " + replaced.fullName() + " before its new rows are there: "
-            + "use INSERT OVERWRITE " + replaced.fullName() + ", or DROP TABLE and CREATE TABLE where its columns change.");
+        if (table == null || table.catalog.acidTable(table.ident, null) == null) return null;
+        LogicalPlan routed = plan;
+        for (int place = 0; place < plan.productArity(); ++place) {
+            Object part = plan.productElement(place);
+            if (part == name) routed = (LogicalPlan) with(routed, place, ResolvedName.of(table.catalog.replacing(), table.ident, plan));
+            if (part instanceof UnresolvedTableSpec spec) routed = (LogicalPlan) with(routed, place, routed(spec));
+        }
+        return routed;
     }
 
     private void requireNothingHiddenAssigned(LogicalPlan plan, UnresolvedRelation target) {
@@ -232,6 +243,31 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (changed == null) return;
         throw new AcidException("InvalidOperationError", "Hidden column " + column + " of " + changed.fullName()
             + " cannot be updated: it is where the row was written. Leave it out of SET, and use it in WHERE.");
+    }
+
+    /** Whether a statement says WITH SCHEMA EVOLUTION; INSERT has these words since Spark 4.2. */
+    private static boolean hasSchemaEvolution(LogicalPlan plan) {
+        if (!(plan instanceof MergeIntoTable) && !(plan instanceof InsertIntoStatement)) return false;
+        for (int place = 0; place < plan.productArity(); ++place) {
+            if (plan.productElementName(place).equals("withSchemaEvolution")) return Boolean.TRUE.equals(plan.productElement(place));
+        }
+        return false;
+    }
+
+    /** Spark 4.0 would leave new columns out; and where a new column is before the keys, values have no places any more. */
+    private void requireEvolvable(LogicalPlan plan) {
+        LogicalPlan target = plan instanceof InsertIntoStatement insert ? insert.table() : plan.children().head();
+        Named name = EliminateSubqueryAliases.apply(target) instanceof UnresolvedRelation relation ? named(relation.multipartIdentifier()) : null;
+        AcidTable changed = name == null ? null : name.catalog.acidTable(name.ident, null);
+        if (changed == null) return;
+        if (EvolvingTable.EVOLVING.isEmpty()) {
+            throw new AcidException("UNSUPPORTED", "WITH SCHEMA EVOLUTION of " + changed.fullName() + " needs Spark 4.1 or newer: "
+                + "ALTER TABLE " + changed.fullName() + " ADD COLUMNS first, and leave out these words.");
+        }
+        if (plan instanceof InsertIntoStatement insert && !insert.byName() && changed.partitioning().length > 0) {
+            throw new AcidException("UNSUPPORTED", changed.fullName() + " has partition keys, which are its last columns, so new columns "
+                + "would move them: INSERT WITH SCHEMA EVOLUTION INTO " + changed.fullName() + " BY NAME.");
+        }
     }
 
     /** Rows of files with Spark's names could not be changed: the session gives them Hive's. */

@@ -230,6 +230,11 @@ public final class AcidTransaction {
         batch = written;
     }
 
+    /** Its commit gives a table, whose rows it replaces, this definition as well. */
+    public void replaces(Map<String, Object> definition) {
+        txn.replaces(definition);
+    }
+
     /** How many rows a statement has written, for the table's history. An update is in both numbers, and in "updated". */
     public synchronized void wrote(String table, long inserted, long deleted, long updated) {
         written.add(table, inserted, deleted);

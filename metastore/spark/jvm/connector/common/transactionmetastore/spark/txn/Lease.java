@@ -61,12 +61,13 @@ final class Lease {
         return isFirst;
     }
 
-    /** "isVouched": the planner's answer to the last locks. "batch": what the table remembers by the commit, or null. */
-    void commit(boolean isVouched, StreamBatch batch, List<Map<String, Object>> rows) {
+    /** "isVouched": the planner's answer to the last locks. "batch": what the table remembers by the commit, or null; "replaced": new definitions. */
+    void commit(boolean isVouched, StreamBatch batch, List<Map<String, Object>> rows, List<Map<String, Object>> replaced) {
         requireOpen();
         Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "kind", "DEFAULT", "vouched", isVouched));
         if (batch != null) arguments.put("batch", batch.argument());
         if (!rows.isEmpty()) arguments.put("rows", rows);
+        if (!replaced.isEmpty()) arguments.put("replaces", replaced);
         if (end()) planner.call("commit", arguments);
         Heartbeats.forget(this);
     }

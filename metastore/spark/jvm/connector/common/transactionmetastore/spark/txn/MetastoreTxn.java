@@ -35,6 +35,7 @@ final class MetastoreTxn {
     private final Map<String, Long> ownWriteIds = new HashMap<>();
     private final Set<String> overwritten = new HashSet<>();
     private final WrittenRows rows = new WrittenRows();
+    private final List<Map<String, Object>> replaced = new ArrayList<>();
     private volatile Lease lease;
     private String txns;
     private int statements;
@@ -196,6 +197,11 @@ final class MetastoreTxn {
         return overwritten.contains(location);
     }
 
+    /** The commit changes the definition of a table. */
+    synchronized void replaces(Map<String, Object> definition) {
+        replaced.add(definition);
+    }
+
     /** Rows that a statement has written, and that stay. */
     synchronized void count(WrittenRows written) {
         rows.add(written);
@@ -204,7 +210,7 @@ final class MetastoreTxn {
     /** Commit, if anything was opened. "batch": what the table remembers by the commit, or null. */
     synchronized void commit(StreamBatch batch) {
         isOver = true;
-        if (lease != null) lease.commit(isVouched, batch, rows.argument());
+        if (lease != null) lease.commit(isVouched, batch, rows.argument(), replaced);
     }
 
     /** Whether nothing that it wrote counts: false when it is committed, or may be. */

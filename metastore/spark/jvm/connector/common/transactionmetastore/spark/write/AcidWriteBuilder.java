@@ -33,7 +33,7 @@ final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, 
      */
     @Override
     public WriteBuilder truncate() {
-        boolean isWhole = "static".equalsIgnoreCase(info.options().get("partitionOverwriteMode"));
+        boolean isWhole = target.isReplaced() || "static".equalsIgnoreCase(info.options().get("partitionOverwriteMode"));
         overwriting = isWhole ? Overwriting.EVERYTHING : Overwriting.ALL_THAT_GET_ROWS;
         return this;
     }

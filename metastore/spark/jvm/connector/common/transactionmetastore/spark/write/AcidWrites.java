@@ -61,13 +61,23 @@ public final class AcidWrites {
             transaction.write(table.fullName(), WriteKind.INSERT_OVERWRITE, null);
             AcidTable target = table.in(transaction);
             if (AcidTransaction.isCounting()) AcidTransaction.changed(rows(target, transaction, emptied));
-            AcidWrite write = new AcidWrite(target, shape, null, emptied, null);
-            write.begin(0);
-            write.commit(new WriterCommitMessage[0]);
+            empty(target, shape, emptied);
             transaction.commit();
         } finally {
             transaction.close();
         }
+    }
+
+    /** Leave nothing in a table, in the transaction that it is in. */
+    public static void empty(AcidTable target, AcidTransaction transaction) {
+        transaction.write(target.fullName(), WriteKind.INSERT_OVERWRITE, null);
+        empty(target, shape(target), Overwriting.EVERYTHING);
+    }
+
+    private static void empty(AcidTable target, TableShape shape, Overwriting emptied) {
+        AcidWrite write = new AcidWrite(target, shape, null, emptied, null);
+        write.begin(0);
+        write.commit(new WriterCommitMessage[0]);
     }
 
     /** How many rows there are of what is emptied, in the same transaction. */

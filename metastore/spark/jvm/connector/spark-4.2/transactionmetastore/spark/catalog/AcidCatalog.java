@@ -18,7 +18,7 @@ import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
 
 /** The catalog where Spark runs each statement that writes in a transaction, which is the metastore's. */
-public final class AcidCatalog extends AcidCatalogBase implements TransactionalCatalogPlugin {
+public final class AcidCatalog extends ConstrainedCatalog implements TransactionalCatalogPlugin {
     static final boolean SPARK_BEGINS_TRANSACTIONS = true;
 
     @Override

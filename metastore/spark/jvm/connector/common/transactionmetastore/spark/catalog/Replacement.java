@@ -1,0 +1,68 @@
+package transactionmetastore.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.WriteKind;
+import transactionmetastore.spark.write.AcidWrites;
+
+/**
+ * A table as it will be when a statement has replaced it: what is written to it replaces all rows, in a transaction of its own, whose
+ * commit also changes the definition. Until then nobody else reads or writes the table.
+ */
+final class Replacement extends AcidTable implements StagedTable {
+    private final AcidTransaction transaction;
+    private boolean isWritten;
+
+    private Replacement(AcidTable replaced, TableDefinition after, AcidTransaction transaction) {
+        super(replaced, after, transaction);
+        this.transaction = transaction;
+    }
+
+    /** "definition": as the planner takes it; without a format, if the statement says none. Throws AcidException: it cannot be so. */
+    static Replacement of(AcidTable replaced, Map<String, Object> definition, Map<String, String> properties) {
+        replaced.requireNoBlock("The table " + replaced.fullName() + " is replaced");
+        if (!properties.containsKey(AcidCatalogBase.FORMAT)) definition.remove("format");
+        JsonNode answer = replaced.planner().call("replacement", definition);
+        TableDefinition after = TableDefinition.of(replaced.definition().db(), replaced.definition().table(), answer);
+        AcidTransaction transaction = AcidTransaction.writer(replaced.planner(), "REPLACE TABLE " + replaced.fullName());
+        transaction.write(replaced.fullName(), WriteKind.DDL_EXCLUSIVE, null);
+        transaction.replaces(definition);
+        return new Replacement(replaced, after, transaction);
+    }
+
+    @Override
+    public boolean isReplaced() {
+        return true;
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        isWritten = true;
+        return super.newWriteBuilder(info);
+    }
+
+    @Override
+    public void commitStagedChanges() {
+        try {
+            if (!isWritten) AcidWrites.empty(this, transaction);
+            transaction.commit();
+        } finally {
+            transaction.close();
+        }
+    }
+
+    @Override
+    public void abortStagedChanges() {
+        transaction.close();
+    }
+
+    /** Both interfaces have it, from the version of Spark on that has it. */
+    public CustomTaskMetric[] reportDriverMetrics() {
+        return new CustomTaskMetric[0];
+    }
+}
