@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, NamedTuple
 
+from metastore.acid_tables.column_changes import require_known
+from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient
 from metastore.client.client import AnswerLostError
@@ -77,6 +79,10 @@ def _replaced(call: Call, body: Body) -> _Replaced:
         )
     after = deepcopy(before)
     after.sd.cols, after.parameters = wanted.sd.cols, {**wanted.parameters, **_kind(before)}
+    table = AcidTable.of(name, after)
+    if isinstance(table.file_format, HiveStorage):
+        table.file_format.require_storable(name)
+    require_known([column.name for column in table.columns], table.bucket_columns)
     return _Replaced(name, before, after)
 
 

@@ -118,6 +118,18 @@ def test_partitions_that_msck_drops(client, table):
         client.setMetaConf("metastore.expression.proxy", "com.example.Mine")
 
 
+def test_columns_change_their_types_where_the_connection_does_not_mind(client, table):
+    client.create_table_req(T.CreateTableRequest(table()))
+    changed = client.get_table("d", "t")
+    changed.sd.cols = [T.FieldSchema("id", "array<int>")]
+    with pytest.raises(T.InvalidOperationException, match="types incompatible"):
+        client.alter_table("d", "t", changed)
+
+    client.setMetaConf("hive.metastore.disallow.incompatible.col.type.changes", "false")
+    client.alter_table("d", "t", changed)
+    assert client.get_table("d", "t").sd.cols[0].type == "array<int>"
+
+
 @pytest.mark.parametrize("server_settings", [lambda tmp_path: {
     "hive.metastore.warehouse.external.dir": (tmp_path / "external").as_uri()}], indirect=True)
 def test_managed_tables_stay_in_the_warehouse(client, table, tmp_path):

@@ -78,11 +78,20 @@ def test_a_commit_that_fails_gives_the_old_definition_back(client, call, monkeyp
     ({"location": "file:///elsewhere"}, "a table with another location"),
     ({"properties": {"transactional": "false"}}, "a table with other transactional properties: only its columns"),
     ({"columns": []}, "declares no columns"),
+    ({"columns": [{"name": "name", "type": "string"}]}, "There is no column id. There is: name."),
     ({"columns": [{"name": "id", "type": "int", "not_null": True}]}, "cannot be replaced with constraints: DROP CONSTRAINT"),
 ])
 def test_what_would_be_another_table_is_refused(call, change, said):
     assert said in call.refused("replacement", **{**AFTER, **change})[2]
     assert seen(call) == OLD
+
+
+def test_columns_must_suit_the_format_that_stays(call):
+    call("create", db="d", table="lines", columns=[{"name": "id", "type": "int"}], format="avro", properties={"transactional_properties": "insert_only"})
+    after = {"db": "d", "table": "lines", "columns": [{"name": "id", "type": "bigint"}], "format": None}
+
+    assert call("replacement", **after)["format"] == "serde"
+    assert "of d.lines is CHAR or VARCHAR" in call.refused("replacement", **{**after, "columns": [{"name": "id", "type": "varchar(3)"}]})[2]
 
 
 def test_a_table_with_constraints_is_not_replaced(call):

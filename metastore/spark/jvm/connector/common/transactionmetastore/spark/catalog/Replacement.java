@@ -31,6 +31,7 @@ final class Replacement extends AcidTable implements StagedTable {
         TableDefinition after = TableDefinition.of(replaced.definition().db(), replaced.definition().table(), answer);
         AcidTransaction transaction = AcidTransaction.writer(replaced.planner(), "REPLACE TABLE " + replaced.fullName());
         transaction.write(replaced.fullName(), WriteKind.DDL_EXCLUSIVE, null);
+        transaction.write(replaced.fullName(), WriteKind.INSERT_OVERWRITE, null);
         transaction.replaces(definition);
         return new Replacement(replaced, after, transaction);
     }
@@ -49,7 +50,7 @@ final class Replacement extends AcidTable implements StagedTable {
     @Override
     public void commitStagedChanges() {
         try {
-            if (!isWritten) AcidWrites.empty(this, transaction);
+            if (!isWritten) AcidWrites.empty(this);
             transaction.commit();
         } finally {
             transaction.close();

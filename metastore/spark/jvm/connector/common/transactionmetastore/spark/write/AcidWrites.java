@@ -69,8 +69,7 @@ public final class AcidWrites {
     }
 
     /** Leave nothing in a table, in the transaction that it is in. */
-    public static void empty(AcidTable target, AcidTransaction transaction) {
-        transaction.write(target.fullName(), WriteKind.INSERT_OVERWRITE, null);
+    public static void empty(AcidTable target) {
         empty(target, shape(target), Overwriting.EVERYTHING);
     }
 
