@@ -97,6 +97,13 @@ def test_a_table_is_replaced_with_its_rows(catalog, lakehouse, db, open_transact
     assert open_transactions() == []
 
 
+def test_a_query_has_the_partition_keys_last(catalog, db) -> None:
+    """Its values would go into other columns."""
+    with pytest.raises(PySparkException, match="SELECT ..., k"):
+        catalog.sql(f"CREATE TABLE {db}.t PARTITIONED BY (k) {_ACID} AS SELECT 'x' AS k, 'y' AS name")
+    assert catalog.sql(f"SHOW TABLES IN {db}").collect() == []
+
+
 def test_all_partitions_are_replaced(catalog, db) -> None:
     catalog.sql(f"CREATE TABLE {db}.t (id INT) PARTITIONED BY (k INT) STORED AS PARQUET {_ADDS}")
     catalog.sql(f"INSERT INTO {db}.t VALUES (1, 1), (2, 2)")
