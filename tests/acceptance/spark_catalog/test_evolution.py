@@ -41,7 +41,7 @@ def test_a_field_is_added_to_a_struct(catalog, lakehouse, db, stored) -> None:
 
 
 def test_a_merge_adds_the_columns_of_its_source(catalog, lakehouse, db) -> None:
-    catalog.sql(f"CREATE TABLE {db}.t (id INT, n INT) PARTITIONED BY (k STRING) {_ACID}")
+    catalog.sql(f"CREATE TABLE {db}.t (id INT, n INT, k STRING) {_ACID}")
     catalog.sql(f"INSERT INTO {db}.t VALUES (1, 1, 'x'), (2, 2, 'x')")
     merge = f"""MERGE WITH SCHEMA EVOLUTION INTO {db}.t t USING (SELECT 1 AS id, 5 AS n, 'x' AS k, 'new' AS extra UNION ALL SELECT 3, 6, 'y', 'more') s
                 ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
@@ -52,8 +52,11 @@ def test_a_merge_adds_the_columns_of_its_source(catalog, lakehouse, db) -> None:
         return
     catalog.sql(merge)
 
-    assert columns(lakehouse, db, "t") == {"id": "int", "n": "int", "extra": "string"}
-    assert rows(catalog, f"{db}.t") == [(1, 5, "new", "x"), (2, 2, None, "x"), (3, 6, "more", "y")]
+    assert columns(lakehouse, db, "t") == {"id": "int", "n": "int", "k": "string", "extra": "string"}
+    assert rows(catalog, f"{db}.t") == [(1, 5, "x", "new"), (2, 2, "x", None), (3, 6, "y", "more")]
+    catalog.sql(f"CREATE TABLE {db}.parted (id INT, n INT) PARTITIONED BY (k STRING) {_ACID}")
+    with pytest.raises(PySparkException, match="parted has partition keys, .* ADD COLUMNS first"):
+        catalog.sql(merge.replace(f"INTO {db}.t t", f"INTO {db}.parted t"))
 
 
 def test_an_insert_adds_the_columns_of_its_query(catalog, lakehouse, db) -> None:
@@ -68,7 +71,7 @@ def test_an_insert_adds_the_columns_of_its_query(catalog, lakehouse, db) -> None
     with pytest.raises(PySparkException, match="INTO .*t BY NAME"):
         catalog.sql(f"{insert} SELECT 3, 3, 'extra', 'x', 'more'")
     with pytest.raises(PySparkException):
-        catalog.sql(f"{insert} BY NAME SELECT 4 AS id, 4 AS n, 'x' AS k, 'new' AS extra, raise_error('no') AS never")
+        catalog.sql(f"{insert} BY NAME SELECT 4 AS id, 4 AS n, 'x' AS k, 'new' AS extra, CAST(raise_error('no') AS STRING) AS never")
 
     assert rows(catalog, f"{db}.t") == [(1, 1, None, None, "x"), (2, 70000, "new", None, "x")]
 

@@ -256,7 +256,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         return false;
     }
 
-    /** Spark 4.0 would leave new columns out; and where a new column is before the keys, values have no places any more. */
+    /** Spark 4.0 would leave new columns out. And Spark finds columns by the places that they had, where a new one comes before the keys. */
     private void requireEvolvable(LogicalPlan plan) {
         LogicalPlan target = plan instanceof InsertIntoStatement insert ? insert.table() : plan.children().head();
         Named name = EliminateSubqueryAliases.apply(target) instanceof UnresolvedRelation relation ? named(relation.multipartIdentifier()) : null;
@@ -265,6 +265,10 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (EvolvingTable.EVOLVING.isEmpty()) {
             throw new AcidException("UNSUPPORTED", "WITH SCHEMA EVOLUTION of " + changed.fullName() + " needs Spark 4.1 or newer: "
                 + "ALTER TABLE " + changed.fullName() + " ADD COLUMNS first, and leave out these words.");
+        }
+        if (plan instanceof MergeIntoTable && changed.partitioning().length > 0) {
+            throw new AcidException("UNSUPPORTED", changed.fullName() + " has partition keys, and Spark takes them for the columns that it adds: "
+                + "ALTER TABLE " + changed.fullName() + " ADD COLUMNS first, and MERGE without WITH SCHEMA EVOLUTION.");
         }
         if (plan instanceof InsertIntoStatement insert && !insert.byName() && changed.partitioning().length > 0) {
             throw new AcidException("UNSUPPORTED", changed.fullName() + " has partition keys, which are its last columns, so new columns "
