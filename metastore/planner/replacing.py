@@ -89,7 +89,7 @@ def _replaced(call: Call, body: Body) -> _Replaced:
 def _differences(before: Any, wanted: Any, *, is_format_said: bool) -> list[str]:
     """What the definitions do not have in common of what makes a table the same one."""
     sd, other = before.sd, wanted.sd
-    pairs = {
+    pairs: dict[str, list[Any]] = {
         "other partition keys": [
             [(key.name.lower(), key.type) for key in table.partitionKeys or ()] for table in (before, wanted)
         ],

@@ -116,7 +116,7 @@ def commit(call: Call) -> Answer:
     if rows:
         txn_calls.note_rows(call.client, body.number("txn"), rows)
     request = txn_calls.commit_request(body.number("txn"), kind, is_vouched=body.flag("vouched"), batch=batch)
-    with replacing(call, body.bodies("replaces"), body.number("txn")):
+    with replacing(call, list(body.bodies("replaces")), body.number("txn")):
         txn_calls.commit(call.client, request)
     return {}
 
