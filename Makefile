@@ -10,7 +10,7 @@ WORKERS ?= 3
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
+.PHONY: wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ spark-versions: setup ## The ACID tests on Spark 4.0 to 4.3, half an hour each (
 
 spark-clients: setup ## ACID tables through spark-sql, JDBC and Spark Connect (SPARKS="4.2"; fetches Spark with pip)
 	@SPARKS="$${SPARKS:-4.3}" TESTS="tests/interop/spark_clients/clients.py tests/interop/spark_clients/statements.py" bash tools/spark_versions.sh $(ARGS)
+
+wheel: setup ## A wheel in dist/ with the catalog's jar for Spark 4.0 to 4.3 (SPARKS="4.2 4.3"; fetches Spark with pip)
+	@bash tools/wheel.sh
 
 dbt-check: setup ## A dbt project on ACID tables, twice and anew, by dbt-spark (fetches it with pip)
 	@bash tools/dbt_check.sh $(ARGS)

@@ -24,6 +24,7 @@ COMMANDS = {
     "lock": "metastore.cli.locks:lock",
     "compaction": "metastore.cli.compactions:compaction",
     "table": "metastore.cli.tables:table",
+    "spark": "metastore.cli.spark:spark",
     "upstream": "metastore.cli.upstream:upstream",
 }
 _SUMMARIES = {
@@ -38,6 +39,7 @@ _SUMMARIES = {
     "lock": "Locks: why they wait, release them.",
     "compaction": "Compactions: what is due, what waits for whom, ask for them, take them back.",
     "table": "Tables as the transactions see them.",
+    "spark": "The jar of Spark's catalog for ACID tables.",
     "upstream": "Take a Hive metastore's transactions over, or hand them back.",
 }
 FAILED, WRONG_USE, NOT_REACHABLE = 1, 2, 3
