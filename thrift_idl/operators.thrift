@@ -156,6 +156,19 @@ struct TableCommit {
   12: optional i64 rowsDeleted,  // old versions of updated rows among them; not those that an overwrite replaced
 }
 
+// Tables that an open transaction reads, and no others: all that it has read so far among them.
+struct ReadRequest {
+  1: required i64 txnid,
+  2: required list<string> fullTableNames,  // as in GetValidWriteIdsRequest
+  3: optional string validTxnList,  // its snapshot, if it has one
+}
+
+// What a transaction reads by.
+struct ReadSnapshot {
+  1: required string validTxnList,
+  2: required list<hive_metastore.TableValidWriteIds> tblValidWriteIds,  // in the order of the request
+}
+
 // What a transaction writes to a table.
 struct WrittenRows {
   1: required string catName,
@@ -284,6 +297,12 @@ service MetastoreOperators {
   hive_metastore.TableValidWriteIds metastore_valid_write_ids_at(1: string catName, 2: string dbname,
       3: string tablename, 4: i64 at)
       throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+
+  // get_open_txns and get_valid_write_ids of a transaction that says what it reads: the Cleaner waits for it with these
+  // tables only. What is named later than others may have been cleaned meanwhile: MetaException.
+  ReadSnapshot metastore_read_snapshot(1: ReadRequest request)
+      throws (1: hive_metastore.NoSuchTxnException o1, 2: hive_metastore.TxnAbortedException o2,
+              3: hive_metastore.MetaException o3)
 
   // The commits of a table with write ids above one, the latest first: those that are on record.
   list<TableCommit> metastore_table_history(1: string catName, 2: string dbname, 3: string tablename, 4: i64 after,

@@ -92,12 +92,12 @@ class Scan:
         return ArrowRows(self.files, table, directories, write_ids, [name.lower() for name in names])
 
     def _write_ids(self, txn: Transaction, table: AcidTable) -> ValidWriteIdList:
+        name = str(table.name)
+        now = txn.valid_write_ids([name], no_others=True)[name]
         if isinstance(self.snapshot, datetime):
             if self.snapshot.tzinfo is None:
                 raise InvalidOperationError(f"{self.snapshot} has no time zone: add it.")
             return txn.valid_write_ids_at(table.name, self.snapshot)
-        name = f"{table.name.db}.{table.name.table}"
-        now = txn.valid_write_ids([name])[name]
         return now if self.snapshot is None else as_of_write_id(now, self.snapshot)
 
 

@@ -16,7 +16,7 @@ from metastore.errors import MetaError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_gen.operators.ttypes import CommitBatchRequest, WrittenRows
+from metastore.thrift_gen.operators.ttypes import CommitBatchRequest, ReadRequest, WrittenRows
 from metastore.thrift_gen.operators.ttypes import StreamBatch as SentBatch
 from metastore.txns.core.rules import Snapshot, TxnType, reader_snapshot
 from metastore.txns.streams.rules import StreamBatch
@@ -66,6 +66,27 @@ def valid_write_ids(
     with domain_errors():
         answers = client.get_valid_write_ids(request).tblValidWriteIds
     return {name: _write_id_list(answer) for name, answer in zip(names, answers, strict=True)}
+
+
+def read_snapshot(
+    client: MetastoreClient, txn_id: int, tables: Sequence[str], txns: ValidTxnList | None = None
+) -> tuple[ValidTxnList, dict[str, ValidWriteIdList]]:
+    """What a transaction reads by that reads these tables and no others: the cleaning of others does not wait for it.
+
+    ``tables``: ``db.table``, all that it has read so far among them; ``txns``: its snapshot, if it has one. A release
+    that has no such call waits for it with all tables.
+    Raises: TxnAbortedError, NoSuchTxnError, MetaError where a table was cleaned without waiting for it.
+    """
+    try:
+        with domain_errors():
+            answer = client.metastore_read_snapshot(ReadRequest(txn_id, list(tables), txns and txns.format()))
+    except MetaError as error:
+        if not is_unknown_method(error):
+            raise
+        txns = txns or valid_txns(client, txn_id)
+        return txns, valid_write_ids(client, txns, tables)
+    lists = map(_write_id_list, answer.tblValidWriteIds)
+    return ValidTxnList.parse(answer.validTxnList), dict(zip(tables, lists, strict=True))
 
 
 def valid_write_ids_at(client: MetastoreClient, name: TableName, at: datetime) -> ValidWriteIdList:

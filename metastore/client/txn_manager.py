@@ -145,6 +145,8 @@ class Transaction:
         self._lock_requests: list[StatementLocks] = []
         self._write_ids: dict[tuple[str, str], int] = {}
         self._snapshot: ValidTxnList | None = None
+        self._reads: dict[str, None] = {}
+        self._says_what_it_reads = False
         self._vouched = False
         self._statements = 0
         self.overwritten: set[str] = set()
@@ -211,9 +213,19 @@ class Transaction:
             self._snapshot = txn_calls.valid_txns(self._client, self.id)
         return self._snapshot
 
-    def valid_write_ids(self, tables: Iterable[str]) -> dict[str, ValidWriteIdList]:
-        """Return what may be read of each ``db.table``; the transaction's own write ids count as valid."""
-        return txn_calls.valid_write_ids(self._client, self.valid_txns(), tables)
+    def valid_write_ids(self, tables: Iterable[str], *, no_others: bool = False) -> dict[str, ValidWriteIdList]:
+        """Return what may be read of each ``db.table``; the transaction's own write ids count as valid.
+
+        ``no_others``: it reads no further tables, so the cleaning of those does not wait for it. Raises: MetaError
+        where it asks for another one all the same, and that was cleaned meanwhile.
+        """
+        names = list(tables)
+        self._reads |= dict.fromkeys(names)
+        self._says_what_it_reads |= no_others
+        if not self._says_what_it_reads:
+            return txn_calls.valid_write_ids(self._client, self.valid_txns(), names)
+        self._snapshot, lists = txn_calls.read_snapshot(self._client, self.id, list(self._reads), self._snapshot)
+        return {name: lists[name] for name in names}
 
     def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
         """Return what had been committed to a table at an instant.

@@ -204,8 +204,8 @@ class CompactionSettings:
         values.FLAG, "hive.compactor.clean.aborts.using.cleaner", "true",
         "The Cleaner removes what aborted transactions wrote; false: the Initiator has it compacted away.")
     use_min_history: bool = key(
-        values.FLAG, "hive.txn.use.minhistorywriteid", "false",
-        "A transaction that says which write ids it needs holds up the cleaning of those tables only.",
+        values.FLAG, "hive.txn.use.minhistorywriteid", "true",
+        "A transaction that says what it reads holds up the cleaning of those tables only; false: of all tables.",
         "hive.txn.use.minhistory.write.id")
     fetch_size: int = key(
         integer(100, 5000), "hive.compactor.fetch.size", "1000",

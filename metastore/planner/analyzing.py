@@ -44,7 +44,7 @@ def analyze(call: Call, table: AcidTable) -> Size:
 
 def _size(call: Call, table: AcidTable, txn: Transaction) -> Size:
     text = f"{table.name.db}.{table.name.table}"
-    write_ids = txn.valid_write_ids([text])[text]
+    write_ids = txn.valid_write_ids([text], no_others=True)[text]
     places = partition_places(call.client, table)
     directories = snapshot_directories(call.client, call.files, table, places, write_ids, txn.valid_txns())
     answer = files_of(Snapshot(table, write_ids, directories))

@@ -105,7 +105,7 @@ def _judged(
     known = {typed(place): place.name for place in places}
     with reading(call, "repair") as txn:
         full_name = f"{table.name.db}.{table.name.table}"
-        write_ids, txns = txn.valid_write_ids([full_name])[full_name], txn.valid_txns()
+        write_ids, txns = txn.valid_write_ids([full_name], no_others=True)[full_name], txn.valid_txns()
         for place in missing:
             same = known.get(typed(place))
             reason = (

@@ -43,7 +43,7 @@ def require_restorable(call: Call, name: TableName, arguments: Body) -> Points:
     with reading(call, "restore") as txn:
         txn.lock(statement_locks([target_of(table)]))
         text = f"{name.db}.{name.table}"
-        present = txn.valid_write_ids([text])[text]
+        present = txn.valid_write_ids([text], no_others=True)[text]
         wanted = _wanted(txn, name, present, arguments)
         look = _look(call, table, txn)
         try:

@@ -87,13 +87,19 @@ def lock(call: Call) -> Answer:
 def snapshot(call: Call) -> Answer:
     """What the transaction may read, of each table; to be taken once its first locks are held.
 
-    With ``txns``, of an earlier answer, further tables are as they were then.
+    With ``txns``, of an earlier answer, further tables are as they were then. ``reads``: all tables that it reads,
+    these among them, where it knows: the cleaning of others does not wait for it. Raises: MetaError where a table that
+    it names later has been cleaned since.
     """
     names, txn_id = [full_table_name(text) for text in call.body.texts("tables")], call.body.number("txn")
-    is_taken = call.body.has("txns")
-    txns = ValidTxnList.parse(call.body.text("txns")) if is_taken else txn_calls.valid_txns(call.client, txn_id)
-    lists = txn_calls.valid_write_ids(call.client, txns, [f"{name.db}.{name.table}" for name in names])
-    return {"txns": txns.format(), "write_ids": {name: write_ids.format() for name, write_ids in lists.items()}}
+    txns = ValidTxnList.parse(call.body.text("txns")) if call.body.has("txns") else None
+    tables, reads = [f"{name.db}.{name.table}" for name in names], call.body.texts("reads")
+    if reads:
+        txns, lists = txn_calls.read_snapshot(call.client, txn_id, list(dict.fromkeys([*reads, *tables])), txns)
+    else:
+        txns = txns or txn_calls.valid_txns(call.client, txn_id)
+        lists = txn_calls.valid_write_ids(call.client, txns, tables)
+    return {"txns": txns.format(), "write_ids": {table: lists[table].format() for table in tables}}
 
 
 def heartbeat(call: Call) -> Answer:

@@ -113,7 +113,7 @@ class Mutation:
         try:
             target = Target(table.name.db, table.name.table, is_dynamic=bool(table.partition_keys))
             self._txn.lock(statement_locks(outputs=[Output(target, Kind.UPDATE)], modes=manager.modes))
-            self.snapshot = self._txn.valid_write_ids([str(table.name)])[str(table.name)]
+            self.snapshot = self._txn.valid_write_ids([str(table.name)], no_others=True)[str(table.name)]
             """What the ids of rows to be changed must be read from."""
 
             self.ticket = Ticket(

@@ -198,6 +198,8 @@ REQUIRED = {
     'StreamPosition': ('batch', 'txnid', 'committedAt',),
     'CommitBatchRequest': ('txnid', 'batch',),
     'TableCommit': ('writeId', 'txnid', 'user', 'hostname', 'agentInfo', 'startedAt', 'committedAt', 'operations', 'partitions', 'complete',),
+    'ReadRequest': ('txnid', 'fullTableNames',),
+    'ReadSnapshot': ('validTxnList', 'tblValidWriteIds',),
     'WrittenRows': ('catName', 'dbname', 'tablename', 'inserted', 'deleted',),
     'CompactionQuestion': ('dbname', 'tablename',),
     'CompactionInput': ('path', 'kind', 'files', 'bytes',),

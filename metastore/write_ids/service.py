@@ -20,6 +20,7 @@ from metastore.partition_names import canonical
 from metastore.txns.core import store as txn_store
 from metastore.txns.core.rules import LARGEST_ID, REASONS, AbortCode, Component, Operation, reader_snapshot
 from metastore.txns.core.store import Opening
+from metastore.txns.reading import store as reading_store
 from metastore.txns.replication import store as repl_store
 from metastore.write_ids import store
 from metastore.write_ids.rules import (
@@ -160,6 +161,22 @@ class WriteIdService:
         later = iter(self._starting_now(now)) if now else iter(())
         earlier = iter(self._reading([request for request in requests if not request.starts_now]))
         return [next(later if request.starts_now else earlier) for request in requests]
+
+    def read_snapshot(
+        self, txn_id: int, names: Sequence[str], valid_txns: str | None
+    ) -> tuple[ValidTxnList, list[ValidWriteIdList]]:
+        """What a transaction reads by that says what it reads: the Cleaner waits for it with these tables only.
+
+        ``names``: all that it has read so far among them; ``valid_txns``: its snapshot, if it has one. Serialises on:
+        the transaction's row. Retry: idempotent. Raises: TxnAbortedError, NoSuchTxnError, InvalidInputError, MetaError
+        where a table was cleaned without waiting for it.
+        """
+        floors = {full_table_name(name): 0 for name in names}
+        snapshot = reading_store.register(self.db, txn_id, floors, names_all=True)
+        txns = reader_snapshot(snapshot, txn_id) if valid_txns is None else ValidTxnList.parse(valid_txns)
+        known = store.select_tables(self.db, floors, txns) if floors else {}
+        self.opens.add(floors)
+        return txns, [valid_write_ids(name, known[full_table_name(name)], txns) for name in names]
 
     def note_opens(self) -> None:
         """Write down how often tables were opened since the last time; what cannot be written is not counted.

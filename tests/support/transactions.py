@@ -98,6 +98,10 @@ class Transactions:
         [known] = self.lists([table], txns, write_id)
         return known
 
+    def reads_only(self, txn_id, *tables, txns=None):
+        """The snapshot of a transaction that says what it reads: (transactions, lists of write ids)."""
+        return self.write_ids.read_snapshot(txn_id, tables, txns)
+
     def lists(self, tables, txns=None, write_id=None):
         """The tables' write-id lists."""
         return raised(self.write_ids.get_valid_write_ids([Reading(tuple(tables), txns, write_id)]))

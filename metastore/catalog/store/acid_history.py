@@ -1,8 +1,9 @@
 """What the transaction side keeps about tables and partitions, when DDL drops or renames them.
 
-Runs in the PostgreSQL transaction of the DDL. A drop forgets everything except locks and write sets (they end with
-their transactions); a rename carries everything over. A name's write ids go on where they were, whichever table has the
-name next: a directory's path names one write of one table for ever (ADR 0037). Source: TXN-43.
+Runs in the PostgreSQL transaction of the DDL. A drop forgets everything except locks, write sets and who reads the
+table: they end with their transactions, and the Cleaner waits for readers of what was dropped. A rename carries
+everything over. A name's write ids go on where they were, whichever table has the name next: a directory's path names
+one write of one table for ever (ADR 0037). Source: TXN-43.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ _PER_PARTITION = (
     "delta_measures",
     "listings",
 )
-_PER_TABLE = ("txn_write_ids", "write_id_times", "min_history", "materialization_locks")
+_PER_TABLE = ("txn_write_ids", "write_id_times", "materialization_locks")
 _FOLLOW_RENAMES = ("write_sets", "locks")
 _OBJECT = 'catalog = %s AND db = %s AND "table" = %s'
 _BEGIN_ANEW = (
@@ -36,6 +37,12 @@ WHERE {_OBJECT} FOR UPDATE
 ON CONFLICT (catalog, db, "table") DO UPDATE SET
     next_write_id = greatest(n.next_write_id, EXCLUDED.next_write_id), purged_write_id = EXCLUDED.purged_write_id,
     known_since = EXCLUDED.known_since, first_write_id = EXCLUDED.first_write_id"""
+_CARRY_READERS = f"""
+WITH carried AS (DELETE FROM min_history WHERE {_OBJECT} RETURNING txn_id, min_write_id)
+INSERT INTO min_history AS m (txn_id, catalog, db, "table", min_write_id)
+SELECT txn_id, %s, %s, %s, min_write_id FROM carried
+ON CONFLICT (txn_id, catalog, db, "table")
+DO UPDATE SET min_write_id = greatest(m.min_write_id, excluded.min_write_id)"""
 
 
 def delete_table_history(pg: PgTx, table: TableName) -> None:
@@ -62,11 +69,17 @@ def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
     """Carry everything over to a table's new name, locks and write sets included; the old name keeps its mark."""
     freeing = "; ".join(_FREE_NAME)
     pg.sql(f"{_CARRY_WRITE_IDS}; {_BEGIN_ANEW}{_OBJECT}; {freeing}", (*new, *old, *old, *new * len(_FREE_NAME)))
+    rename_readers(pg, old, new)
     names = (*_PER_PARTITION, *_PER_TABLE, *_FOLLOW_RENAMES)
     pg.sql(
         "; ".join(f'UPDATE {name} SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT}' for name in names),
         (*new, *old) * len(names),
     )
+
+
+def rename_readers(pg: PgTx, old: TableName, new: TableName) -> None:
+    """Whoever reads the table reads it by its new name; he may have read another that had the name, and was dropped."""
+    pg.sql(_CARRY_READERS, (*old, *new))
 
 
 def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> None:

@@ -7,6 +7,7 @@ name has stays.
 from collections.abc import Collection, Sequence
 
 from metastore.catalog.rules.upstream_changes import Kind, Note
+from metastore.catalog.store.acid_history import rename_readers
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx, Row
 from metastore.db.statements import Statements
@@ -130,7 +131,6 @@ def forget(pg: PgTx, note: Note) -> None:
             ),
             f"DELETE FROM txn_write_ids WHERE {_OBJECT} AND write_id < %(mark)s",
             f"DELETE FROM write_id_times WHERE {_OBJECT} AND latest <= %(at)s",
-            f"DELETE FROM min_history WHERE {_OBJECT} AND min_write_id < %(mark)s",
         ]
     pg.sql("; ".join(statements), where)
 
@@ -161,15 +161,12 @@ def drop_copies(pg: PgTx, note: Note) -> None:
 def rename(pg: PgTx, note: Note) -> None:
     """The table has its new name: its history follows, also ids that were allocated after the copy was made."""
     drop_copies(pg, note)
+    rename_readers(pg, note.table, _new_name(note))
     taken = (
         'SELECT FROM {0} AS n WHERE n.catalog = o.catalog AND n.db = %(new_db)s AND n."table" = %(new_table)s AND {1}'
     )
     new = 'SET db = %(new_db)s, "table" = %(new_table)s'
-    unclaimed = {
-        "txn_write_ids": "(n.write_id = o.write_id OR n.txn_id = o.txn_id)",
-        "min_history": "n.txn_id = o.txn_id",
-        "materialization_locks": "true",
-    }
+    unclaimed = {"txn_write_ids": "(n.write_id = o.write_id OR n.txn_id = o.txn_id)", "materialization_locks": "true"}
     statements = [
         f"UPDATE {name} AS o {new} WHERE {_OBJECT} AND NOT EXISTS ({taken.format(name, same)})"
         for name, same in unclaimed.items()
@@ -201,9 +198,14 @@ def rename(pg: PgTx, note: Note) -> None:
 
 
 def _renaming(note: Note) -> dict[str, object]:
+    new = _new_name(note)
+    return {**note.table._asdict(), "new_db": new.db, "new_table": new.table, "mark": note.mark}
+
+
+def _new_name(note: Note) -> TableName:
     if note.new_table is None:
         raise ValueError(f"{note} renames no table")
-    return {**note.table._asdict(), "new_db": note.new_table.db, "new_table": note.new_table.table, "mark": note.mark}
+    return note.new_table
 
 
 def _note(row: Row) -> Note:

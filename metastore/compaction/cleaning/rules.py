@@ -19,14 +19,25 @@ from metastore.compaction.queue.rules.requests import Compaction, CompactionType
 from metastore.errors import MetaError
 
 
+class Reading(StrEnum):
+    """What an open transaction has said of reading the compacted table."""
+
+    ANYTHING = "anything"
+    """Nothing: it may read every table."""
+    THIS = "this"
+    OTHERS = "others"
+    """It has named other tables. It may still name this one."""
+    NOT_THIS = "not this"
+    """Neither did it name this, nor can it any more: the Cleaner has noted that it does not wait for it."""
+
+
 class OpenTxn(NamedTuple):
-    """An open transaction, and the lowest write id of the compacted table that it still needs, if it registered any."""
+    """An open transaction, and whether it reads the compacted table."""
 
     id: int
     user: str
     host: str
-    floor: int | None = None
-    has_floors: bool = False
+    reading: Reading = Reading.ANYTHING
 
 
 class Verdict(StrEnum):
@@ -67,7 +78,7 @@ def gate(
     """Whether a request that is ready for cleaning may be cleaned now.
 
     ``open_txns``: the open transactions, at least those with ids up to the request's ``next_txn_id``. ``per_table``: a
-    transaction that registered what it reads (min_history) only protects that.
+    transaction that says what it reads is waited for with that only.
     """
     if txn_state == "aborted":
         return Gate(Verdict.FAIL, f"The compaction's transaction {request.txn_id} was aborted: its result is void")
@@ -80,13 +91,7 @@ def gate(
     if request.committed_at is not None and now < request.committed_at + retention:
         return Gate(Verdict.WAIT, f"old files are kept for {int(retention.total_seconds())} s after the compaction")
     reader = next((txn for txn in open_txns if may_read_old_files(txn, request, per_table=per_table)), None)
-    if reader is None:
-        return Gate(Verdict.CLEAN)
-    return Gate(
-        Verdict.WAIT,
-        f"waiting for transaction {reader.id} of {reader.user}@{reader.host}, which was open "
-        "when the compaction committed and may still read the old files",
-    )
+    return Gate(Verdict.CLEAN) if reader is None else Gate(Verdict.WAIT, _waiting_for(reader))
 
 
 def keeps_history(request: Compaction, parameters: Mapping[str, str], now: datetime) -> Hold | None:
@@ -107,12 +112,19 @@ def keeps_history(request: Compaction, parameters: Mapping[str, str], now: datet
 
 
 def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) -> bool:
-    """Whether an open transaction may have a snapshot from before the compaction's commit."""
-    if request.next_txn_id is None or txn.id > request.next_txn_id:
-        return request.next_txn_id is None
-    if not per_table or not txn.has_floors:
-        return True
-    return txn.floor is not None and txn.floor <= (request.highest_write_id or 0)
+    """Whether an open transaction is waited for: it may have a snapshot from before the compaction's commit."""
+    is_older = request.next_txn_id is None or txn.id <= request.next_txn_id
+    return is_older and may_read(txn, per_table=per_table)
+
+
+def may_read(txn: OpenTxn, *, per_table: bool) -> bool:
+    """Whether a transaction may read the table, as far as it has said. ``per_table``: what it says counts."""
+    return not per_table or txn.reading in {Reading.ANYTHING, Reading.THIS}
+
+
+def may_come_to_read(txn: OpenTxn, *, per_table: bool) -> bool:
+    """Whether a transaction may read the table now or later: what it has not named it may still name."""
+    return not per_table or txn.reading is not Reading.NOT_THIS
 
 
 def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timedelta) -> list[Compaction]:
@@ -212,6 +224,14 @@ def _is_acid_name(part: str) -> bool:
         return parse_directory(part) is not None
     except MalformedNameError:
         return False
+
+
+def _waiting_for(reader: OpenTxn) -> str:
+    why = "has said that it reads this table" if reader.reading is Reading.THIS else "may still read the old files"
+    return (
+        f"waiting for transaction {reader.id} of {reader.user}@{reader.host}, which was open when the compaction "
+        f"committed and {why}"
+    )
 
 
 def _visibility(path: str) -> int:

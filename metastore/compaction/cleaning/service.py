@@ -6,7 +6,16 @@ from datetime import datetime
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.cleaning import store
-from metastore.compaction.cleaning.rules import Gate, Hold, Verdict, cleaning_txns, gate, keeps_history, next_in_line
+from metastore.compaction.cleaning.rules import (
+    Gate,
+    Hold,
+    Verdict,
+    cleaning_txns,
+    gate,
+    keeps_history,
+    may_come_to_read,
+    next_in_line,
+)
 from metastore.compaction.cleaning.store import Covered
 from metastore.compaction.initiating.rules import Aborts
 from metastore.compaction.queue.rules.requests import (
@@ -81,7 +90,7 @@ class CleanerService:
             return result
 
     def start(self, request: Compaction) -> Cleaning | Hold | None:
-        """Take up a request: None when it is gone or may not be cleaned (any more); a Hold: its table keeps its past.
+        """Take up a request: None when it is gone or may not be cleaned (any more); a Hold: it has to wait after all.
 
         Everything is decided again here, so that neither two Cleaners at once nor a slow Cleaner does harm. That it has
         begun is on disk before a file goes: readers of the past ask.
@@ -89,6 +98,7 @@ class CleanerService:
         with self.db.begin() as pg:
             if queue.lock_ready_for_cleaning(pg, request.id) is None:
                 return None
+            lists = components.select_lists(pg, request.entity.table)  # first: what has committed since hides nothing
             siblings = [sibling for sibling in queue.select_queue_of(pg, request.entity) if sibling.has_files_to_clean]
             gates = self._gates(pg, siblings)
             if request.id not in gates or gates[request.id].verdict is not Verdict.CLEAN:
@@ -99,13 +109,10 @@ class CleanerService:
                 if hold is not None:
                     queue.update_cleaner_waiting(pg, request.id, hold.reason, hold.not_before)
                     return hold
+            if not self._is_for_nobody(pg, request):
+                return Hold("a transaction says what it reads, or ends, at this moment", pg.now)
             queue.update_cleaner_started(pg, request.id)
-            hidden = [
-                sibling.txn_id
-                for sibling in siblings
-                if sibling.txn_id and self._is_hidden(pg, sibling, gates[sibling.id])
-            ]
-            lists = components.select_lists(pg, request.entity.table)
+            hidden = [sibling.txn_id for sibling in siblings if sibling.txn_id and self._is_hidden(pg, sibling)]
             return Cleaning(
                 request,
                 table,
@@ -257,12 +264,18 @@ class CleanerService:
             )
         return gates
 
-    def _is_hidden(self, pg: PgTx, request: Compaction, verdict: Gate) -> bool:
-        """Whether some open reader does not see the compaction's result."""
-        if verdict.verdict is Verdict.CLEAN:
-            return False
-        return request.next_txn_id is None or bool(
-            store.select_open_txns(pg, request.next_txn_id, request.entity.table)
+    def _is_for_nobody(self, pg: PgTx, request: Compaction) -> bool:
+        """Whether nobody reads the old files, and nobody will: who reads other tables cannot name this one any more."""
+        if request.next_txn_id is not None and self.settings.use_min_history:
+            store.insert_waived(pg, request.next_txn_id, request.entity.table)
+        return not self._is_hidden(pg, request)
+
+    def _is_hidden(self, pg: PgTx, request: Compaction) -> bool:
+        """Whether some open transaction that does not see the compaction's result reads its table, or may yet."""
+        per_table = self.settings.use_min_history
+        return request.next_txn_id is None or any(
+            may_come_to_read(txn, per_table=per_table)
+            for txn in store.select_open_txns(pg, request.next_txn_id, request.entity.table)
         )
 
     def _is_due(self, txns: int, oldest: datetime, now: datetime) -> bool:

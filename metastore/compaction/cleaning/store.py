@@ -4,17 +4,23 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from metastore.acid.names import BaseName
-from metastore.compaction.cleaning.rules import OpenTxn
+from metastore.compaction.cleaning.rules import OpenTxn, Reading
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store.components import OF_COMPACTION, OF_TABLE, named
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
 from metastore.ids import TableName
 from metastore.txns.core.rules import LARGEST_ID
+from metastore.txns.reading.rules import WAIVED
 
 _SQL = Statements(__file__)
 
 BATCH = 10_000
+
+READING = _SQL.text("reading")
+"""The ``Reading`` of a table by a transaction t, as an expression."""
+
+_INSERT_WAIVED = _SQL.text("insert_waived")
 
 _DELETE_ABORTED = _SQL.text("delete_aborted", of_compaction=OF_COMPACTION.format(component="d"))
 
@@ -37,16 +43,21 @@ WHOLE_TABLE = Covered(None, _ANYTHING)
 
 
 def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
-    """Open transactions with ids up to ``up_to``, oldest first, and the write id that each still needs of the table."""
+    """Open transactions with ids up to ``up_to``, oldest first, and whether each reads the table."""
     rows = pg.sql(
-        'SELECT t.id, t."user", t.host,'
-        " (SELECT m.min_write_id FROM min_history AS m WHERE m.txn_id = t.id AND m.catalog = %(catalog)s"
-        '   AND m.db = %(db)s AND m."table" = %(table)s),'
-        " EXISTS (SELECT FROM min_history AS m WHERE m.txn_id = t.id)"
-        " FROM txns AS t WHERE t.state = 'open' AND NOT t.emptied AND t.id <= %(up_to)s ORDER BY t.id",
+        f'SELECT t.id, t."user", t.host, {READING} FROM txns AS t'
+        " WHERE t.state = 'open' AND NOT t.emptied AND t.id <= %(up_to)s ORDER BY t.id",
         {**table._asdict(), "up_to": up_to},
     )
-    return [OpenTxn(*row) for row in rows]
+    return [OpenTxn(txn_id, user, host, Reading(reading)) for txn_id, user, host, reading in rows]
+
+
+def insert_waived(pg: PgTx, up_to: int, table: TableName) -> None:
+    """Note of open transactions up to an id that read other tables: they cannot come to read this one.
+
+    Whoever is saying so right now is waited for, and read after that; whoever is ending is left out.
+    """
+    pg.sql(_INSERT_WAIVED, {**table._asdict(), "up_to": up_to, "waived": WAIVED})
 
 
 def select_oldest_open(pg: PgTx) -> int | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import AcidState, DeltaDirectory, Listed
-from metastore.compaction.cleaning.rules import OpenTxn, may_read_old_files
+from metastore.compaction.cleaning.rules import OpenTxn, may_read, may_read_old_files
 from metastore.compaction.initiating.rules import Due, Ineligible, Thresholds
 from metastore.compaction.inventory.rules import Measured
 from metastore.compaction.queue.rules.requests import Compaction, CompactionState, CompactionType, Entity
@@ -175,7 +175,7 @@ def writers_of(holders: Iterable[Holder], write_ids: ValidWriteIdList) -> list[H
 
 def delays_of_cleaning(holders: Iterable[Holder], *, per_table: bool) -> list[Holder]:
     """Who would delay the cleaning of a compaction that commits now, oldest first."""
-    return [holder for holder in holders if not per_table or not holder.txn.has_floors or holder.txn.floor is not None]
+    return [holder for holder in holders if may_read(holder.txn, per_table=per_table)]
 
 
 def estimate(earlier: Sequence[Compaction], kind: CompactionType, entity: Entity) -> tuple[timedelta | None, str]:

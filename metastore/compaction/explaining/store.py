@@ -1,6 +1,7 @@
 """Who is open, with what they need of a table, and what compactions took before."""
 
-from metastore.compaction.cleaning.rules import OpenTxn
+from metastore.compaction.cleaning.rules import OpenTxn, Reading
+from metastore.compaction.cleaning.store import READING
 from metastore.compaction.explaining.rules import Holder
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
@@ -8,12 +9,12 @@ from metastore.ids import TableName
 
 _SQL = Statements(__file__)
 
-_SELECT_HOLDERS = _SQL.text("select_holders")
+_SELECT_HOLDERS = _SQL.text("select_holders", reading=READING)
 
 
 def select_holders(pg: PgTx, table: TableName) -> list[Holder]:
     """Every open transaction, oldest first, with what it needs and writes of the table."""
     return [
-        Holder(OpenTxn(txn_id, user, host, floor, has_floors), *rest)
-        for txn_id, user, host, floor, has_floors, *rest in pg.sql(_SELECT_HOLDERS, table._asdict())
+        Holder(OpenTxn(txn_id, user, host, Reading(reading)), *rest)
+        for txn_id, user, host, reading, *rest in pg.sql(_SELECT_HOLDERS, table._asdict())
     ]

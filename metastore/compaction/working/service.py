@@ -21,6 +21,7 @@ from metastore.txns.core.store import Opening
 from metastore.txns.history import rules as history_rules
 from metastore.txns.history import store as history_store
 from metastore.txns.history.rules import Outcome
+from metastore.txns.reading import store as reading_store
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class WorkerService:
             if not queue.update_started(pg, claim, started.highest_write_id, user, txn_id):
                 raise ClaimLostError(_lost(claim))
             components.insert_compaction_component(pg, claimed.entity, txn_id, started.highest_write_id)
+            reading_store.insert_read_tables(pg, txn_id, [claimed.entity.table])
             return started
 
     def begin_again(self, started: Started, entity: Entity, write_id: int) -> Started:

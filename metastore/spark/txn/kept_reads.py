@@ -38,13 +38,13 @@ class KeptReads:
         self._closing = Event()
         self._watcher: Thread | None = None
 
-    def begin(self) -> "KeptRead":
-        """A new one, which is opened when something is read in it."""
+    def begin(self, *, of_block: bool = False) -> "KeptRead":
+        """A new one, which is opened when something is read in it. ``of_block``: by several frames."""
         if self._watcher is None:
             self._watcher = Thread(target=self._collect, name="acid-drops", daemon=True)
             self._watcher.start()
         with own_errors():
-            return KeptRead(self._frames.read(self._session, self._owner), self)
+            return KeptRead(self._frames.read(self._session, self._owner, of_block), self)
 
     def kept(self, rows: DataFrame, read: Any) -> DataFrame:
         """The rows of Spark's own plan in ``read``, whose tables are locked for it."""

@@ -61,7 +61,7 @@ class Transactions:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Let all reads inside be of one snapshot, which lives as long as the block's frames."""
-        with self._opened(self._kept.begin()):
+        with self._opened(self._kept.begin(of_block=True)):
             yield
 
     @contextmanager

@@ -87,6 +87,14 @@ class Iface(object):
         """
         pass
 
+    def metastore_read_snapshot(self, request):
+        """
+        Parameters:
+         - request
+
+        """
+        pass
+
     def metastore_table_history(self, catName, dbname, tablename, after, limit):
         """
         Parameters:
@@ -418,6 +426,44 @@ class Client(Iface):
             raise result.o2
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_valid_write_ids_at failed: unknown result")
 
+    def metastore_read_snapshot(self, request):
+        """
+        Parameters:
+         - request
+
+        """
+        self.send_metastore_read_snapshot(request)
+        return self.recv_metastore_read_snapshot()
+
+    def send_metastore_read_snapshot(self, request):
+        self._oprot.writeMessageBegin('metastore_read_snapshot', TMessageType.CALL, self._seqid)
+        args = metastore_read_snapshot_args()
+        args.request = request
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_read_snapshot(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_read_snapshot_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        if result.o2 is not None:
+            raise result.o2
+        if result.o3 is not None:
+            raise result.o3
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_read_snapshot failed: unknown result")
+
     def metastore_table_history(self, catName, dbname, tablename, after, limit):
         """
         Parameters:
@@ -587,6 +633,7 @@ class Processor(Iface, TProcessor):
         self._processMap["metastore_compaction_forecast"] = Processor.process_metastore_compaction_forecast
         self._processMap["metastore_table_top"] = Processor.process_metastore_table_top
         self._processMap["metastore_valid_write_ids_at"] = Processor.process_metastore_valid_write_ids_at
+        self._processMap["metastore_read_snapshot"] = Processor.process_metastore_read_snapshot
         self._processMap["metastore_table_history"] = Processor.process_metastore_table_history
         self._processMap["metastore_note_rows"] = Processor.process_metastore_note_rows
         self._processMap["metastore_stream_positions"] = Processor.process_metastore_stream_positions
@@ -826,6 +873,38 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("metastore_valid_write_ids_at", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_read_snapshot(self, seqid, iprot, oprot):
+        args = metastore_read_snapshot_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_read_snapshot_result()
+        try:
+            result.success = self._handler.metastore_read_snapshot(args.request)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.NoSuchTxnException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except metastore.thrift_gen.hive_metastore.ttypes.TxnAbortedException as o2:
+            msg_type = TMessageType.REPLY
+            result.o2 = o2
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o3:
+            msg_type = TMessageType.REPLY
+            result.o3 = o3
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_read_snapshot", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1333,6 +1412,59 @@ metastore_valid_write_ids_at_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [metastore.thrift_gen.hive_metastore.ttypes.TableValidWriteIds, None], None, ),  # 0
     (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.InvalidOperationException, None], None, ),  # 1
     (2, TType.STRUCT, 'o2', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 2
+)
+
+
+class metastore_read_snapshot_args(TBase):
+    """
+    Attributes:
+     - request
+
+    """
+
+    __slots__ = (
+        'request',
+    )
+
+
+    def __init__(self, request=None,):
+        self.request = request
+all_structs.append(metastore_read_snapshot_args)
+metastore_read_snapshot_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'request', [ReadRequest, None], None, ),  # 1
+)
+
+
+class metastore_read_snapshot_result(TBase):
+    """
+    Attributes:
+     - success
+     - o1
+     - o2
+     - o3
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+        'o2',
+        'o3',
+    )
+
+
+    def __init__(self, success=None, o1=None, o2=None, o3=None,):
+        self.success = success
+        self.o1 = o1
+        self.o2 = o2
+        self.o3 = o3
+all_structs.append(metastore_read_snapshot_result)
+metastore_read_snapshot_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [ReadSnapshot, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.NoSuchTxnException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [metastore.thrift_gen.hive_metastore.ttypes.TxnAbortedException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 3
 )
 
 

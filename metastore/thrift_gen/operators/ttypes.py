@@ -478,6 +478,47 @@ class TableCommit(TBase):
         self.rowsDeleted = rowsDeleted
 
 
+class ReadRequest(TBase):
+    """
+    Attributes:
+     - txnid
+     - fullTableNames
+     - validTxnList
+
+    """
+
+    __slots__ = (
+        'txnid',
+        'fullTableNames',
+        'validTxnList',
+    )
+
+
+    def __init__(self, txnid=None, fullTableNames=None, validTxnList=None,):
+        self.txnid = txnid
+        self.fullTableNames = fullTableNames
+        self.validTxnList = validTxnList
+
+
+class ReadSnapshot(TBase):
+    """
+    Attributes:
+     - validTxnList
+     - tblValidWriteIds
+
+    """
+
+    __slots__ = (
+        'validTxnList',
+        'tblValidWriteIds',
+    )
+
+
+    def __init__(self, validTxnList=None, tblValidWriteIds=None,):
+        self.validTxnList = validTxnList
+        self.tblValidWriteIds = tblValidWriteIds
+
+
 class WrittenRows(TBase):
     """
     Attributes:
@@ -955,6 +996,19 @@ TableCommit.thrift_spec = (
     (10, TType.BOOL, 'complete', None, None, ),  # 10
     (11, TType.I64, 'rowsInserted', None, None, ),  # 11
     (12, TType.I64, 'rowsDeleted', None, None, ),  # 12
+)
+all_structs.append(ReadRequest)
+ReadRequest.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'txnid', None, None, ),  # 1
+    (2, TType.LIST, 'fullTableNames', (TType.STRING, 'UTF8', False), None, ),  # 2
+    (3, TType.STRING, 'validTxnList', 'UTF8', None, ),  # 3
+)
+all_structs.append(ReadSnapshot)
+ReadSnapshot.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'validTxnList', 'UTF8', None, ),  # 1
+    (2, TType.LIST, 'tblValidWriteIds', (TType.STRUCT, [metastore.thrift_gen.hive_metastore.ttypes.TableValidWriteIds, None], False), None, ),  # 2
 )
 all_structs.append(WrittenRows)
 WrittenRows.thrift_spec = (

@@ -6,6 +6,7 @@ from metastore.acid.snapshots import ValidWriteIdList, ids_in_ranges
 from metastore.errors import ConflictRetryError, InvalidRequestError, MetastoreError
 from metastore.ids import table_name
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_gen.operators.ttypes import ReadRequest, ReadSnapshot
 from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.handlers.txns import named_table, owner_text, served
 from metastore.txns.core.rules import encode_bits
@@ -62,6 +63,12 @@ class WriteIdHandlers:
         except (ValueError, OverflowError, OSError) as error:
             raise InvalidRequestError(f"{at} ms since 1970 is no instant") from error
         return _valid(self.write_ids.valid_write_ids_at(table_name(db, table, catalog), instant))
+
+    def metastore_read_snapshot(self, call: Call, request: ReadRequest) -> ReadSnapshot:
+        """What a transaction reads by that says what it reads."""
+        call.log(txn_id=request.txnid)
+        txns, known = self.write_ids.read_snapshot(request.txnid, request.fullTableNames, request.validTxnList)
+        return ReadSnapshot(txns.format(), [_valid(write_ids) for write_ids in known])
 
     def seed_write_id(self, _call: Call, rqst: ttypes.SeedTableWriteIdsRequest) -> None:
         """Let the write ids of a table without any begin behind an id."""

@@ -334,16 +334,3 @@ def select_latest_conflict(db: Database, txn_id: int) -> int:
     """
     [(latest,)] = db.once(_SELECT_LATEST_CONFLICT, {"txn": txn_id})
     return int(latest)
-
-
-def upsert_min_history(pg: PgTx, txn_id: int, floors: dict[TableName, int]) -> None:
-    """Note the lowest write id of each table that the transaction still needs to read."""
-    if floors:
-        catalogs, dbs, tables = columns(floors, 3)
-        pg.sql(
-            """
-            INSERT INTO min_history (txn_id, catalog, db, "table", min_write_id)
-            SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[])
-            ON CONFLICT (txn_id, catalog, db, "table") DO UPDATE SET min_write_id = excluded.min_write_id""",
-            (txn_id, catalogs, dbs, tables, bigints(floors.values())),
-        )

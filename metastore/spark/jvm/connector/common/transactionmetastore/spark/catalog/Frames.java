@@ -28,9 +28,9 @@ public final class Frames {
         return new KeptRead.Owner((SparkSession) session);
     }
 
-    /** A read transaction in the metastore of the session's catalog. */
-    public KeptRead read(org.apache.spark.sql.SparkSession session, KeptRead.Owner owner) {
-        return owner.read(SessionBlocks.ours(session).planner(), "frames");
+    /** A read transaction in the metastore of the session's catalog. "ofBlock": whether it is of several frames. */
+    public KeptRead read(org.apache.spark.sql.SparkSession session, KeptRead.Owner owner, boolean ofBlock) {
+        return owner.read(SessionBlocks.ours(session).planner(), "frames", ofBlock);
     }
 
     /** The rows of a frame of any session, in this one. */

@@ -37,7 +37,7 @@ public final class AcidTransaction {
 
     private AcidTransaction(PlannerClient planner, Reader reader, String statement, boolean commitsItself) {
         String text = statement.substring(0, Math.min(statement.length(), STATEMENT_LENGTH));
-        this.txn = new MetastoreTxn(planner, reader, text);
+        this.txn = new MetastoreTxn(planner, reader, text, false);
         this.block = null;
         this.commitsItself = commitsItself;
     }

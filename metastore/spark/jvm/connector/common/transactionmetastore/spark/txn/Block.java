@@ -24,7 +24,7 @@ public final class Block {
     private StreamBatch batch;
 
     Block(PlannerClient planner) {
-        txn = new MetastoreTxn(planner, null, "block");
+        txn = new MetastoreTxn(planner, null, "block", true);
         reading = new AcidTransaction(this, txn, false);
     }
 

@@ -34,9 +34,9 @@ public final class KeptRead {
             this.context = new WeakReference<>(session.sparkContext());
         }
 
-        /** "statement": its text as far as it is known, for the list of open transactions. */
-        public synchronized KeptRead read(PlannerClient planner, String statement) {
-            KeptRead read = new KeptRead(new MetastoreTxn(planner, Reader.ofFrames(session), statement));
+        /** "statement": as far as it is known, for the list of open transactions. "ofBlock": whether it is of several frames. */
+        public synchronized KeptRead read(PlannerClient planner, String statement, boolean ofBlock) {
+            KeptRead read = new KeptRead(new MetastoreTxn(planner, Reader.ofFrames(session), statement, ofBlock));
             made.removeIf(other -> other.get() == null);
             made.add(new WeakReference<>(read));
             Looks.whileAnythingIsKept(context);

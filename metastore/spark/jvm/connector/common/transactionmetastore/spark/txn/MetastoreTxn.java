@@ -28,6 +28,7 @@ final class MetastoreTxn {
     final boolean isReader;
     private final Reader reader;
     private final String statement;
+    private final boolean readsMore;
     private final Set<String> reads = new LinkedHashSet<>();
     private final Set<Write> writes = new LinkedHashSet<>();
     private final Set<Object> locked = new LinkedHashSet<>();
@@ -42,12 +43,16 @@ final class MetastoreTxn {
     private boolean isOver;
     private boolean isVouched = true;
 
-    /** "reader": of a transaction that only reads; else null. */
-    MetastoreTxn(PlannerClient planner, Reader reader, String statement) {
+    /**
+     * "reader": of a transaction that only reads; else null. "readsMore": whether tables may be read in it that nobody knows when its
+     * snapshot is taken. The Cleaner waits for such a one with all tables.
+     */
+    MetastoreTxn(PlannerClient planner, Reader reader, String statement, boolean readsMore) {
         this.planner = planner;
         this.isReader = reader != null;
         this.reader = reader;
         this.statement = statement;
+        this.readsMore = readsMore;
     }
 
     /** Whether frames read in it, for as long as there are any. */
@@ -100,11 +105,18 @@ final class MetastoreTxn {
         if (!wanted.isEmpty() || txns == null) {
             Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "tables", wanted));
             if (txns != null) arguments.put("txns", txns);  // a table that was added later has the same snapshot
+            if (!readsMore) arguments.put("reads", used());
             JsonNode answer = planner.call("snapshot", arguments);
             if (txns == null) txns = answer.path("txns").asText();
             answer.path("write_ids").properties().forEach(ids -> writeIds.put(ids.getKey(), ids.getValue().asText()));
         }
         return new Snapshot(txns, Map.copyOf(writeIds), Map.copyOf(ownWriteIds));
+    }
+
+    private Set<String> used() {
+        Set<String> used = new LinkedHashSet<>(reads);
+        for (Write write : writes) used.add(write.table);
+        return used;
     }
 
     /** Take the locks for the tables noted by read and write, as far as they are not held yet. */
