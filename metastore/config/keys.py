@@ -205,7 +205,7 @@ class CompactionSettings:
         "The Cleaner removes what aborted transactions wrote; false: the Initiator has it compacted away.")
     use_min_history: bool = key(
         values.FLAG, "hive.txn.use.minhistorywriteid", "true",
-        "A transaction that says what it reads holds up the cleaning of those tables only; false: of all tables.",
+        "A transaction that says what it reads holds up the cleaning of those tables only. Hive: false.",
         "hive.txn.use.minhistory.write.id")
     fetch_size: int = key(
         integer(100, 5000), "hive.compactor.fetch.size", "1000",

@@ -12,6 +12,8 @@ PLANTED = {
     "forgetful_cleaner": {"aborted id forgotten"},
     "hasty_worker": {"read against the snapshot"},
     "short_compaction": {"found twice"},
+    "deaf_cleaner": {"cleaned too early"},
+    "no_notes": {"cleaned too early"},
 }
 
 

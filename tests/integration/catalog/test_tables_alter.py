@@ -419,7 +419,20 @@ def test_drop_forgets_the_transaction_side(d, database):
         d.create(name)
     remember(database, "t")
     d.drop_table("d", "t", True)
-    assert remembered(database, "t") == {"locks", "write_sets", "next_write_ids"}
+    assert remembered(database, "t") == {"locks", "write_sets", "next_write_ids", "min_history"}  # its readers have not ended
+
+
+@pytest.mark.parametrize(("of_old", "of_new", "then"), [
+    (0, None, 0), (-1, None, -1), (0, -1, 0), (-1, 0, 0), (-1, -1, -1)])
+def test_readers_follow_a_rename_to_a_name_of_which_they_have_said_something(d, database, of_old, of_new, then):
+    """One that was dropped: who reads either table is waited for with that name."""
+    d.create()
+    for table, said in (("t", of_old), ("new", of_new)):
+        if said is not None:
+            database.once("INSERT INTO min_history (txn_id, catalog, db, \"table\", min_write_id) VALUES (1, 'hive', 'd', %s, %s)", [table, said])
+    altered(d, setting(tableName="new"))
+
+    assert database.once('SELECT "table", min_write_id FROM min_history') == [("new", then)]
 
 
 def test_drop_of_a_database_forgets_it_too(d, database):
@@ -427,4 +440,4 @@ def test_drop_of_a_database_forgets_it_too(d, database):
     remember(database, "t")
     database.once("""UPDATE locks SET "table" = ''""")  # Hive locks what it drops
     d.drop_database("d", True, True)
-    assert remembered(database, "t") == {"write_sets", "next_write_ids"}
+    assert remembered(database, "t") == {"write_sets", "next_write_ids", "min_history"}

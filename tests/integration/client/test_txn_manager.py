@@ -85,6 +85,23 @@ def test_a_snapshot_stays_what_it_was(manager, other):
         assert not reader.valid_write_ids(["db.t"])["db.t"].is_valid(1)
 
 
+def test_who_says_what_it_reads_says_all_of_it(manager, other, database):
+    """Also what it read before it said so, and what it reads later."""
+    rows = 'SELECT "table" FROM min_history ORDER BY 1'
+    with manager.transaction(kind=TxnType.READ_ONLY) as txn:
+        txn.valid_write_ids(["db.a"])
+        assert database.once(rows) == []
+        before = txn.valid_txns()
+        with other.transaction() as writer:
+            writer.write_id("db", "b")
+        [seen] = txn.valid_write_ids(["db.b"], no_others=True).values()
+        assert (txn.valid_txns(), seen.is_valid(1)) == (before, False)
+        assert database.once(rows) == [("a",), ("b",)]
+        assert list(txn.valid_write_ids(["db.c"])) == ["db.c"]
+        assert database.once(rows) == [("a",), ("b",), ("c",)]
+    assert database.once(rows) == []
+
+
 def test_waiting_in_vain_names_the_holder(client, manager, other):
     with manager.transaction(user="ann", agent="nightly load") as holder:
         holder.lock(UPDATE)

@@ -263,6 +263,25 @@ def test_further_tables_of_a_snapshot_are_as_they_were_then(client, call):
     assert read(call("plan", table="d.u", txns=now["txns"], write_ids=now["write_ids"]["d.u"])) == [1]
 
 
+def test_who_says_what_it_reads_gets_the_same_snapshot(client, server, call):
+    for name in ("t", "u"):
+        create_table(client, name, {"id": "int"})
+        insert(client, name, {"id": 1})
+    txn = call.begin("READ_ONLY")
+    plain = call("snapshot", txn=txn, tables=["d.t"])
+    said = call("snapshot", txn=txn, tables=["d.t"], reads=["d.t"])
+    insert(client, "u", {"id": 2})
+    later = call("snapshot", txn=txn, tables=["D.u"], reads=["d.t", "D.u"], txns=said["txns"])
+
+    assert said == plain
+    assert later["txns"] == said["txns"]
+    assert read(call("plan", table="d.u", txns=later["txns"], write_ids=later["write_ids"]["d.u"])) == [1]
+    assert server.database.once('SELECT "table" FROM min_history WHERE txn_id = %s ORDER BY 1', [txn]) == [("t",), ("u",)]
+    call("commit", txn=txn)
+    status, error, _ = call.refused("snapshot", txn=txn, tables=["d.t"], reads=["d.t"])
+    assert (status, error) == (409, "NoSuchTxnError")
+
+
 def test_who_waited_for_a_change_goes_on_with_a_later_transaction(client, server, call):
     """The change is committed between begin and lock: with the transaction of begin the commit would be a conflict."""
     create_table(client, "t", {"id": "int"})

@@ -20,7 +20,7 @@ from metastore.txns.core.service import AbortRequest
 from metastore.txns.core.store import ID_BLOCK
 from metastore.txns.history.rules import Outcome
 from metastore.txns.history.service import HistoryService
-from tests.support.transactions import Transactions
+from tests.support.transactions import Transactions, named
 
 # Without fsync a killed PostgreSQL loses exactly what it had not yet handed to the kernel: what commits without waiting.
 FORGETFUL = {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "fsync": "off", "autovacuum": "off"}
@@ -144,6 +144,25 @@ def test_a_lock_without_a_transaction_keeps_the_heartbeat_that_its_holder_relies
     crash(postgres)
 
     assert granted_at < alive_at == again(t.rows, "SELECT last_heartbeat_at FROM locks")
+
+
+def test_what_a_transaction_reads_is_lost_as_a_whole_or_not_at_all(t, postgres):
+    """Without a word of it the Cleaner waits for it with everything; with half of it, it would not with the other."""
+    first = "SELECT \"table\" FROM min_history WHERE txn_id = %s ORDER BY 1"
+    reader, of_hive = t.open(2)
+    t.commit(t.write("db.t"))  # on disk with everything before
+    t.reads_only(reader, "db.t")
+    crash(postgres)
+    assert again(t.state, reader) == "open"
+    assert t.db.once(first, [reader]) == []
+
+    t.reads_only(reader, "db.t")
+    t.reads_only(reader, "db.t", "db.u")
+    crash(postgres)
+    assert again(t.db.once, first, [reader]) == [("t",), ("u",)]
+    t.txns.add_write_ids_to_min_history(of_hive, {named("db.t"): 1})
+    crash(postgres)
+    assert again(t.db.once, first, [of_hive]) == [("t",)]
 
 
 def test_a_clean_stop_skips_nothing(t, postgres):

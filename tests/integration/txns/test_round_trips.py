@@ -86,3 +86,15 @@ def test_reads_are_one_statement(warm, trips):
     trips.clear()
     warm.reads("db.t", write_id=1)
     assert len(trips) == 2
+
+
+def test_a_snapshot_of_who_says_what_it_reads_is_two_trips_that_do_not_wait_for_the_disk(warm, trips):
+    """As many as of the two calls in whose place it is."""
+    reader = warm.open()
+    trips.clear()
+    txns, _ = warm.reads_only(reader, "db.t", "db.u")
+    assert [durable for _, durable in trips] == [False, True]
+    trips.clear()
+    warm.reads_only(reader, "db.t", "db.u", "db.v", txns=txns.format())
+
+    assert [durable for _, durable in trips] == [False, True, True]

@@ -81,6 +81,28 @@ def short_compaction() -> None:
     replace(Started, "highest_write_id", property(lambda started: max(1, highest.fget(started) - 5)))
 
 
+def deaf_cleaner() -> None:
+    """The Cleaner waits for nobody who says what it reads: as if that could only be other tables."""
+    from metastore.compaction.cleaning import store
+    from metastore.compaction.cleaning.rules import OpenTxn, Reading
+
+    select: Callable[..., list[OpenTxn]] = store.select_open_txns
+
+    def select_open_txns(*args: Any) -> list[OpenTxn]:
+        return [txn for txn in select(*args) if txn.reading is Reading.ANYTHING]
+
+    replace(store, "select_open_txns", select_open_txns)
+
+
+def no_notes() -> None:
+    """The Cleaner does not note whom it did not wait for: that may read the table later."""
+    from metastore.compaction.cleaning import service, store
+    from metastore.compaction.cleaning.rules import may_read
+
+    replace(store, "insert_waived", lambda *_args: None)
+    replace(service, "may_come_to_read", may_read)
+
+
 def replace(module: Any, name: str, broken: Any) -> None:
     """Put something broken in the place of something that must be there."""
     if not hasattr(module, name):
@@ -89,5 +111,5 @@ def replace(module: Any, name: str, broken: Any) -> None:
 
 
 BUGS = {bug.__name__: bug for bug in (
-    first_committer_wins, gap_free_counter, lock_matrix, forgetful_cleaner, hasty_worker, short_compaction)}
+    first_committer_wins, gap_free_counter, lock_matrix, forgetful_cleaner, hasty_worker, short_compaction, deaf_cleaner, no_notes)}
 

@@ -151,7 +151,7 @@ class Worker:
 
     def _read(self, txn: Transaction, keys: tuple[str, ...] | list[str]) -> None:
         names = {f"{self.db}.{key.split('/')[0]}": None for key in keys}
-        known = txn.valid_write_ids(names)
+        known = txn.valid_write_ids(names, no_others=self.rng.random() < 0.5)
         for key in keys:
             table = key.split("/")[0]
             own = txn._write_ids.get((self.db, table))

@@ -1,7 +1,8 @@
 """Any interleaving of writers, readers, compactions and cleanings: an open reader reads the same rows at every step.
 
 A table is a set of directory names here, and a row is the write id that inserted it. The machine does what the loops do,
-with their rules; the check is plain set arithmetic on what had been committed when the reader began.
+with their rules; the check is plain set arithmetic on what had been committed when the reader began. Some readers say
+what they read: this table, or another and later, unless it was cleaned meanwhile, this one too.
 """
 
 from hypothesis import settings
@@ -13,10 +14,12 @@ from metastore.acid.snapshots import RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, ListedFile, NotEnoughHistoryError, acid_state
 from metastore.compaction.cleaning.rules import (
     OpenTxn,
+    Reading,
     Verdict,
     cleaning_txns,
     cleaning_write_ids,
     gate,
+    may_come_to_read,
     next_in_line,
     results_of,
 )
@@ -42,6 +45,8 @@ class Table(RuleBasedStateMachine):
         self.deletes = {}     # write id: the row that it deletes, or None
         self.directories = {}  # name: {row or ("deleted", row): write id of the event}
         self.watching = {}    # reader: (lists, rows)
+        self.elsewhere = {}   # the same of readers that have named another table
+        self.said = {}        # reader: Reading, where it said anything
         self.requests = []
 
     # ------------------------------------------------------------------------------------------------ snapshots
@@ -120,10 +125,44 @@ class Table(RuleBasedStateMachine):
         self.watching[txn_id] = (write_ids, txns, self.expected(write_ids))
         return txn_id
 
+    @rule(target=readers)
+    def start_read_that_says_so(self):
+        txn_id = self.read()
+        self.said[txn_id] = Reading.THIS
+        return txn_id
+
+    @rule(target=readers)
+    def start_read_of_another_table(self):
+        return self.read_elsewhere()
+
+    def read_elsewhere(self):
+        txn_id = self.read()
+        self.said[txn_id] = Reading.OTHERS
+        self.elsewhere[txn_id] = self.watching.pop(txn_id)
+        return txn_id
+
+    @rule(txn_id=readers)
+    def name_this_table_too(self, txn_id):
+        self.name(txn_id)
+
+    @rule(target=readers, kind=KINDS)
+    def name_what_was_compacted_and_cleaned(self, kind):
+        """Others may hold the cleaning up; else it is refused."""
+        reader = self.read_elsewhere()
+        self.compact_at_once(kind)
+        self.clean()
+        self.name(reader)
+        return reader
+
+    def name(self, txn_id):
+        if self.said.get(txn_id) is Reading.OTHERS and txn_id in self.open:
+            self.said[txn_id] = Reading.THIS
+            self.watching[txn_id] = self.elsewhere[txn_id]
+
     @rule(txn_id=consumes(readers))
     def end_read(self, txn_id):
         self.open.discard(txn_id)
-        del self.watching[txn_id]
+        self.watching.pop(txn_id, None)
 
     # ---------------------------------------------------------------------------------------------- compactions
     def compact(self, kind):
@@ -181,18 +220,22 @@ class Table(RuleBasedStateMachine):
                                      next_txn_id=self.last_txn, committed_at=NOW))
 
     # ------------------------------------------------------------------------------------------------- cleaning
-    def verdict(self, one):
-        readers = [OpenTxn(txn_id, "", "") for txn_id in sorted(self.open) if txn_id <= one.next_txn_id]
-        return gate(one, NOW, NOW - NOW, "committed", readers, per_table=False).verdict
+    def readers_of_old(self, one):
+        return [OpenTxn(txn_id, "", "", self.said.get(txn_id, Reading.ANYTHING))
+                for txn_id in sorted(self.open) if txn_id <= one.next_txn_id]
 
     @rule()
     def clean(self):
         for one in next_in_line(self.requests, NOW, NOW - NOW):
-            if self.verdict(one) is not Verdict.CLEAN:
+            readers = self.readers_of_old(one)
+            if gate(one, NOW, NOW - NOW, "committed", readers, per_table=True).verdict is not Verdict.CLEAN:
                 continue
-            hidden = [other.txn_id for other in self.requests if self.verdict(other) is not Verdict.CLEAN]
+            for txn in readers:  # as the Cleaner notes it
+                self.said[txn.id] = Reading.NOT_THIS
+            hidden = [other.txn_id for other in self.requests
+                      if any(may_come_to_read(txn, per_table=True) for txn in self.readers_of_old(other))]
             current, all_txns = self.lists()
-            txns = cleaning_txns(all_txns, hidden, per_table=False)
+            txns = cleaning_txns(all_txns, hidden, per_table=True)
             for write_ids in (cleaning_write_ids(current, one.highest_write_id), current):
                 try:
                     state = self.state(write_ids, txns)

@@ -10,6 +10,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
 from metastore.compaction.cleaning.rules import (
     OpenTxn,
+    Reading,
     Verdict,
     acid_directories,
     cleaning_txns,
@@ -17,6 +18,8 @@ from metastore.compaction.cleaning.rules import (
     dead_staging,
     gate,
     keeps_history,
+    may_come_to_read,
+    may_read,
     may_read_old_files,
     mixed_write_ids,
     next_in_line,
@@ -36,8 +39,8 @@ def ready(**fields):
     return request("r", **{"txn_id": 26, "next_txn_id": 30, "committed_at": NOW - DAY, "highest_write_id": 25, **fields})
 
 
-def reader(txn_id, floor=None, has_floors=False):
-    return OpenTxn(txn_id, "ann", "h1", floor, has_floors)
+def reader(txn_id, reading=Reading.ANYTHING):
+    return OpenTxn(txn_id, "ann", "h1", reading)
 
 
 @pytest.mark.parametrize(("fields", "txn_state", "open_ids", "verdict", "reason"), [
@@ -85,14 +88,27 @@ def test_a_table_may_keep_its_past(days, fields, reason, looked_at_after):
         assert hold.not_before - NOW == looked_at_after
 
 
-@pytest.mark.parametrize(("txn", "blocks"), [
-    (reader(30), True),                                   # said nothing: may read anything
-    (reader(30, None, has_floors=True), False),           # reads other tables only (COMP-C07)
-    (reader(30, 25, has_floors=True), True),
-    (reader(30, 26, has_floors=True), False),
-    (reader(31, 1, has_floors=True), False)])             # opened after the commit
-def test_per_table_mode(txn, blocks):
-    assert may_read_old_files(txn, ready(), per_table=True) is blocks
+@pytest.mark.parametrize(("reading", "reads", "may_come", "why"), [
+    (Reading.ANYTHING, True, True, "may still read the old files"),
+    (Reading.THIS, True, True, "has said that it reads this table"),
+    (Reading.OTHERS, False, True, ""),                                           # COMP-C07
+    (Reading.NOT_THIS, False, False, "")])
+def test_what_a_reader_has_said(reading, reads, may_come, why):
+    """A request with an older reader waits if it reads the table; who is younger does not matter, whatever it reads."""
+    old, young = reader(30, reading), reader(31, reading)
+    found = gate(ready(), NOW, ZERO, "committed", [young, old], per_table=True)
+
+    assert may_read(old, per_table=True) is may_read_old_files(old, ready(), per_table=True) is reads
+    assert may_come_to_read(old, per_table=True) is may_come
+    assert may_read_old_files(young, ready(), per_table=True) is False
+    assert may_read_old_files(old, ready(next_txn_id=None), per_table=True) is reads
+    assert (found.verdict is Verdict.WAIT, why in found.reason) == (reads, True)
+
+
+@pytest.mark.parametrize("reading", Reading)
+def test_where_the_setting_is_off_nothing_that_was_said_counts(reading):
+    assert may_read(reader(30, reading), per_table=False)
+    assert may_come_to_read(reader(30, reading), per_table=False)
 
 
 @given(st.integers(1, 60), st.integers(1, 60))

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.compaction.cleaning.rules import OpenTxn
+from metastore.compaction.cleaning.rules import OpenTxn, Reading
 from metastore.compaction.explaining.rules import (
     Holder,
     delays_of_cleaning,
@@ -27,8 +27,8 @@ NOTHING = Due(None, "2 deltas, not more than 10")
 FIVE_MINUTES = timedelta(minutes=5)
 
 
-def holder(txn_id, write_id=None, floor=None, has_floors=False):
-    return Holder(OpenTxn(txn_id, "eve", "h1", floor, has_floors), "beeline", NOW - DAY, NOW, write_id)
+def holder(txn_id, write_id=None, reading=Reading.ANYTHING):
+    return Holder(OpenTxn(txn_id, "eve", "h1", reading), "beeline", NOW - DAY, NOW, write_id)
 
 
 def planned(verdict, *names):
@@ -97,7 +97,7 @@ def test_writers_by_write_id():
 @pytest.mark.parametrize(("per_table", "expected"), [(False, [1, 2, 3]), (True, [1, 3])])
 def test_who_would_delay_a_cleaning(per_table, expected):
     """One that registered what it reads, and not this table, is in nobody's way (COMP-C07)."""
-    holders = [holder(1), holder(2, has_floors=True), holder(3, floor=4, has_floors=True)]
+    holders = [holder(1), holder(2, reading=Reading.OTHERS), holder(3, reading=Reading.THIS)]
 
     assert [each.txn.id for each in delays_of_cleaning(holders, per_table=per_table)] == expected
 

@@ -1,0 +1,56 @@
+"""Long reads, while what they read and other tables are compacted and cleaned."""
+
+from contextlib import closing
+
+import pytest
+
+from metastore.client import scan
+from tests.support.compacting import Compacting
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def compacting(lakehouse, spark):
+    with closing(Compacting(lakehouse.database_url, lakehouse.uri, spark)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def three(catalog, db):
+    """Three tables of three rows and files each."""
+    for table in "abc":
+        catalog.sql(f"CREATE TABLE {db}.{table} (id INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+        for number in range(3):
+            catalog.sql(f"INSERT INTO {db}.{table} VALUES ({number})")
+    return [f"{db}.{table}" for table in "abc"]
+
+
+def cleaned(compacting, tables):
+    """What the Cleaner did about tables that were compacted just now."""
+    for name in tables:
+        assert compacting.compact(*name.split("."), "major") == "compacted"
+    report = {str(entry.entity.table): entry for entry in compacting.clean()}
+    return [report[name].outcome.value for name in tables]
+
+
+def test_a_long_read_is_in_the_way_of_its_own_table_only(catalog, session, three, compacting, lakehouse) -> None:
+    first, kept, other = three
+    frame, held = catalog.table(first), session.table(kept)
+    rows, batches = frame.toLocalIterator(), scan(first, uri=lakehouse.uri).to_batches()
+    found, arrow = [next(rows).id], [next(batches)]
+
+    assert cleaned(compacting, three) == ["waiting", "waiting", "cleaned"]
+
+    assert sorted([*found, *(row.id for row in rows)]) == [0, 1, 2]
+    assert sum(batch.num_rows for batch in [*arrow, *batches]) == 3
+    assert sorted(row.id for row in held.collect()) == [0, 1, 2]
+    assert sorted(row.id for row in catalog.table(other).collect()) == [0, 1, 2]
+
+
+def test_a_block_may_read_every_table(catalog, session, three, compacting) -> None:
+    first, second, _ = three
+    with session.snapshot():
+        one = session.table(first)
+        assert cleaned(compacting, [second]) == ["waiting"]
+        assert one.join(session.table(second), "id").count() == 3
