@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from metastore.errors import InvalidRequestError, MetastoreError
-from metastore.ids import TableName, database_name, full_table_name, table_name
+from metastore.ids import TableName, database_name, table_name
 from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
@@ -120,12 +120,6 @@ class TxnHandlers:
         """The largest transaction whose committed update the caller may have missed."""
         call.log(txn_id=txn_id)
         return self.txns.get_latest_txnid_in_conflict(txn_id)
-
-    def add_write_ids_to_min_history(self, call: Call, txn_id: int, write_ids: dict[str, int]) -> None:
-        """Note what a reader still needs (WID-14)."""
-        call.log(txn_id=txn_id)
-        floors = {full_table_name(name): write_id for name, write_id in (write_ids or {}).items()}
-        self.txns.add_write_ids_to_min_history(txn_id, floors)
 
     def seed_txn_id(self, _call: Call, rqst: ttypes.SeedTxnIdRequest) -> None:
         """Let transaction ids go on from an id."""

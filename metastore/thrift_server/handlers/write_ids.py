@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from metastore.acid.snapshots import ValidWriteIdList, ids_in_ranges
 from metastore.errors import ConflictRetryError, InvalidRequestError, MetastoreError
-from metastore.ids import table_name
+from metastore.ids import full_table_name, table_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.operators.ttypes import ReadRequest, ReadSnapshot
 from metastore.thrift_server.call import Call, coalesced
@@ -63,6 +63,12 @@ class WriteIdHandlers:
         except (ValueError, OverflowError, OSError) as error:
             raise InvalidRequestError(f"{at} ms since 1970 is no instant") from error
         return _valid(self.write_ids.valid_write_ids_at(table_name(db, table, catalog), instant))
+
+    def add_write_ids_to_min_history(self, call: Call, txn_id: int, write_ids: dict[str, int]) -> None:
+        """Note which tables a transaction reads (WID-14)."""
+        call.log(txn_id=txn_id)
+        floors = {full_table_name(name): write_id for name, write_id in (write_ids or {}).items()}
+        self.write_ids.add_write_ids_to_min_history(txn_id, floors)
 
     def metastore_read_snapshot(self, call: Call, request: ReadRequest) -> ReadSnapshot:
         """What a transaction reads by that says what it reads."""

@@ -33,7 +33,6 @@ from metastore.txns.core.rules import (
     required_open,
 )
 from metastore.txns.core.store import AbortedTxn, Opening
-from metastore.txns.reading import store as reading_store
 from metastore.txns.replication import store as repl_store
 
 LOSABLE = frozenset({TxnType.DEFAULT, TxnType.READ_ONLY})
@@ -262,13 +261,6 @@ class TxnService:
         Exact only for a caller that holds an exclusive lock on what it is about to update.
         """
         return store.select_latest_conflict(self.db, txn_id)
-
-    def add_write_ids_to_min_history(self, txn_id: int, floors: dict[TableName, int]) -> None:
-        """Note which tables the transaction reads: the Cleaner waits for it with these only. Retry: idempotent.
-
-        Raises: TxnAbortedError, NoSuchTxnError, MetaError where a table was cleaned without waiting for it.
-        """
-        reading_store.register(self.db, txn_id, floors, names_all=False)
 
     def seed_txn_id(self, txn_id: int) -> None:
         """Let the next transaction have this id; the ids skipped count as finished.

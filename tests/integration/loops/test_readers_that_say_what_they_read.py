@@ -88,7 +88,7 @@ def test_who_may_read_everything_is_in_the_way_of_everything(new_lake, says):
 def test_what_hive_needs_is_kept_whatever_it_says_is_the_lowest(lake, reader):
     """WID-14: Hive says the mark of its list and one, and goes on to read the files up to the mark."""
     seen = lake.t.reads("d.t")
-    lake.t.txns.add_write_ids_to_min_history(reader, {TableName("hive", "d", "t"): seen.high_watermark + 1})
+    lake.t.write_ids.add_write_ids_to_min_history(reader, {TableName("hive", "d", "t"): seen.high_watermark + 1})
     lake.compact()
 
     assert lake.outcomes() == ["waiting"]
@@ -120,7 +120,7 @@ def test_a_table_that_was_cleaned_meanwhile_cannot_be_read_any_more(lake, reader
         with pytest.raises(MetaError, match=rf"txnid:{reader} had said what it reads, without d\.t\."):
             lake.t.reads_only(reader, "d.u", "d.t", txns=seen.format())
     with pytest.raises(MetaError, match="new transaction"):
-        lake.t.txns.add_write_ids_to_min_history(reader, {TableName("hive", "d", "t"): 1})
+        lake.t.write_ids.add_write_ids_to_min_history(reader, {TableName("hive", "d", "t"): 1})
     later = lake.t.open()
     assert sees(lake, "d.t", lake.t.reads_only(later, "d.t"))
 

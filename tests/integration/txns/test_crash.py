@@ -160,7 +160,7 @@ def test_what_a_transaction_reads_is_lost_as_a_whole_or_not_at_all(t, postgres):
     t.reads_only(reader, "db.t", "db.u")
     crash(postgres)
     assert again(t.db.once, first, [reader]) == [("t",), ("u",)]
-    t.txns.add_write_ids_to_min_history(of_hive, {named("db.t"): 1})
+    t.write_ids.add_write_ids_to_min_history(of_hive, {named("db.t"): 1})
     crash(postgres)
     assert again(t.db.once, first, [of_hive]) == [("t",)]
 
