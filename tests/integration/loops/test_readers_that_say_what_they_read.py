@@ -67,6 +67,11 @@ def test_a_reader_of_one_table_is_in_the_way_of_that_only(lake, reader):
     assert lake.one(mine).error_message == (
         f"waiting for transaction {reader} of ann@h1, which was open when the compaction committed and has said that it reads this table")
 
+    [mine], [other] = lake.explained("d.t"), lake.explained("d.u")
+    assert [(each.holders[0].txn.id, each.ends_with) for each in mine.cleanings] == [(reader, f"metastore txn abort {reader}")]
+    assert "has said that it reads this table" in mine.cleanings[0].text
+    assert ([holder.txn.id for holder in mine.delays], other.cleanings, other.delays) == ([reader], [], [])
+
     lake.t.commit(reader)
     assert lake.outcomes() == ["cleaned"]
 
@@ -193,40 +198,30 @@ def test_the_cleaner_waits_for_who_is_about_to_name_the_table(lake, reader, othe
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_who_says_for_the_first_time_what_it_reads_while_the_cleaner_decides(lake, reader, other, monkeypatch, moment):
-    """It was not noted as one that cannot name the table any more: the Cleaner goes by what it has noted."""
-    lake.t.reads_only(reader, "d.u")  # so that the gate lets it pass
-    late = lake.t.open()
+    """Before the Cleaner looks it is noted and passed over; after that it was one that may read everything."""
     lake.compact()
-    waive, gates = cleaning_store.insert_waived, cleaning_service.CleanerService._gates
+    [(request, _)] = lake.cleaner().compactions.waiting()
+    gates = cleaning_service.CleanerService._gates
 
     def judged(self, pg, ready):
-        monkeypatch.setattr(cleaning_service.CleanerService, "_gates", gates)
-        found = gates(self, pg, ready)
         if moment == "before":
-            other.reads_only(late, "d.u")
-        return gates(self, pg, ready) if moment == "before" else found
-
-    def insert_waived(pg, up_to, table):
-        waive(pg, up_to, table)
+            other.reads_only(reader, "d.u")
+        found = gates(self, pg, ready)
         if moment == "after":
-            other.reads_only(late, "d.u")
+            other.reads_only(reader, "d.u")
+        return found
 
-    lake_waiting = lake.outcomes()
-    assert lake_waiting == ["waiting"]  # for the one that has said nothing
-    cleaner = lake.cleaner()
-    [(request, _)] = cleaner.compactions.waiting()
     monkeypatch.setattr(cleaning_service.CleanerService, "_gates", judged)
-    monkeypatch.setattr(cleaning_service.store, "insert_waived", insert_waived)
-    started = cleaner.compactions.start(request)
-    monkeypatch.undo()
+    started = lake.cleaner().compactions.start(request)
 
     if moment == "after":
-        assert started is None or "says what it reads" in getattr(started, "reason", "")
-        seen = lake.t.reads_only(late, "d.u", "d.t")
-        assert sees(lake, "d.t", (seen[0], seen[1][1:]))
+        assert started is None
+        txns, lists = lake.t.reads_only(reader, "d.u", "d.t")
+        assert sees(lake, "d.t", (txns, lists[1:]))
     else:
+        assert started.request.id == request.id
         with pytest.raises(MetaError, match="had said what it reads"):
-            lake.t.reads_only(late, "d.u", "d.t")
+            lake.t.reads_only(reader, "d.u", "d.t")
 
 
 # --------------------------------------------------------------------------------------------------- ends, and names
@@ -305,18 +300,27 @@ def other_database(url):
 
 def test_a_later_result_is_hidden_while_somebody_may_come_to_read_without_it(lake):
     """Two compactions of the same rows wait; one who sees the first result only has named another table."""
+    lake.compact()
+    assert lake.outcomes() == ["cleaned"]
+    lake.insert(times=2)
     blocker = lake.t.open()
     first = lake.compact("minor")
     between = lake.t.open(kind=TxnType.READ_ONLY)
     txns, _ = lake.t.reads_only(between, "d.u")
-    lake.insert()
-    lake.compact("major")
+    major = lake.t.open(kind=TxnType.COMPACTION)
+    lake.put("d.t", f"base_0000004_v{major:07d}")
+    lake.t.commit(major)
+    lake.db.once("""INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, enqueued_at, highest_write_id, txn_id,
+                                                  next_txn_id, committed_at)
+                    VALUES ('hive', 'd', 't', '', 'ready_for_cleaning', 'major', metastore_now(), 4, %(txn)s, %(txn)s, metastore_now())""",
+                 {"txn": major})  # as Hive's Workers may
     lake.t.commit(blocker)
     assert lake.outcomes() == ["cleaned"]
     assert lake.state(first) == "succeeded"
 
-    seen = lake.t.reads_only(between, "d.u", "d.t", txns=txns.format())
-    assert sees(lake, "d.t", (txns, seen[1][1:]))
+    _, [_, write_ids] = lake.t.reads_only(between, "d.u", "d.t", txns=txns.format())
+    state = acid_state(lake.files.listing(f"file://{lake.path('t')}"), write_ids, txns, lambda path: "")
+    assert (state.base.name.write_id, [delta.name.max_write_id for delta in state.deltas]) == (2, [4])
 
 
 def test_lists_are_those_of_the_two_calls(lake, reader):
