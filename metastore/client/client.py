@@ -34,7 +34,7 @@ DEFAULT_PORT = 9083
 URI_VARIABLE = "METASTORE_URI"
 
 # Doing these twice equals doing them once (CLIENT-1). Everything named get_* or show_* is
-# repeatable as well, unless _NOT_READS has it; so are our own calls (metastore_*), of which all others only read. A
+# repeatable as well, unless _NOT_READS has it; so are all others of our own (metastore_*). A
 # commit is not here although the metastore forgives a second commit: metastore.client.outcome asks first.
 _REPEATABLE = frozenset(
     (
