@@ -147,15 +147,19 @@ def cleaning_write_ids(current: ValidWriteIdList, highest_write_id: int | None) 
     return CompactorWriteIdList(current.table, mark, None, tuple(sorted(aborted)), aborted)
 
 
-def cleaning_txns(current: ValidTxnList, hidden: Collection[int], *, per_table: bool) -> ValidTxnList:
+def is_hidden(request: Compaction, readers: Iterable[OpenTxn]) -> bool:
+    """Whether one of the transactions that may come to read its table does not see a compaction's result."""
+    return request.next_txn_id is None or any(reader.id <= request.next_txn_id for reader in readers)
+
+
+def cleaning_txns(current: ValidTxnList, hidden: Collection[int], readers: Iterable[OpenTxn]) -> ValidTxnList:
     """The transactions whose ``_v`` directories count as visible when old files are chosen.
 
     ``hidden``: compactions of the entity that some open reader does not see yet; what only they cover must stay.
+    ``readers``: those who may come to read the table; what was opened after the oldest of them covers nothing either.
     """
-    mark = current.high_watermark
-    if current.min_open_txn is not None and not per_table:
-        mark = min(mark, current.min_open_txn - 1)
-    return current.without(hidden, mark)
+    oldest = min((reader.id for reader in readers), default=current.high_watermark + 1)
+    return current.without(hidden, min(current.high_watermark, oldest - 1))
 
 
 def mixed_write_ids(directories: Iterable[str], current: ValidWriteIdList) -> set[int]:

@@ -9,9 +9,11 @@ from metastore.compaction.cleaning import store
 from metastore.compaction.cleaning.rules import (
     Gate,
     Hold,
+    OpenTxn,
     Verdict,
     cleaning_txns,
     gate,
+    is_hidden,
     keeps_history,
     may_come_to_read,
     next_in_line,
@@ -109,16 +111,12 @@ class CleanerService:
                 if hold is not None:
                     queue.update_cleaner_waiting(pg, request.id, hold.reason, hold.not_before)
                     return hold
-            if not self._is_for_nobody(pg, request):
+            readers = self._readers(pg, request, lists.txns.high_watermark)
+            if is_hidden(request, readers):
                 return Hold("a transaction says what it reads, or ends, at this moment", pg.now)
             queue.update_cleaner_started(pg, request.id)
-            hidden = [sibling.txn_id for sibling in siblings if sibling.txn_id and self._is_hidden(pg, sibling)]
-            return Cleaning(
-                request,
-                table,
-                lists.write_ids,
-                cleaning_txns(lists.txns, hidden, per_table=self.settings.use_min_history),
-            )
+            hidden = [sibling.txn_id for sibling in siblings if sibling.txn_id and is_hidden(sibling, readers)]
+            return Cleaning(request, table, lists.write_ids, cleaning_txns(lists.txns, hidden, readers))
 
     def leave(self, request: Compaction, reason: str) -> None:
         """Nothing could be removed yet: stay ready for cleaning, without a delay."""
@@ -264,19 +262,12 @@ class CleanerService:
             )
         return gates
 
-    def _is_for_nobody(self, pg: PgTx, request: Compaction) -> bool:
-        """Whether nobody reads the old files, and nobody will: who reads other tables cannot name this one any more."""
-        if request.next_txn_id is not None and self.settings.use_min_history:
-            store.insert_waived(pg, request.next_txn_id, request.entity.table)
-        return not self._is_hidden(pg, request)
-
-    def _is_hidden(self, pg: PgTx, request: Compaction) -> bool:
-        """Whether some open transaction that does not see the compaction's result reads its table, or may yet."""
-        per_table = self.settings.use_min_history
-        return request.next_txn_id is None or any(
-            may_come_to_read(txn, per_table=per_table)
-            for txn in store.select_open_txns(pg, request.next_txn_id, request.entity.table)
-        )
+    def _readers(self, pg: PgTx, request: Compaction, up_to: int) -> list[OpenTxn]:
+        """Who may come to read the table; from now on none of those who read others and may need the old files."""
+        per_table, table = self.settings.use_min_history, request.entity.table
+        if per_table:
+            store.insert_waived(pg, request.next_txn_id or 0, table)
+        return [txn for txn in store.select_open_txns(pg, up_to, table) if may_come_to_read(txn, per_table=per_table)]
 
     def _is_due(self, txns: int, oldest: datetime, now: datetime) -> bool:
         return Aborts.judged(

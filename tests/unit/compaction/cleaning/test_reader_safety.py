@@ -19,6 +19,7 @@ from metastore.compaction.cleaning.rules import (
     cleaning_txns,
     cleaning_write_ids,
     gate,
+    is_hidden,
     may_come_to_read,
     next_in_line,
     results_of,
@@ -232,10 +233,11 @@ class Table(RuleBasedStateMachine):
                 continue
             for txn in readers:  # as the Cleaner notes it
                 self.said[txn.id] = Reading.NOT_THIS
-            hidden = [other.txn_id for other in self.requests
-                      if any(may_come_to_read(txn, per_table=True) for txn in self.readers_of_old(other))]
+            coming = [OpenTxn(txn_id, "", "", self.said.get(txn_id, Reading.ANYTHING)) for txn_id in sorted(self.open)]
+            coming = [txn for txn in coming if may_come_to_read(txn, per_table=True)]
+            hidden = [other.txn_id for other in self.requests if is_hidden(other, coming)]
             current, all_txns = self.lists()
-            txns = cleaning_txns(all_txns, hidden, per_table=True)
+            txns = cleaning_txns(all_txns, hidden, coming)
             for write_ids in (cleaning_write_ids(current, one.highest_write_id), current):
                 try:
                     state = self.state(write_ids, txns)

@@ -17,6 +17,7 @@ from metastore.compaction.cleaning.rules import (
     cleaning_write_ids,
     dead_staging,
     gate,
+    is_hidden,
     keeps_history,
     may_come_to_read,
     may_read,
@@ -105,6 +106,12 @@ def test_what_a_reader_has_said(reading, reads, may_come, why):
     assert (found.verdict is Verdict.WAIT, why in found.reason) == (reads, True)
 
 
+@pytest.mark.parametrize(("next_txn_id", "readers", "hidden"), [
+    (None, [], True), (30, [], False), (30, [31, 32], False), (30, [32, 30], True)])
+def test_a_result_is_hidden_from_who_was_open_at_its_commit(next_txn_id, readers, hidden):
+    assert is_hidden(ready(next_txn_id=next_txn_id), [reader(one) for one in readers]) is hidden
+
+
 @pytest.mark.parametrize("reading", Reading)
 def test_where_the_setting_is_off_nothing_that_was_said_counts(reading):
     assert may_read(reader(30, reading), per_table=False)
@@ -133,10 +140,10 @@ def test_a_request_that_must_wait_does_not_hold_up_a_later_one():
     assert [one.id for one in next_in_line(rows, NOW, timedelta(minutes=5))] == [4]
 
 
-def obsolete(names, mark, current=None, txns=None, hidden=()):
+def obsolete(names, mark, current=None, txns=None, hidden=(), readers=()):
     current = current or ValidWriteIdList("d.t", 1000)
     listing = [ListedFile(f"{name}/bucket_00000", 1) for name in names]
-    lists = cleaning_write_ids(current, mark), cleaning_txns(txns or ValidTxnList(100), hidden, per_table=False)
+    lists = cleaning_write_ids(current, mark), cleaning_txns(txns or ValidTxnList(100), hidden, readers)
     state = acid_state(listing, *lists, lambda _: "")
     return {*state.obsolete, *state.aborted}
 
@@ -166,6 +173,7 @@ def test_a_compaction_that_some_reader_does_not_see_covers_nothing():
     names = ["base_20", "delta_21_22", "delta_23_25", "delta_21_25_v26", "base_25_v29"]
 
     assert obsolete(names, 25, hidden=[29]) == {"delta_21_22", "delta_23_25"}
+    assert obsolete(names, 25, readers=[reader(40), reader(28)]) == {"delta_21_22", "delta_23_25"}  # whatever became of its request
     assert obsolete(names, 25) == {"base_20", "delta_21_22", "delta_23_25", "delta_21_25_v26"}
 
 
