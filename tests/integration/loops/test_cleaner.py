@@ -128,22 +128,6 @@ def test_minor_then_major_behind_one_reader(lake):
     assert {lake.state(first), lake.state(second)} == {"succeeded"}
 
 
-def test_a_reader_of_another_table(new_lake):
-    """COMP-C07: in the way in global mode, not where transactions say what they read."""
-    lake = new_lake()
-    lake.table()
-    reader = lake.t.open()
-    lake.db.once("INSERT INTO min_history (txn_id, catalog, db, \"table\", min_write_id) VALUES (%s, 'hive', 'd', 'u', 1)",
-                 [reader])
-    lake.insert(times=2)
-    lake.compact()
-    assert lake.outcomes() == ["waiting"]
-
-
-    lake.settings = replace(lake.settings, use_min_history=True)
-    assert lake.outcomes() == ["cleaned"]
-
-
 def test_delayed_cleanup(new_lake, test_clock):
     """COMP-C10."""
     lake = new_lake(delayed_cleanup=True, cleaner_retention=timedelta(seconds=5))

@@ -57,6 +57,7 @@ def sees(lake, what, seen):
 
 
 def test_a_reader_of_one_table_is_in_the_way_of_that_only(lake, reader):
+    """COMP-C07."""
     seen = lake.t.reads_only(reader, "d.t")
     compacted(lake, "d.u")
     mine = compacted(lake)
