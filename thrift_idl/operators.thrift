@@ -310,6 +310,9 @@ service MetastoreOperators {
       throws (1: hive_metastore.MetaException o1)
 
   // Writers
+  // The transactional table whose directory is this place, holds it (not below a hidden name) or lies in it, as "db.table";
+  // "": there is none.
+  string metastore_table_at(1: string place) throws (1: hive_metastore.MetaException o1)
   // How many rows an open transaction writes, for its history, before it is committed. What was said before is replaced.
   void metastore_note_rows(1: i64 txnid, 2: list<WrittenRows> rows) throws (1: hive_metastore.MetaException o1)
 

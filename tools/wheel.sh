@@ -18,7 +18,8 @@ rm -rf build dist
 SPARK_HOME=$(IFS=:; echo "${homes[*]}") .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 rm -rf build
 wheel=$(echo dist/*.whl)
+files=$(.venv/bin/python -m zipfile -l "$wheel")
 for name in "${names[@]}"; do
-  .venv/bin/python -m zipfile -l "$wheel" | grep -q "metastore/spark/jvm/$name " || { echo "$wheel lacks $name" >&2; exit 1; }
+  [[ $files == *"metastore/spark/jvm/$name "* ]] || { echo "$wheel lacks $name: is there a Java compiler?" >&2; exit 1; }
 done
 echo "$wheel: ${names[*]}"

@@ -38,7 +38,11 @@ from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.lock_waits import Waiting
 from metastore.thrift_server.shares import limited, txns_and_locks
-from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers, UpstreamStreamHandlers
+from metastore.thrift_server.upstream.handlers import (
+    UpstreamSessionHandlers,
+    UpstreamStreamHandlers,
+    UpstreamTableHandlers,
+)
 from metastore.thrift_server.upstream.shared import SharedPartitionHandlers, SharedTableHandlers
 
 
@@ -110,6 +114,7 @@ def _shared(upstream: UpstreamServices, settings: Settings, changers: Changers) 
     return [
         UpstreamSessionHandlers(settings),
         UpstreamStreamHandlers(),
+        UpstreamTableHandlers(),
         SharedTableHandlers(upstream.changes, upstream.forwarding, changers),
         SharedPartitionHandlers(upstream.changes, upstream.forwarding, upstream.tables, changers),
     ]

@@ -48,8 +48,8 @@ def _of_wheel(version: str) -> Path:
         return path
     there = ", ".join(sorted(one.name for one in path.parent.glob("spark-*.jar"))) or "none"
     raise InvalidOperationError(
-        f"This package came without {path.name} (it has {there}): name the Spark's directory with --spark-home, and the "
-        "jar is compiled for it; or build a wheel with all jars: make wheel."
+        f"This package came without {path.name} (it has {there}): name the Spark's directory with --spark-home, and "
+        "the jar is compiled for it; or build a wheel with all jars: make wheel."
     )
 
 

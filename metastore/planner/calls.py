@@ -6,6 +6,7 @@ from metastore.planner import (
     alterations,
     change_feed,
     constraints,
+    databases,
     definitions,
     partitions,
     procedures,
@@ -20,6 +21,7 @@ from metastore.planner.call import Method
 
 CALLS: Mapping[str, Method] = {
     "table": Method(tables.table),
+    "table_at": Method(tables.table_at),
     "partitions": Method(tables.partitions, is_work=True),
     "begin": Method(transactions.begin),
     "lock": Method(transactions.lock),
@@ -46,6 +48,11 @@ CALLS: Mapping[str, Method] = {
     "add_partitions": Method(partitions.add_partitions),
     "drop_partitions": Method(partitions.drop_partitions),
     "rename_partition": Method(partitions.rename_partition),
+    "databases": Method(databases.databases),
+    "database": Method(databases.database),
+    "create_database": Method(databases.create_database),
+    "drop_database": Method(databases.drop_database),
+    "transactional_tables": Method(databases.transactional_tables),
     "procedures": Method(procedures.procedures),
     "procedure": Method(procedures.procedure),
 }

@@ -34,6 +34,11 @@ def table(call: Call) -> Answer:
     return described(acid_table, thrift_table, enabled_constraints(call.client, name))
 
 
+def table_at(call: Call) -> Answer:
+    """The transactional table whose directory is a place, holds it or lies in it; None where there is none."""
+    return {"table": call.client.metastore_table_at(call.body.text("place")) or None}
+
+
 def partitions(call: Call) -> Answer:
     """The partitions of a table, or the partitions that may hold rows for a filter."""
     wanted = acid_table(call.client, call.body.db_and_table())

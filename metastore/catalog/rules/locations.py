@@ -62,6 +62,16 @@ def around(location: str) -> list[str]:
     return ["/".join(names[:count]) for count in range(len(names), 0, -1)]
 
 
+def seen_from(location: str) -> list[str]:
+    """A stored location, and the directories whose readers see what is there: none above a hidden name."""
+    seen = []
+    for directory in around(location):
+        seen.append(directory)
+        if directory.rpartition("/")[2].startswith((".", "_")):
+            break
+    return seen
+
+
 def is_below(location: str, directory: str) -> bool:
     """Whether a stored location is the directory or lies inside it."""
     return location == directory or location.startswith(directory.rstrip("/") + "/")

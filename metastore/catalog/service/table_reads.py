@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from metastore.catalog.model import Json, Table, TableType
+from metastore.catalog.rules import locations
 from metastore.catalog.rules.names import pattern_regex
+from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.store import databases as database_store
 from metastore.catalog.store import table_lists
 from metastore.catalog.store import tables as store
@@ -37,6 +39,13 @@ class TableReads:
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")
         return store.table_of(rows[0])
+
+    def metastore_table_at(self, place: str) -> TableName | None:
+        """The transactional table whose directory is the place, shows what is there, or lies in it."""
+        location = locations.qualified(place, "file:")
+        found = self.db.once(store.SELECT_TRANSACTIONAL_AT, (locations.seen_from(location), location, DEFAULT_CATALOG))
+        names = (TableName(DEFAULT_CATALOG, db, name) for db, name, parameters in found if is_transactional(parameters))
+        return next(names, None)
 
     def get_table_objects_by_name(
         self, database: DatabaseName, names: Sequence[str] | None, pattern: str | None = None

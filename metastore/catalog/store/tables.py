@@ -35,6 +35,14 @@ _SELECT_TABLE_AROUND = (
     "ORDER BY length(s.place) DESC LIMIT 1)"
 )
 
+SELECT_TRANSACTIONAL_AT = (
+    "WITH s AS (SELECT %s::text[] AS around, %s::text AS place, %s::text AS catalog) "
+    "(SELECT t.db, t.name, t.parameters FROM s, unnest(s.around) AS a(place), tables AS t "
+    f"WHERE {places.at('t.location', 'a.place')} AND t.catalog = s.catalog) UNION ALL "
+    f"(SELECT t.db, t.name, t.parameters FROM s, tables AS t WHERE {places.below('t.location', 's.place')} "
+    "AND t.catalog = s.catalog AND lower(t.parameters ->> 'transactional') = 'true' LIMIT 1)"
+)
+
 
 def table_of(row: Row) -> Table:
     """The table that a row of ``SELECT_TABLE`` holds."""

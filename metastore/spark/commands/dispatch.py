@@ -68,10 +68,7 @@ class Runner:
 
     def _run_once(self, kind: str, text: str) -> DataFrame:
         answers: list[DataFrame] = []
-        if kind == "several":
-            rows = self.counted(lambda: self._several(text))
-        else:
-            rows = self.counted(lambda: answers.append(self.spark.sql(text)))
+        rows = self.counted(lambda: answers.append(self.spark.sql(text)))
         if rows is None and kind == "other":
             return answers[0]
         return admin.one_row(self.spark, "rows", rows or 0)
@@ -94,10 +91,6 @@ class Runner:
         """Give the partitions the columns that the table has now."""
         table = self.client.get_table(name.db, name.table)
         self.client.alter_table_with_cascade(name.db, name.table, table, True)  # noqa: FBT003 - Thrift's
-
-    def _several(self, text: str) -> None:
-        with self.txns.statement():
-            self._statements.several(self.spark._jsparkSession, text)  # noqa: SLF001 - as above
 
     def _operate(self, statement: Statement) -> DataFrame:
         match statement:

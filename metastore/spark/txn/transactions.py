@@ -72,15 +72,6 @@ class Transactions:
             yield block
 
     @contextmanager
-    def statement(self) -> Iterator[None]:
-        """One transaction for what is several statements to Spark: the open block's, or its own."""
-        if has_block(self.spark):
-            yield
-            return
-        with session_block(self.spark):
-            yield
-
-    @contextmanager
     def _opened(self, txn: OpenBlock | KeptRead) -> Iterator[None]:
         self._require_none()
         self.open = txn

@@ -107,6 +107,14 @@ class Iface(object):
         """
         pass
 
+    def metastore_table_at(self, place):
+        """
+        Parameters:
+         - place
+
+        """
+        pass
+
     def metastore_note_rows(self, txnid, rows):
         """
         Parameters:
@@ -506,6 +514,40 @@ class Client(Iface):
             raise result.o1
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_table_history failed: unknown result")
 
+    def metastore_table_at(self, place):
+        """
+        Parameters:
+         - place
+
+        """
+        self.send_metastore_table_at(place)
+        return self.recv_metastore_table_at()
+
+    def send_metastore_table_at(self, place):
+        self._oprot.writeMessageBegin('metastore_table_at', TMessageType.CALL, self._seqid)
+        args = metastore_table_at_args()
+        args.place = place
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_table_at(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_table_at_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_table_at failed: unknown result")
+
     def metastore_note_rows(self, txnid, rows):
         """
         Parameters:
@@ -635,6 +677,7 @@ class Processor(Iface, TProcessor):
         self._processMap["metastore_valid_write_ids_at"] = Processor.process_metastore_valid_write_ids_at
         self._processMap["metastore_read_snapshot"] = Processor.process_metastore_read_snapshot
         self._processMap["metastore_table_history"] = Processor.process_metastore_table_history
+        self._processMap["metastore_table_at"] = Processor.process_metastore_table_at
         self._processMap["metastore_note_rows"] = Processor.process_metastore_note_rows
         self._processMap["metastore_stream_positions"] = Processor.process_metastore_stream_positions
         self._processMap["metastore_commit_batch"] = Processor.process_metastore_commit_batch
@@ -931,6 +974,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("metastore_table_history", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_table_at(self, seqid, iprot, oprot):
+        args = metastore_table_at_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_table_at_result()
+        try:
+            result.success = self._handler.metastore_table_at(args.place)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_table_at", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1525,6 +1594,51 @@ class metastore_table_history_result(TBase):
 all_structs.append(metastore_table_history_result)
 metastore_table_history_result.thrift_spec = (
     (0, TType.LIST, 'success', (TType.STRUCT, [TableCommit, None], False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
+)
+
+
+class metastore_table_at_args(TBase):
+    """
+    Attributes:
+     - place
+
+    """
+
+    __slots__ = (
+        'place',
+    )
+
+
+    def __init__(self, place=None,):
+        self.place = place
+all_structs.append(metastore_table_at_args)
+metastore_table_at_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'place', 'UTF8', None, ),  # 1
+)
+
+
+class metastore_table_at_result(TBase):
+    """
+    Attributes:
+     - success
+     - o1
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+    )
+
+
+    def __init__(self, success=None, o1=None,):
+        self.success = success
+        self.o1 = o1
+all_structs.append(metastore_table_at_result)
+metastore_table_at_result.thrift_spec = (
+    (0, TType.STRING, 'success', 'UTF8', None, ),  # 0
     (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
 )
 

@@ -48,6 +48,13 @@ class TableReadHandlers:
         self._gate.require(call, found.name, found.parameters, said_in(request))
         return ttypes.GetTableResult(table_to_thrift(found))
 
+    def metastore_table_at(self, _call: Call, place: str | None) -> str:
+        """The transactional table that a write to a place by others would harm."""
+        if not place:
+            raise MetaError("The request names no place")
+        found = self._tables.metastore_table_at(place)
+        return f"{found.db}.{found.table}" if found else ""
+
     def get_table_objects_by_name(self, _call: Call, db: str | None, names: list[str] | None) -> InPieces:
         """Those of the named tables that there are."""
         return _whole_tables(itself, self._tables.get_table_objects_by_name(_database(db), names), None)

@@ -30,6 +30,15 @@ class UpstreamSessionHandlers:
         return self._own.set_ugi(call, user_name, group_names)
 
 
+class UpstreamTableHandlers:
+    """Questions that the catalog would answer."""
+
+    @immediate
+    def metastore_table_at(self, _call: Call, _place: str | None) -> str:
+        """Where tables are is not known here."""
+        return ""
+
+
 class UpstreamStreamHandlers:
     """Commits of batches, which need the catalog here."""
 

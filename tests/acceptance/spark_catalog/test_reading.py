@@ -5,7 +5,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -165,6 +165,13 @@ def test_the_past_is_read_by_write_id_and_by_time(catalog, tables) -> None:
 
     assert [ids("VERSION AS OF 1"), ids("VERSION AS OF 2"), ids("VERSION AS OF 3")] == [[1, 2, 3], [1, 2, 3, 4, 5], [1, 3, 5]]
     assert ids("TIMESTAMP AS OF current_timestamp()") == [1, 3, 5]
+    history = catalog.sql(f"CALL system.history('{tables}.facts')").selectExpr("unix_millis(committed_at) AS ms").collect()
+    *_, second, first = (row.ms for row in history)
+    between = (first + second) // 2
+    assert first < between < second
+    assert ids(f"TIMESTAMP AS OF timestamp_millis({between})") == [1, 2, 3]
+    read = catalog.read.option("timestampAsOf", f"{datetime.fromtimestamp(between / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}")
+    assert sorted(row.id for row in read.table(f"{tables}.facts").collect()) == [1, 2, 3]
     with pytest.raises(Exception, match=r"The version 'x' of the table .*facts is no write id"):
         ids("VERSION AS OF 'x'")
 

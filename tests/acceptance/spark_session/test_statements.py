@@ -513,7 +513,9 @@ def _write_directory(session, name, directory, frame, file_format="orc"):
     types = session.client.types
     [txn_id] = session.client.open_txns(types.OpenTxnRequest(num_txns=1, user="other", hostname="engine")).txn_ids
     session.client.allocate_table_write_ids(types.AllocateTableWriteIdsRequest(dbName=db, tableName=table, txnIds=[txn_id]))
-    frame.write.format(file_format).save(f"{session.client.get_table(db, table).sd.location}/{directory}")
+    place = Path(session.client.get_table(db, table).sd.location.removeprefix("file:"))
+    frame.write.format(file_format).save(f"{place}/.other")  # to its final name Spark would not write
+    (place / ".other").rename(place / directory)
     return txn_id
 
 

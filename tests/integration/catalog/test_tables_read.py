@@ -230,3 +230,17 @@ def test_one_statement_for_a_table_and_for_a_database(d, database, monkeypatch):
     d.get_database("d")
     assert len(statements) == 2
     assert not any(";" in statement for statement in statements)
+
+
+def test_a_place_tells_the_transactional_table_that_is_there_above_it_or_below_it(d):
+    top = f"{d.warehouse}/far"
+    d.create("t", parameters={"transactional": "true", "transactional_properties": "insert_only"}, sd={"location": f"file:{top}/deep/t"})
+    d.create("plain", sd={"location": f"file:{top}/deep/plain"})
+
+    for place in (f"file:{top}/deep/t", f"file://{top}/deep/t/", f"{top}/deep/t/k=1/x", f"file:{top}/deep", f"file:{top}"):
+        assert d.metastore_table_at(place) == "d.t", place
+    for place in (f"file:{top}/deep/t2", f"file:{top}/deep/plain", f"file:{top}/deep/plain/k=1", f"file:{top}/none", f"s3:/{top}/deep/t",
+                  f"file:{top}/deep/t/.stage/tasks", f"file:{top}/deep/t/_tmp"):
+        assert d.metastore_table_at(place) == "", place
+    with pytest.raises(T.MetaException, match="names no place"):
+        d.metastore_table_at(None)

@@ -33,6 +33,12 @@ def test_what_a_location_lies_in():
         assert locations.is_below("s3a://b/wh/t", place)
 
 
+def test_what_is_below_a_hidden_name_is_seen_from_no_further_up():
+    assert locations.seen_from("file:/wh/t/k=1") == ["file:/wh/t/k=1", "file:/wh/t", "file:/wh", "file:"]
+    assert locations.seen_from("file:/wh/t/.stage/tasks") == ["file:/wh/t/.stage/tasks", "file:/wh/t/.stage"]
+    assert locations.seen_from("file:/wh/_tmp") == ["file:/wh/_tmp"]
+
+
 def test_child():
     assert [locations.child(root, "t") for root in ("file:/a", "file:/")] == ["file:/a/t", "file:/t"]
 

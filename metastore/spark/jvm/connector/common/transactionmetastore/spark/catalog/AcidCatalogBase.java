@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -35,7 +36,7 @@ import transactionmetastore.spark.txn.SessionBlock;
 import transactionmetastore.spark.write.WriterFunction;
 
 /**
- * Spark's session catalog, with the transactional tables of its metastore.
+ * Spark's session catalog, with the transactional tables of its metastore; or under another name those of any metastore alone.
  *
  * Rule: the planner says what a name is. Spark's own catalog never loads a transactional table, which it would take for an
  * empty table, and answers for everything else. Nothing is remembered from statement to statement.
@@ -49,8 +50,11 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     /** What acid(spark) adds, as JSON: constraints in Hive's words, for the planner; which columns of SORTED BY descend. */
     static final String CONSTRAINTS = "acid.constraints", DESCENDING = "acid.descending";
 
-    private String name = "spark_catalog";
+    private static final String SESSION = "spark_catalog";
+
+    private String name = SESSION;
     private String address = "";
+    private String metastore = "";
     private AcidTransaction transaction;
     private SessionBlock block = new SessionBlock();  // Spark makes a catalog for each session
 
@@ -58,6 +62,18 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     public final void initialize(String catalogName, CaseInsensitiveStringMap options) {
         name = catalogName;
         address = options.getOrDefault("planner", "");
+        metastore = options.getOrDefault("uris", "");
+        if (!isSessions()) {
+            setDelegateCatalog(new OtherMetastore(this));
+        } else if (!metastore.isEmpty()) {
+            throw new AcidException("InvalidInputError", "spark.sql.catalog." + name + ".uris would be the metastore of transactional tables "
+                + "alone: Spark's session catalog has that of hive.metastore.uris. Give the catalog another name, or unset it.");
+        }
+    }
+
+    /** Whether Spark's own catalog is behind it, with plain tables and views. */
+    final boolean isSessions() {
+        return name.equals(SESSION);
     }
 
     @Override
@@ -81,6 +97,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     private AcidCatalogBase sameTables(AcidCatalogBase other, AcidTransaction statement) {
         other.name = name;
         other.address = address;
+        other.metastore = metastore;
         other.transaction = statement;
         other.block = block;
         other.setDelegateCatalog(delegate);
@@ -90,7 +107,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     /** A catalog of the same tables that Spark does not take for its session catalog, whose DDL it keeps to itself. */
     final AcidCatalogBase underAnotherName() {
         AcidCatalogBase other = inside(null);
-        other.name = "acid";
+        if (isSessions()) other.name = "acid";
         return other;
     }
 
@@ -99,13 +116,21 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return block.open();
     }
 
+    /** Run statements of this thread in one transaction: see SessionBlock. */
+    final Set<String> together(Runnable statements) {
+        return block.together(this::planner, statements);
+    }
+
     final PlannerClient planner() {
         SparkSession spark = SparkSession.active();
-        if (!spark.sharedState().conf().get("spark.sql.catalogImplementation", "in-memory").equals("hive")) {
+        Configuration settings = spark.sessionState().newHadoopConf();
+        if (!metastore.isEmpty()) {
+            settings.set("hive.metastore.uris", metastore);
+        } else if (isSessions() && !spark.sharedState().conf().get("spark.sql.catalogImplementation", "in-memory").equals("hive")) {
             throw new AcidException("NO_HIVE_SUPPORT", "The databases of this Spark are in its memory, and not in the metastore: "
                 + "set spark.sql.catalogImplementation=hive, or enableHiveSupport().");
         }
-        return PlannerClient.of(address, spark.sessionState().newHadoopConf());
+        return PlannerClient.of(address, settings);
     }
 
     @Override
@@ -238,7 +263,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** As the metastore names it. */
-    private static String fullName(Identifier ident) {
+    static String fullName(Identifier ident) {
         return lower(ident.namespace()[0]) + "." + lower(ident.name());
     }
 

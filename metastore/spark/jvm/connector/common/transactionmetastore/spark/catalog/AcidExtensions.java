@@ -57,6 +57,12 @@ public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensio
                 return new AssignedColumns();
             }
         });
+        session.injectCheckRule(new AbstractFunction1<>() {
+            @Override
+            public Function1<LogicalPlan, BoxedUnit> apply(SparkSession spark) {
+                return new PathWrites(spark);
+            }
+        });
         return BoxedUnit.UNIT;
     }
 

@@ -9,12 +9,18 @@ import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.ResolvedProcedure;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.AnalyzeColumn;
+import org.apache.spark.sql.catalyst.plans.logical.AnalyzeTable;
+import org.apache.spark.sql.catalyst.plans.logical.Call;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
@@ -32,10 +38,13 @@ import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
+import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.CreateTable;
+import org.apache.spark.sql.types.DataTypes;
 import scala.Option;
 import scala.Product;
 import scala.collection.immutable.Seq;
@@ -48,8 +57,12 @@ import transactionmetastore.spark.planner.AcidException;
  * It keeps these for every extension of its session catalog, and what they write lies beside the deltas: an empty answer, or
  * rows that nobody sees. So this comes before Spark resolves a name: what creates a transactional table gets a provider that
  * Spark leaves to the catalog, DROP TABLE goes there too, and saveAsTable over one is refused. So is what Spark would leave out.
+ * Several INSERTs of one source are one transaction: SeveralInserts.
  */
 final class RoutingRule extends Rule<LogicalPlan> {
+    /** Spark calls a procedure already when it analyses the call: what is explained does not become one. */
+    private static final TreeNodeTag<Boolean> IS_EXPLAINED = new TreeNodeTag<>("acid.explained");
+
     private final org.apache.spark.sql.classic.SparkSession spark;
 
     RoutingRule(SparkSession spark) {
@@ -76,13 +89,59 @@ final class RoutingRule extends Rule<LogicalPlan> {
         LogicalPlan written = plan instanceof UnresolvedWith with ? with.child() : plan;
         if (hasSchemaEvolution(written)) requireEvolvable(written);
         if (plan instanceof MergeIntoTable merge) StatementRule.tag(merge);
-        return plan;
+        if (plan instanceof ExplainCommand explain) SeveralInserts.inner(explain.logicalPlan()).setTagValue(IS_EXPLAINED, true);
+        if (plan.getTagValue(IS_EXPLAINED).isDefined()) return plan;
+        if (plan instanceof AnalyzeTable analyze && analyze.child() instanceof UnresolvedTableOrView name) return analyzed(analyze, name);
+        if (plan instanceof AnalyzeColumn analyze && analyze.child() instanceof UnresolvedTableOrView name) requireNotTransactional(name);
+        return SeveralInserts.isSeveral(plan) ? inserted(plan) : plan;
+    }
+
+    /** ANALYZE TABLE of a transactional table is CALL system.analyze. */
+    private LogicalPlan analyzed(AnalyzeTable analyze, UnresolvedTableOrView name) {
+        Named table = transactional(name);
+        if (table == null) return analyze;
+        if (analyze.partitionSpec().nonEmpty()) {
+            throw new AcidException("UNSUPPORTED", "ANALYZE TABLE notes rows and bytes of all of " + table.ident + ": leave out PARTITION.");
+        }
+        Identifier procedure = Identifier.of(new String[] {"system"}, "analyze");
+        Expression argument = Literal.create(AcidCatalogBase.fullName(table.ident), DataTypes.StringType);
+        return new Call(new ResolvedProcedure(table.catalog, procedure, table.catalog.loadProcedure(procedure)),
+            CollectionConverters.asScala(List.of(argument)).toSeq(), true);
+    }
+
+    private void requireNotTransactional(UnresolvedTableOrView name) {
+        Named table = transactional(name);
+        if (table != null) throw new AcidException("UNSUPPORTED", "ANALYZE TABLE notes rows and bytes of " + table.ident
+            + ", which is transactional, and no statistics of columns: leave out FOR COLUMNS.");
+    }
+
+    /** A table of ours that is there; null of any other name. */
+    private Named transactional(UnresolvedTableOrView name) {
+        if (spark.sessionState().catalog().isTempView(name.multipartIdentifier())) return null;
+        Named table = named(name.multipartIdentifier());
+        return table == null || table.catalog.acidTable(table.ident, null) == null ? null : table;
+    }
+
+    private LogicalPlan inserted(LogicalPlan plan) {
+        AcidCatalogBase catalog = null;
+        for (UnresolvedRelation target : SeveralInserts.targets(plan)) {
+            Named table = named(target.multipartIdentifier());
+            if (table == null || table.catalog.acidTable(table.ident, null) == null) continue;
+            if (catalog != null && catalog.planner() != table.catalog.planner()) {
+                throw new AcidException("UNSUPPORTED", "The tables of this statement are in two metastores, which have no transaction "
+                    + "together: write each of them by a statement of its own.");
+            }
+            catalog = table.catalog;
+        }
+        return catalog == null ? plan : new SeveralInserts(spark, catalog, plan).called();
     }
 
     private LogicalPlan created(LogicalPlan plan) {
         boolean isReplacing = plan instanceof ReplaceTable || plan instanceof ReplaceTableAsSelect;
         LogicalPlan replacing = isReplacing ? replacing(plan) : null;
         if (replacing != null) return replacing;
+        if (!(plan.children().head() instanceof UnresolvedIdentifier name) || named(name.nameParts()) == null) return plan;
+        if (plan instanceof ReplaceTable || plan instanceof ReplaceTableAsSelect) requireNothingReplaced(plan);
         for (int place = 0; place < plan.productArity(); ++place) {
             if (plan.productElement(place) instanceof UnresolvedTableSpec spec && isTransactional(spec.properties())) {
                 if (plan instanceof CreateTableAsSelect || isReplacing) requireNoBlock(plan);
@@ -175,7 +234,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (show.namespace() instanceof UnresolvedNamespace name) db = database(name.multipartIdentifier());
         else if (show.namespace() instanceof CurrentNamespace$) db = database(current());
         else return show;
-        return db == null ? show : new ShownTables(spark.sessionState().catalog(), db.catalog).extended(db.parts.head(), show);
+        return db == null || !db.catalog.isSessions() ? show : new ShownTables(spark.sessionState().catalog(), db.catalog).extended(db.parts.head(), show);
     }
 
     private Seq<String> current() {

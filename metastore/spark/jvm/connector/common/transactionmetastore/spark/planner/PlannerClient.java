@@ -30,7 +30,7 @@ public final class PlannerClient {
     private static final Duration CONNECT = Duration.ofSeconds(10), PATIENCE = Duration.ofHours(1);
     private static final int ATTEMPTS = 3;
     private static final Set<String> REPEATABLE = Set.of(
-        "table", "partitions", "begin", "lock", "snapshot", "heartbeat", "plan", "write", "publish", "commit", "abort");
+        "table", "table_at", "partitions", "begin", "lock", "snapshot", "heartbeat", "plan", "write", "publish", "commit", "abort");
     private static final String UNREACHABLE = "PLANNER_UNREACHABLE", LOST = "ANSWER_LOST";
     /** Answers of a planner that reaches no metastore, or has lost one while it worked. */
     private static final String NO_METASTORE = "MetastoreUnreachableError", METASTORE_LOST = "AnswerLostError";

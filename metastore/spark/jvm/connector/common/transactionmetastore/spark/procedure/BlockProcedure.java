@@ -33,7 +33,7 @@ public record BlockProcedure(String name, String description, Runnable run) impl
     }
 
     /** To Spark's caches a table in a block is another one, so they do not know yet what has changed. */
-    private static void refresh(String catalog, String table) {
+    public static void refresh(String catalog, String table) {
         try {
             SparkSession.active().sql("REFRESH TABLE `" + catalog + "`.`" + table.replace(".", "`.`") + "`");
         } catch (RuntimeException error) {

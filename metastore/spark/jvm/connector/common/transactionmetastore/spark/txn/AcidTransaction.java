@@ -271,6 +271,7 @@ public final class AcidTransaction {
         hasEnded = true;
         txn.count(written);
         if (block != null) {
+            undo.add(() -> txn.countNot(written));
             block.hasWritten(this, undo);
             undo.clear();
             return;

@@ -66,12 +66,36 @@ public final class Block {
 
     synchronized void undo(AcidTransaction statement, List<Runnable> undone) {
         writing.remove(statement);
+        undo(undone);
+    }
+
+    private void undo(List<Runnable> undone) {
         try {
             AcidTransaction.run(undone);
         } catch (RuntimeException error) {
             giveUp(error.getMessage());
             throw error;
         }
+    }
+
+    /** Run statements of which nothing is left when one of them fails. */
+    void together(Runnable statements) {
+        int before = writes();
+        boolean isDone = false;
+        try {
+            statements.run();
+            isDone = true;
+        } finally {
+            if (!isDone) undoFrom(before);
+        }
+    }
+
+    private synchronized int writes() {
+        return undo.size();
+    }
+
+    private synchronized void undoFrom(int first) {
+        undo(undo.subList(first, undo.size()));
     }
 
     /** Returns the tables that it has written. Throws AcidException: nothing of it is committed, unless that says that it may be. */

@@ -219,6 +219,11 @@ final class MetastoreTxn {
         rows.add(written);
     }
 
+    /** Rows that a statement had written, and that are undone. */
+    synchronized void countNot(WrittenRows written) {
+        rows.remove(written);
+    }
+
     /** Commit, if anything was opened. "batch": what the table remembers by the commit, or null. */
     synchronized void commit(StreamBatch batch) {
         isOver = true;

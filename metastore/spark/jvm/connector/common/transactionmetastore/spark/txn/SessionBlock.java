@@ -1,16 +1,44 @@
 package transactionmetastore.spark.txn;
 
 import java.util.Set;
+import java.util.function.Supplier;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /** The block that a session has open in a catalog, if any. */
 public final class SessionBlock {
+    private final ThreadLocal<Block> ofStatement = new ThreadLocal<>();
     private Block block;
 
     /** Null outside a block. */
-    public synchronized Block open() {
+    public Block open() {
+        Block own = ofStatement.get();
+        return own != null ? own : ofSession();
+    }
+
+    private synchronized Block ofSession() {
         return block != null && block.hasEnded() ? null : block;
+    }
+
+    /**
+     * Run what is one statement to its user and several to Spark: in the session's block, which is as before when it fails, or in one
+     * of its own, which no statement of another thread joins. Returns the tables that a block of its own has written ("db.table").
+     */
+    public Set<String> together(Supplier<PlannerClient> planner, Runnable statements) {
+        Block open = open();
+        if (open != null) {
+            open.together(statements);
+            return Set.of();
+        }
+        Block own = new Block(planner.get());
+        ofStatement.set(own);
+        try {
+            statements.run();
+            return own.commit();
+        } finally {
+            ofStatement.remove();
+            own.rollback();  // if it has not ended
+        }
     }
 
     public synchronized void begin(PlannerClient planner) {
@@ -38,8 +66,8 @@ public final class SessionBlock {
         return refusal(what + " at once, whatever becomes of a transaction: CALL system.commit() or system.rollback() first.");
     }
 
-    private synchronized Block ended() {
-        Block ended = open();
+    private Block ended() {
+        Block ended = ofSession();
         if (ended == null) throw refusal("No transaction is open in this session: CALL system.begin() opens one.");
         return ended;
     }

@@ -23,6 +23,10 @@ final class WrittenRows {
         others.tables.forEach((table, count) -> tables.merge(table, count, Count::plus));
     }
 
+    void remove(WrittenRows others) {
+        others.tables.forEach((table, count) -> add(table, -count.inserted, -count.deleted));
+    }
+
     /** As the planner takes it. */
     List<Map<String, Object>> argument() {
         List<Map<String, Object>> argument = new ArrayList<>();

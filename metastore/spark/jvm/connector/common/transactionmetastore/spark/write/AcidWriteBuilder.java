@@ -43,9 +43,10 @@ final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, 
         return truncate();
     }
 
+    /** Any, to Spark, which would refuse others without a sentence. */
     @Override
     public boolean canOverwrite(Predicate[] conditions) {
-        return named(conditions) != null;
+        return true;
     }
 
     @Override
@@ -53,7 +54,8 @@ final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, 
         overwriting = named(conditions);
         if (overwriting == null) {
             throw new AcidException("InvalidOperationError", "Of " + table.name() + " only partitions can be overwritten that "
-                + "are named by their values, as in PARTITION (key = value).");
+                + "are named by their values, as in PARTITION (key = value) or REPLACE WHERE key = value. Other rows are replaced by DELETE and INSERT, "
+                + "or by MERGE.");
         }
         return this;
     }

@@ -1,0 +1,58 @@
+"""Databases, and names of transactional tables: for catalogs of engines that have no other client of the metastore."""
+
+from metastore.errors import InvalidInputError
+from metastore.planner.call import Answer, Call
+
+_TRANSACTIONAL = 'hive_filter_field_params__transactional = "true"'
+_ALL = -1
+
+
+def databases(call: Call) -> Answer:
+    """The names of all databases."""
+    return {"databases": list(call.client.get_all_databases())}
+
+
+def database(call: Call) -> Answer:
+    """A database. Raises: NoSuchObjectError."""
+    found = call.client.get_database(_name(call))
+    return {
+        "location": found.locationUri or "",
+        "comment": found.description or "",
+        "owner": found.ownerName or "",
+        "properties": found.parameters or {},
+    }
+
+
+def transactional_tables(call: Call) -> Answer:
+    """The names of a database's transactional tables. Raises: UnknownDatabaseError."""
+    name = _name(call)
+    call.client.get_database(name)
+    return {"tables": list(call.client.get_table_names_by_filter(name, _TRANSACTIONAL, _ALL))}
+
+
+def create_database(call: Call) -> Answer:
+    """CREATE DATABASE; without a location where the metastore puts databases. Raises: AlreadyExistsError."""
+    body, types = call.body, call.client.types
+    made = types.Database(
+        name=_name(call),
+        description=body.text("comment", ""),
+        locationUri=body.text("location") if body.has("location") else None,
+        parameters={key: str(value) for key, value in body.body("properties").fields.items()},
+        ownerName=call.user or body.text("user", call.client.user),
+        ownerType=types.PrincipalType.USER,
+    )
+    call.client.create_database(made)
+    return {}
+
+
+def drop_database(call: Call) -> Answer:
+    """DROP DATABASE with its directory; ``cascade``: and its tables. Raises: InvalidOperationError with tables."""
+    call.client.drop_database(_name(call), True, call.body.flag("cascade"))  # noqa: FBT003 - Thrift's
+    return {}
+
+
+def _name(call: Call) -> str:
+    name = call.body.text("db")
+    if not name:
+        raise InvalidInputError("db must not be empty.")
+    return name.lower()

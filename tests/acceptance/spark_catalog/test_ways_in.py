@@ -1,0 +1,239 @@
+"""Every way in which Spark writes: into a transactional table it is one transaction, or it is refused and nothing has changed."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+
+from metastore.files import Files
+from metastore.ids import table_name
+from metastore.planner import server as planner_server
+from metastore.planner.call import Method
+from metastore.spark.check.table_check import check_table
+
+pytestmark = pytest.mark.spark
+_ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+
+
+@pytest.fixture
+def two(catalog, db):
+    """The names of two tables, with the rows 1 and 11."""
+    for name, row in (("a", 1), ("b", 11)):
+        catalog.sql(f"CREATE TABLE {db}.{name} (id INT) {_ACID}")
+        catalog.sql(f"INSERT INTO {db}.{name} VALUES ({row})")
+    return f"{db}.a", f"{db}.b"
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """The calls that the planner has answered, but for those that only look."""
+    names = []
+    for name in ("begin", "commit", "abort"):
+        answer = planner_server.CALLS[name].answer
+        monkeypatch.setitem(planner_server.CALLS, name, Method(lambda call, name=name, answer=answer: names.append(name) or answer(call)))
+    return names
+
+
+def ids(catalog, name):
+    return sorted(row.id for row in catalog.table(name).collect())
+
+
+def files(client, name):
+    place = Path(client.get_table(*name.split(".")).sd.location.removeprefix("file:"))
+    return sorted(str(path.relative_to(place)) for path in place.rglob("*"))
+
+
+# -- FROM ... INSERT ... INSERT ...
+
+
+def test_several_inserts_are_one_transaction(catalog, two, called, open_transactions) -> None:
+    a, b = two
+    catalog.sql(f"FROM (SELECT CAST(rand() * 1000000 AS INT) + 100 AS id FROM range(20)) s INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id WHERE id > 0")
+    assert called == ["begin", "commit"]
+    drawn = ids(catalog, a)[1:]
+    assert len(set(drawn)) > 10
+    assert ids(catalog, b) == [11, *drawn]
+
+    called.clear()
+    catalog.sql(f"WITH w AS (SELECT CAST(rand() * 1000 AS INT) + 2000000 AS id) FROM w INSERT OVERWRITE {a} SELECT id INSERT OVERWRITE {b} SELECT id")
+    assert called == ["begin", "commit"]
+    assert ids(catalog, a) == ids(catalog, b)
+
+    called.clear()
+    before = ids(catalog, a)
+    with pytest.raises(PySparkException, match="CAST_OVERFLOW"):
+        catalog.sql(f"FROM (SELECT 3 AS id) s INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id / 0")
+    assert called == ["begin", "abort"]
+    assert "Union" in catalog.sql(f"EXPLAIN FROM (SELECT 4 AS id) s INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id").first()[0]
+    assert ids(catalog, a) == ids(catalog, b) == before
+    assert open_transactions() == []
+
+
+def test_what_another_thread_writes_meanwhile_is_no_part_of_it(catalog, db, two, monkeypatch) -> None:
+    a, b = two
+    catalog.sql(f"CREATE TABLE {db}.other (id INT) {_ACID}")
+    publish, published = planner_server.CALLS["publish"].answer, []
+
+    def answer(call):
+        published.append(call)
+        if len(published) == 1:  # in a thread of the planner, while the first INSERT waits for its answer
+            catalog.sql(f"INSERT INTO {db}.other VALUES (7)")
+        return publish(call)
+
+    monkeypatch.setitem(planner_server.CALLS, "publish", Method(answer))
+    with pytest.raises(PySparkException, match="CAST_OVERFLOW"):
+        catalog.sql(f"FROM (SELECT 3 AS id) s INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id / 0")
+
+    assert (ids(catalog, a), ids(catalog, b), ids(catalog, f"{db}.other")) == ([1], [11], [7])
+
+
+def test_several_inserts_of_a_block_are_its_own_and_leave_nothing_when_they_fail(catalog, two, called) -> None:
+    a, b = two
+    catalog.sql("CALL system.begin()")
+    catalog.sql(f"FROM (SELECT 2 AS id) s INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id")
+    with pytest.raises(PySparkException, match="CAST_OVERFLOW"):
+        catalog.sql(f"FROM (SELECT 3 AS id) s INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id / 0")
+    catalog.sql("CALL system.commit()")
+
+    assert called == ["begin", "commit"]
+    assert (ids(catalog, a), ids(catalog, b)) == ([1, 2], [2, 11])
+    assert catalog.sql(f"CALL system.history('{a}')").first().rows_inserted == 1
+
+
+def test_several_inserts_into_plain_tables_stay_sparks_own(catalog, db, two, called) -> None:
+    for name in "pq":
+        catalog.sql(f"CREATE TABLE {db}.{name} (id INT) STORED AS ORC")
+    catalog.sql(f"FROM {two[0]} INSERT INTO {db}.p SELECT id INSERT INTO {db}.q SELECT id + 1")
+    assert (ids(catalog, f"{db}.p"), ids(catalog, f"{db}.q")) == ([1], [2])
+
+    called.clear()
+    catalog.sql(f"FROM (SELECT 5 AS id) s INSERT INTO {db}.p SELECT id INSERT INTO {two[0]} SELECT id")
+    assert called == ["begin", "commit"]
+    assert (ids(catalog, f"{db}.p"), ids(catalog, two[0])) == ([1, 5], [1, 5])
+
+
+# -- writes that ask no catalog
+
+
+SAVES = {f"{how} {mode}": (how, mode) for how in ("hive", "orc", "parquet", "") for mode in ("append", "overwrite", "ignore", "error")}
+
+
+def test_save_as_table_is_refused_in_every_format_and_mode(catalog, client, two) -> None:
+    a, _ = two
+    before = files(client, a)
+    for how, mode in SAVES.values():
+        write = catalog.sql("SELECT 9 AS id").write.mode(mode)
+        with pytest.raises(PySparkException, match=r"writeTo.*insertInto"):
+            (write.format(how) if how else write).saveAsTable(a)
+            pytest.fail(f"saveAsTable as {how} {mode} is not refused")
+    assert files(client, a) == before
+    assert ids(catalog, a) == [1]
+
+
+def test_insert_into_is_a_transaction_whatever_the_format(catalog, lakehouse, client, two, called) -> None:
+    a, _ = two
+    for how in ("hive", "orc", "parquet"):
+        catalog.sql("SELECT 9 AS id").write.format(how).mode("append").insertInto(a)
+        assert ids(catalog, a) == [1, 9]
+        catalog.sql("SELECT 1 AS id").write.format(how).mode("overwrite").insertInto(a)
+        assert ids(catalog, a) == [1]
+    assert called == ["begin", "commit"] * 6
+    assert [one for one in check_table(client, Files(), table_name(*a.split("."))) if not one.finding.is_unneeded] == []
+
+
+BY_PATH = {
+    "append": lambda rows, place, _: rows.write.mode("append").orc(place),
+    "overwrite": lambda rows, place, _: rows.write.mode("overwrite").parquet(place),
+    "save": lambda rows, place, _: rows.write.format("json").mode("append").save(place),
+    "a partition": lambda rows, place, _: rows.write.mode("append").orc(f"{place}/k=1"),
+    "the database": lambda rows, place, _: rows.write.mode("overwrite").orc(place.rpartition("/")[0]),
+    "the path alone": lambda rows, place, _: rows.write.mode("append").orc(place.removeprefix("file:")),
+    "INSERT OVERWRITE DIRECTORY": lambda rows, place, _: rows.sparkSession.sql(f"INSERT OVERWRITE DIRECTORY '{place}' USING orc SELECT 77 AS id"),
+    "Hive's": lambda rows, place, _: rows.sparkSession.sql(f"INSERT OVERWRITE DIRECTORY '{place}' STORED AS ORC SELECT 77 AS id"),
+    "a table there": lambda rows, place, db: rows.write.option("path", place).format("orc").saveAsTable(f"{db}.thief"),
+    "CREATE TABLE AS": lambda rows, place, db: rows.sparkSession.sql(f"CREATE TABLE {db}.thief USING orc LOCATION '{place}' AS SELECT 77 AS id"),
+    "Hive's CREATE TABLE AS": lambda rows, place, db: rows.sparkSession.sql(
+        f"CREATE TABLE {db}.thief STORED AS ORC LOCATION '{place}' AS SELECT 77 AS id"),
+    "INSERT INTO an external table": lambda rows, _, db: rows.sparkSession.sql(f"INSERT INTO {db}.beside SELECT 77 AS id"),
+    "Hive's external table": lambda rows, _, db: rows.sparkSession.sql(f"INSERT INTO {db}.hives SELECT 77 AS id"),
+}
+
+
+def test_what_is_written_by_a_path_into_a_table_is_refused(catalog, db, client, two, tmp_path) -> None:
+    a, _ = two
+    place = client.get_table(db, "a").sd.location
+    catalog.sql(f"CREATE TABLE {db}.beside (id INT) USING orc LOCATION '{place}'")
+    catalog.sql(f"CREATE EXTERNAL TABLE {db}.hives (id INT) ROW FORMAT DELIMITED STORED AS TEXTFILE LOCATION '{place}'")
+    catalog.conf.set("spark.sql.legacy.allowNonEmptyLocationInCTAS", "true")  # else Spark refuses it where files are
+    before = files(client, a)
+    rows = catalog.sql("SELECT 77 AS id")
+    for way, write in BY_PATH.items():
+        with pytest.raises(PySparkException, match=rf"Nothing is written to .* transactional table {db}\.[ab] .*INSERT INTO {db}"):
+            write(rows, place, db)
+            pytest.fail(f"{way} is not refused")
+        assert files(client, a) == before, way
+    with pytest.raises(PySparkException, match=f"Nothing is written to .* transactional table {a}"):
+        (catalog.readStream.format("rate").load().writeStream.format("orc").option("checkpointLocation", str(tmp_path / "c"))
+         .start(place).awaitTermination(60))
+    catalog.conf.unset("spark.sql.legacy.allowNonEmptyLocationInCTAS")
+    assert files(client, a) == before
+    rows.write.orc(str(tmp_path / "elsewhere"))
+    assert ids(catalog, a) == [1]
+
+
+def test_what_is_written_where_nobody_can_be_asked_is_written_and_named(catalog, spark, client, two, tmp_path, monkeypatch) -> None:
+    """Also by a session that has no catalog."""
+    def fails(_):
+        raise OSError
+
+    a, b = two
+    places = {name: client.get_table(*name.split(".")).sd.location for name in two}
+    spark.newSession().sql("SELECT 77 AS id").write.mode("append").orc(places[a])
+    monkeypatch.setitem(planner_server.CALLS, "table_at", Method(fails))
+    catalog.sql("SELECT 77 AS id").write.orc(str(tmp_path / "elsewhere"))
+    catalog.sql("SELECT 77 AS id").write.mode("append").orc(places[b])
+
+    for name in two:
+        found = [str(one) for one in check_table(client, Files(), table_name(*name.split("."))) if not one.finding.is_unneeded]
+        assert any("part-" in one for one in found), (name, found)
+
+
+# -- INSERT in other words
+
+
+def test_insert_by_name_and_replace(catalog, db, called) -> None:
+    name = f"{db}.t"
+    catalog.sql(f"CREATE TABLE {name} (id INT, note STRING) PARTITIONED BY (k INT) {_ACID}")
+    catalog.sql(f"INSERT INTO {name} BY NAME SELECT 1 AS k, 'a' AS note, 1 AS id UNION ALL SELECT 2, 'b', 2 UNION ALL SELECT 3, 'c', 3")
+
+    def left(statement):
+        called.clear()
+        catalog.sql(statement.format(t=name))
+        assert called == ["begin", "commit"]
+        return sorted(map(tuple, catalog.table(name).collect()))
+
+    assert left("INSERT OVERWRITE {t} BY NAME SELECT 3 AS k, 'z' AS note, 9 AS id") == [(1, "a", 1), (2, "b", 2), (9, "z", 3)]
+    assert left("INSERT INTO {t} REPLACE WHERE k = 2 SELECT 20, 'y', 2") == [(1, "a", 1), (9, "z", 3), (20, "y", 2)]
+    assert left("INSERT INTO {t} REPLACE WHERE k = 2 SELECT 20, 'y', 2 WHERE false") == [(1, "a", 1), (9, "z", 3)]
+    with pytest.raises(PySparkException, match=r"are of k = 3, and only PARTITION \(k = 1\) is overwritten"):
+        catalog.sql(f"INSERT INTO {name} REPLACE WHERE k = 1 SELECT 20, 'y', 3")
+    for condition in ("id = 1", "k > 1", "k = 1 OR k = 2"):
+        with pytest.raises(PySparkException, match=r"only partitions can be overwritten .* REPLACE WHERE key = value"):
+            catalog.sql(f"INSERT INTO {name} REPLACE WHERE {condition} SELECT 20, 'y', 1")
+    with pytest.raises(PySparkException, match=r"does not support INSERT INTO ... REPLACE ON/USING|PARSE_SYNTAX_ERROR"):
+        catalog.sql(f"INSERT INTO {name} REPLACE USING (k) SELECT 20, 'y', 1")
+    assert sorted(map(tuple, catalog.table(name).collect())) == [(1, "a", 1), (9, "z", 3)]
+
+
+def test_analyze_table_is_the_procedure(catalog, db, client, two) -> None:
+    a, _ = two
+    catalog.sql(f"INSERT INTO {a} VALUES (2), (3)")
+    assert catalog.sql(f"ANALYZE TABLE {a} COMPUTE STATISTICS").first().rows == 3
+    assert client.get_table(db, "a").parameters["numRows"] == "3"
+    catalog.sql(f"INSERT INTO {a} VALUES (4)")
+    assert catalog.sql(f"ANALYZE TABLE {a} COMPUTE STATISTICS NOSCAN").first().rows == 4
+    for more in ("FOR COLUMNS id", "FOR ALL COLUMNS"):
+        with pytest.raises(PySparkException, match=f"rows and bytes of {a}, .* leave out FOR COLUMNS"):
+            catalog.sql(f"ANALYZE TABLE {a} COMPUTE STATISTICS {more}")
+    catalog.sql(f"CREATE TABLE {db}.plain USING parquet AS SELECT 1 AS id")
+    catalog.sql(f"ANALYZE TABLE {db}.plain COMPUTE STATISTICS FOR ALL COLUMNS")
