@@ -1,9 +1,11 @@
-"""A driver that runs one statement: python -m ... URI TABLE [SQL]. Whoever started it kills it, at a named point.
+"""A driver that runs one statement: python -m ... URI TABLE SETTINGS [SQL]. It is killed at a named point.
 
-The product knows of no points: they are calls of the planner, which is in the process of the tests. The statement, where
-none is given, is one MERGE that updates, deletes and inserts, the last into a partition that is new.
+The product knows of no points: they are calls of the planner, which is in the process of the tests, and events of the driver's
+file system, which is one that kills. The statement, where none is given, is one MERGE that updates, deletes and inserts, the
+last into a partition that is new.
 """
 
+import json
 import sys
 from typing import NamedTuple
 
@@ -17,12 +19,25 @@ class Point(NamedTuple):
     when: str = "after"
 
 
+class FilePoint(NamedTuple):
+    """Before the n-th event of the driver's file system of a kind; see DyingFileSystem.java."""
+
+    kind: str
+    number: int
+
+
 POINTS = {
     "transaction opened": Point("begin"),
     "locks held": Point("lock"),
     "write id allocated": Point("write"),
+    "a task amid its files": FilePoint("created", 2),
     "complete in staging": Point("publish", "before"),
     "names given by the planner": Point("publish"),
+    "directories half full": FilePoint("moved", 2),
+    "no directory published": FilePoint("named", 1),
+    "half of the deletes published": FilePoint("named", 2),
+    "all deletes published": FilePoint("named", 3),
+    "half of the inserts published": FilePoint("named", 4),
     "all published": Point("announce", "before"),
     "partitions announced": Point("announce"),
     "about to commit": Point("commit", "before"),
@@ -47,8 +62,8 @@ def session(uri, master="local[2]", **conf):
 
 
 def main():
-    uri, table, *sql = sys.argv[1:]
-    spark = session(uri)
+    uri, table, settings, *sql = sys.argv[1:]
+    spark = session(uri, **json.loads(settings))
     with acid(spark) as ours:
         if sql:
             ours.sql(*sql)

@@ -6,6 +6,7 @@ left is read once more without Spark.
 
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -86,3 +87,27 @@ def test_a_client(request, metastore, client):
     with MetastoreClient(metastore.uri) as wire:
         open_state = wire.types.TxnState.OPEN
         waited(lambda: not [one for one in wire.get_open_txns_info().open_txns if one.state == open_state], "the end of each transaction")
+
+
+def test_two_sparks_change_the_same_row_and_the_loser_is_told(jdbc, connect):
+    """Each is a Spark of its own. The second has read before the first commits: its update would undo what it has not seen."""
+    jdbc(["CREATE DATABASE rows", f"CREATE TABLE rows.t (id INT, n INT) {_ACID}", "INSERT INTO rows.t VALUES (1, 0)"])
+    began = connect(["CALL spark_catalog.system.begin()", "SELECT n FROM rows.t"])
+    assert began[1] == [("0",)]
+    assert jdbc(["UPDATE rows.t SET n = n + 1"]) == [[]]
+
+    *_, lost = connect(["UPDATE rows.t SET n = n + 10", "CALL spark_catalog.system.commit()"])
+
+    assert re.search(r"Transaction \d+ of .* committed its update of", lost, re.DOTALL), lost
+    assert jdbc(["SELECT n FROM rows.t"]) == connect(["SELECT n FROM rows.t"]) == [[("1",)]]
+
+
+def test_two_sparks_count_at_the_same_time_and_no_count_is_lost(jdbc, connect):
+    jdbc(["CREATE DATABASE counted", f"CREATE TABLE counted.t (id INT, n INT) {_ACID}", "INSERT INTO counted.t VALUES (1, 0), (2, 0)"])
+    statement = "UPDATE counted.t SET n = n + 1 WHERE id = 1"
+    with ThreadPoolExecutor(2) as sparks:
+        answers = [answer for run in [sparks.submit(client, [statement] * 8) for client in (jdbc, connect)] for answer in run.result()]
+
+    assert all("committed its update of" in answer for answer in answers if answer != [])
+    assert answers.count([]) >= 8
+    assert jdbc(["SELECT id, n FROM counted.t ORDER BY id"]) == [[("1", str(answers.count([]))), ("2", "0")]]
