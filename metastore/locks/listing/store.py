@@ -1,6 +1,6 @@
 """Locks as the bytes that go to clients: PostgreSQL writes them, in Thrift's binary protocol (ADR 59).
 
-What of a lock never changes is kept as bytes beside it (ADR 109); what does is encoded by each list.
+What of a lock never changes is kept as bytes beside it (ADR 108); what does is encoded by each list.
 """
 
 from collections.abc import Mapping, Sequence
