@@ -98,7 +98,7 @@ def _differences(before: Any, wanted: Any, *, is_format_said: bool) -> list[str]
         "another location": [sd.location, (other.location or sd.location).rstrip("/")],
         "other transactional properties": [_kind(before), {**_kind(before), **_kind(wanted)}],
     }
-    return [what for what, (one, another) in pairs.items() if one != another]
+    return [what for what, pair in pairs.items() if pair[0] != pair[1]]
 
 
 def _buckets(sd: Any) -> tuple[Any, ...]:
