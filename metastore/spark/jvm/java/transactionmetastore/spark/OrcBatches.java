@@ -34,7 +34,7 @@ public final class OrcBatches extends RecordReader<Object, Object> {
         this.filled = TypeDescription.fromString(schema).createRowBatch(capacity);
         int[] ofNoKey = new int[fields.length];
         Arrays.fill(ofNoKey, -1);
-        columns.initBatch(new Given(filled), fields, places.clone(), ofNoKey, InternalRow.empty());
+        columns.initBatch(new Given(filled), fields, Arrays.copyOf(places, places.length), ofNoKey, InternalRow.empty());
         this.shown = columns.getCurrentValue();
     }
 

@@ -141,7 +141,6 @@ final class RoutingRule extends Rule<LogicalPlan> {
         LogicalPlan replacing = isReplacing ? replacing(plan) : null;
         if (replacing != null) return replacing;
         if (!(plan.children().head() instanceof UnresolvedIdentifier name) || named(name.nameParts()) == null) return plan;
-        if (plan instanceof ReplaceTable || plan instanceof ReplaceTableAsSelect) requireNothingReplaced(plan);
         for (int place = 0; place < plan.productArity(); ++place) {
             if (plan.productElement(place) instanceof UnresolvedTableSpec spec && isTransactional(spec.properties())) {
                 if (plan instanceof CreateTableAsSelect || isReplacing) requireNoBlock(plan);
