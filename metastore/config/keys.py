@@ -69,6 +69,11 @@ def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
 _THREADS_OF_POOL = re.compile(r"(?:hive|metastore)(?:\.metastore)?\.compactor\.worker\.([^=,]+)\.threads")
 
 
+def stored_pool(name: str | None) -> str:
+    """A pool as it is compared: "" for the default pool, however it was named."""
+    return "" if name is None or name == "default" else name
+
+
 def of_pools(texts: Mapping[str, str]) -> dict[str, str]:
     """The texts of a source: those of Hive's key for each pool of Workers become one of ours."""
     matches = {name: _THREADS_OF_POOL.fullmatch(name) for name in texts}
@@ -335,11 +340,12 @@ class CompactionSettings:
     @property
     def pools_of_threads(self) -> list[tuple[str, ...]]:
         """The pools that each thread serves in turn; "" is the default pool."""
-        own = [(pool,) for pool, threads in self.pool_threads for _ in range(threads)]
-        pools = tuple(pool for pool in self.worker_pools if pool not in dict(self.pool_threads))
+        threads_of = {stored_pool(pool): threads for pool, threads in self.pool_threads}
+        own = [(pool,) for pool, threads in threads_of.items() for _ in range(threads)]
+        pools = tuple(pool for pool in map(stored_pool, self.worker_pools) if pool not in threads_of)
         rest = self.worker_threads - len(own)
         if rest < bool(pools):
-            pools = (*pools, *(pool for pool, threads in self.pool_threads if threads))
+            pools = (*pools, *(pool for pool, threads in threads_of.items() if threads))
             own, rest = [], self.worker_threads
         pools = pools or ("",)
         return own + [pools[number % len(pools) :: rest] for number in range(rest)]
@@ -348,12 +354,13 @@ class CompactionSettings:
     def served_pools(self) -> tuple[str, ...]:
         """The pools whose requests count here; without threads, those that other processes of these settings serve."""
         served = dict.fromkeys(pool for pools in self.pools_of_threads for pool in pools)
-        return tuple(served or dict.fromkeys((*dict(self.pool_threads), *self.worker_pools))) or ("",)
+        named = map(stored_pool, (*dict(self.pool_threads), *self.worker_pools))
+        return tuple(served or dict.fromkeys(named)) or ("",)
 
     @property
     def limits(self) -> dict[str, int]:
         """How many compactions of a pool may be worked on; "" is the default pool."""
-        return {"" if pool == "default" else pool: limit for pool, limit in self.pool_limits}
+        return {stored_pool(pool): limit for pool, limit in self.pool_limits}
 
     @property
     def cleanup_delay(self) -> timedelta:

@@ -32,5 +32,6 @@ class BacklogCounter:
     def tick(self) -> BacklogReport:
         """Count."""
         self.seen = self.compactions.backlog()
-        self.wanted = self.forecasts.workers_wanted(self.compactions.settings.served_pools)
+        settings = self.compactions.settings
+        self.wanted = self.forecasts.workers_wanted(settings.served_pools, settings.limits)
         return BacklogReport(*self.seen, self.wanted)

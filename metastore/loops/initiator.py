@@ -19,6 +19,7 @@ from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.compaction.queue.rules.turns import Benefit, head_start
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.queue.store.requests import NewRequest
+from metastore.config.keys import stored_pool
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import Files
 from metastore.loops.parallel import in_parallel
@@ -230,7 +231,7 @@ class Initiator:
         self, entity: Entity, kind: CompactionType, reason: str, gain: Benefit | None, table: Described
     ) -> Finding:
         run_as = self.compactions.settings.run_as_user or table.owner
-        pool = table.parameters.get(POOL) or table.database_parameters.get(POOL) or None
+        pool = stored_pool(table.parameters.get(POOL) or table.database_parameters.get(POOL)) or None
         request_id = self.compactions.enqueue(
             NewRequest(
                 entity,

@@ -15,7 +15,7 @@ from metastore.db.listener import Listener
 from metastore.errors import UnavailableError
 from metastore.telemetry.logs import get_logger
 
-_RECONNECT_S = 5.0
+_RECONNECT_S, _LOST_S = 5.0, 1.0
 _STOP_S = 2.0
 _log = get_logger(__name__)
 
@@ -51,6 +51,7 @@ class RequestsHeard:
             self._wake()
             with suppress(UnavailableError):  # the next attempt to connect says why
                 self._listen()
+            self._stopping.wait(_LOST_S)
         self._listener.close()
 
     def _listen(self) -> None:

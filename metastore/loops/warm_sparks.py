@@ -1,7 +1,7 @@
 """Processes with Spark in them that do one compaction job after another: a start takes longer than a small job.
 
 Rule: a Spark does a job at a time, and only jobs with the settings that it was started with. It is kept after a job
-that succeeded; after any other, whatever the reason, it is ended before anything else happens, as it is after too many
+that succeeded, on this machine; after any other, whatever the reason, it is ended before anything else happens, as it is after too many
 jobs or too long without one. So what holds of a job that has a process of its own holds here: a job that was given up
 is dead, and the death of a Spark is the failure of the job that it was doing.
 """
@@ -84,10 +84,10 @@ class WarmSparks:
         spark, kept, code = self._taken(conf), False, _DIED
         try:
             code = spark.do(spec, log, pulse)
-            kept = code == 0 and self._kept(spark)
+            kept = code == 0 and _is_on_this_machine(conf) and self._kept(spark)
         finally:
             status = 0 if kept else spark.end()
-        return status if code == _DIED else code
+        return (status or _DIED) if code == _DIED else code
 
     def end_idle(self) -> IdleReport:
         """End those that have waited for too long."""
@@ -132,6 +132,12 @@ class WarmSparks:
             spark.idle_since = perf_counter()
             self._waiting.append(spark)
             return True
+
+
+def _is_on_this_machine(conf: Mapping[str, str]) -> bool:
+    """On a cluster a Spark without a job would keep its executors from others."""
+    master = conf.get("spark.master", "")
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def _end(spark: _Spark) -> None:

@@ -12,6 +12,7 @@ from metastore.compaction.queue.rules.requests import Claim, Compaction, Compact
 from metastore.compaction.queue.rules.turns import BY_PEOPLE, is_by_person
 from metastore.compaction.queue.service import CompactResult
 from metastore.compaction.queue.store.requests import SORTABLE, Filter, NewRequest
+from metastore.config.keys import stored_pool
 from metastore.errors import InvalidRequestError
 from metastore.ids import database_name, table_name
 from metastore.partition_names import canonical
@@ -94,7 +95,7 @@ def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
         run_as=rqst.runas,
         initiator_id=rqst.initiatorId or f"{peer.rpartition(':')[0] or peer}-manual",
         initiator_version=rqst.initiatorVersion,
-        pool=rqst.poolName,
+        pool=stored_pool(rqst.poolName) or None,
         number_of_buckets=rqst.numberOfBuckets,
         order_by=rqst.orderByClause,
         head_start=BY_PEOPLE if is_by_person(rqst.initiatorId) else timedelta(0),

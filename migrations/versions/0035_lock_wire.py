@@ -130,10 +130,19 @@ BEGIN
 END $$;
 """
 
+_FORGET = """
+-- A lock follows its table into another name, also by a server of the release before: its bytes are then those of the
+-- old name. A list encodes those of a row that has none.
+CREATE OR REPLACE FUNCTION forget_lock_wire() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.wire := NULL; RETURN NEW; END $$;
+CREATE TRIGGER locks_wire BEFORE UPDATE OF catalog, db, "table", partition ON locks
+    FOR EACH ROW EXECUTE FUNCTION forget_lock_wire();
+"""
+
 
 def upgrade() -> None:
     """Locks that are there stay without it, and so do those that servers of the release before queue."""
     op.execute("ALTER TABLE locks ADD wire bytea")
+    op.execute(_FORGET)
     op.get_bind().exec_driver_sql(_WIRE)
     op.get_bind().exec_driver_sql(_AFTER)
 
@@ -141,4 +150,5 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Nothing but a copy is lost."""
     op.get_bind().exec_driver_sql(_BEFORE)
+    op.execute("DROP TRIGGER locks_wire ON locks; DROP FUNCTION forget_lock_wire")
     op.execute("DROP FUNCTION lock_wire; ALTER TABLE locks DROP wire")

@@ -26,10 +26,11 @@ UNION ALL SELECT 'pool_working', pool, count(*) FILTER (WHERE state = 'working')
 UNION ALL SELECT 'pool_oldest', pool, extract(epoch FROM %(now)s - min(since)) FROM queued WHERE state = 'initiated' GROUP BY pool
 UNION ALL SELECT 'cleaning', '', coalesce(extract(epoch FROM %(now)s - min(cleaner_started_at)), 0)
           FROM compaction_queue WHERE state = 'ready_for_cleaning'
-UNION ALL SELECT 'workers', coalesce(worker_version, 'unknown'), count(DISTINCT worker_id)
-          FROM seen WHERE started_at > %(now)s - %(window)s GROUP BY 2
-UNION ALL SELECT 'initiators', coalesce(initiator_version, 'unknown'), count(DISTINCT initiator_id)
-          FROM seen WHERE enqueued_at > %(now)s - %(window)s AND initiator_id NOT LIKE '%%-manual' GROUP BY 2
+UNION ALL (SELECT 'workers', left(coalesce(worker_version, 'unknown'), 40), count(DISTINCT worker_id)
+           FROM seen WHERE started_at > %(now)s - %(window)s GROUP BY 2 ORDER BY 3 DESC, 2 LIMIT 20)
+UNION ALL (SELECT 'initiators', left(coalesce(initiator_version, 'unknown'), 40), count(DISTINCT initiator_id)
+           FROM seen WHERE enqueued_at > %(now)s - %(window)s AND initiator_id NOT LIKE '%%-manual'
+           GROUP BY 2 ORDER BY 3 DESC, 2 LIMIT 20)
 UNION ALL SELECT m.what, m.kind, m.value FROM (
               SELECT CASE type WHEN {replication} THEN 'replication' ELSE 'other' END AS kind, count(*), min(id)
               FROM txns WHERE state = 'open' AND NOT emptied GROUP BY 1) AS t (kind, number, oldest)

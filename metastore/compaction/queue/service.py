@@ -24,6 +24,7 @@ from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.queue.store.requests import Backlog, Filter, NewRequest
 from metastore.config import CompactionSettings
+from metastore.config.keys import stored_pool
 from metastore.db.engine import Database, PgTx
 from metastore.errors import (
     ClaimLostError,
@@ -125,7 +126,7 @@ class CompactionService:
                 pg,
                 worker_id,
                 worker_version,
-                pool,
+                stored_pool(pool) or None,
                 self.settings.worker_pool_timeout,
                 shares=None,
                 limits=self.settings.limits,

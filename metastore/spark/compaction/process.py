@@ -18,7 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from metastore.acid_tables.table import AcidTable, TableKind
@@ -29,6 +32,7 @@ from metastore.compaction.working.rules import UnprovenError
 from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.compaction.job import run_for
 from metastore.spark.compaction.progress import reported
+from metastore.spark.jvm.compiled import jvm_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,10 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _one_after_another() -> int:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # before there is a JVM, which gets it too
-    for line in sys.stdin:
+    for number, line in enumerate(sys.stdin):
         spec = CompactionJobSpec.from_json(Path(line.strip()).read_text("utf-8"))
-        print(carried_out(spec, partial(_session, spec.spark_conf, "compactions")), file=answers)
+        code = carried_out(spec, partial(_session, spec.spark_conf, "compactions"))
+        if number == 0:
+            Thread(target=_end_with_the_jvm, name="jvm", daemon=True).start()
+        print(code, file=answers)
     return 0
+
+
+def _end_with_the_jvm() -> None:
+    """Be gone when the JVM is, so that no job is given to a process without one."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark shows no other way
+    if gateway is not None:
+        gateway.proc.wait()
+        os._exit(1)
 
 
 def carried_out(spec: CompactionJobSpec, session: Callable[[], SparkSession]) -> int:
@@ -71,6 +86,7 @@ def carried_out(spec: CompactionJobSpec, session: Callable[[], SparkSession]) ->
         with reported(spark, spec.progress_path) as expects:
             result = run_for(spark, spec, table, may_publish=lambda: _require_claim(spec), expects=expects)
         spark.catalog.clearCache()
+        jvm_of(spark).System.gc()  # Spark removes what shuffles left on disk when the JVM has looked
     except Exception as error:  # noqa: BLE001 - the Worker shows its text to an operator
         traceback.print_exc()
         differences = error.differences if isinstance(error, UnprovenError) else ()

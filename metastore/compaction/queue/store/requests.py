@@ -329,7 +329,8 @@ def update_waiting_again(pg: PgTx, claimed: Compaction, reason: str, not_before:
     """Working → initiated, fenced by the attempt; the reason shows in SHOW COMPACTIONS."""
     pg.sql(
         "UPDATE compaction_queue SET state = 'initiated', worker_id = NULL, worker_version = NULL,"
-        " started_at = NULL, heartbeat_at = NULL, txn_id = NULL, highest_write_id = NULL, error_message = %s,"
+        " started_at = NULL, heartbeat_at = NULL, txn_id = NULL, highest_write_id = NULL, hadoop_job_id = NULL,"
+        " meta_info = NULL, error_message = %s,"
         " not_before = %s"
         " WHERE id = %s AND state = 'working' AND attempt = %s",
         (reason, not_before, claimed.id, claimed.attempt),
