@@ -1,9 +1,9 @@
 """Processes with Spark in them that do one compaction job after another: a start takes longer than a small job.
 
-Rule: a Spark does a job at a time, and only jobs with the settings that it was started with. It is kept after a job
-that succeeded, on this machine; after any other, whatever the reason, it is ended before anything else happens, as it is after too many
-jobs or too long without one. So what holds of a job that has a process of its own holds here: a job that was given up
-is dead, and the death of a Spark is the failure of the job that it was doing.
+Rule: a Spark does a job at a time, and only jobs with the settings that it was started with. On this machine it is kept
+after a job that succeeded; after any other, whatever the reason, it is ended before anything else happens, as it is
+after too many jobs or too long without one. So what holds of a job that has a process of its own holds here: a job that
+was given up is dead, and the death of a Spark is the failure of the job that it was doing.
 """
 
 import shutil
