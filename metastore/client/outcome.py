@@ -50,7 +50,7 @@ def commit(client: MetastoreClient, request: CommitRequest) -> None:
             _send(client, request)
         except (MetastoreUnreachableError, NoSuchTxnError, MetaError) as error:
             was_sent = failure is not None or type(error) is not MetastoreUnreachableError
-            if was_sent and _is_committed(client, request.txnid, error):
+            if was_sent and is_committed(client, request.txnid, error):
                 return
             if not was_sent or isinstance(error, NoSuchTxnError):
                 raise
@@ -70,7 +70,7 @@ def _give_up(client: MetastoreClient, txn_id: int, failure: MetastoreError) -> N
     try:
         abort(client, txn_id)
     except NoSuchTxnError as error:
-        if not _is_committed(client, txn_id, error):
+        if not is_committed(client, txn_id, error):
             raise
     except MetastoreError as error:
         raise _in_doubt(txn_id, error) from failure
@@ -98,7 +98,7 @@ def _send(client: MetastoreClient, request: CommitRequest) -> None:
             client.commit_txn(request)
 
 
-def _is_committed(client: MetastoreClient, txn_id: int, cause: MetastoreError) -> bool:
+def is_committed(client: MetastoreClient, txn_id: int, cause: MetastoreError) -> bool:
     """Whether the transaction is committed; if not, it may be on its way. Another product's metastore does not say.
 
     Raises: TxnAbortedError; AnswerLostError when nobody can be asked.

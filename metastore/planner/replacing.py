@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from metastore.acid_tables.column_changes import require_known
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import AcidTable
-from metastore.client import DomainClient
+from metastore.client import DomainClient, outcome
 from metastore.client.client import AnswerLostError
 from metastore.client.constraints import EnabledConstraints, has_constraints
 from metastore.client.fence import Fence
-from metastore.errors import InvalidOperationError, MetastoreError
+from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError
 from metastore.ids import TableName
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
@@ -44,22 +44,38 @@ def replacement(call: Call) -> Answer:
 
 @contextmanager
 def replacing(call: Call, definitions: Sequence[Body], txn_id: int) -> Iterator[None]:
-    """Tables get their new definitions, and a commit inside that fails gives them the old back."""
-    if not definitions:
+    """Tables get their new definitions, and a commit inside that fails gives them the old back.
+
+    Sent again after an answer that was lost, it finds the transaction committed, and nothing is left to change.
+    """
+    if not definitions or _is_committed(call.client, txn_id):
         yield
         return
-    Fence(call.client, txn_id).require_open()
     tables = [_replaced(call, body) for body in definitions]
-    for table in tables:
-        _alter(call.client, table.name, table.after)
+    begun: list[_Replaced] = []
+    is_sent = False
     try:
-        yield
-    except AnswerLostError:
-        raise  # it may be committed
-    except MetastoreError:
         for table in tables:
-            _alter(call.client, table.name, table.before)
+            begun.append(table)
+            _alter(call.client, table.name, table.after)
+        is_sent = True
+        yield
+    except MetastoreError as error:
+        if not (is_sent and isinstance(error, AnswerLostError)):  # else it may be committed
+            for table in begun:
+                _alter(call.client, table.name, table.before)
         raise
+
+
+def _is_committed(client: DomainClient, txn_id: int) -> bool:
+    """Whether the transaction is committed, and not open. Raises: TxnAbortedError, NoSuchTxnError, ..."""
+    try:
+        Fence(client, txn_id).require_open()
+    except NoSuchTxnError as error:
+        if outcome.is_committed(client, txn_id, error):
+            return True
+        raise
+    return False
 
 
 def _replaced(call: Call, body: Body) -> _Replaced:
@@ -120,10 +136,10 @@ def _kind(table: Any) -> dict[str, str]:
 
 
 def _alter(client: DomainClient, name: TableName, table: Any) -> None:
-    """Alter a table whose files will be read by no other columns: their types by place mean nothing."""
+    """Alter a table, and its partitions, whose files will be read by no other columns: types by place mean nothing."""
     before = client.getMetaConf(_CHECK)
     client.setMetaConf(_CHECK, "false")
     try:
-        client.alter_table(name.db, name.table, table)
+        client.alter_table_with_cascade(name.db, name.table, table, True)  # noqa: FBT003 - Thrift's
     finally:
         client.setMetaConf(_CHECK, before)

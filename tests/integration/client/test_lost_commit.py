@@ -83,7 +83,7 @@ def test_an_abort_that_meets_a_commit_says_so(manager, client, commit_in_flight,
         raise InterruptedError
 
     with commit_in_flight(), monkeypatch.context() as patched:
-        patched.setattr(outcome, "_is_committed", interrupted)
+        patched.setattr(outcome, "is_committed", interrupted)
         with pytest.raises(InterruptedError):
             txn.commit()
         assert not txn.abort_quietly()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from metastore.client import txn_calls
+from metastore.client import DomainClient, txn_calls
+from metastore.client.client import AnswerLostError
 from metastore.errors import TxnAbortedError
 from tests.integration.planner.conftest import WHO
 from tests.support.acid.creating import create_database
@@ -67,6 +68,60 @@ def test_a_commit_that_fails_gives_the_old_definition_back(client, call, monkeyp
     monkeypatch.undo()
     assert call.refused("commit", txn=txn, replaces=[AFTER])[1] == "TxnAbortedError"
     assert seen(call) == OLD
+
+
+def columns_of_partitions(client):
+    return [[column.name for column in partition.sd.cols] for partition in client.get_partitions("d", "t", -1)]
+
+
+def test_partitions_follow_both_ways(client, call, monkeypatch):
+    client.append_partition("d", "t", ["2026-01-01"])
+    txn = begun(call)
+    with monkeypatch.context() as patched:
+        during = []
+
+        def fail(*_):
+            during.extend(columns_of_partitions(client))
+            raise TxnAbortedError("it was aborted")
+
+        patched.setattr(txn_calls, "commit", fail)
+        call.refused("commit", txn=txn, replaces=[AFTER])
+    assert during == [["name", "id"]]
+    assert columns_of_partitions(client) == [["id", "name"]]
+
+    call("commit", txn=txn, replaces=[AFTER])
+    assert columns_of_partitions(client) == [["name", "id"]]
+
+
+@pytest.mark.parametrize(("method", "which"), [("alter_table_with_cascade", 1), ("setMetaConf", 2)])
+def test_a_change_whose_answer_is_lost_is_given_back(client, call, monkeypatch, method, which):
+    seen_calls, sent = [], DomainClient._call
+
+    def lose(self, name, args, kwargs):
+        answer = sent(self, name, args, kwargs)
+        seen_calls.append(name)
+        if name == method and seen_calls.count(name) == which:
+            raise AnswerLostError("the connection broke")
+        return answer
+
+    txn = begun(call)
+    with monkeypatch.context() as patched:
+        patched.setattr(DomainClient, "_call", lose)
+        assert call.refused("commit", txn=txn, replaces=[AFTER])[1] == "AnswerLostError"
+    assert seen_calls.count("alter_table_with_cascade") == 2
+    assert seen(call) == OLD
+
+
+def test_a_commit_that_is_sent_again_changes_nothing_more(client, call):
+    txn, rows = begun(call), [{"table": "d.t", "inserted": 3, "deleted": 0}]
+    call("commit", txn=txn, replaces=[AFTER], rows=rows)
+    changed = client.get_table("d", "t")
+    changed.parameters["comment"] = "of somebody else"
+    client.alter_table("d", "t", changed)
+
+    call("commit", txn=txn, replaces=[AFTER], rows=rows)
+
+    assert seen(call) == (NEW[0], "of somebody else", NEW[2])
 
 
 @pytest.mark.parametrize(("change", "said"), [
