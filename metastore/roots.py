@@ -46,6 +46,13 @@ def host_of(uri: str) -> str:
     return f"{scheme}://{host}" if host and scheme != "file" else f"{scheme}:"
 
 
+def spellings(uri: str) -> list[str]:
+    """A location by each scheme that leads to the same store: ``s3://``, ``s3a://`` and ``s3n://`` are one."""
+    scheme, _, rest = uri.partition(":")
+    store = _SAME_STORE.get(scheme, scheme)
+    return [f"{each}:{rest}" for each in (store, *(each for each, of in _SAME_STORE.items() if of == store))]
+
+
 @dataclass(frozen=True)
 class Roots:
     """``directories``: locations as the settings have them."""

@@ -69,13 +69,19 @@ def valid_write_ids(
 
 
 def read_snapshot(
-    client: MetastoreClient, txn_id: int, tables: Sequence[str], txns: ValidTxnList | None = None
-) -> tuple[ValidTxnList, dict[str, ValidWriteIdList]]:
+    client: MetastoreClient,
+    txn_id: int,
+    tables: Sequence[str],
+    txns: ValidTxnList | None = None,
+    *,
+    has_said: bool = False,
+) -> tuple[ValidTxnList, dict[str, ValidWriteIdList], bool]:
     """What a transaction reads by that reads these tables and no others: the cleaning of others does not wait for it.
 
-    ``tables``: ``db.table``, all that it has read so far among them; ``txns``: its snapshot, if it has one. A release
-    that has no such call waits for it with all tables.
-    Raises: TxnAbortedError, NoSuchTxnError, MetaError where a table was cleaned without waiting for it.
+    ``tables``: ``db.table``, all that it has read so far among them; ``txns``: its snapshot, if it has one.
+    ``has_said``, and the last of the answer: whether some call has told a metastore. While none has, a release that has
+    no such call gives a snapshot all the same: the cleaning of all tables waits for who has said nothing.
+    Raises: TxnAbortedError, NoSuchTxnError; MetaError where a table was cleaned without waiting for it, or may be.
     """
     try:
         with domain_errors():
@@ -83,10 +89,15 @@ def read_snapshot(
     except MetaError as error:
         if not is_unknown_method(error):
             raise
+        if has_said:
+            raise MetaError(
+                f"Transaction {txn_id} has said what it reads, and this metastore, of an older release, cannot be told "
+                f"that it reads {', '.join(tables)} now: files that it needs might be removed. Start again."
+            ) from error
         txns = txns or valid_txns(client, txn_id)
-        return txns, valid_write_ids(client, txns, tables)
+        return txns, valid_write_ids(client, txns, tables), False
     lists = map(_write_id_list, answer.tblValidWriteIds)
-    return ValidTxnList.parse(answer.validTxnList), dict(zip(tables, lists, strict=True))
+    return ValidTxnList.parse(answer.validTxnList), dict(zip(tables, lists, strict=True)), True
 
 
 def valid_write_ids_at(client: MetastoreClient, name: TableName, at: datetime) -> ValidWriteIdList:

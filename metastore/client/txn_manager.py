@@ -146,7 +146,7 @@ class Transaction:
         self._write_ids: dict[tuple[str, str], int] = {}
         self._snapshot: ValidTxnList | None = None
         self._reads: dict[str, None] = {}
-        self._says_what_it_reads = False
+        self._says_what_it_reads = self._has_said_it = False
         self._vouched = False
         self._statements = 0
         self.overwritten: set[str] = set()
@@ -224,7 +224,9 @@ class Transaction:
         self._says_what_it_reads |= no_others
         if not self._says_what_it_reads:
             return txn_calls.valid_write_ids(self._client, self.valid_txns(), names)
-        self._snapshot, lists = txn_calls.read_snapshot(self._client, self.id, list(self._reads), self._snapshot)
+        self._snapshot, lists, self._has_said_it = txn_calls.read_snapshot(
+            self._client, self.id, list(self._reads), self._snapshot, has_said=self._has_said_it
+        )
         return {name: lists[name] for name in names}
 
     def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:

@@ -30,7 +30,7 @@ class InertSettings:
         "Transaction ids become visible in order: no snapshot waits for openers that are late.")
     use_min_history_level: bool = inert(
         values.FLAG, "hive.txn.use.minhistorylevel", "true",
-        "The open transactions themselves say what is still read; no table of floors is kept.")
+        "The open transactions themselves say what is still read, and hive.txn.use.minhistorywriteid of which tables.")
     retryable_errors: str = inert(
         values.TEXT, "hive.txn.retryable.sqlex.regex", "", "PostgreSQL's error codes say what may be repeated.")
     txn_store: str = inert(

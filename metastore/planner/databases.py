@@ -1,6 +1,6 @@
 """Databases, and names of transactional tables: for catalogs of engines that have no other client of the metastore."""
 
-from metastore.errors import InvalidInputError
+from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.planner.call import Answer, Call
 
 _TRANSACTIONAL = 'hive_filter_field_params__transactional = "true"'
@@ -46,8 +46,21 @@ def create_database(call: Call) -> Answer:
 
 
 def drop_database(call: Call) -> Answer:
-    """DROP DATABASE with its directory; ``cascade``: and its tables. Raises: InvalidOperationError with tables."""
-    call.client.drop_database(_name(call), True, call.body.flag("cascade"))  # noqa: FBT003 - Thrift's
+    """DROP DATABASE with its directory; ``cascade``: and its transactional tables.
+
+    Raises: InvalidOperationError with tables, or with other ones, which the caller has not been shown.
+    """
+    name, cascade = _name(call), call.body.flag("cascade")
+    others = set(call.client.get_all_tables(name)) if cascade else set()
+    if others:
+        others -= set(call.client.get_table_names_by_filter(name, _TRANSACTIONAL, _ALL))
+    if others:
+        raise InvalidOperationError(
+            f"Database {name} has tables and views that are not transactional: {', '.join(sorted(others))}. DROP "
+            "DATABASE CASCADE would drop them, with their files, though this catalog does not show them. Drop them by "
+            "their own catalog first."
+        )
+    call.client.drop_database(name, True, cascade)  # noqa: FBT003 - Thrift's
     return {}
 
 

@@ -4,7 +4,7 @@ Rule: locks first, then the snapshot. Where the first locks had to wait for a ch
 take the place of the one that waited, so that it does not collide with the change at its commit: the answer says which.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import accumulate, takewhile
@@ -88,18 +88,20 @@ def snapshot(call: Call) -> Answer:
     """What the transaction may read, of each table; to be taken once its first locks are held.
 
     With ``txns``, of an earlier answer, further tables are as they were then. ``reads``: all tables that it reads,
-    these among them, where it knows: the cleaning of others does not wait for it. Raises: MetaError where a table that
-    it names later has been cleaned since.
+    these among them, where it knows: the cleaning of others does not wait for it. ``said``, and of the answer: whether
+    a metastore knows so. Raises: MetaError where a table that it names later has been cleaned since, or may be.
     """
-    names, txn_id = [full_table_name(text) for text in call.body.texts("tables")], call.body.number("txn")
+    txn_id, has_said = call.body.number("txn"), call.body.flag("said")
     txns = ValidTxnList.parse(call.body.text("txns")) if call.body.has("txns") else None
-    tables, reads = [f"{name.db}.{name.table}" for name in names], call.body.texts("reads")
+    tables, reads = _named(call.body.texts("tables")), _named(call.body.texts("reads"))
     if reads:
-        txns, lists = txn_calls.read_snapshot(call.client, txn_id, list(dict.fromkeys([*reads, *tables])), txns)
+        every = list(dict.fromkeys([*reads, *tables]))
+        txns, lists, has_said = txn_calls.read_snapshot(call.client, txn_id, every, txns, has_said=has_said)
     else:
         txns = txns or txn_calls.valid_txns(call.client, txn_id)
         lists = txn_calls.valid_write_ids(call.client, txns, tables)
-    return {"txns": txns.format(), "write_ids": {table: lists[table].format() for table in tables}}
+    write_ids = {table: lists[table].format() for table in tables}
+    return {"txns": txns.format(), "write_ids": write_ids, "said": has_said}
 
 
 def heartbeat(call: Call) -> Answer:
@@ -155,6 +157,11 @@ def abort(call: Call) -> Answer:
     except NoSuchTxnError:
         return {"aborted": False}
     return {"aborted": True}
+
+
+def _named(tables: Sequence[str]) -> list[str]:
+    """Names of tables as the metastore has them."""
+    return [f"{name.db}.{name.table}" for name in map(full_table_name, tables)]
 
 
 def _acquire(call: Call, txn_id: int, wanted: StatementLocks) -> int:

@@ -1,7 +1,7 @@
 """Allocating write ids, and telling readers which of them they may see: one RPC's work each."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -171,20 +171,20 @@ class WriteIdService:
         the transaction's row. Retry: idempotent. Raises: TxnAbortedError, NoSuchTxnError, InvalidInputError, MetaError
         where a table was cleaned without waiting for it.
         """
-        floors = {full_table_name(name): 0 for name in names}
-        snapshot = reading_store.register(self.db, txn_id, floors, names_all=True)
+        tables = {full_table_name(name) for name in names}
+        snapshot = reading_store.register(self.db, txn_id, tables, names_all=True)
         txns = reader_snapshot(snapshot, txn_id) if valid_txns is None else ValidTxnList.parse(valid_txns)
-        known = store.select_tables(self.db, floors, txns) if floors else {}
-        self.opens.add(floors)
+        known = store.select_tables(self.db, tables, txns) if tables else {}
+        self.opens.add(tables)
         return txns, [valid_write_ids(name, known[full_table_name(name)], txns) for name in names]
 
-    def add_write_ids_to_min_history(self, txn_id: int, floors: Mapping[TableName, int]) -> None:
+    def add_write_ids_to_min_history(self, txn_id: int, tables: Collection[TableName]) -> None:
         """Note which tables a transaction reads: the Cleaner waits for it with these only. Retry: idempotent.
 
         Serialises on: the transaction's row. Raises: TxnAbortedError, NoSuchTxnError, MetaError where a table was
         cleaned without waiting for it.
         """
-        reading_store.register(self.db, txn_id, floors, names_all=False)
+        reading_store.register(self.db, txn_id, tables, names_all=False)
 
     def note_opens(self) -> None:
         """Write down how often tables were opened since the last time; what cannot be written is not counted.

@@ -3,7 +3,7 @@
 import pytest
 
 from metastore.files import Files
-from metastore.roots import OutsideError, Roots
+from metastore.roots import OutsideError, Roots, spellings
 
 ROOTS = Roots(("file:/wh", "s3a://b/wh", "hdfs://nn:8020/wh"))
 
@@ -20,6 +20,13 @@ def test_covers(location, covered):
     if not covered:
         with pytest.raises(OutsideError, match=r"metastore\.warehouse\.roots"):
             ROOTS.require(location)
+
+
+@pytest.mark.parametrize(("location", "same"), [
+    ("s3a://b/x:y", ["s3://b/x:y", "s3a://b/x:y", "s3n://b/x:y"]), ("abfs://c@a/x", ["abfs://c@a/x", "abfss://c@a/x"]),
+    ("hdfs://nn/x", ["hdfs://nn/x"]), ("file:/x", ["file:/x"])])
+def test_spellings(location, same):
+    assert spellings(location) == same
 
 
 def test_a_root_itself_is_not_inside():

@@ -25,6 +25,7 @@ from metastore.errors import (
     UnknownTableError,
 )
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, TableName
+from metastore.roots import spellings
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,9 @@ class TableReads:
 
     def metastore_table_at(self, place: str) -> TableName | None:
         """The transactional table whose directory is the place, shows what is there, or lies in it."""
-        location = locations.qualified(place, "file:")
-        found = self.db.once(store.SELECT_TRANSACTIONAL_AT, (locations.seen_from(location), location, DEFAULT_CATALOG))
+        places = spellings(locations.qualified(place, "file:"))
+        around = [directory for each in places for directory in locations.seen_from(each)]
+        found = self.db.once(store.SELECT_TRANSACTIONAL_AT, (around, places, DEFAULT_CATALOG))
         names = (TableName(DEFAULT_CATALOG, db, name) for db, name, parameters in found if is_transactional(parameters))
         return next(names, None)
 

@@ -38,6 +38,8 @@ ON CONFLICT (catalog, db, "table") DO UPDATE SET
     next_write_id = greatest(n.next_write_id, EXCLUDED.next_write_id), purged_write_id = EXCLUDED.purged_write_id,
     known_since = EXCLUDED.known_since, first_write_id = EXCLUDED.first_write_id"""
 _CARRY_READERS = f"""
+UPDATE min_history AS o SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT} AND NOT EXISTS (
+    SELECT FROM min_history AS n WHERE n.txn_id = o.txn_id AND (n.catalog, n.db, n."table") = (%s, %s, %s));
 WITH carried AS (DELETE FROM min_history WHERE {_OBJECT} RETURNING txn_id, min_write_id)
 INSERT INTO min_history AS m (txn_id, catalog, db, "table", min_write_id)
 SELECT txn_id, %s, %s, %s, min_write_id FROM carried
@@ -69,17 +71,20 @@ def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
     """Carry everything over to a table's new name, locks and write sets included; the old name keeps its mark."""
     freeing = "; ".join(_FREE_NAME)
     pg.sql(f"{_CARRY_WRITE_IDS}; {_BEGIN_ANEW}{_OBJECT}; {freeing}", (*new, *old, *old, *new * len(_FREE_NAME)))
-    rename_readers(pg, old, new)
     names = (*_PER_PARTITION, *_PER_TABLE, *_FOLLOW_RENAMES)
     pg.sql(
         "; ".join(f'UPDATE {name} SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT}' for name in names),
         (*new, *old) * len(names),
     )
+    rename_readers(pg, old, new)
 
 
 def rename_readers(pg: PgTx, old: TableName, new: TableName) -> None:
-    """Whoever reads the table reads it by its new name; he may have read another that had the name, and was dropped."""
-    pg.sql(_CARRY_READERS, (*old, *new))
+    """Whoever reads the table reads it by its new name; he may have read another that had the name, and was dropped.
+
+    After components and locks, in the order of commits: else each could wait for the other.
+    """
+    pg.sql(_CARRY_READERS, (*new, *old, *new, *old, *new))
 
 
 def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> None:

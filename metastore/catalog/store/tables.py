@@ -36,10 +36,11 @@ _SELECT_TABLE_AROUND = (
 )
 
 SELECT_TRANSACTIONAL_AT = (
-    "WITH s AS (SELECT %s::text[] AS around, %s::text AS place, %s::text AS catalog) "
+    "WITH s AS (SELECT %s::text[] AS around, %s::text[] AS places, %s::text AS catalog) "
     "(SELECT t.db, t.name, t.parameters FROM s, unnest(s.around) AS a(place), tables AS t "
     f"WHERE {places.at('t.location', 'a.place')} AND t.catalog = s.catalog) UNION ALL "
-    f"(SELECT t.db, t.name, t.parameters FROM s, tables AS t WHERE {places.below('t.location', 's.place')} "
+    "(SELECT t.db, t.name, t.parameters FROM s, unnest(s.places) AS b(place), tables AS t "
+    f"WHERE {places.below('t.location', 'b.place')} "
     "AND t.catalog = s.catalog AND lower(t.parameters ->> 'transactional') = 'true' LIMIT 1)"
 )
 

@@ -161,7 +161,6 @@ def drop_copies(pg: PgTx, note: Note) -> None:
 def rename(pg: PgTx, note: Note) -> None:
     """The table has its new name: its history follows, also ids that were allocated after the copy was made."""
     drop_copies(pg, note)
-    rename_readers(pg, note.table, _new_name(note))
     taken = (
         'SELECT FROM {0} AS n WHERE n.catalog = o.catalog AND n.db = %(new_db)s AND n."table" = %(new_table)s AND {1}'
     )
@@ -195,6 +194,7 @@ def rename(pg: PgTx, note: Note) -> None:
         ),
     ]
     pg.sql("; ".join(statements), _renaming(note))
+    rename_readers(pg, note.table, _new_name(note))
 
 
 def _renaming(note: Note) -> dict[str, object]:

@@ -40,6 +40,9 @@ class OpenTxn(NamedTuple):
     reading: Reading = Reading.ANYTHING
 
 
+_WHY = {Reading.ANYTHING: "has not said what it reads", Reading.THIS: "has said that it reads this table"}
+
+
 class Verdict(StrEnum):
     """What happens to a request that is ready for cleaning."""
 
@@ -231,7 +234,7 @@ def _is_acid_name(part: str) -> bool:
 
 
 def _waiting_for(reader: OpenTxn) -> str:
-    why = "has said that it reads this table" if reader.reading is Reading.THIS else "may still read the old files"
+    why = _WHY.get(reader.reading, "may still read the old files")
     return (
         f"waiting for transaction {reader.id} of {reader.user}@{reader.host}, which was open when the compaction "
         f"committed and {why}"

@@ -65,6 +65,9 @@ INSERT INTO delta_measures AS m (at, catalog, db, "table", partition, deltas, sm
 SELECT %s, n.*, n.files + n.bytes / {cost}
 FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bigint[], %s::bigint[],
             %s::bigint[]) AS n (catalog, db, "table", partition, deltas, small_deltas, obsolete_deltas, files, bytes, obsolete_bytes)
+WHERE (deltas, small_deltas, obsolete_deltas, files, bytes, obsolete_bytes) <> (0, 0, 0, 0, 0, 0) OR EXISTS (
+    SELECT FROM delta_measures AS k
+    WHERE (k.catalog, k.db, k."table", k.partition) = (n.catalog, n.db, n."table", n.partition))
 ORDER BY 2, 3, 4, 5
 ON CONFLICT (catalog, db, "table", partition) DO UPDATE
 SET at = excluded.at, deltas = excluded.deltas, small_deltas = excluded.small_deltas,

@@ -67,8 +67,7 @@ class WriteIdHandlers:
     def add_write_ids_to_min_history(self, call: Call, txn_id: int, write_ids: dict[str, int]) -> None:
         """Note which tables a transaction reads (WID-14)."""
         call.log(txn_id=txn_id)
-        floors = {full_table_name(name): write_id for name, write_id in (write_ids or {}).items()}
-        self.write_ids.add_write_ids_to_min_history(txn_id, floors)
+        self.write_ids.add_write_ids_to_min_history(txn_id, {full_table_name(name) for name in write_ids or {}})
 
     def metastore_read_snapshot(self, call: Call, request: ReadRequest) -> ReadSnapshot:
         """What a transaction reads by that says what it reads."""

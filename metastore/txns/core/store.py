@@ -59,7 +59,7 @@ UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat
 WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' RETURNING id""")
 _HEARTBEAT_WITH_LOCKS = Prepared(_SQL.text("heartbeat_with_locks"))
 
-# The other effects of an abort (of a commit: commit/commit.sql): locks, reader floors and rebuild locks go as well.
+# The other effects of an abort (of a commit: commit/commit.sql): locks, what it reads and rebuild locks go as well.
 _RELEASE = """
 unlocked AS (DELETE FROM locks WHERE txn_id = ANY(ARRAY(SELECT id FROM ended)) AND txn_id <> 0),
 unread AS (DELETE FROM min_history WHERE txn_id = ANY(ARRAY(SELECT id FROM ended))),

@@ -10,7 +10,7 @@ from metastore.errors import MetaError, MetastoreError
 from metastore.txns.core.rules import TxnState, required_open
 
 WAIVED = -1
-"""The lowest write id that a transaction needs of a table for which the Cleaner did not wait for it: none, for ever."""
+"""In place of 0 for a table with which the Cleaner did not wait for the transaction. Only the sign counts."""
 
 
 def refusal(txn_id: int, state: TxnState | None, waived: Sequence[str]) -> MetastoreError | None:

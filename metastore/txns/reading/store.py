@@ -1,14 +1,14 @@
-"""Rows of what transactions read: of each table the lowest write id that is needed, or that nothing is kept of it.
+"""Rows of what transactions read: of each table 0, or that nothing is kept of it (``WAIVED``).
 
 **What a crash may take.** The first time that a transaction says what it reads may be lost: then it may read everything
 again, for the Cleaner. Whatever it adds later must not be lost: the Cleaner would not wait for it with that. So the
 first time is known by the rows that are there, which nobody adds to while the transaction's row is locked.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from metastore.db.arrays import bigints, columns
+from metastore.db.arrays import columns
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.db.statements import Statements
@@ -34,17 +34,17 @@ class _Registered(NamedTuple):
     snapshot: Snapshot
 
 
-def register(db: Database, txn_id: int, floors: Mapping[TableName, int], *, names_all: bool) -> Snapshot:
+def register(db: Database, txn_id: int, tables: Collection[TableName], *, names_all: bool) -> Snapshot:
     """Note the tables that a transaction reads, and who is open or aborted then (without those who only read).
 
-    ``floors``: the lowest write id that it needs of each. ``names_all``: each time it names all that it has read so
-    far, so that a crash may take the first time. Serialises on: the transaction's row. Retry: idempotent.
+    ``names_all``: each time it names all that it has read so far, so that a crash may take the first time. Serialises
+    on: the transaction's row. Retry: idempotent.
     Raises: TxnAbortedError, NoSuchTxnError, MetaError where a table was cleaned without waiting for it.
     """
-    done = _registered(db, txn_id, floors, further=False, durable=not names_all)
+    done = _registered(db, txn_id, tables, further=False, durable=not names_all)
     refused = refusal(txn_id, done.state, done.waived)
     if refused is None and done.is_partial:
-        done = _registered(db, txn_id, floors, further=True, durable=True)
+        done = _registered(db, txn_id, tables, further=True, durable=True)
         refused = refusal(txn_id, done.state, done.waived)
     if refused is not None:
         raise refused
@@ -53,24 +53,17 @@ def register(db: Database, txn_id: int, floors: Mapping[TableName, int], *, name
 
 def insert_read_tables(pg: PgTx, txn_id: int, tables: Iterable[TableName]) -> None:
     """Note what a transaction reads, in the PostgreSQL transaction that opens it."""
-    pg.sql(_INSERT, _parameters(txn_id, dict.fromkeys(tables, 0), further=True))
+    pg.sql(_INSERT, _parameters(txn_id, tables, further=True))
 
 
 def _registered(
-    db: Database, txn_id: int, floors: Mapping[TableName, int], *, further: bool, durable: bool
+    db: Database, txn_id: int, tables: Collection[TableName], *, further: bool, durable: bool
 ) -> _Registered:
-    parameters = _parameters(txn_id, floors, further=further) | {"hidden": [int(TxnType.READ_ONLY)]}
+    parameters = _parameters(txn_id, tables, further=further) | {"hidden": [int(TxnType.READ_ONLY)]}
     [(state, waived, is_partial, *snapshot)] = db.once(_REGISTER, parameters, durable=durable)
     return _Registered(TxnState(state) if state else None, waived, is_partial, unpacked(*snapshot))
 
 
-def _parameters(txn_id: int, floors: Mapping[TableName, int], *, further: bool) -> dict[str, Any]:
-    catalogs, dbs, tables = columns(sorted(floors), 3)
-    return {
-        "txn": txn_id,
-        "catalogs": catalogs,
-        "dbs": dbs,
-        "tables": tables,
-        "floors": bigints(max(0, floors[name]) for name in sorted(floors)),
-        "further": further,
-    }
+def _parameters(txn_id: int, names: Iterable[TableName], *, further: bool) -> dict[str, Any]:
+    catalogs, dbs, tables = columns(sorted(names), 3)
+    return {"txn": txn_id, "catalogs": catalogs, "dbs": dbs, "tables": tables, "further": further}

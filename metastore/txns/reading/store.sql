@@ -1,7 +1,7 @@
 -- name: insert_read_tables
 -- Unless it is the first time, all of it must be on disk before the answer: "further" says that it will be.
 INSERT INTO min_history AS m (txn_id, catalog, db, "table", min_write_id)
-SELECT %(txn)s::bigint, * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[], %(floors)s::bigint[])
+SELECT %(txn)s::bigint, *, 0 FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[])
 WHERE EXISTS (SELECT FROM txns WHERE id = %(txn)s::bigint AND state = 'open')
   AND (%(further)s::boolean OR NOT EXISTS (
       SELECT FROM min_history WHERE txn_id = %(txn)s::bigint AND min_write_id >= 0))

@@ -244,3 +244,14 @@ def test_a_place_tells_the_transactional_table_that_is_there_above_it_or_below_i
         assert d.metastore_table_at(place) == "", place
     with pytest.raises(T.MetaException, match="names no place"):
         d.metastore_table_at(None)
+
+
+@pytest.mark.parametrize("stored", ["s3", "s3a", "s3n"])
+def test_a_place_is_the_same_by_each_scheme_of_its_store(d, database, stored):
+    d.create("t", parameters={"transactional": "true", "transactional_properties": "insert_only"})
+    database.once("UPDATE tables SET location = %s", [f"{stored}://b/deep/t"])
+
+    for scheme in ("s3", "s3a", "s3n"):
+        for place in ("deep", "deep/t", "deep/t/k=1"):
+            assert d.metastore_table_at(f"{scheme}://b/{place}") == "d.t", (scheme, place)
+    assert d.metastore_table_at("abfs://b/deep/t") == d.metastore_table_at("s3://c/deep/t") == ""

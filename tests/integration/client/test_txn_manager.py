@@ -5,12 +5,13 @@ import threading
 from datetime import timedelta
 
 import pytest
+from thrift.Thrift import TApplicationException
 
 from metastore.client import LockNotAcquiredError, MetastoreClient, TxnManager
 from metastore.client.heartbeat import LostError
 from metastore.client.lock_manager import LockManager, LockWait
 from metastore.client.lock_plan import Kind, Output, Target, statement_locks
-from metastore.errors import NoSuchTxnError, TxnAbortedError
+from metastore.errors import MetaError, NoSuchTxnError, TxnAbortedError
 from metastore.locks.rules import LockType, Operation
 from metastore.txns.core.rules import TxnType
 
@@ -100,6 +101,20 @@ def test_who_says_what_it_reads_says_all_of_it(manager, other, database):
         assert list(txn.valid_write_ids(["db.c"])) == ["db.c"]
         assert database.once(rows) == [("a",), ("b",), ("c",)]
     assert database.once(rows) == []
+
+
+def test_who_has_said_it_reads_nothing_more_from_a_release_that_cannot_be_told(manager, monkeypatch):
+    def unknown(_):
+        raise TApplicationException(TApplicationException.UNKNOWN_METHOD, "Invalid method name: 'metastore_read_snapshot'")
+
+    with manager.transaction(kind=TxnType.READ_ONLY) as txn:
+        with monkeypatch.context() as older:
+            older.setattr(manager.client, "metastore_read_snapshot", unknown, raising=False)
+            assert list(txn.valid_write_ids(["db.a"], no_others=True)) == list(txn.valid_write_ids(["db.a"])) == ["db.a"]
+        txn.valid_write_ids(["db.a"])
+        monkeypatch.setattr(manager.client, "metastore_read_snapshot", unknown, raising=False)
+        with pytest.raises(MetaError, match="cannot be told that it reads db.a, db.b now"):
+            txn.valid_write_ids(["db.b"])
 
 
 def test_waiting_in_vain_names_the_holder(client, manager, other):

@@ -203,6 +203,18 @@ def test_hive_drops_under_its_own_lock(catalog, hold, other, txn, impatient):
     assert catalog.get_all_tables("d") == []
 
 
+def test_a_lock_that_follows_a_rename_is_listed_by_the_new_name(catalog, hold, txn, impatient):
+    lock_id = hold(EXCLUSIVE, txn_id=txn)
+    [before] = catalog.show_locks(ttypes.ShowLocksRequest()).locks
+
+    renamed(catalog)
+
+    [after] = catalog.show_locks(ttypes.ShowLocksRequest()).locks
+    assert (before.lockid, before.tablename) == (lock_id, "t")
+    before.tablename = "new"
+    assert after == before
+
+
 def test_an_overwrite_is_not_taken_for_a_drop(catalog, hold, txn, impatient):
     hold(EXCLUSIVE, txn_id=txn, operation=ttypes.DataOperationType.UPDATE)
 

@@ -44,7 +44,7 @@ def test_a_reader_that_was_open_at_the_commit_keeps_the_old_files(lake):
     assert f"transaction {readers[0]} of ann@h1" in waiting.reason
     assert len(lake.directories()) == 4
     assert lake.one(request.id).next_txn_id == readers[0]
-    assert "may still read the old files" in lake.one(request.id).error_message
+    assert "has not said what it reads" in lake.one(request.id).error_message
 
     later = lake.t.open()  # COMP-C07: opened after the commit, in nobody's way
     lake.t.commit(readers[0])

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 
 from metastore.catalog.store import acid_history
-from metastore.compaction.measuring.rules import HALF_LIFE, Counted, Deltas
+from metastore.compaction.measuring.rules import HALF_LIFE, Counted, Deltas, DeltasOf
 from metastore.compaction.measuring.service import MeasuringService
+from metastore.compaction.measuring.store import upsert_deltas
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.ids import DatabaseName
 from tests.support.transactions import named
@@ -75,6 +76,18 @@ def test_what_is_usual_follows_the_score_and_a_compaction_does_not_end_it(lake, 
     lake.insert()
     initiator.tick()
     assert usual(lake) == pytest.approx(3, abs=0.01)  # half of 6, and half of nothing
+
+
+def test_nothing_is_written_for_what_has_nothing_beside_its_base(lake):
+    inserted = "SELECT pg_stat_get_xact_tuples_inserted('delta_measures'::regclass)"
+    with lake.db.begin() as pg:
+        upsert_deltas(pg, [DeltasOf(Entity(named("d.t"), ""), Deltas())])
+        assert pg.sql(inserted) == [(0,)]
+        upsert_deltas(pg, [DeltasOf(Entity(named("d.t"), ""), Deltas(obsolete_size=1)), DeltasOf(Entity(named("d.u"), ""), Deltas())])
+        assert pg.sql(inserted) == [(1,)]
+        assert pg.sql('SELECT "table", obsolete_bytes FROM delta_measures') == [("t", 1)]
+        upsert_deltas(pg, [DeltasOf(Entity(named("d.t"), ""), Deltas())])
+        assert pg.sql("SELECT FROM delta_measures") == []
 
 
 def test_only_so_many_tables_have_a_gauge(new_lake):

@@ -271,9 +271,9 @@ def test_who_says_what_it_reads_gets_the_same_snapshot(client, server, call):
     plain = call("snapshot", txn=txn, tables=["d.t"])
     said = call("snapshot", txn=txn, tables=["d.t"], reads=["d.t"])
     insert(client, "u", {"id": 2})
-    later = call("snapshot", txn=txn, tables=["D.u"], reads=["d.t", "D.u"], txns=said["txns"])
+    later = call("snapshot", txn=txn, tables=["D.u"], reads=["D.T", "D.u"], txns=said["txns"], said=said["said"])
 
-    assert said == plain
+    assert (plain["said"], said) == (False, {**plain, "said": True})
     assert later["txns"] == said["txns"]
     assert read(call("plan", table="d.u", txns=later["txns"], write_ids=later["write_ids"]["d.u"])) == [1]
     assert server.database.once('SELECT "table" FROM min_history WHERE txn_id = %s ORDER BY 1', [txn]) == [("t",), ("u",)]

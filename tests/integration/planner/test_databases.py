@@ -21,6 +21,11 @@ def test_databases_are_made_listed_described_and_dropped(call, client):
     assert call.refused("transactional_tables", db="none")[:2] == (404, "NoSuchObjectError")
     assert call.refused("database", db="none")[:2] == (404, "NoSuchObjectError")
     assert call.refused("drop_database", db="far")[:2] == (400, "InvalidOperationError")
+    status, error, message = call.refused("drop_database", db="far", cascade=True)
+    assert (status, error) == (400, "InvalidOperationError")
+    assert message.startswith("Database far has tables and views that are not transactional: p. DROP DATABASE CASCADE would")
+    assert call.refused("drop_database", db="none", cascade=True)[:2] == (404, "NoSuchObjectError")
+    client.drop_table("far", "p", True)
     call("drop_database", db="far", cascade=True)
     assert call("databases") == {"databases": ["default"]}
 

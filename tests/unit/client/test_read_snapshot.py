@@ -39,9 +39,9 @@ def unknown():
 
 def test_one_call():
     metastore = Metastore()
-    txns, lists = txn_calls.read_snapshot(metastore, 7, ["d.t"])
+    txns, lists, has_said = txn_calls.read_snapshot(metastore, 7, ["d.t"])
 
-    assert (txns.format(), lists["d.t"].invalid) == ("7:5:5:", (3,))
+    assert (txns.format(), lists["d.t"].invalid, has_said) == ("7:5:5:", (3,), True)
     assert txn_calls.read_snapshot(metastore, 7, ["d.t"], txns)[0] == txns
     assert metastore.calls == [(7, ["d.t"], None), (7, ["d.t"], "7:5:5:")]
 
@@ -49,10 +49,18 @@ def test_one_call():
 @pytest.mark.parametrize(("taken", "calls"), [(None, ["txns", ("lists", "7:5:5:")]), ("6:5:5:", [("lists", "6:5:5:")])])
 def test_a_release_that_has_no_such_call(taken, calls):
     metastore = Metastore(unknown())
-    txns, lists = txn_calls.read_snapshot(metastore, 7, ["d.t"], taken and ValidTxnList.parse(taken))
+    txns, lists, has_said = txn_calls.read_snapshot(metastore, 7, ["d.t"], taken and ValidTxnList.parse(taken))
 
-    assert (txns.format(), lists["d.t"].high_watermark) == (taken or "7:5:5:", 4)
+    assert (txns.format(), lists["d.t"].high_watermark, has_said) == (taken or "7:5:5:", 4, False)
     assert metastore.calls[1:] == calls
+
+
+def test_who_has_said_it_reads_nothing_more_from_a_release_that_cannot_be_told():
+    """A server of this release cleans d.u without waiting for a transaction that has named d.t alone."""
+    metastore = Metastore(unknown())
+    with pytest.raises(MetaError, match="cannot be told that it reads d.t, d.u now"):
+        txn_calls.read_snapshot(metastore, 7, ["d.t", "d.u"], ValidTxnList.parse("7:5:5:"), has_said=True)
+    assert len(metastore.calls) == 1
 
 
 def test_a_refusal_is_no_older_release():

@@ -90,7 +90,7 @@ def test_a_table_may_keep_its_past(days, fields, reason, looked_at_after):
 
 
 @pytest.mark.parametrize(("reading", "reads", "may_come", "why"), [
-    (Reading.ANYTHING, True, True, "may still read the old files"),
+    (Reading.ANYTHING, True, True, "has not said what it reads"),
     (Reading.THIS, True, True, "has said that it reads this table"),
     (Reading.OTHERS, False, True, ""),                                           # COMP-C07
     (Reading.NOT_THIS, False, False, "")])

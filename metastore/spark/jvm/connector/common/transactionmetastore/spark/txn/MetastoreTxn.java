@@ -42,10 +42,11 @@ final class MetastoreTxn {
     private int statements;
     private boolean isOver;
     private boolean isVouched = true;
+    private boolean hasSaid;
 
     /**
      * "reader": of a transaction that only reads; else null. "readsMore": whether tables may be read in it that nobody knows when its
-     * snapshot is taken. The Cleaner waits for such a one with all tables.
+     * snapshot is taken. The Cleaner waits for such a one with all tables. "hasSaid": whether the metastore knows what it reads.
      */
     MetastoreTxn(PlannerClient planner, Reader reader, String statement, boolean readsMore) {
         this.planner = planner;
@@ -106,7 +107,9 @@ final class MetastoreTxn {
             Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "tables", wanted));
             if (txns != null) arguments.put("txns", txns);  // a table that was added later has the same snapshot
             if (!readsMore) arguments.put("reads", used());
+            if (hasSaid) arguments.put("said", true);
             JsonNode answer = planner.call("snapshot", arguments);
+            hasSaid |= answer.path("said").asBoolean(false);
             if (txns == null) txns = answer.path("txns").asText();
             answer.path("write_ids").properties().forEach(ids -> writeIds.put(ids.getKey(), ids.getValue().asText()));
         }
