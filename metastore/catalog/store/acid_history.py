@@ -39,7 +39,9 @@ ON CONFLICT (catalog, db, "table") DO UPDATE SET
     known_since = EXCLUDED.known_since, first_write_id = EXCLUDED.first_write_id"""
 _CARRY_READERS = f"""
 UPDATE min_history AS o SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT} AND NOT EXISTS (
-    SELECT FROM min_history AS n WHERE n.txn_id = o.txn_id AND (n.catalog, n.db, n."table") = (%s, %s, %s));
+    SELECT FROM min_history AS n WHERE n.txn_id = o.txn_id AND (n.catalog, n.db, n."table") = (%s, %s, %s))"""
+# Of the rest the new name has a row.
+_MERGE_READERS = f"""
 WITH carried AS (DELETE FROM min_history WHERE {_OBJECT} RETURNING txn_id, min_write_id)
 INSERT INTO min_history AS m (txn_id, catalog, db, "table", min_write_id)
 SELECT txn_id, %s, %s, %s, min_write_id FROM carried
@@ -84,7 +86,7 @@ def rename_readers(pg: PgTx, old: TableName, new: TableName) -> None:
 
     After components and locks, in the order of commits: else each could wait for the other.
     """
-    pg.sql(_CARRY_READERS, (*new, *old, *new, *old, *new))
+    pg.sql(f"{_CARRY_READERS}; {_MERGE_READERS}", (*new, *old, *new, *old, *new))
 
 
 def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> None:
