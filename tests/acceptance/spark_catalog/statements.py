@@ -332,8 +332,6 @@ MISTAKES = (
     Mistake("CREATE TABLE {facts} (id INT) " + ACID, "TABLE_OR_VIEW_ALREADY_EXISTS", ("facts",)),
     Mistake("CREATE TABLE {db}.fresh (id INT, ID INT) " + ACID, "COLUMN_ALREADY_EXISTS", ("id",)),
     Mistake("CREATE TABLE {db}.fresh (id INT) PARTITIONED BY (nothing) " + ACID, "_LEGACY_ERROR_TEMP_3060", ("nothing",)),
-    Mistake("CREATE OR REPLACE TABLE {facts} " + ACID + " AS SELECT 1 AS id", "UNSUPPORTED", ("facts", "INSERT OVERWRITE")),
-    Mistake("REPLACE TABLE {facts} (id INT) " + ACID, "UNSUPPORTED", ("facts", "DROP TABLE")),
     Mistake("ALTER TABLE {facts} DROP COLUMN nothing", "UNRESOLVED_COLUMN.WITH_SUGGESTION", ("nothing",)),
     Mistake("ALTER TABLE {facts} ADD COLUMN id INT", "FIELD_ALREADY_EXISTS", ("id",)),
     Mistake("ALTER TABLE {facts} RENAME COLUMN name TO label", "InvalidOperationError", ("facts", "name", "ADD COLUMNS")),

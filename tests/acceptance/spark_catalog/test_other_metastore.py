@@ -4,6 +4,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from metastore.client import DomainClient
+from metastore.spark import acid
 from metastore.spark.catalog import CATALOG
 from tests.support.planned_server import planned_server
 from tests.support.spark_sessions import is_before
@@ -65,7 +66,7 @@ def test_a_transaction_is_of_one_metastore(lake, db) -> None:
     for name in "tu":
         lake.sql(f"CREATE TABLE lake.far.{name} (id INT) {_ACID}")
 
-    with pytest.raises(PySparkException, match="tables of this statement are in two metastores"):
+    with pytest.raises(PySparkException, match="tables of this statement are in two catalogs"):
         lake.sql(f"FROM (SELECT 1 AS id) s INSERT INTO lake.far.t SELECT id INSERT INTO {db}.near SELECT id")
     lake.sql("FROM (SELECT 1 AS id) s INSERT INTO lake.far.t SELECT id INSERT INTO lake.far.u SELECT id")
     lake.sql("CALL lake.system.begin()")
@@ -75,6 +76,60 @@ def test_a_transaction_is_of_one_metastore(lake, db) -> None:
 
     assert (shown(lake, "SELECT * FROM lake.far.t"), shown(lake, "SELECT * FROM lake.far.u"), shown(lake, f"SELECT * FROM {db}.near")) == (
         [(1,)], [(1,)], [(3,)])
+
+
+def test_frames_are_of_the_sessions_metastore(lake, db) -> None:
+    """Also where both have a table of that name."""
+    lake.sql(f"CREATE DATABASE lake.{db}")
+    for name, row in ((f"{db}.t", 1), (f"lake.{db}.t", 2)):
+        lake.sql(f"CREATE TABLE {name} (id INT) {_ACID}")
+        lake.sql(f"INSERT INTO {name} VALUES ({row})")
+    with acid(lake) as session:
+        assert session.sql(f"SELECT * FROM {db}.t").first().id == 1
+        for query in (f"SELECT * FROM lake.{db}.t", f"SELECT * FROM {db}.t JOIN lake.{db}.t u ON true"):
+            with pytest.raises(PySparkException, match=rf"lake\.{db}\.t is of another metastore than this session's frames: read it by spark.sql"):
+                session.sql(query)
+        assert shown(lake, f"SELECT * FROM {db}.t CROSS JOIN lake.{db}.t u") == [(1, 2)]
+    lake.sql(f"DROP DATABASE lake.{db} CASCADE")
+
+
+def test_a_table_is_not_locked_by_reads_of_its_namesake(lake, db) -> None:
+    lake.sql(f"CREATE DATABASE lake.{db}")
+    for name in (f"{db}.t", f"lake.{db}.t"):
+        lake.sql(f"CREATE TABLE {name} (id INT) {_ACID}")
+        lake.sql(f"INSERT INTO {name} VALUES (1), (2)")
+    read = lake.table(f"lake.{db}.t")
+    read.cache()
+    assert read.count() == 2
+    lake.sql(f"ALTER TABLE {db}.t ADD COLUMNS (note STRING)")
+    read.unpersist()
+    lake.sql(f"DROP DATABASE lake.{db} CASCADE")
+
+
+def test_two_catalogs_of_one_metastore_have_transactions_of_their_own(lake, catalog, db) -> None:
+    lake.conf.set("spark.sql.catalog.twin", CATALOG)
+    lake.conf.set("spark.sql.catalog.twin.planner", catalog.conf.get("spark.sql.catalog.spark_catalog.planner"))
+    for name in "tu":
+        lake.sql(f"CREATE TABLE {db}.{name} (id INT) {_ACID}")
+    with pytest.raises(PySparkException, match="tables of this statement are in two catalogs"):
+        lake.sql(f"FROM (SELECT 1 AS id) s INSERT INTO {db}.t SELECT id INSERT INTO twin.{db}.u SELECT id")
+    lake.sql("CALL system.begin()")
+    lake.sql(f"INSERT INTO {db}.t VALUES (2)")
+    lake.sql(f"INSERT INTO twin.{db}.u SELECT * FROM {db}.t")
+    lake.sql("CALL system.rollback()")
+
+    assert (shown(lake, f"SELECT * FROM {db}.t"), shown(lake, f"SELECT * FROM {db}.u")) == ([], [(2,)])
+
+
+def test_a_path_is_asked_about_before_anything_uses_the_catalog(lake, catalog, other) -> None:
+    lake.sql(f"CREATE TABLE lake.far.t (id INT) {_ACID}")
+    with DomainClient(other) as client:
+        place = client.get_table("far", "t").sd.location
+    session = catalog.newSession()
+    session.conf.set("spark.sql.catalog.lake", CATALOG)
+    session.conf.set("spark.sql.catalog.lake.uris", other)
+    with pytest.raises(PySparkException, match=r"Nothing is written to .* transactional table far\.t"):
+        session.sql("SELECT 1 AS id").write.mode("append").orc(place)
 
 
 def test_databases_and_names_are_those_of_the_other(lake, db, other) -> None:

@@ -1,5 +1,6 @@
 """Every way in which Spark writes: into a transactional table it is one transaction, or it is refused and nothing has changed."""
 
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from metastore.files import Files
 from metastore.ids import table_name
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
+from metastore.spark.catalog import CATALOG
 from metastore.spark.check.table_check import check_table
 
 pytestmark = pytest.mark.spark
@@ -113,6 +115,60 @@ def test_several_inserts_of_a_block_are_its_own_and_leave_nothing_when_they_fail
     assert catalog.sql(f"CALL system.history('{a}')").first().rows_inserted == 1
 
 
+def test_several_inserts_of_a_block_that_fail_leave_what_another_thread_wrote_in_it(catalog, client, db, two, called, monkeypatch, no_block_is_left) -> None:
+    a, b = two
+    catalog.sql(f"CREATE TABLE {db}.other (id INT) {_ACID}")
+    publish, published = planner_server.CALLS["publish"].answer, []
+
+    def answer(call):
+        published.append(call)
+        if len(published) == 1:  # in a thread of the planner, while the first INSERT waits for its answer
+            catalog.sql(f"INSERT INTO {db}.other VALUES (7)")
+        return publish(call)
+
+    catalog.sql("CALL system.begin()")
+    catalog.sql(f"INSERT INTO {b} VALUES (12)")
+    monkeypatch.setitem(planner_server.CALLS, "publish", Method(answer))
+    with pytest.raises(PySparkException, match="CAST_OVERFLOW"):
+        catalog.sql(f"FROM (SELECT 3 AS id) s INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id / 0")
+    catalog.sql("CALL system.commit()")
+
+    assert called == ["begin", "commit"]
+    assert (ids(catalog, a), ids(catalog, b), ids(catalog, f"{db}.other")) == ([1], [11, 12], [7])
+    assert [one for one in check_table(client, Files(), table_name(*a.split("."))) if not one.finding.is_unneeded] == []
+
+
+def test_what_fails_says_why_also_where_the_planner_fails_next(catalog, two, monkeypatch, open_transactions) -> None:
+    abort = planner_server.CALLS["abort"].answer
+
+    def answer(call):
+        abort(call)
+        raise OSError
+
+    a, b = two
+    monkeypatch.setitem(planner_server.CALLS, "abort", Method(answer))
+    with pytest.raises(PySparkException, match="CAST_OVERFLOW"):
+        catalog.sql(f"FROM (SELECT 3 AS id) s INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id / 0")
+    assert (ids(catalog, a), ids(catalog, b)) == ([1], [11])
+    assert open_transactions() == []
+
+
+def test_several_inserts_with_others_among_them_are_refused(catalog, db, two, called, tmp_path) -> None:
+    a, b = two
+    place = (tmp_path / "copy").as_uri()
+    to_directory = f"INSERT OVERWRITE DIRECTORY '{place}' USING orc SELECT id"
+    catalog.sql(f"CREATE TABLE {db}.p (id INT) STORED AS ORC")
+    for inserts in (f"{to_directory} INSERT INTO {a} SELECT id", f"INSERT INTO {a} SELECT id INSERT INTO {b} REPLACE WHERE id = 11 SELECT id"):
+        with pytest.raises(PySparkException, match=rf"into {db}.* is one transaction.* by statements of their own"):
+            catalog.sql(f"FROM (SELECT 3 AS id) s {inserts}")
+        assert "Union" in catalog.sql(f"EXPLAIN FROM (SELECT 3 AS id) s {inserts}").first()[0]
+    assert called == []
+    catalog.sql(f"FROM {a} {to_directory} INSERT INTO {db}.p SELECT id")
+
+    assert (ids(catalog, a), ids(catalog, b), ids(catalog, f"{db}.p")) == ([1], [11], [1])
+    assert catalog.read.orc(place).first().id == 1
+
+
 def test_several_inserts_into_plain_tables_stay_sparks_own(catalog, db, two, called) -> None:
     for name in "pq":
         catalog.sql(f"CREATE TABLE {db}.{name} (id INT) STORED AS ORC")
@@ -209,6 +265,28 @@ def test_what_is_written_where_nobody_can_be_asked_is_written_and_named(catalog,
     for name in two:
         found = [str(one) for one in check_table(client, Files(), table_name(*name.split("."))) if not one.finding.is_unneeded]
         assert any("part-" in one for one in found), (name, found)
+
+
+def test_what_has_no_place_of_files_is_written(catalog) -> None:
+    rows = catalog.sql("SELECT 77 AS id")
+    for path in ("", "a:b", "nowhere://host/place"):
+        with pytest.raises(PySparkException, match="does not allow create table as select|not a valid DFS|JDBC|url|dbtable") as refused:
+            rows.write.format("jdbc").mode("append").option("path", path).save()
+        assert "Path" not in str(refused.value)
+
+
+@pytest.mark.robustness
+def test_a_planner_that_hangs_is_asked_once_in_a_minute(catalog, tmp_path) -> None:
+    session = catalog.newSession()
+    with socket.create_server(("127.0.0.1", 0)) as hangs:
+        session.conf.set("spark.sql.catalog.mute", CATALOG)
+        session.conf.set("spark.sql.catalog.mute.planner", f"http://127.0.0.1:{hangs.getsockname()[1]}")
+        for place in "ab":
+            session.sql("SELECT 77 AS id").write.orc(str(tmp_path / place))
+        hangs.settimeout(0)
+        hangs.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            hangs.accept()
 
 
 # -- INSERT in other words

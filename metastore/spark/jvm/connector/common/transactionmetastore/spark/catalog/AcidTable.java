@@ -336,7 +336,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
     /** Regardless of the statement, so that Spark uses a table that it has cached; but what a block sees is its own. */
     @Override
     public boolean equals(Object other) {
-        return other instanceof AcidTable table && table.name().equals(name()) && table.block == block
+        return other instanceof AcidTable table && table.name().equals(name()) && table.planner == planner && table.block == block
             && Objects.equals(table.seen(), seen()) && table.definition.id().equals(definition.id()) && Objects.equals(table.asOf, asOf);
     }
 

@@ -18,6 +18,7 @@ import scala.PartialFunction;
 import scala.runtime.AbstractPartialFunction;
 import transactionmetastore.spark.HeldSnapshots;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.KeptRead;
 import transactionmetastore.spark.txn.OwnReads;
 
@@ -30,7 +31,11 @@ public final class Frames {
 
     /** A read transaction in the metastore of the session's catalog. "ofBlock": whether it is of several frames. */
     public KeptRead read(org.apache.spark.sql.SparkSession session, KeptRead.Owner owner, boolean ofBlock) {
-        return owner.read(SessionBlocks.ours(session).planner(), "frames", ofBlock);
+        return owner.read(planner(session), "frames", ofBlock);
+    }
+
+    private static PlannerClient planner(org.apache.spark.sql.SparkSession session) {
+        return SessionBlocks.in(session, () -> SessionBlocks.ours(session).planner());
     }
 
     /** The rows of a frame of any session, in this one. */
@@ -41,7 +46,7 @@ public final class Frames {
     /** The session needs tables ("db.table") for itself. Throws AcidException: it reads one itself. */
     public void giveWay(org.apache.spark.sql.SparkSession session, List<String> tables) {
         SessionBlocks.in(session, () -> {
-            OwnReads.giveWay(tables);
+            OwnReads.giveWay(planner(session), tables);
             return null;
         });
     }
@@ -54,6 +59,8 @@ public final class Frames {
         List<String> names = new ArrayList<>();
         for (AcidTable table : tables) {
             if (table.isKept()) continue;
+            if (table.planner() != read.reading().planner()) throw new AcidException("UNSUPPORTED", table.name()
+                + " is of another metastore than this session's frames: read it by spark.sql.");
             if (table.isInWriter() || table.block() != null) throw new AcidException("InvalidOperationError", "A frame of " + table.name()
                 + " in an open transaction cannot keep a snapshot: it ends with the transaction.");
             names.add(table.fullName());

@@ -87,7 +87,7 @@ public final class Partitions {
         requireNoBlock();
         List<String> names = Arrays.stream(wanted).flatMap(this::named).map(Place::name).toList();
         if (names.isEmpty()) return false;
-        OwnReads.giveWay(List.of(table.fullName()));
+        OwnReads.giveWay(table.planner(), List.of(table.fullName()));
         table.planner().call("drop_partitions", arguments(Map.of("names", names, "purge", purge)));
         return true;
     }
@@ -96,7 +96,7 @@ public final class Partitions {
         requireNoBlock();
         Place old = existing(from);
         if (named(to).findAny().isPresent()) throw new PartitionsAlreadyExistException(table.name(), to, keys);
-        OwnReads.giveWay(List.of(table.fullName()));
+        OwnReads.giveWay(table.planner(), List.of(table.fullName()));
         table.planner().call("rename_partition", arguments(Map.of("partition", old.name, "values", texts(to))));
         return true;
     }

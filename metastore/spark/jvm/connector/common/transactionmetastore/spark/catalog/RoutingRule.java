@@ -33,7 +33,6 @@ import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.plans.logical.SerdeInfo;
 import org.apache.spark.sql.catalyst.plans.logical.ShowTablesExtended;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedTableSpec;
-import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -86,8 +85,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (changed != null) requireNothingHiddenAssigned(plan, changed);
         if (plan instanceof CreateTableLikeCommand create) requireNotLikeTransactional(create);
         if (plan instanceof CreateTable save && save.query().isDefined()) requireNotTransactional(save.tableDesc());
-        LogicalPlan written = plan instanceof UnresolvedWith with ? with.child() : plan;
-        if (hasSchemaEvolution(written)) requireEvolvable(written);
+        if (hasSchemaEvolution(plan)) requireEvolvable(plan);
         if (plan instanceof MergeIntoTable merge) StatementRule.tag(merge);
         if (plan instanceof ExplainCommand explain) SeveralInserts.inner(explain.logicalPlan()).setTagValue(IS_EXPLAINED, true);
         if (plan.getTagValue(IS_EXPLAINED).isDefined()) return plan;
@@ -127,8 +125,12 @@ final class RoutingRule extends Rule<LogicalPlan> {
         for (UnresolvedRelation target : SeveralInserts.targets(plan)) {
             Named table = named(target.multipartIdentifier());
             if (table == null || table.catalog.acidTable(table.ident, null) == null) continue;
-            if (catalog != null && catalog.planner() != table.catalog.planner()) {
-                throw new AcidException("UNSUPPORTED", "The tables of this statement are in two metastores, which have no transaction "
+            if (SeveralInserts.hasOthers(plan)) {
+                throw new AcidException("UNSUPPORTED", "FROM ... INSERT ... into " + table.ident + " is one transaction, which INSERT OVERWRITE "
+                    + "DIRECTORY and INSERT ... REPLACE WHERE have no part in: write these by statements of their own.");
+            }
+            if (catalog != null && !catalog.name().equals(table.catalog.name())) {
+                throw new AcidException("UNSUPPORTED", "The tables of this statement are in two catalogs, which have no transaction "
                     + "together: write each of them by a statement of its own.");
             }
             catalog = table.catalog;

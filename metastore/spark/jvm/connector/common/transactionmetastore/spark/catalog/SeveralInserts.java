@@ -13,8 +13,10 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.Call;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoDir;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
@@ -40,14 +42,22 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
     /** Whether a plan, of Spark's parser, is such a statement. */
     static boolean isSeveral(LogicalPlan plan) {
         LogicalPlan inner = inner(plan);
-        return inner instanceof Union && inner.children().forall(child -> child instanceof InsertIntoStatement);
+        return inner instanceof Union && inner.children().forall(child -> child instanceof InsertIntoStatement
+            || child instanceof InsertIntoDir || child instanceof OverwriteByExpression);
     }
 
-    /** The targets' names. */
+    /** Whether one of such a statement writes a directory, or what REPLACE WHERE chooses. */
+    static boolean hasOthers(LogicalPlan plan) {
+        return inner(plan).children().exists(child -> !(child instanceof InsertIntoStatement));
+    }
+
+    /** The targets' names. A directory has none. */
     static List<UnresolvedRelation> targets(LogicalPlan plan) {
         List<UnresolvedRelation> targets = new ArrayList<>();
         for (LogicalPlan insert : CollectionConverters.asJava(inner(plan).children())) {
-            if (((InsertIntoStatement) insert).table() instanceof UnresolvedRelation target) targets.add(target);
+            Object table = insert instanceof InsertIntoStatement into ? into.table()
+                : insert instanceof OverwriteByExpression replace ? replace.table() : null;
+            if (table instanceof UnresolvedRelation target) targets.add(target);
         }
         return targets;
     }
@@ -112,7 +122,7 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
         if (statement.origin().sqlText().isEmpty()) return statement;
         try {
             LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(statement.origin().sqlText().get());
-            boolean isSame = isSeveral(parsed) && targets(parsed).size() == targets(statement).size()
+            boolean isSame = isSeveral(parsed) && !hasOthers(parsed) && targets(parsed).size() == targets(statement).size()
                 && !parsed.containsPattern(TreePattern.PARAMETER());
             return isSame ? parsed : statement;
         } catch (ParseException error) {

@@ -51,11 +51,16 @@ final class StatementRule extends Rule<LogicalPlan> {
         Map<PlannerClient, AcidTransaction> readers = new IdentityHashMap<>();
         for (AcidTable table : tables) if (table.block() != null) readers.put(table.planner(), table.block().reading());
         for (AcidTable table : tables) {
-            boolean isOfWriter = writer != null && writer.planner() == table.planner();
+            boolean isOfWriter = writer != null && writer.planner() == table.planner() && mayRead(writer, table);
             table.enter(isOfWriter ? writer
                 : readers.computeIfAbsent(table.planner(), planner -> AcidTransaction.reader(planner, text)));
         }
         return plan;
+    }
+
+    /** A table in another catalog's block is read in that block. */
+    private static boolean mayRead(AcidTransaction writer, AcidTable table) {
+        return table.block() == null || writer.isOf(table.block());
     }
 
     private static void collect(LogicalPlan plan, Set<AcidTable> tables) {

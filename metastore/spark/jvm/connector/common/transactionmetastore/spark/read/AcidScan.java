@@ -41,6 +41,7 @@ import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.Partitions;
 import transactionmetastore.spark.plain.PlainScan;
 import transactionmetastore.spark.plain.PlainStorage;
+import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.stream.AppendedRows;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
@@ -115,6 +116,8 @@ public final class AcidScan
         }
         if (plan == null) {
             if (transaction == null) table.transaction();  // throws: it says why there is none
+            if (transaction.planner() != table.planner()) throw new AcidException("UNSUPPORTED", table.name()
+                + " is of another metastore than the transaction that reads it: read it by a statement of its own.");
             use = transaction.use().atMostAsLongAs(this);
             ReadsEnd.isUsed(spark().sparkContext(), use);
             Snapshot snapshot = transaction.snapshot();

@@ -76,6 +76,10 @@ public final class AcidTransaction {
         return !isReader() && (block == null || block.reading() != this);
     }
 
+    public boolean isOf(Block open) {
+        return block == open;
+    }
+
     /** Itself, or the reader that it was joined to. */
     public AcidTransaction live() {
         AcidTransaction other = joined;

@@ -20,6 +20,7 @@ public final class Block {
     private final AcidTransaction reading;
     private final Set<AcidTransaction> writing = Collections.newSetFromMap(new IdentityHashMap<>());
     private final List<Runnable> undo = new ArrayList<>();
+    private final ThreadLocal<List<Runnable>> undoTogether = new ThreadLocal<>();
     private String left;
     private StreamBatch batch;
 
@@ -62,6 +63,7 @@ public final class Block {
     synchronized void hasWritten(AcidTransaction statement, List<Runnable> undone) {
         writing.remove(statement);
         undo.addAll(undone);
+        if (undoTogether.get() != null) undoTogether.get().addAll(undone);
     }
 
     synchronized void undo(AcidTransaction statement, List<Runnable> undone) {
@@ -78,24 +80,27 @@ public final class Block {
         }
     }
 
-    /** Run statements of which nothing is left when one of them fails. */
+    /** Run statements of this thread, of which nothing is left when one of them fails. What other threads write stays. */
     void together(Runnable statements) {
-        int before = writes();
-        boolean isDone = false;
+        List<Runnable> undone = new ArrayList<>();
+        undoTogether.set(undone);
         try {
             statements.run();
-            isDone = true;
+        } catch (Throwable error) {  // Spark's are checked in part
+            takeBack(undone, error);
+            throw error;
         } finally {
-            if (!isDone) undoFrom(before);
+            undoTogether.remove();
         }
     }
 
-    private synchronized int writes() {
-        return undo.size();
-    }
-
-    private synchronized void undoFrom(int first) {
-        undo(undo.subList(first, undo.size()));
+    private synchronized void takeBack(List<Runnable> undone, Throwable why) {
+        undo.removeAll(undone);
+        try {
+            undo(undone);
+        } catch (RuntimeException other) {
+            why.addSuppressed(other);
+        }
     }
 
     /** Returns the tables that it has written. Throws AcidException: nothing of it is committed, unless that says that it may be. */

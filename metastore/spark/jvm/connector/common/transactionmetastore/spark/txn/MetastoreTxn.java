@@ -153,14 +153,14 @@ final class MetastoreTxn {
     private JsonNode locked(Map<String, Object> arguments) {
         Set<String> written = new HashSet<>();
         for (Write write : writes) written.add(write.table);
-        Set<String> readHere = OwnReads.of(written);
+        Set<String> readHere = OwnReads.of(planner, written);
         if (readHere.isEmpty()) return planner.call("lock", arguments);
         JsonNode answer = planner.call("lock", with(arguments, "read_here", readHere));
         if (answer.path("read_here").isMissingNode()) return answer;
         Set<String> wanted = new HashSet<>();
         for (JsonNode table : answer.path("read_here")) wanted.add(table.asText());
         try {
-            OwnReads.giveWay(wanted);
+            OwnReads.giveWay(planner, wanted);
         } catch (AcidException refusal) {
             writes.retainAll(locked);  // a block goes on without this statement
             throw refusal;

@@ -6,6 +6,7 @@ import java.util.TreeSet;
 import org.apache.spark.sql.SparkSession;
 import transactionmetastore.spark.HeldSnapshots;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.planner.PlannerClient;
 
 /**
  * Reads of this JVM that a statement of this JVM would wait for, because it needs a table for itself.
@@ -20,29 +21,29 @@ public final class OwnReads {
     private OwnReads() {}
 
     /** Those of the tables ("db.table") that something of this JVM has locked to read, though nothing of it runs. */
-    static Set<String> of(Collection<String> tables) {
-        return of(tables, null);
+    static Set<String> of(PlannerClient metastore, Collection<String> tables) {
+        return of(metastore, tables, null);
     }
 
-    private static Set<String> of(Collection<String> tables, String session) {
+    private static Set<String> of(PlannerClient metastore, Collection<String> tables, String session) {
         Set<String> read = new TreeSet<>();
         for (Lease lease : Heartbeats.readers()) {
-            if (!lease.reader.isIdle() || session != null && !lease.reader.session.equals(session)) continue;
+            if (lease.planner != metastore || !lease.reader.isIdle() || session != null && !lease.reader.session.equals(session)) continue;
             for (String table : tables) if (lease.reader.tables.contains(table)) read.add(table);
         }
         return read;
     }
 
     /** For a statement of the session in this thread that needs tables for itself. Throws AcidException: the session reads one. */
-    public static void giveWay(Collection<String> tables) {
-        if (of(tables).isEmpty()) return;
+    public static void giveWay(PlannerClient metastore, Collection<String> tables) {
+        if (of(metastore, tables).isEmpty()) return;
         String session = AcidTransaction.session();
         for (long pause : PAUSES_MS) {
             look();
             pause(pause);
-            if (of(tables, session).isEmpty()) return;
+            if (of(metastore, tables, session).isEmpty()) return;
         }
-        throw new AcidException("InvalidOperationError", String.join(", ", of(tables, session)) + " is locked by a DataFrame of this session that "
+        throw new AcidException("InvalidOperationError", String.join(", ", of(metastore, tables, session)) + " is locked by a DataFrame of this session that "
             + "was read from it and can still be used, or by a view, a cache or an iterator of it, so it can be neither replaced nor "
             + "altered: let go of that (del rows, rows.unpersist(), DROP VIEW), or read and write in one statement (INSERT OVERWRITE "
             + "... SELECT), or in one transaction (session.transaction(), CALL system.begin()).");

@@ -35,9 +35,19 @@ public final class SessionBlock {
         try {
             statements.run();
             return own.commit();
+        } catch (Throwable error) {  // Spark's are checked in part
+            rollback(own, error);
+            throw error;
         } finally {
             ofStatement.remove();
-            own.rollback();  // if it has not ended
+        }
+    }
+
+    private static void rollback(Block failed, Throwable why) {
+        try {
+            failed.rollback();  // if it has not ended
+        } catch (RuntimeException other) {
+            why.addSuppressed(other);
         }
     }
 
