@@ -47,7 +47,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
         this.changes = changes;
         this.most = options.containsKey(MOST) ? Long.valueOf(number(MOST, options.get(MOST), 1)) : null;
         this.start = options.get(START);
-        this.unread = new StreamHold(whole.table().planner(), "stream of " + name());
+        this.unread = new StreamHold(whole.table().planner(), name());
         this.skipsChanges = options.getBoolean(SKIP, false);
     }
 

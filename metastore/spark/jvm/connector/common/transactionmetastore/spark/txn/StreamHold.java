@@ -3,8 +3,10 @@ package transactionmetastore.spark.txn;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.LongSupplier;
+import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
@@ -12,17 +14,21 @@ import transactionmetastore.spark.planner.PlannerClient;
  *
  * Rule: the Cleaner leaves whatever a compaction replaced that was committed while the transaction was open. Compactions before it have
  * only seen write ids up to its mark. So another transaction takes its place once the stream has come to that one's mark: the
- * Cleaner waits for a stream no longer than the stream lags behind. Like any transaction that nobody heartbeats it expires.
+ * Cleaner waits for a stream no longer than the stream lags behind, and with its table only. Like any transaction that nobody
+ * heartbeats it expires.
  */
 public final class StreamHold {
+    private static final long UNKNOWN = Long.MAX_VALUE;
+
     private final PlannerClient planner;
-    private final String statement;
+    private final String table;
     private Lease held, next;
     private long mark, openedAt;
 
-    public StreamHold(PlannerClient planner, String statement) {
+    /** "table": the one that the stream reads ("db.table"). */
+    public StreamHold(PlannerClient planner, String table) {
         this.planner = planner;
-        this.statement = statement;
+        this.table = table;
     }
 
     /** The stream has read up to a write id. "settled": up to which it could read now. */
@@ -31,11 +37,13 @@ public final class StreamHold {
             held = next != null && !next.isOver() ? next : opened();
             next = null;
         }
+        if (next != null && next.isOver()) next = null;
         Duration age = Duration.ofNanos(System.nanoTime() - openedAt);
         if (next == null && age.compareTo(held.every) >= 0) {
+            mark = UNKNOWN;
             next = opened();
-            mark = settled.getAsLong();
         }
+        if (next != null && mark == UNKNOWN) mark = settled.getAsLong();
         if (next == null || position < mark) return;
         held.release();
         held = next;
@@ -52,11 +60,17 @@ public final class StreamHold {
     private Lease opened() {
         Map<String, Object> opening = new HashMap<>(AcidTransaction.caller());
         opening.put("kind", "READ_ONLY");
-        opening.put("statement", statement);
+        opening.put("statement", "stream of " + table);
         JsonNode answer = planner.call("begin", opening);
         Reader reader = Reader.ofExecutions(AcidTransaction.session());
         Lease lease = new Lease(planner, answer.path("txn").asLong(), reader, answer.path("timeout_s").asDouble(300));
         Heartbeats.keep(lease);
+        try {
+            planner.call("snapshot", Map.of("txn", lease.txn, "tables", List.of(), "reads", List.of(table)));
+        } catch (AcidException error) {
+            lease.release();
+            throw error;
+        }
         openedAt = System.nanoTime();
         return lease;
     }
