@@ -54,3 +54,20 @@ def test_a_block_may_read_every_table(catalog, session, three, compacting) -> No
         one = session.table(first)
         assert cleaned(compacting, [second]) == ["waiting"]
         assert one.join(session.table(second), "id").count() == 3
+
+
+def test_a_cache_is_in_the_way_of_no_other_table(catalog, three, compacting) -> None:
+    """What is read beside it later has a snapshot of its own where that of the cache is too old for it."""
+    cached, second, third = three
+    frame = catalog.table(cached).cache()
+    try:
+        assert frame.count() == 3
+        assert cleaned(compacting, [second]) == ["cleaned"]
+        for _ in range(2):
+            assert frame.join(catalog.table(second), "id").join(catalog.table(third), "id").count() == 3
+            assert catalog.table(cached).where("id > 0").count() == 2
+        catalog.sql(f"INSERT INTO {second} VALUES (2)")
+        assert cleaned(compacting, [second]) == ["cleaned"]
+        assert frame.join(catalog.table(second), "id").count() == 4
+    finally:
+        frame.unpersist()

@@ -162,6 +162,13 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         transaction.live().read(fullName());
     }
 
+    /** Read it in another reader than this, in which it cannot be read any more. */
+    public synchronized AcidTransaction apart(AcidTransaction refused) {
+        if (transaction.live() == refused) transaction = transaction.apart();
+        transaction.live().read(fullName());
+        return transaction.live();
+    }
+
     /** Whether this table is in a statement; DESCRIBE needs none. */
     public synchronized boolean isInStatement() {
         return transaction != null;

@@ -53,7 +53,6 @@ public final class AcidScan
     private static final String GROUPING = "spark.sql.sources.v2.bucketing.enabled";
 
     private final AcidTable table;
-    private final AcidTransaction transaction;
     private final StructType wanted;
     private final boolean isCounted, isMoving;
     private final AcidScan planned;
@@ -61,6 +60,7 @@ public final class AcidScan
     private final PlannedRange range;
     private final List<Predicate> ofKeys, ofRows;
     private List<KeyCondition> whileRunning = List.of();
+    private AcidTransaction transaction;
     private ScanPlan plan;
     private List<InternalRow> keys;
     private PlainScan plain;
@@ -118,9 +118,7 @@ public final class AcidScan
             if (transaction == null) table.transaction();  // throws: it says why there is none
             if (transaction.planner() != table.planner()) throw new AcidException("UNSUPPORTED", table.name()
                 + " is of another metastore than the transaction that reads it: read it by a statement of its own.");
-            use = transaction.use().atMostAsLongAs(this);
-            ReadsEnd.isUsed(spark().sparkContext(), use);
-            Snapshot snapshot = transaction.snapshot();
+            Snapshot snapshot = snapshot();
             Map<String, Object> arguments = new HashMap<>();
             arguments.put("table", table.fullName());
             arguments.put("txns", snapshot.txns());
@@ -135,6 +133,25 @@ public final class AcidScan
             plan = ofKeys(planned(arguments));
         }
         return plan;
+    }
+
+    /** Where a frame is held, the table may have been cleaned since that began to read: then it has a snapshot of its own. */
+    private Snapshot snapshot() {
+        begin();
+        try {
+            return transaction.snapshot(table.fullName());
+        } catch (AcidException refusal) {
+            if (!transaction.isReader() || !refusal.is("MetaError")) throw refusal;
+            use.end();
+            transaction = table.apart(transaction);
+            begin();
+            return transaction.snapshot(table.fullName());
+        }
+    }
+
+    private void begin() {
+        use = transaction.use().atMostAsLongAs(this);
+        ReadsEnd.isUsed(spark().sparkContext(), use);
     }
 
     private ScanPlan planned(Map<String, Object> arguments) {

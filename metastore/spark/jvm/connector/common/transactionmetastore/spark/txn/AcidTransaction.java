@@ -17,7 +17,8 @@ import transactionmetastore.spark.planner.PlannerClient;
  *
  * Rules kept here. The plan of a statement first names the tables that it reads and writes, so that locks come before the snapshot.
  * A reader (kind READ_ONLY) is open while it has uses. The next use opens another transaction, with a new snapshot. Readers of
- * tables that meet in a statement are joined, for good. A writer ends once, by commit or abort. In a block neither ends the
+ * tables that meet in a statement are joined, for good; but a table that was cleaned since the one began has the other for itself.
+ * A writer ends once, by commit or abort. In a block neither ends the
  * transaction: what the statement has written waits for the end of the block, or is removed.
  */
 public final class AcidTransaction {
@@ -94,6 +95,15 @@ public final class AcidTransaction {
             for (String table : second.txn.reads()) first.read(table);
             second.joined = first;
             return first;
+        }
+    }
+
+    /** The reader that it was before it was joined; or a new one. */
+    public AcidTransaction apart() {
+        synchronized (AcidTransaction.class) {
+            if (joined == null) return reader(planner(), "");
+            joined = null;
+            return this;
         }
     }
 
@@ -175,10 +185,10 @@ public final class AcidTransaction {
         return txn.id();
     }
 
-    /** The snapshot over all tables that the statement reads. The first call takes the locks. */
-    public Snapshot snapshot() {
+    /** The snapshot over all tables that the statement reads, "table" among them. The first call takes the locks. */
+    public Snapshot snapshot(String table) {
         runs();
-        return txn.snapshot();
+        return txn.snapshot(table);
     }
 
     /** Take the locks for the tables noted by read and write, as far as they are not held yet. */

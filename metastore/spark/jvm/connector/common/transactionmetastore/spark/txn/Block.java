@@ -159,13 +159,12 @@ public final class Block {
 
     /** The snapshot's transactions, as Hive writes them. */
     public String txns() {
-        return txn.snapshot().txns();
+        return txn.snapshot(null).txns();
     }
 
     /** What the snapshot has of a table, as Hive writes it. */
     public String writeIds(String table) {
-        txn.read(table);
-        return txn.snapshot().writeIds().get(table);
+        return txn.snapshot(table).writeIds().get(table);
     }
 
     /** The write id by which it has written a table; null where it has not. */

@@ -3,7 +3,6 @@ package transactionmetastore.spark.txn;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
 import transactionmetastore.spark.planner.PlannerClient;
@@ -72,7 +71,7 @@ public final class KeptRead {
     /** What the snapshot has of some tables ("db.table"): their locks first. */
     public void take(List<String> tables) {
         for (String table : tables) txn.read(table);
-        txn.snapshot();
+        for (String table : tables) txn.snapshot(table);
     }
 
     /** The read failed: nothing will read in it. */
@@ -94,14 +93,12 @@ public final class KeptRead {
 
     /** The snapshot's transactions, as Hive writes them. */
     public String txns() {
-        return txn.snapshot().txns();
+        return txn.snapshot(null).txns();
     }
 
     /** What the snapshot has of a table, as Hive writes it. */
     public String writeIds(String table) {
-        txn.read(table);
-        Map<String, String> writeIds = txn.snapshot().writeIds();
-        return writeIds.get(table);
+        return txn.snapshot(table).writeIds().get(table);
     }
 
     /** It has written nothing. */

@@ -98,17 +98,26 @@ final class MetastoreTxn {
         return open().txn;
     }
 
-    /** The snapshot over all tables noted by read. The first call takes the locks. */
-    synchronized Snapshot snapshot() {
+    /**
+     * The snapshot over all tables noted by read, of which one is wanted now; "table": null for none. The first call takes the locks.
+     */
+    synchronized Snapshot snapshot(String table) {
+        if (table != null) reads.add(table);
         long txn = id();
-        List<String> wanted = new ArrayList<>(reads);
-        wanted.removeAll(writeIds.keySet());
-        if (!wanted.isEmpty() || txns == null) {
+        if (txns == null || table != null && !writeIds.containsKey(table)) {
+            List<String> wanted = new ArrayList<>(reads);
+            wanted.removeAll(writeIds.keySet());
             Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "tables", wanted));
             if (txns != null) arguments.put("txns", txns);  // a table that was added later has the same snapshot
             if (!readsMore) arguments.put("reads", used());
             if (hasSaid) arguments.put("said", true);
-            JsonNode answer = planner.call("snapshot", arguments);
+            JsonNode answer;
+            try {
+                answer = planner.call("snapshot", arguments);
+            } catch (AcidException refusal) {
+                reads.remove(table);  // others are not refused for it
+                throw refusal;
+            }
             hasSaid |= answer.path("said").asBoolean(false);
             if (txns == null) txns = answer.path("txns").asText();
             answer.path("write_ids").properties().forEach(ids -> writeIds.put(ids.getKey(), ids.getValue().asText()));

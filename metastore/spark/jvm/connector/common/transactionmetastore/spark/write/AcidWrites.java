@@ -81,7 +81,7 @@ public final class AcidWrites {
 
     /** How many rows there are of what is emptied, in the same transaction. */
     private static long rows(AcidTable table, AcidTransaction transaction, Overwriting emptied) {
-        transaction.snapshot();
+        transaction.snapshot(table.fullName());
         var relation = DataSourceV2Relation.create(table, Option.empty(), Option.empty());
         Dataset<Row> rows = Dataset$.MODULE$.ofRows(SparkSession.active(), relation);
         if (emptied.isWhole()) return rows.count();
