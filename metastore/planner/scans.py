@@ -24,7 +24,7 @@ from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.acid_tables.visibility import visibility
 from metastore.client import txn_calls
-from metastore.client.partitions import partition_places
+from metastore.client.partitions import partition_places, places_named
 from metastore.client.scans import snapshot_directories
 from metastore.errors import InvalidInputError
 from metastore.files import Files
@@ -97,11 +97,15 @@ def snapshot_of(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
 def snapshot_at(call: Call, table: AcidTable, write_ids: ValidWriteIdList, laps: Laps, *, is_past: bool) -> Snapshot:
     """What is seen of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
     where = conjunction(call.body.values("partitions"), table.partition_keys)
-    places = partition_places(call.client, table, where)
+    is_named = call.body.has("named")
+    if is_named:
+        places = places_named(call.client, table, call.body.texts("named"))
+    else:
+        places = partition_places(call.client, table, where)
     laps.end("partitions")
     txns = ValidTxnList.parse(call.body.text("txns"))
     directories = snapshot_directories(
-        call.client, call.files, table, places, write_ids, txns, is_past=is_past, is_part=where is not None
+        call.client, call.files, table, places, write_ids, txns, is_past=is_past, is_part=is_named or where is not None
     )
     laps.end("listing")
     return Snapshot(table, write_ids, directories)

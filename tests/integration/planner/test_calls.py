@@ -170,6 +170,9 @@ def test_partitions_are_pruned_by_conditions_that_all_hold(client, call):
     assert names(["n", ">=", "two"]) == ["1", "2", "3"]   # the engine looks itself
     [one] = call.planned("d.t", partitions=[["n", "=", "1"]])["directories"]
     assert (one["key"], one["values"]) == ('["2026-01-01","1"]', ["2026-01-01", "1"])
+    named = call.planned("d.t", count=True, named=["day=2026-01-02/n=3", "day=2026-01-09/n=9"])
+    assert ([one["partition"] for one in named["directories"]], named["row_counts"]) == (["day=2026-01-02/n=3"], [2])
+    assert call.planned("d.t", named=[], limit=1)["directories"] == []
     assert call.refused("partitions", db="d", table="t", filter=[["m", "=", "1"]]) == (
         400, "InvalidInputError", "m is not a partition key: those are day, n.")
 

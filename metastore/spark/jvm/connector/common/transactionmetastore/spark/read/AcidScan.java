@@ -2,6 +2,7 @@ package transactionmetastore.spark.read;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -130,7 +131,7 @@ public final class AcidScan
             arguments.put("count", isCounted);
             arguments.put("limit", limit);
             if (range != null) range.addTo(arguments);
-            plan = ofKeys(planned(arguments));
+            plan = planned(arguments);
         }
         return plan;
     }
@@ -154,21 +155,32 @@ public final class AcidScan
         ReadsEnd.isUsed(spark().sparkContext(), use);
     }
 
+    /**
+     * The planner knows only some conditions on keys. So it leaves footers alone until it is told the partitions, where it does not know
+     * all; and where it does, values may mean the same though their texts differ.
+     */
     private ScanPlan planned(Map<String, Object> arguments) {
-        ScanPlan all = ScanPlan.of(transaction.planner().call(range == null ? "plan" : range.call(), arguments));
-        if (arguments.get("limit") == null || all.files().isEmpty()) return all;
-        ScanPlan rest = ofKeys(all);
-        if (rest == all) return all;
-        arguments.put("limit", null);  // it was of partitions that the planner cannot tell from those that are wanted
-        return planned(arguments);
+        boolean readsFooters = isCounted || limit != null;
+        boolean areKnown = PartitionConditions.areKnown(ofKeys, table.definition().partitionType());
+        Map<String, Object> first = new HashMap<>(arguments);
+        if (!areKnown) first.keySet().removeAll(List.of("count", "limit"));
+        ScanPlan all = called(first);
+        List<Boolean> isWanted = isWanted(all);
+        if (!readsFooters || areKnown && !isWanted.contains(false)) return all.in(isWanted);
+        arguments.put("named", all.names(isWanted));
+        return called(arguments);
     }
 
-    /** The plan without the files of partitions that do not meet the conditions on keys: the planner knows only some conditions. */
-    private ScanPlan ofKeys(ScanPlan all) {
+    private ScanPlan called(Map<String, Object> arguments) {
+        return ScanPlan.of(transaction.planner().call(range == null ? "plan" : range.call(), arguments));
+    }
+
+    /** Whether each directory is of a partition that meets the conditions on keys. */
+    private List<Boolean> isWanted(ScanPlan all) {
         StructType types = table.definition().partitionType();
         List<KeyCondition> conditions = ofKeys.stream().map(condition -> KeyCondition.of(condition, types)).filter(Objects::nonNull).toList();
-        return conditions.isEmpty() ? all
-            : all.in(valuesOfKeys(all).stream().map(keys -> conditions.stream().allMatch(condition -> condition.holds(keys))).toList());
+        if (conditions.isEmpty()) return Collections.nCopies(all.directories().size(), true);
+        return valuesOfKeys(all).stream().map(keys -> conditions.stream().allMatch(condition -> condition.holds(keys))).toList();
     }
 
     /** The scan of an insert-only table's files; null for a full ACID table. */

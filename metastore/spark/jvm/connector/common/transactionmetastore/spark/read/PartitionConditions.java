@@ -35,29 +35,39 @@ final class PartitionConditions {
 
     static List<List<String>> of(List<Predicate> predicates, StructType keys) {
         List<List<String>> conditions = new ArrayList<>();
-        for (Predicate predicate : predicates) add(predicate, keys, conditions);
+        for (Predicate predicate : parts(predicates)) {
+            List<String> condition = condition(predicate, keys);
+            if (condition != null) conditions.add(condition);
+        }
         return conditions;
     }
 
-    private static void add(Predicate predicate, StructType keys, List<List<String>> to) {
-        if (predicate instanceof And both) {
-            add(both.left(), keys, to);
-            add(both.right(), keys, to);
-            return;
+    /** Whether none is left out, but those that Spark adds to others: such a key is not NULL. */
+    static boolean areKnown(List<Predicate> predicates, StructType keys) {
+        return parts(predicates).stream().allMatch(part -> part.name().equals("IS_NOT_NULL") || condition(part, keys) != null);
+    }
+
+    private static List<Predicate> parts(List<Predicate> predicates) {
+        List<Predicate> parts = new ArrayList<>();
+        for (Predicate predicate : predicates) {
+            if (predicate instanceof And both) parts.addAll(parts(List.of(both.left(), both.right())));
+            else parts.add(predicate);
         }
+        return parts;
+    }
+
+    private static List<String> condition(Predicate predicate, StructType keys) {
         String operator = OPERATORS.get(predicate.name());
         Expression[] parts = predicate.children();
-        if (operator == null || !(parts[0] instanceof NamedReference key) || key.fieldNames().length != 1) return;
+        if (operator == null || !(parts[0] instanceof NamedReference key) || key.fieldNames().length != 1) return null;
         DataType type = keys.apply(key.fieldNames()[0]).dataType();
-        List<String> values = new ArrayList<>();
+        List<String> condition = new ArrayList<>(List.of(key.fieldNames()[0], operator));
         for (int part = 1; part < parts.length; ++part) {
             String text = parts[part] instanceof Literal<?> literal && literal.dataType().equals(type) ? text(literal) : null;
-            if (text == null) return;
-            values.add(text);
+            if (text == null) return null;
+            condition.add(text);
         }
-        List<String> condition = new ArrayList<>(List.of(key.fieldNames()[0], operator));
-        condition.addAll(values);
-        to.add(condition);
+        return condition;
     }
 
     /** The text of a value in a partition's name; null for a type that has several texts. */

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
+import java.util.stream.IntStream;
 import transactionmetastore.spark.plain.PlainStorage;
 
 /**
@@ -20,10 +21,10 @@ public record ScanPlan(
     private static final int VERSION_BITS = 29, STATEMENT_BITS = 16;
 
     /**
-     * A partition, or the whole table where that has none; "key": JSON text of its values, "" without partitions; "storage": how its
+     * A partition, or the whole table where that has none; "partition": its name; "key": JSON text of its values, "" without partitions; "storage": how its
      * files are stored where they are plain.
      */
-    public record Directory(String key, String[] values, PlainStorage storage) implements Serializable {
+    public record Directory(String partition, String key, String[] values, PlainStorage storage) implements Serializable {
         private static final long serialVersionUID = 1L;
     }
 
@@ -65,7 +66,7 @@ public record ScanPlan(
             JsonNode values = directory.path("values");
             String[] texts = new String[values.size()];
             for (int key = 0; key < texts.length; ++key) texts[key] = values.path(key).isNull() ? null : values.path(key).asText();
-            directories.add(new Directory(texts.length == 0 ? "" : directory.path("key").asText(), texts,
+            directories.add(new Directory(directory.path("partition").asText(), texts.length == 0 ? "" : directory.path("key").asText(), texts,
                 PlainStorage.of(directory.path("format"), serdes.path(directory.path("storage").asInt(-1)))));
         }
         List<DataFile> files = new ArrayList<>();
@@ -99,6 +100,11 @@ public record ScanPlan(
         return new ScanPlan(
             directories, files.stream().filter(file -> isWanted.get(file.directory())).toList(), visible, deletedBits, shift, deleteFiles,
             counts, changes);
+    }
+
+    /** The names of the partitions whose files are wanted. */
+    List<String> names(List<Boolean> isWanted) {
+        return IntStream.range(0, isWanted.size()).filter(isWanted::get).mapToObj(at -> directories.get(at).partition()).toList();
     }
 
     /** How many rows there are; null where that is unknown. */
