@@ -74,7 +74,7 @@ def _written(database: Database) -> Iterator[Written]:
     with database.begin(snapshot=True) as pg:
         rows = pg.sql(_WRITES)
         tables = {TableName(*row[:3]) for row in rows}
-        reads = {table: opens.select_opens(pg, table) for table in tables}
+        reads = opens.select_opens(pg, tables) if tables else {}
     for catalog, db, name, partition, moments, deletes, delta, base in rows:
         table = TableName(catalog, db, name)
         place = f"{table}/{partition}" if partition else str(table)

@@ -178,6 +178,10 @@ def test_plain_tables_are_refused_in_a_sentence(lake, other) -> None:
     with pytest.raises(PySparkException, match="Databases are altered by Spark's session catalog"):
         lake.sql("ALTER DATABASE lake.far SET DBPROPERTIES ('a' = 'b')")
     assert shown(lake, "SHOW TABLES IN lake.far") == []
+    with pytest.raises(PySparkException, match="Database far has tables and views that are not transactional: p"):
+        lake.sql("DROP DATABASE lake.far CASCADE")
+    with DomainClient(other) as client:
+        client.drop_table("far", "p", True)
 
 
 def test_the_sessions_catalog_has_one_metastore(catalog, other) -> None:

@@ -184,7 +184,7 @@ def test_a_file_that_is_not_there(tmp_path):
 # Other keys of Hive's server (SET-1) and of its clients (SET-2), with their defaults
 ALSO_HIVES = [
     ("hive.txn.opentxn.timeout", "1000ms"), ("hive.txn.use.minhistorylevel", "true"),
-    ("hive.txn.use.minhistorywriteid", "false"), ("metastore.txn.use.minhistorywriteid", "false"),
+    ("hive.txn.use.minhistorywriteid", "true"), ("metastore.txn.use.minhistorywriteid", "true"),
     ("hive.txn.retryable.sqlex.regex", ""), ("metastore.acid.txn.cleaner.interval", "10s"),
     ("metastore.txn.store.impl", "org.apache.hadoop.hive.metastore.txn.CompactionTxnHandler"),
     ("metastore.transactional.event.listeners", ""), ("hive.create.as.acid", "false"), ("hive.writeset.reaper.interval", "60s"),
