@@ -10,20 +10,10 @@ from metastore.acid_tables.table import quoted
 from metastore.catalog.model import ConstraintKind
 from metastore.client.answers import is_undeclared, is_unknown_method
 from metastore.client.client import MetastoreClient
-from metastore.client.declared_constraints import Declaration, thrift_rows
+from metastore.client.declared_constraints import FIELDS, Declaration, thrift_rows
 from metastore.client.domain_client import DomainClient
 from metastore.errors import InvalidOperationError, MetaError, MetastoreError
 from metastore.ids import TableName
-
-_KINDS = (
-    "primaryKeys",
-    "foreignKeys",
-    "uniqueConstraints",
-    "notNullConstraints",
-    "defaultConstraints",
-    "checkConstraints",
-)
-
 
 _ADDING = {
     ConstraintKind.NOT_NULL: ("add_not_null_constraint", "AddNotNullConstraintRequest"),
@@ -95,7 +85,7 @@ def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledCon
 def has_constraints(client: MetastoreClient, table: TableName) -> bool:
     """Whether the metastore has any constraint of a table, enabled or not."""
     constraints = _all_constraints(client, table)
-    return constraints is not None and any(getattr(constraints, kind) for kind in _KINDS)
+    return constraints is not None and any(getattr(constraints, kind) for kind in FIELDS)
 
 
 def add_constraints(client: DomainClient, table: TableName, declared: Sequence[Declaration]) -> None:

@@ -15,6 +15,15 @@ _ARGUMENTS = (
     ConstraintKind.CHECK,
 )
 """The order in which create_table_with_constraints takes them."""
+FIELDS = (
+    "primaryKeys",
+    "foreignKeys",
+    "uniqueConstraints",
+    "notNullConstraints",
+    "defaultConstraints",
+    "checkConstraints",
+)
+"""The fields of Thrift's structs that hold them, in the same order."""
 
 
 class Declaration(NamedTuple):

@@ -10,18 +10,10 @@ from typing import Any
 
 from metastore.client.abilities import CAPABILITIES, IDENTIFIER
 from metastore.client.answers import is_unknown_method
+from metastore.client.declared_constraints import FIELDS
 from metastore.client.domain_client import DomainClient
 from metastore.errors import MetaError
 from metastore.ids import TableName
-
-_CONSTRAINTS = (
-    "primaryKeys",
-    "foreignKeys",
-    "uniqueConstraints",
-    "notNullConstraints",
-    "defaultConstraints",
-    "checkConstraints",
-)
 
 _OF_KIND = ("transactional", "transactional_properties", "bucketing_version", "comment")
 
@@ -60,7 +52,7 @@ def create_table(client: DomainClient, table: Any, *constraints: Any) -> None:
                 table=table,
                 processorCapabilities=list(CAPABILITIES),
                 processorIdentifier=IDENTIFIER,
-                **dict(zip(_CONSTRAINTS, constraints, strict=False)),
+                **dict(zip(FIELDS, constraints, strict=False)),
             )
         )
     except MetaError as error:
