@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -78,9 +78,9 @@ class Worker:
                 self.timed("heartbeat", self.worker.heartbeat, started)
             self.timed("complete", self.worker.complete, started)
 
-    def clean(self) -> None:
-        for claimed in self.claims:
-            cleaning = self.timed("start of a cleaning", self.cleaner.start, claimed)
+    def clean(self, ready: Iterable[Compaction]) -> None:
+        for request in ready:
+            cleaning = self.timed("start of a cleaning", self.cleaner.start, request)
             if isinstance(cleaning, Cleaning):
                 self.timed("end of a cleaning", self.cleaner.clean, cleaning, (), Covered())
         self.db.close()
@@ -102,8 +102,9 @@ def run(requests: int, count: int, pause_ms: float) -> bool:
         began = time.perf_counter()
         with ThreadPoolExecutor(count) as threads:
             list(threads.map(Worker.work, workers))
-            workers[0].timed("the Cleaner's look at all of it", workers[0].cleaner.waiting)
-            list(threads.map(Worker.clean, workers))
+            looked = workers[0].timed("the Cleaner's look at all of it", workers[0].cleaner.waiting)
+            ready = [request for request, _ in looked]
+            list(threads.map(Worker.clean, workers, (ready[number::count] for number in range(count))))
         seconds = time.perf_counter() - began
         [(left,)] = database.once("SELECT count(*) FROM compaction_queue")
     claims = Counter(claim.id for worker in workers for claim in worker.claims)

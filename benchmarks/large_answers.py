@@ -18,9 +18,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -291,22 +293,20 @@ class Comparison:
 
     def written(self, many: int, some: int) -> None:
         """Many partitions in one call: added, altered, dropped. The slow peer last, since it may be ended for it."""
-        calls = {
-            f"add_partitions, {many} in one call": (lambda place: added(place, many), 10.0),
-            f"alter_partitions, {some}": (lambda place: altered(place, some), 5.0),
-            f"drop_partitions_req, {many}": (lambda _: dropped(many), 10.0),
+        calls: dict[str, tuple[float, Sequence[Callable[[str], bytes]]]] = {
+            f"add_partitions, {many} in one call": (10.0, [partial(added, count=many)]),
+            f"alter_partitions, {some}": (5.0, [partial(altered, count=some, run=n) for n in range(self.options.runs)]),
+            f"drop_partitions_req, {many}": (10.0, [partial(dropped, count=many)]),
         }
-        for title, (call, goal) in calls.items():
+        for title, (goal, runs) in calls.items():
             if self.is_late(title):
                 continue
-            figures = {}
-            for name in self.servers:
-                ms = self.trying(name, lambda server, call=call: once(server, call))
-                if ms is not None:
-                    figures[name] = ms
-                elif name in self.gone:
-                    figures[name] = Figures(PATIENCE_S * 1000)
-            self.report(Row(title, b"", 1, goal), figures)
+            figures: dict[str, list[Figures]] = {}
+            for run, name in product(runs, list(self.servers)):
+                if name not in self.gone and (found := self.trying(name, lambda server, run=run: once(server, run))):
+                    figures.setdefault(name, []).append(found)
+            late = dict.fromkeys(self.gone, Figures(PATIENCE_S * 1000))
+            self.report(Row(title, b"", 1, goal), {name: middle(each) for name, each in figures.items()} | late)
 
     @staticmethod
     def report(row: Row, figures: dict[str, Figures]) -> None:
@@ -361,11 +361,11 @@ def added(place: str, count: int) -> bytes:
     return request("add_partitions", list(partitions("new", place, range(count))))
 
 
-def altered(place: str, count: int) -> bytes:
-    return request("alter_partitions", DB, "new", list(partitions("new", place, range(count), numRows="200")))
+def altered(place: str, count: int, run: int) -> bytes:
+    return request("alter_partitions", DB, "new", list(partitions("new", place, range(count), numRows=f"20{run}")))
 
 
-def dropped(count: int) -> bytes:
+def dropped(_place: str, count: int) -> bytes:
     wanted = ttypes.RequestPartsSpec(names=[name_of(n) for n in range(count)])
     return request("drop_partitions_req", ttypes.DropPartitionsRequest(DB, "new", wanted, deleteData=False))
 

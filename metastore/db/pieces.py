@@ -1,17 +1,22 @@
 """Long lists, read piece by piece in the order of a key, so that they take no more memory than a piece (ADR 59).
 
 A list that fits into its first piece is one statement. Only a full first piece shows that there is more: then the list
-is counted and read in a snapshot, that piece once more, since the first was of another instant.
+is counted and read in a snapshot, that piece once more, since the first was of another instant. Long lists take turns
+with each of these pieces: many at a time would keep short calls from the processors.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from threading import Semaphore
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from metastore.db.engine import Database, Row
 
 UNLIMITED = -1
+AT_A_TIME = 2
+"""Pieces behind the first that a process reads at a time: enough to keep the interpreter busy with them (ADR 120)."""
+_turn = Semaphore(AT_A_TIME)
 Run = Callable[..., list[Row]]
 """``pg.sql`` inside a PostgreSQL transaction, or ``db.once`` where one statement is all there is."""
 
@@ -113,7 +118,8 @@ def read(
 def _all(asked: Asked, listing: Listing[P], count: int, sizes: Sizes) -> Iterator[P]:
     after, most = None, sizes.first
     while count > 0:
-        piece = listing.piece(asked, after, min(most, count))
+        with _turn:
+            piece = listing.piece(asked, after, min(most, count))
         if not piece.size:
             raise AssertionError(f"{count} rows have gone from a snapshot of {listing}")
         yield piece
