@@ -250,6 +250,10 @@ CASES: dict[str, Callable[[World], list[Any]]] = {
     "get_tables": lambda _: ["lake", "*"],
     "get_table_meta": lambda _: ["lake", "*", None],
     "get_table_objects_by_name": lambda _: ["lake", ["few", "many", "grown", "plain"]],
+    "get_table_objects_by_name_req by a pattern": lambda _: [ttypes.GetTablesRequest("lake", tablesPattern="*n*")],
+    "get_table_objects_by_name_req of some fields": lambda _: [
+        ttypes.GetTablesRequest("lake", tablesPattern="few", projectionSpec=ttypes.GetProjectionsSpec(["tableName"]))
+    ],
     "create_table": lambda world: [world.table(f"t{world.fresh()}", keys=())],
     "alter_table": lambda world: ["lake", world.created(), world.table(f"t{world.fresh()}", keys=())],
     "drop_table": lambda world: ["lake", world.created(), False],

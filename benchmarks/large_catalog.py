@@ -21,6 +21,7 @@ from benchmarks.peers import run_sql
 from benchmarks.wiretap import Wiretap
 from metastore.client import MetastoreClient
 from metastore.client.abilities import table_request
+from metastore.thrift_gen.hive_metastore import ttypes
 
 ROUNDS = 3
 BATCH = 50_000
@@ -51,6 +52,12 @@ PARTS: dict[str, Callable[[World], tuple[Any, ...]]] = {
     "get_table_objects_by_name of 3": lambda _: ("large", ["table_7", "table_8", "table_9"]),
     "get_all_tables of another database": lambda _: ("lake",),
     "get_table_meta of another database": lambda _: ("lake", "*", None),
+    "get_tables of a pattern": lambda _: ("large", "table_20*"),
+    "get_tables_by_type of some patterns": lambda _: ("large", "table_20|table_20.", "EXTERNAL_TABLE"),
+    "get_table_meta of a pattern": lambda _: ("large", "table_20*", None),
+    "get_table_objects_by_name_req of a pattern": lambda _: (
+        ttypes.GetTablesRequest("large", tablesPattern="table_20*"),
+    ),
     "create_table": lambda world: (world.table(f"t{world.fresh()}", keys=()),),
     "drop_table": lambda world: ("lake", world.created(), False),
     "drop_table and its data": lambda world: ("lake", owned(world), True),

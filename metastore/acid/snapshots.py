@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import compress
 from typing import Self
 
 from metastore.errors import InvalidInputError
@@ -29,6 +30,7 @@ _CHARACTERS = re.compile("[0-9,:-]*")
 _RANGE = re.compile("([0-9]+)-([0-9]+)")
 _LOOK_UPS = 20
 """Ids are looked up in a list so long in the time that it takes to go through so many of the list."""
+_FLAGS = bytes.maketrans(b"01", b"\0\1")
 _TOO_LONG = re.compile("[0-9]{20}")
 _HIVE_2 = re.compile("([0-9]+:[0-9]+):([0-9]+(?::[0-9]+){2,})")
 _FORM = "highWatermark:minOpen:open,low-high,...:aborted,low-high,..."
@@ -238,14 +240,9 @@ def encode_aborted_bits(exceptions: Sequence[int], aborted: Iterable[int]) -> by
 
 
 def decode_aborted_bits(exceptions: Sequence[int], bits: bytes) -> frozenset[int]:
-    """The aborted ids among the exceptions; bits behind the last exception mean nothing. Most bytes are 0."""
-    return frozenset(
-        exceptions[first + bit]
-        for first, byte in zip(range(0, len(exceptions), 8), bits, strict=False)
-        if byte
-        for bit in range(min(8, len(exceptions) - first))
-        if byte >> bit & 1
-    )
+    """The aborted ids among the exceptions; bits behind the last exception mean nothing."""
+    digits = format(int.from_bytes(bits, "little"), "b").encode()
+    return frozenset(compress(exceptions, digits[::-1].translate(_FLAGS)))
 
 
 def _contains(ids: Sequence[int], wanted: int) -> bool:

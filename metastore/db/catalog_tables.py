@@ -64,6 +64,7 @@ databases = Table(
     Index("databases_place_idx", _place("location")), Index("databases_managed_place_idx", _place("managed_location")),
     UniqueConstraint("catalog", "name"))
 
+# A trigger keeps in "wire" what keys and descriptor are in Thrift's binary protocol, the latter without its end.
 tables = Table(
     "tables", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
@@ -78,6 +79,7 @@ tables = Table(
     Column("rewrite_enabled", Boolean, nullable=False, server_default=text("false")),
     Column("creation_metadata", JSONB),
     Column("write_id", BigInteger, nullable=False, server_default=text("-1")),
+    Column("wire", LargeBinary),
     UniqueConstraint("catalog", "db", "name"),
     Index("tables_place_idx", _place("location")),
     Index("tables_materialized_views_idx", "catalog", "db", "name",
@@ -113,13 +115,14 @@ functions = Table(
     Column("resource_uris", JSONB, nullable=False, server_default=text("'[]'")),
     ForeignKeyConstraint(["catalog", "db"], ["databases.catalog", "databases.name"]))
 
-# "partition" is the partition's name, "" for statistics of the table. "data" is the ColumnStatisticsData union.
+# "partition" is the partition's name, "" for statistics of the table. "data" is the ColumnStatisticsData union; a
+# trigger keeps in "wire" what a client gets of a column.
 column_statistics = Table(
     "column_statistics", metadata,
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     Column("partition", _Name, primary_key=True, server_default=text("''")),
     Column("column", _Name, primary_key=True), Column("engine", Text, primary_key=True),
-    Column("type", Text), Column("data", JSONB, nullable=False), _int("last_analyzed"))
+    Column("type", Text), Column("data", JSONB, nullable=False), _int("last_analyzed"), Column("wire", LargeBinary))
 
 # One row for each column of a constraint. A foreign key goes with the table that it refers to; that a table has one
 # primary key is the partial index. "column" is null for a CHECK of the whole row.

@@ -35,7 +35,7 @@ _BUSY = {errorcodes.LOCK_NOT_AVAILABLE, errorcodes.READ_ONLY_SQL_TRANSACTION}
 _BUSY_CLASSES = (errorcodes.CLASS_INSUFFICIENT_RESOURCES, errorcodes.CLASS_OPERATOR_INTERVENTION)
 _BAD_CLASSES = (errorcodes.CLASS_DATA_EXCEPTION, errorcodes.CLASS_PROGRAM_LIMIT_EXCEEDED)
 _NOT_DURABLE = "SET LOCAL synchronous_commit = off; "
-_BINARY = "DECLARE answer BINARY NO SCROLL CURSOR FOR {}; FETCH ALL FROM answer"
+_CURSOR = "DECLARE answer BINARY NO SCROLL CURSOR FOR {}; FETCH {} FROM answer"
 """The only way in which a query without a protocol of its own is answered in binary."""
 _BYTEA = 17
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
@@ -77,12 +77,22 @@ class PgTx:
 
     def binary(self, query: str, parameters: Parameters = None) -> Row:
         """As ``Database.binary``, in this transaction."""
+        [row] = self._in_binary("CLOSE ALL; " + _CURSOR.format(query, "ALL"), parameters)
+        return row
+
+    def fetched(self, query: str, parameters: Parameters, most: int) -> Iterator[list[Row]]:
+        """The rows of a query, ``most`` at a time, with columns as ``binary`` has them, which ends this."""
+        rows = self._in_binary("CLOSE ALL; " + _CURSOR.format(query, most), parameters)
+        while rows:
+            yield rows
+            rows = self._in_binary(f"FETCH {most} FROM answer", None) if len(rows) == most else []
+
+    def _in_binary(self, query: str, parameters: Parameters) -> list[Row]:
         self._lease.in_binary = True
         try:
-            [row] = self.sql("CLOSE ALL; " + _BINARY.format(query), parameters)
+            return self.sql(query, parameters)
         finally:
             self._lease.in_binary = False
-        return row
 
     def finish(self, query: str | Prepared, parameters: Parameters = None) -> None:
         """Run the last SQL and COMMIT in one round trip. Nothing may be run after it; it returns no rows."""
@@ -282,7 +292,7 @@ class Database:
 
         Long answers take a third of the time so, since they do not travel as hexadecimal text.
         """
-        [row] = self.once(_BINARY.format(query), parameters, in_binary=True)
+        [row] = self.once(_CURSOR.format(query, "ALL"), parameters, in_binary=True)
         return row
 
     def threads(self, wanted: int) -> int:

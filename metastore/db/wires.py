@@ -5,15 +5,18 @@ statement that selects its rows (ADR 59); what never changes of them may be kept
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
 from metastore.db import pieces
-from metastore.db.engine import Database
+from metastore.db.engine import Database, Row
 from metastore.db.pieces import Asked, Pieces, Run, Sizes
 
+AT_ONCE = 10_000
+"""Rows of a sorted list that are read together."""
 _SIZE, _LOWER_BOUND = slice(12, 16), 4
 """Where an array says how many elements it has, and what stands between that and these; an empty one has neither."""
 _LAST_OF_ONE, _LAST_OF_MORE = "max({})::text", "(array_agg({}::text))[count(*)]"
@@ -22,9 +25,12 @@ _LAST_OF_ONE, _LAST_OF_MORE = "max({})::text", "(array_agg({}::text))[count(*)]"
 class Kind(Enum):
     """What a field holds: the protocol's number for it."""
 
+    BOOL = "02"
     I32 = "08"
     I64 = "0a"
     TEXT = "0b"
+    TEXTS = "0d"
+    """A map from texts to texts; its value is JSON."""
 
 
 class Field(NamedTuple):
@@ -46,15 +52,6 @@ def text(value: str) -> str:
 def struct(shape: Sequence[Field]) -> str:
     """SQL for the bytes of a row."""
     return " || ".join([*map(_field, shape), r"'\x00'::bytea"])
-
-
-def listed(wire: str, rows: str, order: str) -> str:
-    """What follows SELECT in a binary query that gives a list: how many rows, and their bytes.
-
-    ``wire``: SQL for the bytes of a row. ``rows``: what follows FROM. Encoded rows are sorted: they are narrower.
-    """
-    encoded = f"SELECT {wire} AS wire FROM {rows} ORDER BY {order}"
-    return f"int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea), ''::bytea) FROM ({encoded}) AS listed"
 
 
 class Wires(NamedTuple):
@@ -136,6 +133,48 @@ class WireList(_Listed):
         return Wires(int.from_bytes(size), encoded, [value and value.decode() for value in behind_which])
 
 
+@dataclass(frozen=True)
+class SortedList:
+    """Rows in an order that no index has. They are sorted once they are encoded: they are narrower then."""
+
+    wire: str
+    """SQL for the bytes of a row."""
+    rows: str
+    """What follows FROM, up to and with the conditions."""
+    order: str
+    parameters: Sequence[Any] | Mapping[str, Any]
+    beside: str = "''::bytea"
+    """SQL for bytes that are wanted as of the same instant."""
+
+    def read(self, db: Database) -> tuple[Pieces[bytes], bytes]:
+        """All of it, and what is wanted beside it.
+
+        Up to ``AT_ONCE`` rows are one statement. More are counted, and fetched from a cursor so many at a time:
+        PostgreSQL sorts them once, and keeps what nobody has taken yet.
+        """
+        most = AT_ONCE
+        encoded = f"SELECT {self.wire} AS wire FROM {self.rows} ORDER BY {self.order}"
+        count, whole, beside = db.binary(
+            f"SELECT int4send(size::int), CASE WHEN size <= {most} THEN (SELECT coalesce(string_agg(wire, ''::bytea), "
+            f"''::bytea) FROM ({encoded}) AS listed) END, {self.beside} "
+            f"FROM (SELECT count(*) AS size FROM (SELECT FROM {self.rows} LIMIT {most + 1}) AS first) AS counted",
+            self.parameters if isinstance(self.parameters, Mapping) else (*self.parameters, *self.parameters),
+        )
+        if whole is not None:
+            return Pieces(int.from_bytes(count), iter((whole,)), ExitStack()), beside
+        with ExitStack() as opened:
+            pg = opened.enter_context(db.begin(snapshot=True))
+            count, beside = pg.binary(
+                f"SELECT int4send(count(*)::int), {self.beside} FROM {self.rows}", self.parameters
+            )
+            pieces = map(_joined, pg.fetched(encoded, self.parameters, most))
+            return Pieces(int.from_bytes(count), pieces, opened.pop_all()), beside
+
+
+def _joined(rows: list[Row]) -> bytes:
+    return b"".join(wire for (wire,) in rows)
+
+
 def millis(instant: str) -> str:
     """An instant as clients get it: whole milliseconds, those that have begun.
 
@@ -151,7 +190,21 @@ def number(numbers: Iterable[tuple[str, int]], column: str) -> str:
     return f"CASE {column} {cases} END"
 
 
-_WRITERS = {Kind.I32: "int4send({})".format, Kind.I64: "int8send({})".format, Kind.TEXT: text}
+def _texts(value: str) -> str:
+    pairs = f"{text('key')} || {text('value')}"
+    return (
+        rf"'\x0b0b'::bytea || (SELECT int4send(count(*)::int) || coalesce(string_agg({pairs}, ''::bytea), ''::bytea) "
+        f"FROM jsonb_each_text({value}))"
+    )
+
+
+_WRITERS = {
+    Kind.BOOL: r"CASE WHEN {} THEN '\x01'::bytea ELSE '\x00'::bytea END".format,
+    Kind.I32: "int4send({})".format,
+    Kind.I64: "int8send({})".format,
+    Kind.TEXT: text,
+    Kind.TEXTS: _texts,
+}
 
 
 def _field(field: Field) -> str:

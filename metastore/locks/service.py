@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from metastore.config import LockSettings
 from metastore.db.engine import Database, PgTx
+from metastore.db.pieces import Pieces
 from metastore.errors import InvalidRequestError, MetastoreError, NoSuchLockError, TxnAbortedError, TxnOpenError
 from metastore.ids import DatabaseName
 from metastore.locks import rules, store
@@ -307,14 +308,15 @@ class LockService:
             lock_id: LockResult(lock_id, LockState.ACQUIRED) for lock_id in granted
         }
 
-    def encoded_locks(self, wanted: LockFilter, states: Mapping[LockState, int]) -> tuple[int, bytes]:
-        """How many rows ``show_locks`` has, and their bytes in Thrift's binary protocol.
+    def show_locks(self, wanted: LockFilter, states: Mapping[LockState, int]) -> Pieces[bytes]:
+        """The locks that equal every filter, as bytes for clients.
 
         Granted before waiting, weaker types first, then in order of asking.
 
         ``states``: the numbers of the stored states in the protocol.
         """
-        return listing.select_wires(self.db, *wanted, states)
+        found, _ = listing.list_of(*wanted, states).read(self.db)
+        return found
 
 
 def _not_lockable(request: LockRequest, txn_states: Mapping[int, TxnState]) -> MetastoreError | None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from metastore.db.pieces import Pieces
 from metastore.thrift_server.connection import ClientConnection
+from metastore.thrift_server.protocol import Kind
 from metastore.thrift_server.workers import Seats
 
 _FRAME = 4
@@ -29,12 +30,12 @@ def itself(elements: list[Any]) -> list[Any]:
 
 
 class InPieces(NamedTuple):
-    """In the place of a result whose list is long."""
+    """In the place of a result whose list is long, or whose map is: a list of its entries."""
 
     whole: Callable[[list[Any]], Any]
     """The result, from that list."""
-    kind: type
-    """The class of the elements: a struct's, or ``str``."""
+    kind: Kind
+    """What the elements are."""
     length: int
     pieces: AbstractContextManager[Iterable[bytes]]
     """The elements in the binary protocol, several at a time: ``length`` in all."""

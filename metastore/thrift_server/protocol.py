@@ -5,7 +5,7 @@ Thrift's accelerated codec; a message that does not arrive whole goes through `m
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from thrift.protocol import fastbinary
@@ -27,6 +27,20 @@ class Header(NamedTuple):
     """As received, to be sent back as it is."""
     end: int
     """Where the arguments begin."""
+
+
+class Entry(NamedTuple):
+    """What a map has from texts to lists of structs."""
+
+    struct: type
+
+    def __call__(self) -> tuple[str, list[Any]]:
+        """One to try with."""
+        return "", []
+
+
+Kind = type | Entry
+"""What the elements of a list are: the class of a struct, ``str``, or what stands for a map."""
 
 
 class ArgumentsCodec(Protocol):
@@ -59,12 +73,12 @@ class WireProtocol(Protocol):
         """The result of a call; encoding errors of all kinds come through."""
 
     def around(
-        self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: type, count: int
+        self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: Kind, count: int
     ) -> tuple[bytes, bytes]:
         """What goes before and after a list's elements in the ``body`` of the result that ``whole`` makes of it."""
 
-    def elements(self, kind: type, piece: bytes) -> bytes:
-        """Elements of a list (structs or texts), one after the other, from the same in the binary protocol."""
+    def elements(self, kind: Kind, piece: bytes) -> bytes:
+        """Elements of a list, one after the other, from the same in the binary protocol."""
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
         """The message that carries an exception which the method declares."""
@@ -85,7 +99,7 @@ class _Accelerated:
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
         raise NotImplementedError
 
-    def _length(self, count: int, empty: int) -> bytes:
+    def _length(self, kind: Kind, count: int, empty: int) -> bytes:
         """The length of a list, as it stands before its elements; ``empty``: the last byte of that of an empty list."""
         raise NotImplementedError
 
@@ -117,12 +131,12 @@ class _Accelerated:
         return encoded
 
     def around(
-        self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: type, count: int
+        self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: Kind, count: int
     ) -> tuple[bytes, bytes]:
         """See `WireProtocol`. Where a list of none and of a single element begin to differ, there is its length."""
         empty, single = self.body(codec, whole([])), self.body(codec, whole([kind()]))
         at = next(place for place, (ours, other) in enumerate(zip(empty, single, strict=False)) if ours != other)
-        return empty[: at + 1 - self._length_size] + self._length(count, empty[at]), empty[at + 1 :]
+        return empty[: at + 1 - self._length_size] + self._length(kind, count, empty[at]), empty[at + 1 :]
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
         """See `WireProtocol`."""
@@ -189,11 +203,11 @@ class BinaryProtocol(_Accelerated):
         """See `WireProtocol`."""
         return self._replies[codec.name] + seqid
 
-    def elements(self, kind: type, piece: bytes) -> bytes:  # noqa: ARG002 - they are in this protocol
+    def elements(self, kind: Kind, piece: bytes) -> bytes:  # noqa: ARG002 - they are in this protocol
         """See `WireProtocol`."""
         return piece
 
-    def _length(self, count: int, empty: int) -> bytes:  # noqa: ARG002 - the type stands before it
+    def _length(self, kind: Kind, count: int, empty: int) -> bytes:  # noqa: ARG002 - the type stands before it
         return count.to_bytes(4)
 
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
@@ -208,6 +222,8 @@ def _begin(method: str, message_type: int) -> bytes:
 _COMPACT_ID = 0x82
 _MORE = 0x80  # set in every byte of a varint but the last
 _LONG_LIST = 15  # from so many on the number stands in a varint of its own
+_STRUCT = 0x0C
+_TEXTS_TO_LISTS = b"\x89"
 
 
 class CompactProtocol(_Accelerated):
@@ -241,20 +257,43 @@ class CompactProtocol(_Accelerated):
         """See `WireProtocol`."""
         return CompactScanner(at, limit, most)
 
-    def elements(self, kind: type, piece: bytes) -> bytes:
+    def elements(self, kind: Kind, piece: bytes) -> bytes:
         """See `WireProtocol`. The structs of a piece are there as objects meanwhile, and no longer."""
         if kind is str:
             return _texts(piece)
-        spec: list[Any] = [kind, kind.thrift_spec]  # type: ignore[attr-defined]
+        if isinstance(kind, Entry):
+            return b"".join(self._entries(kind.struct, piece))
         source, encoded = Source(piece, 0), []
         while source.cstringio_buf.tell() < len(piece):
-            struct = kind()
-            fastbinary.decode_binary(struct, source, spec)
-            encoded.append(self._encode(struct, spec))
+            encoded.append(self._struct(kind, source))
         return b"".join(encoded)
 
-    def _length(self, count: int, empty: int) -> bytes:
-        """The type of the elements is in the first byte, also of an empty list."""
+    def _entries(self, struct: type, piece: bytes) -> Iterator[bytes]:
+        at = 0
+        while at < len(piece):
+            start = at + _LENGTH.size
+            end = start + int.from_bytes(piece[at:start])
+            source = Source(piece, end + 1 + _LENGTH.size)  # behind the type of the list's structs, and its length
+            [count] = _LENGTH.unpack_from(piece, end + 1)
+            yield _varint(end - start) + piece[start:end] + self._length(struct, count, _STRUCT)
+            for _ in range(count):
+                yield self._struct(struct, source)
+            at = source.cstringio_buf.tell()
+
+    def _struct(self, struct: type, source: Source) -> bytes:
+        spec: list[Any] = [struct, struct.thrift_spec]  # type: ignore[attr-defined]
+        made = struct()
+        fastbinary.decode_binary(made, source, spec)
+        encoded: bytes = self._encode(made, spec)
+        return encoded
+
+    def _length(self, kind: Kind, count: int, empty: int) -> bytes:
+        """The type of the elements is in the first byte, also of an empty list; a map has its types behind its length.
+
+        Those of an empty map are left out.
+        """
+        if isinstance(kind, Entry):
+            return _varint(count) + _TEXTS_TO_LISTS if count else b"\0"
         if count < _LONG_LIST:
             return bytes((count << 4 | empty,))
         return bytes((_LONG_LIST << 4 | empty,)) + _varint(count)

@@ -9,8 +9,10 @@ from metastore.catalog.rules import statistics as rules
 from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.store import statistics as store
 from metastore.catalog.store import tables
+from metastore.catalog.store.statistics_wires import StatisticsList
 from metastore.db.engine import Database as Postgres
 from metastore.db.engine import PgTx
+from metastore.db.pieces import Pieces
 from metastore.errors import MetaError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
@@ -55,6 +57,17 @@ class StatisticsService:
             for column, kind, data, partition, by, analyzed in rows
             if column is not None
         ]
+
+    def of_partitions(
+        self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str
+    ) -> Pieces[bytes]:
+        """What there is for partitions, as bytes for clients. Raises: NoSuchObjectError without the table."""
+        wanted = [column.strip().lower() for column in columns]
+        names = {canonical(partition): partition for partition in partitions}
+        found = StatisticsList(name, names, wanted, engine).read(self.db)
+        if not found.count and not self.db.once(tables.SELECT_TABLE, name):
+            raise NoSuchObjectError(f"{name} table not found")
+        return found
 
     def aggregate(
         self, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str

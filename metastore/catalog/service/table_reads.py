@@ -13,10 +13,11 @@ from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.store import databases as database_store
 from metastore.catalog.store import table_lists
 from metastore.catalog.store import tables as store
-from metastore.catalog.store.table_lists import TableList, TablePiece
+from metastore.catalog.store.table_lists import TableList, TablePiece, TableWires
 from metastore.db import pieces
 from metastore.db.engine import Database as Postgres
-from metastore.db.pieces import UNLIMITED, Pieces
+from metastore.db.pieces import UNLIMITED, Listing, Pieces
+from metastore.db.wires import Wires
 from metastore.errors import (
     InvalidOperationError,
     MetaError,
@@ -50,22 +51,28 @@ class TableReads:
         return next(names, None)
 
     def get_table_objects_by_name(
-        self, database: DatabaseName, names: Sequence[str] | None, pattern: str | None = None
-    ) -> Pieces[TablePiece]:
-        """The tables that there are among ``names``, or that match ``pattern``. Raises: UnknownDatabaseError, ..."""
+        self, database: DatabaseName, names: Sequence[str] | None, pattern: str | None = None, *, encoded: bool = True
+    ) -> Pieces[Wires | TablePiece]:
+        """The tables that there are among ``names``, or that match ``pattern``.
+
+        ``encoded``: as bytes for clients, where PostgreSQL has them. Raises: UnknownDatabaseError,
+        InvalidOperationError.
+        """
         if not database.db:
             raise UnknownDatabaseError("DB name is null or empty")
         if names is None and pattern is None:
             raise InvalidOperationError(f"{database} cannot find null tables")
         if names is None:
-            return pieces.read(
-                self.db, TableList.matching(database, pattern_regex(pattern)), UNLIMITED, table_lists.TABLES
-            )
+            return self._listed(TableList.matching(database, pattern_regex(pattern)), UNLIMITED, encoded=encoded)
         wanted = [name.strip().lower() for name in names]
-        found = pieces.read(self.db, TableList.named(database, wanted), len(wanted), table_lists.TABLES)
+        found = self._listed(TableList.named(database, wanted), len(wanted), encoded=encoded)
         if wanted and not found.count and not self.db.once(database_store.SELECT_DATABASE, database):
             raise UnknownDatabaseError(f"Could not find database {database}")
         return found
+
+    def _listed(self, tables: TableList, most: int, *, encoded: bool) -> Pieces[Wires | TablePiece]:
+        listing: Listing[Wires | TablePiece] = TableWires(tables) if encoded else tables
+        return pieces.read(self.db, listing, most, table_lists.TABLES)
 
     def get_tables(self, database: DatabaseName, pattern: str | None, kind: str | None = None) -> Pieces[bytes]:
         """Names that match, sorted, as bytes for clients; none without the database. Raises: MetaError for a type."""

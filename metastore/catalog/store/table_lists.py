@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from metastore.catalog.model import Table
+from metastore.catalog.model import USER, Table, TableType
 from metastore.catalog.store.tables import COLUMNS, table_of
 from metastore.db import arrays, wires
 from metastore.db.pieces import Asked, Run, Sizes
-from metastore.db.wires import Field, Kind, TextList, WireList
+from metastore.db.wires import Field, Kind, TextList, WireList, Wires
 from metastore.ids import DatabaseName
 
 NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(2000, 10_000, 10_000), Sizes(500, 1000, 1000)
@@ -23,6 +23,33 @@ _META = wires.struct(
     ]
 )
 """The line of a table list as clients get it."""
+_SHAPE = [
+    Field(1, Kind.TEXT, "name"),
+    Field(2, Kind.TEXT, "db"),
+    Field(3, Kind.TEXT, "owner", optional=True),
+    Field(4, Kind.I32, "create_time"),
+    Field(5, Kind.I32, "last_access_time"),
+    Field(6, Kind.I32, "retention"),
+    Field(9, Kind.TEXTS, "parameters"),
+    Field(10, Kind.TEXT, "view_original_text", optional=True),
+    Field(11, Kind.TEXT, "view_expanded_text", optional=True),
+    Field(12, Kind.TEXT, "type"),
+    Field(14, Kind.BOOL, "false"),
+    Field(15, Kind.BOOL, "rewrite_enabled"),
+    Field(17, Kind.TEXT, "catalog"),
+    Field(18, Kind.I32, f"coalesce(nullif(owner_type, 0), {USER})"),
+    Field(19, Kind.I64, "write_id"),
+    Field(25, Kind.I64, "id"),
+]
+_LOCATION = rf"coalesce('\x0b0002'::bytea || {wires.text('location')}, ''::bytea) || '\x00'::bytea"
+_WIRE = (
+    f"CASE WHEN type = '{TableType.MATERIALIZED_VIEW}' AND creation_metadata IS NOT NULL THEN NULL "
+    f"ELSE coalesce(wire, table_wire(sd, partition_keys)) || {_LOCATION} || {wires.struct(_SHAPE)} END"
+)
+"""A table as clients get it: what PostgreSQL keeps of it ends within its descriptor, before the location.
+
+Null for a materialized view: of what its query reads nobody knows the depth.
+"""
 
 
 class TablePiece(NamedTuple):
@@ -36,9 +63,9 @@ class TablePiece(NamedTuple):
         return len(self.tables)
 
     @property
-    def last(self) -> str:
+    def last(self) -> Sequence[str]:
         """The name of the last."""
-        return self.tables[-1].name.table
+        return [self.tables[-1].name.table]
 
 
 @dataclass(frozen=True)
@@ -59,14 +86,21 @@ class TableList:
         """Those whose name matches."""
         return cls(database, "name ~ %s", regex)
 
-    def piece(self, asked: Asked, after: str | None, most: int) -> TablePiece:
+    def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> TablePiece:
         """See `pieces.Listing`."""
-        rows = asked.rows(
-            f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name > %s AND {self.condition} "
-            "ORDER BY name LIMIT %s",
-            (*self.database, after or "", self.parameter, most),
-        )
+        rows = asked.rows(self.selecting(COLUMNS), self.parameters(after, most))
         return TablePiece([table_of(row) for row in rows])
+
+    def selecting(self, columns: str) -> str:
+        """The query for these columns of a piece."""
+        return (
+            f"SELECT {columns} FROM tables WHERE catalog = %s AND db = %s AND name > %s AND {self.condition} "
+            "ORDER BY name LIMIT %s"
+        )
+
+    def parameters(self, after: Sequence[str] | None, most: int) -> Sequence[Any]:
+        """Of that query."""
+        return (*self.database, *(after or [""]), self.parameter, most)
 
     def count(self, run: Run, limit: int) -> int:
         """See `pieces.Listing`."""
@@ -76,6 +110,29 @@ class TableList:
             (*self.database, self.parameter, None if limit < 0 else limit),
         )
         return int(count)
+
+
+@dataclass(frozen=True)
+class TableWires:
+    """The same tables as bytes for clients: see `pieces.Listing`. A piece with a materialized view is of objects."""
+
+    tables: TableList
+
+    def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires | TablePiece:
+        """See `pieces.Listing`."""
+        encoded_rows = self.tables.selecting(f"name, {_WIRE} AS wire")
+        size, encoded, last, left_out = asked.binary(
+            "SELECT int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea), ''::bytea), max(name), "
+            f"int4send((count(*) - count(wire))::int) FROM ({encoded_rows}) AS listed",
+            self.tables.parameters(after, most),
+        )
+        if any(left_out):
+            return self.tables.piece(asked, after, most)
+        return Wires(int.from_bytes(size), encoded, [last and last.decode()])
+
+    def count(self, run: Run, limit: int) -> int:
+        """See `pieces.Listing`."""
+        return self.tables.count(run, limit)
 
 
 def names(database: DatabaseName, regex: str | None, kind: str | None) -> TextList:

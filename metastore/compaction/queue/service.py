@@ -26,6 +26,7 @@ from metastore.compaction.queue.store.requests import Backlog, Filter, NewReques
 from metastore.config import CompactionSettings
 from metastore.config.keys import stored_pool
 from metastore.db.engine import Database, PgTx
+from metastore.db.pieces import Pieces
 from metastore.errors import (
     ClaimLostError,
     ConflictRetryError,
@@ -104,12 +105,10 @@ class CompactionService:
             results = [self._queue(pg, replace(request, entity=Entity(request.entity.table, name))) for name in names]
             return _combined(request.entity.table, names, results)
 
-    def encoded_compactions(self, wanted: Filter, *, is_old_client: bool) -> tuple[int, bytes]:
-        """How many rows SHOW COMPACTIONS has, and their bytes in Thrift's binary protocol.
-
-        ``is_old_client``: without those of types that it does not know.
-        """
-        return listing.select_shown_wires(self.db, wanted, is_old_client=is_old_client)
+    def show_compact(self, wanted: Filter, *, is_old_client: bool) -> Pieces[bytes]:
+        """SHOW COMPACTIONS as bytes for clients; ``is_old_client``: without those of types that it does not know."""
+        found, _ = listing.list_of(wanted, is_old_client=is_old_client).read(self.db)
+        return found
 
     def backlog(self) -> Backlog:
         """What there is to do for the Workers of this service's pools."""

@@ -1,7 +1,5 @@
 """The compaction RPCs: decode, call, encode. ``convert_compaction`` holds the conversions."""
 
-from contextlib import nullcontext
-
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.queue.rules.requests import Compaction, CompactionState
 from metastore.compaction.queue.service import CompactionService
@@ -11,7 +9,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server import convert_compaction as convert
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_catalog import required_struct
-from metastore.thrift_server.flights import Flights
+from metastore.thrift_server.lists import Lists
 from metastore.thrift_server.pieces import InPieces
 
 
@@ -22,7 +20,7 @@ class CompactionHandlers:
         """``compaction``: where the work is done; ``measuring``: where numbers of deltas are kept."""
         self._compaction = compaction
         self._measuring = measuring
-        self._lists = Flights[tuple[int, bytes]]()
+        self._lists = Lists(ttypes.ShowCompactResponseElement)
 
     def compact(self, call: Call, rqst: ttypes.CompactionRequest) -> None:
         """Queue a compaction, without an answer (Hive 2.3)."""
@@ -37,10 +35,10 @@ class CompactionHandlers:
     def show_compact(self, _call: Call, rqst: ttypes.ShowCompactRequest) -> InPieces:
         """List the queue and the history; those who ask for the same at the same time share a reading."""
         wanted, is_old = convert.show_filter(rqst), convert.may_be_old_client(rqst)
-        count, encoded = self._lists.answer(
-            (wanted, is_old), lambda: self._compaction.encoded_compactions(wanted, is_old_client=is_old)
+        return self._lists.answer(
+            (wanted, is_old),
+            lambda: (ttypes.ShowCompactResponse, self._compaction.show_compact(wanted, is_old_client=is_old)),
         )
-        return InPieces(ttypes.ShowCompactResponse, ttypes.ShowCompactResponseElement, count, nullcontext((encoded,)))
 
     def find_next_compact(self, call: Call, workerId: str) -> ttypes.OptionalCompactionInfoStruct:
         """Claim the next request (deprecated form)."""

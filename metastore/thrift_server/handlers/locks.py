@@ -1,7 +1,6 @@
 """The lock calls: decode, ask the service, encode; and hold back the answer that a lock is still waiting."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeAlias
@@ -15,8 +14,8 @@ from metastore.partition_names import canonical
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import LATER, Call, Later, coalesced
-from metastore.thrift_server.flights import Flights
 from metastore.thrift_server.holders import Holders
+from metastore.thrift_server.lists import Lists
 from metastore.thrift_server.lock_waits import Waiting
 from metastore.thrift_server.pieces import InPieces
 from metastore.thrift_server.workers import MOST
@@ -69,7 +68,7 @@ class LockHandlers:
         self.waiting = waiting
         self.holders = holders
         self.purges = purges
-        self._lists = Flights[tuple[int, bytes]]()
+        self._lists = Lists(ttypes.ShowLocksResponseElement)
 
     @coalesced("lock")
     def lock(self, calls: list[Call]) -> list[Answer]:
@@ -107,8 +106,7 @@ class LockHandlers:
             partition=canonical(rqst.partname) if rqst.partname else None,
             txn_id=rqst.txnid,
         )
-        count, encoded = self._lists.answer(wanted, lambda: self.locks.encoded_locks(wanted, _STATES))
-        return InPieces(ttypes.ShowLocksResponse, ttypes.ShowLocksResponseElement, count, nullcontext((encoded,)))
+        return self._lists.answer(wanted, lambda: (ttypes.ShowLocksResponse, self.locks.show_locks(wanted, _STATES)))
 
     def _hand_over(self, lock_ids: list[int], parked: list[Call]) -> list[Exception | None]:
         granted: Mapping[int, LockResult] = {}

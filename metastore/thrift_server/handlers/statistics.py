@@ -16,6 +16,8 @@ from metastore.thrift_server.convert_catalog import (
     statistics_to_thrift,
     table_name_of,
 )
+from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.protocol import Entry
 
 _HIVE = "hive"
 
@@ -96,18 +98,17 @@ class StatisticsHandlers:
         statistics = self._statistics.get(name, [""], request.colNames or [], request.engine or _HIVE)
         return ttypes.TableStatsResult(statistics_to_thrift(statistics))
 
-    def get_partitions_statistics_req(
-        self, _call: Call, request: ttypes.PartitionsStatsRequest
-    ) -> ttypes.PartitionsStatsResult:
+    def get_partitions_statistics_req(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> InPieces:
         """The same of several partitions; a partition without any is left out."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
-        by_partition: dict[str, list[ColumnStatistics]] = {}
-        for statistic in self._statistics.get(
+        found = self._statistics.of_partitions(
             name, request.partNames or [], request.colNames or [], request.engine or _HIVE
-        ):
-            by_partition.setdefault(statistic.partition, []).append(statistic)
-        return ttypes.PartitionsStatsResult(
-            {partition: statistics_to_thrift(statistics) for partition, statistics in by_partition.items()}
+        )
+        return InPieces(
+            lambda entries: ttypes.PartitionsStatsResult(dict(entries)),
+            Entry(ttypes.ColumnStatisticsObj),
+            found.count,
+            found,
         )
 
     def get_aggr_stats_for(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> ttypes.AggrStats:

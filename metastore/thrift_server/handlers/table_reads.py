@@ -10,6 +10,7 @@ from metastore.catalog.rules.table_filter import TableFilter
 from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.store.table_lists import TablePiece
 from metastore.db.pieces import Pieces
+from metastore.db.wires import Wires
 from metastore.errors import InvalidOperationError, MetaError, UnknownDatabaseError
 from metastore.ids import DatabaseName, database_name, split_catalog
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -62,7 +63,10 @@ class TableReadHandlers:
     def get_table_objects_by_name_req(self, _call: Call, request: ttypes.GetTablesRequest) -> InPieces:
         """Those of the named tables that there are, or those that match a pattern; cut down to the wanted fields."""
         found = self._tables.get_table_objects_by_name(
-            _database(request.dbName, request.catName), request.tblNames, request.tablesPattern
+            _database(request.dbName, request.catName),
+            request.tblNames,
+            request.tablesPattern,
+            encoded=request.projectionSpec is None,
         )
         return _whole_tables(ttypes.GetTablesResult, found, request.projectionSpec)
 
@@ -135,12 +139,14 @@ class TableReadHandlers:
 
 
 def _whole_tables(
-    whole: Callable[[list[Any]], Any], found: Pieces[TablePiece], fields: ttypes.GetProjectionsSpec | None
+    whole: Callable[[list[Any]], Any], found: Pieces[Wires | TablePiece], fields: ttypes.GetProjectionsSpec | None
 ) -> InPieces:
-    """``fields``: what is wanted of each. The tables of a piece are there as objects until it is encoded."""
+    """``fields``: what is wanted of each. Tables that are objects are so until their piece is encoded."""
     spec = [ttypes.Table, ttypes.Table.thrift_spec]
 
-    def encoded(piece: TablePiece) -> bytes:
+    def encoded(piece: Wires | TablePiece) -> bytes:
+        if isinstance(piece, Wires):
+            return piece.encoded
         return b"".join(
             fastbinary.encode_binary(projected(table_to_thrift(table), fields), spec) for table in piece.tables
         )

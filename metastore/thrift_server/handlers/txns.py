@@ -1,17 +1,17 @@
 """The transaction calls: decode, ask the service, encode."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
 
+from metastore.db.pieces import Pieces
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.ids import TableName, database_name, table_name
 from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.convert_write_events import WriteEvents
-from metastore.thrift_server.flights import Flights
+from metastore.thrift_server.lists import Lists, Whole
 from metastore.thrift_server.pieces import InPieces
 from metastore.txns.commit.service import CommitRequest, CommitService, KeyValue, LastReplId
 from metastore.txns.core.rules import AbortCode, Operation, Snapshot, TxnState, TxnType, abort_code
@@ -51,7 +51,7 @@ class TxnHandlers:
         self.txns = txns
         self.commits = commits
         self.writes = writes
-        self._infos = Flights[tuple[int, int, bytes]]()
+        self._infos = Lists(ttypes.TxnInfo)
 
     @coalesced("open_txns")
     def open_txns(self, calls: list[Call]) -> list[ttypes.OpenTxnsResponse | Exception]:
@@ -107,9 +107,7 @@ class TxnHandlers:
 
     def get_open_txns_info(self, _call: Call) -> InPieces:
         """Open and aborted transactions with their owners; those who ask at the same time share a reading."""
-        mark, count, encoded = self._infos.answer((), lambda: self.txns.encoded_txns_info(_STATES))
-        whole = partial(ttypes.GetOpenTxnsInfoResponse, mark)
-        return InPieces(whole, ttypes.TxnInfo, count, nullcontext((encoded,)))
+        return self._infos.answer((), self._read_infos)
 
     @coalesced("add_dynamic_partitions")
     def add_dynamic_partitions(self, calls: list[Call]) -> list[Exception | None]:
@@ -124,6 +122,10 @@ class TxnHandlers:
     def seed_txn_id(self, _call: Call, rqst: ttypes.SeedTxnIdRequest) -> None:
         """Let transaction ids go on from an id."""
         self.txns.seed_txn_id(rqst.seedTxnId)
+
+    def _read_infos(self) -> tuple[Whole, Pieces[bytes]]:
+        found, mark = self.txns.get_open_txns_info(_STATES)
+        return partial(ttypes.GetOpenTxnsInfoResponse, mark), found
 
     def _snapshots(self, wanted: list[frozenset[TxnType]]) -> list[ttypes.GetOpenTxnsResponse]:
         snapshots = {hidden: _open_txns(self.txns.get_open_txns(hidden)) for hidden in dict.fromkeys(wanted)}

@@ -137,7 +137,7 @@ def _allocated(answer: dict[int, int] | Exception) -> ttypes.AllocateTableWriteI
 
 
 def _valid(write_ids: ValidWriteIdList) -> ttypes.TableValidWriteIds:
-    bits = encode_bits(bytes(write_id in write_ids.aborted for write_id in write_ids.invalid))
+    bits = encode_bits(bytes(map(write_ids.aborted.__contains__, write_ids.invalid)))
     return ttypes.TableValidWriteIds(
         fullTableName=write_ids.table,
         writeIdHighWaterMark=write_ids.high_watermark,

@@ -13,6 +13,8 @@ from metastore.acid.snapshots import ValidTxnList, decode_aborted_bits
 from metastore.errors import NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
 
+_DIGITS = bytes.maketrans(b"\0\1", b"01")
+
 
 class TxnState(StrEnum):
     """What the database stores; on the wire COMMITTED 1, ABORTED 2, OPEN 3."""
@@ -232,14 +234,10 @@ class Snapshot(NamedTuple):
 
 def encode_bits(aborted: bytes) -> bytes:
     """java.util.BitSet bytes from one byte (0 or 1) per listed transaction; trailing zero bytes dropped."""
-    position = aborted.find(1)
-    if position < 0:
+    if 1 not in aborted:
         return b""
-    bits = bytearray(len(aborted) // 8 + 1)
-    while position >= 0:
-        bits[position >> 3] |= 1 << (position & 7)
-        position = aborted.find(1, position + 1)
-    return bytes(bits.rstrip(b"\0"))
+    bits = int(aborted[::-1].translate(_DIGITS), 2)
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
 
 
 def reader_snapshot(snapshot: Snapshot, current_txn: int = 0) -> ValidTxnList:

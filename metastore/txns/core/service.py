@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
+from metastore.db.pieces import Pieces
 from metastore.errors import InvalidRequestError, MetaError, NoSuchLockError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
@@ -219,12 +220,13 @@ class TxnService:
         """Who is open or aborted, as of one instant; those of the ``hidden`` types count for the minimum only."""
         return store.select_snapshot(self.db, list(hidden))
 
-    def encoded_txns_info(self, states: Mapping[TxnState, int]) -> tuple[int, int, bytes]:
-        """Open and aborted transactions with their owners: the mark, how many they are, and their bytes.
+    def get_open_txns_info(self, states: Mapping[TxnState, int]) -> tuple[Pieces[bytes], int]:
+        """Open and aborted transactions with their owners, as bytes for clients, and the mark.
 
-        The bytes are structs in Thrift's binary protocol; ``states``: the numbers of the stored states in it.
+        ``states``: the numbers of the stored states in the protocol.
         """
-        return store.select_info_wires(self.db, states)
+        found, mark = store.info_list(states).read(self.db)
+        return found, int.from_bytes(mark)
 
     def add_dynamic_partitions(
         self, requests: Sequence[DynamicPartitions]

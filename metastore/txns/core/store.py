@@ -25,7 +25,7 @@ from metastore.db.arrays import bigints, columns, literal
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.db.statements import Statements
-from metastore.db.wires import Field, Kind
+from metastore.db.wires import Field, Kind, SortedList
 from metastore.ids import TableName
 from metastore.txns.core.rules import (
     BY_ANOTHER,
@@ -252,7 +252,7 @@ def select_snapshot(db: Database, hidden: Collection[TxnType] = ()) -> Snapshot:
 def unpacked(mark: int, packed: bytes | None, packed_aborted: bytes | None, min_open: int | None) -> Snapshot:
     """A row of ``SNAPSHOT``. Ids travel as packed integers: a list of 10,000 costs Python next to nothing."""
     ids, aborted = _integers(packed), frozenset(_integers(packed_aborted))
-    bits = encode_bits(bytes(txn_id in aborted for txn_id in ids)) if aborted else b""
+    bits = encode_bits(bytes(map(aborted.__contains__, ids))) if aborted else b""
     return Snapshot(mark, ids, bits, min_open)
 
 
@@ -263,30 +263,30 @@ def _integers(packed: bytes | None) -> list[int]:
     return numbers.tolist()
 
 
-def select_info_wires(db: Database, states: Mapping[TxnState, int]) -> tuple[int, int, bytes]:
-    """Open and aborted transactions, ascending, as of one instant: the mark, how many they are, and their bytes.
+def info_list(states: Mapping[TxnState, int]) -> SortedList:
+    """Open and aborted transactions, ascending; beside them the mark.
 
     ``states``: the numbers of the stored states in the protocol.
     """
-    mark, count, encoded = db.binary(_infos(tuple(states.items())))
-    return int.from_bytes(mark), int.from_bytes(count), encoded
+    mark = "(SELECT int8send(next_txn_id - 1) FROM txn_counter)"
+    return SortedList(_info(tuple(states.items())), f"txns AS t WHERE {LISTED}", "t.id", (), mark)
 
 
 @cache
-def _infos(states: Sequence[tuple[TxnState, int]]) -> str:
-    """The query, put together once."""
-    shape = [
-        Field(1, Kind.I64, "t.id"),
-        Field(2, Kind.I32, wires.number(states, "t.state")),
-        Field(3, Kind.TEXT, 't."user"'),
-        Field(4, Kind.TEXT, "t.host"),
-        Field(5, Kind.TEXT, "t.agent_info"),
-        Field(6, Kind.I32, "t.heartbeat_count"),
-        Field(8, Kind.I64, wires.millis("t.started_at")),
-        Field(9, Kind.I64, wires.millis("t.last_heartbeat_at")),
-    ]
-    listed = wires.listed(wires.struct(shape), f"txns AS t WHERE {LISTED}", "t.id")
-    return f"SELECT (SELECT int8send(next_txn_id - 1) FROM txn_counter), {listed}"
+def _info(states: Sequence[tuple[TxnState, int]]) -> str:
+    """Put together once."""
+    return wires.struct(
+        [
+            Field(1, Kind.I64, "t.id"),
+            Field(2, Kind.I32, wires.number(states, "t.state")),
+            Field(3, Kind.TEXT, 't."user"'),
+            Field(4, Kind.TEXT, "t.host"),
+            Field(5, Kind.TEXT, "t.agent_info"),
+            Field(6, Kind.I32, "t.heartbeat_count"),
+            Field(8, Kind.I64, wires.millis("t.started_at")),
+            Field(9, Kind.I64, wires.millis("t.last_heartbeat_at")),
+        ]
+    )
 
 
 def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:

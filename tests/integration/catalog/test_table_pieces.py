@@ -1,5 +1,7 @@
 """Lists of tables as PostgreSQL encodes them, beside the same made of objects."""
 
+import json
+
 import pytest
 
 from metastore.catalog.service.table_reads import TableReads
@@ -28,6 +30,83 @@ def filled(database):
                    [n % 4 + 1]::jsonb
             FROM generate_series(0, 29) AS n""")
     return database
+
+
+COLUMNS = [{"name": "a", "type": "int"}, {"name": "ä𝄞", "type": "struct<x:int>", "comment": ""},
+           {"name": "c", "type": "string", "comment": "ö\u2028'"}]
+DESCRIPTORS = [
+    {"cols": []},
+    {"cols": COLUMNS, "inputFormat": "in", "outputFormat": "", "compressed": True, "numBuckets": -1, "serdeInfo": {
+        "name": "t", "serializationLib": "ö", "parameters": {"field.delim": "\x01", "": ""}, "description": "d",
+        "serializerClass": "s", "deserializerClass": "", "serdeType": 1}, "bucketCols": ["b", "a"],
+     "sortCols": [{"col": "b", "order": 1}, {"col": "a", "order": 0}], "parameters": {"x": "y", "ä": "𝄞"},
+     "skewedInfo": {"skewedColNames": ["b", "a"], "skewedColValues": [["2", "1"], ["ö", ""], []],
+                    "skewedColValueLocationMaps": [[["2", "1"], "file:/x"], [[], ""], [["ö"], "ä"]]},
+     "storedAsSubDirectories": True},
+    {"cols": COLUMNS[:1], "compressed": False, "numBuckets": 0, "storedAsSubDirectories": False, "bucketCols": [], "sortCols": [],
+     "parameters": {}, "serdeInfo": {"parameters": {}},
+     "skewedInfo": {"skewedColNames": [], "skewedColValues": [], "skewedColValueLocationMaps": []}},
+]
+CREATION = {"catName": "hive", "dbName": "d0", "tblName": "v", "tablesUsed": ["d0.t"], "validTxnList": "1:2::"}
+CHANGES = {
+    "text": "'changed'", "integer": "7", "smallint": "3", "bigint": "7", "boolean": "NOT rewrite_enabled", "sd": f"'{json.dumps(DESCRIPTORS[2])}'",
+    "partition_keys": """'[{"name": "k", "type": "int"}]'""", "parameters": """'{"y": "z"}'""", "creation_metadata": f"'{json.dumps(CREATION)}'",
+    "catalog": "'other'", "type": "'MATERIALIZED_VIEW'"}
+"""What a column is set to, by its name or its type."""
+
+
+@pytest.fixture
+def described(filled):
+    """Tables that have everything, and those that have nothing; no materialized views."""
+    for place, sd in enumerate(DESCRIPTORS):
+        filled.once(
+            "UPDATE tables SET sd = %s, partition_keys = %s, location = %s, owner = %s, owner_type = %s, create_time = %s, "
+            "last_access_time = -1, retention = 9, write_id = %s, view_original_text = %s, view_expanded_text = %s, "
+            "rewrite_enabled = %s WHERE id %% 4 = %s",
+            (json.dumps(sd), json.dumps(COLUMNS[:place]), *[("file:/ä", "ö", 2, 2**31 - 1, 2**62, "SELECT 'ö'", "", True),
+             (None, None, 0, 0, -1, None, "x", False), ("", "", 1, 1, 0, "", None, True)][place], place))
+    filled.once("UPDATE tables SET wire = NULL WHERE id % 5 = 0")  # as before there was the column
+    return filled
+
+
+def both(database, wanted="*", db="d0"):
+    """Both forms of an answer: what a client reads, and the same made of objects."""
+    request = T.GetTablesRequest(db, tablesPattern=wanted)
+    answer = TableReadHandlers(TableReads(database), None).get_table_objects_by_name_req(Call("", (request,), None), request)
+    rows = database.once(tables.SELECT_MATCHING_TABLES, ("hive", db, ""))
+    return decoded("get_table_objects_by_name_req", answer).tables, [table_to_thrift(tables.table_of(row)) for row in rows]
+
+
+def test_descriptors_are_those_of_the_interface(described):
+    """Every field that a stored descriptor may have is in one of them."""
+    for cls, value in ((T.StorageDescriptor, DESCRIPTORS[1] | {"location": ""}), (T.SerDeInfo, DESCRIPTORS[1]["serdeInfo"]),
+                       (T.SkewedInfo, DESCRIPTORS[1]["skewedInfo"]), (T.FieldSchema, COLUMNS[2])):
+        assert {name for _, _, name, *_ in filter(None, cls.thrift_spec)} == value.keys()
+    read, objects = both(described)
+    assert read == objects
+    assert len(read) == 10
+
+
+def test_a_materialized_view_says_of_what_it_is_made(described):
+    described.once("UPDATE tables SET type = 'MATERIALIZED_VIEW', creation_metadata = %s WHERE id = "
+                   "(SELECT min(id) FROM tables WHERE db = 'd0' AND catalog = 'hive')", (json.dumps(CREATION),))
+    read, objects = both(described)
+    assert read == objects
+    assert {view.creationMetadata.tablesUsed == {"d0.t"} for view in read if view.creationMetadata} == {True}
+
+
+def test_each_change_of_a_column_changes_what_clients_read(described):
+    """Whichever release makes it: a trigger names the columns of which it makes a row's bytes."""
+    columns = described.once(
+        "SELECT column_name::text, data_type::text FROM information_schema.columns "
+        "WHERE table_schema = 'public' AND table_name = 'tables' AND column_name NOT IN ('wire', 'id', 'catalog', 'db')")
+    for name, kind in columns:
+        before = both(described)[0]
+        described.once(f"UPDATE tables SET {name} = {CHANGES.get(name) or CHANGES[kind]} WHERE id = "
+                       "(SELECT max(id) FROM tables WHERE db = 'd0' AND catalog = 'hive')")
+        read, objects = both(described)
+        assert read == objects, name
+        assert read != before, name
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 4), (500, 500)], ids=["each alone", "in a snapshot", "at once"])

@@ -8,6 +8,7 @@ from metastore.compaction.queue.rules.requests import OLD_CLIENT_TYPES
 from metastore.compaction.queue.service import CompactionService
 from metastore.compaction.queue.store import requests as store
 from metastore.config import CompactionSettings
+from metastore.db import wires
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server import convert_compaction as convert
 from tests.support.answers import shown_compactions
@@ -75,7 +76,9 @@ def service(database):
 @pytest.mark.parametrize(("wanted", "count"), [
     ({}, 24), ({"dbName": "d1"}, 24), ({"type": ttypes.CompactionType.MAJOR}, 12), ({"state": "failed"}, 8),
     ({"poolName": "default"}, 32), ({"limit": 7}, 7), ({"limit": 5, "order": "id desc"}, 5), ({"dbName": "none"}, 0)])
-def test_a_client_reads_the_same_compactions(service, wanted, count):
+@pytest.mark.parametrize("at_once", [7, 10_000])
+def test_a_client_reads_the_same_compactions(service, wanted, count, at_once, monkeypatch):
+    monkeypatch.setattr(wires, "AT_ONCE", at_once)
     request = ttypes.ShowCompactRequest(**wanted)
     with service.db.begin() as pg:
         rows = store.select_shown(pg, convert.show_filter(request))

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from metastore.db import wires
 from metastore.locks.rules import LockState, LockType
 from metastore.locks.service import LockService
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -70,7 +71,9 @@ def element(row):
 @pytest.mark.parametrize(("wanted", "count"), [
     ({}, 60), ({"db": "d1"}, 30), ({"table": "t"}, 20), ({"partition": "p=1"}, 20), ({"txn_id": 2}, 20),
     ({"db": "d0", "txn_id": 1}, 10), ({"db": "none"}, 0)])
-def test_a_client_reads_the_same_locks(shown, wanted, count):
+@pytest.mark.parametrize("at_once", [7, 20, 10_000])
+def test_a_client_reads_the_same_locks(shown, wanted, count, at_once, monkeypatch):
+    monkeypatch.setattr(wires, "AT_ONCE", at_once)
     encoded, objects = shown(**wanted)
     assert encoded == objects
     assert len(encoded) == count

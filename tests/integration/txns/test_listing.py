@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from metastore.db import wires
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.txns.core.service import AbortRequest
 from tests.support.answers import shown_txns
@@ -11,7 +14,9 @@ def millis(instant):
     return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-def test_a_client_reads_the_same_transactions(t):
+@pytest.mark.parametrize("at_once", [7, 10_000])
+def test_a_client_reads_the_same_transactions(t, monkeypatch, at_once):
+    monkeypatch.setattr(wires, "AT_ONCE", at_once)
     assert shown_txns(t.txns) == (0, [])
     t.open(30)
     t.txns.abort_txn([AbortRequest(7)])

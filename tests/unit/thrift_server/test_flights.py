@@ -26,10 +26,11 @@ class Readings:
     def __init__(self) -> None:
         self.begun = [Event() for _ in range(4)]
         self.may_end = [Event() for _ in range(4)]
-        self.count = 0
+        self.count, self.clients = 0, []
 
-    def read(self) -> int:
+    def read(self, clients: int) -> int:
         number = self.count
+        self.clients.append(clients)
         self.count += 1
         self.begun[number].set()
         assert self.may_end[number].wait(20)
@@ -54,7 +55,7 @@ def test_who_asks_while_a_list_is_read_shares_the_next_reading():
         first = ask()
         assert readings.begun[0].wait(20)
         others = [ask() for _ in range(3)]
-        apart = clients.submit(flights.answer, "another question", lambda: 7)
+        apart = clients.submit(flights.answer, "another question", lambda _: 7)
         assert apart.result(20) == 7
         assert readings.count == 1
         readings.may_end[0].set()
@@ -63,15 +64,16 @@ def test_who_asks_while_a_list_is_read_shares_the_next_reading():
         assert [other.result(20) for other in others] == [1, 1, 1]
         readings.may_end[2].set()
         assert ask().result(20) == 2, "what has landed is nobody's answer"
+    assert readings.clients == [1, 3, 1]
     assert not flights._routes, "nothing is kept of what is not asked"
 
 
 def test_after_an_error_the_next_is_asked_again():
     flights = Flights[int]()
 
-    def failing() -> int:
+    def failing(_: int) -> int:
         raise ValueError("gone")
 
     with pytest.raises(ValueError, match="gone"):
         flights.answer("q", failing)
-    assert flights.answer("q", lambda: 1) == 1
+    assert flights.answer("q", lambda _: 1) == 1

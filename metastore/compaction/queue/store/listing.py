@@ -2,15 +2,13 @@
 
 from metastore.compaction.queue.rules.requests import OLD_CLIENT_TYPES
 from metastore.compaction.queue.store.requests import Filter, shown
-from metastore.db.engine import Database
+from metastore.db.wires import SortedList
 
 
-def select_shown_wires(db: Database, wanted: Filter, *, is_old_client: bool) -> tuple[int, bytes]:
-    """How many they are, and the structs; an old client does not know every type."""
+def list_of(wanted: Filter, *, is_old_client: bool) -> SortedList:
+    """What is wanted, of the queue and of the history; an old client does not know every type."""
     rows, order, values = shown(wanted, "wire")
-    count, encoded = db.binary(
-        f"SELECT int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea ORDER BY {order}), ''::bytea) "
-        f"FROM ({rows}) AS shown WHERE %s OR type = ANY(%s)",
-        [*values, not is_old_client, [str(kind) for kind in OLD_CLIENT_TYPES]],
+    known = [str(kind) for kind in OLD_CLIENT_TYPES]
+    return SortedList(
+        "wire", f"({rows}) AS shown WHERE %s OR type = ANY(%s)", order, [*values, not is_old_client, known]
     )
-    return int.from_bytes(count), encoded

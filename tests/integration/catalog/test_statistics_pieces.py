@@ -1,0 +1,123 @@
+"""Column statistics of partitions as PostgreSQL keeps them for the wire, beside the same made of objects."""
+
+import pytest
+from thrift.protocol import fastbinary
+
+from metastore.catalog.service.statistics import StatisticsService
+from metastore.catalog.store import statistics_wires
+from metastore.errors import NoSuchObjectError
+from metastore.ids import TableName
+from metastore.thrift_gen.hive_metastore import ttypes as T
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_catalog import statistics_to_thrift
+from metastore.thrift_server.convert_struct import struct_to_json
+from metastore.thrift_server.handlers.statistics import StatisticsHandlers
+from metastore.thrift_server.source import Source
+from tests.support.answers import decoded
+
+BITS = bytes(range(256))
+LARGE = 2 ** 63 - 1
+STATISTICS = [
+    T.ColumnStatisticsData(booleanStats=T.BooleanColumnStatsData(1, 0, 3, BITS)),
+    T.ColumnStatisticsData(longStats=T.LongColumnStatsData(-LARGE - 1, LARGE, 0, 7, BITS, b"\0")),
+    T.ColumnStatisticsData(doubleStats=T.DoubleColumnStatsData(-1.5e300, 5e-324, 0, 7, b"", BITS)),
+    T.ColumnStatisticsData(stringStats=T.StringColumnStatsData(9, 1 / 3, 0, 7, BITS)),
+    T.ColumnStatisticsData(binaryStats=T.BinaryColumnStatsData(9, 3.0, 0, BITS)),
+    T.ColumnStatisticsData(decimalStats=T.DecimalColumnStatsData(
+        T.Decimal(scale=-2, unscaled=b"\xff\0"), T.Decimal(scale=3, unscaled=b""), 0, 7, BITS, b"h")),
+    T.ColumnStatisticsData(dateStats=T.DateColumnStatsData(T.Date(-1), T.Date(20000), 0, 7, BITS, b"h")),
+    T.ColumnStatisticsData(timestampStats=T.TimestampColumnStatsData(T.Timestamp(-1), T.Timestamp(LARGE), 0, 7, BITS, b"h")),
+]
+"""Each kind with all of its fields."""
+FEWER = [
+    T.ColumnStatisticsData(longStats=T.LongColumnStatsData(numNulls=1, numDVs=0)),
+    T.ColumnStatisticsData(decimalStats=T.DecimalColumnStatsData(highValue=T.Decimal(b"\1", 0), numNulls=1, numDVs=2)),
+    T.ColumnStatisticsData(dateStats=T.DateColumnStatsData(numNulls=1, numDVs=2)),
+]
+TABLE = TableName("hive", "d", "t")
+PARTITIONS = ["p=a", "p=ä𝄞", "p=%2F", "p=none"]
+
+
+@pytest.fixture
+def described(d):
+    """Partitions, three of which have statistics of every kind, and the columns."""
+    columns = [f"c{n}" for n in range(len(STATISTICS) + len(FEWER))]
+    d.create(columns=", ".join(f"{name} string" for name in columns), keys="p:string")
+    for value in ("a", "ä𝄞", "/", "none"):
+        d.add(value)
+    for name in PARTITIONS[:3]:
+        objects = [T.ColumnStatisticsObj(column, kind, data) for column, kind, data in zip(
+            columns, ["string", "decimal(9,2)", "ö"] * 4, [*STATISTICS, *FEWER], strict=False)]
+        d.update_partition_column_statistics(T.ColumnStatistics(T.ColumnStatisticsDesc(False, "d", "t", name), objects))
+    return columns
+
+
+def test_every_field_is_there():
+    for data in STATISTICS:
+        [kind] = struct_to_json(data)
+        known = {name for _, _, name, *_ in filter(None, type(getattr(data, kind)).thrift_spec)}
+        assert struct_to_json(getattr(data, kind)).keys() == known
+    assert {kind for data in STATISTICS for kind in struct_to_json(data)} == {
+        name for _, _, name, *_ in filter(None, T.ColumnStatisticsData.thrift_spec)}
+
+
+@pytest.fixture
+def both(database, described):
+    """A function that gives both forms of an answer: what a client reads, and the same made of objects."""
+    service = StatisticsService(database)
+
+    def of(names, columns=described):
+        request = T.PartitionsStatsRequest("d", "T", columns, names)
+        answer = StatisticsHandlers(service).get_partitions_statistics_req(Call("", (request,), None), request)
+        read = decoded("get_partitions_statistics_req", answer).partStats
+        by_partition = {}
+        for one in service.get(TABLE, names, columns, "hive"):
+            by_partition.setdefault(one.partition, []).append(one)
+        objects = T.PartitionsStatsResult(
+            {name: statistics_to_thrift(found) for name, found in by_partition.items()})
+        spec = [T.PartitionsStatsResult, T.PartitionsStatsResult.thrift_spec]
+        sent = T.PartitionsStatsResult()  # a whole number is a double by then
+        fastbinary.decode_binary(sent, Source(fastbinary.encode_binary(objects, spec), 0), spec)
+        return read, sent.partStats
+
+    return of
+
+
+@pytest.mark.parametrize("rows", [1, 25, 10_000], ids=["each alone", "in a snapshot", "at once"])
+def test_a_client_reads_the_same_statistics(database, both, described, monkeypatch, rows):
+    monkeypatch.setattr(statistics_wires, "ROWS_IN_PIECE", rows)
+    asked = ["p=%2f", "p=none", "p=a", "p=ä𝄞", "p=nope"]
+
+    read, objects = both(asked)
+    assert read == objects
+    assert read.keys() == {"p=%2f", "p=a", "p=ä𝄞"}, "as they were asked for, and none without statistics"
+    assert [one.colName for one in read["p=a"]] == sorted(described)
+    assert [one.statsData for one in sorted(read["p=a"], key=lambda one: int(one.colName[1:]))] == [*STATISTICS, *FEWER]
+
+    assert both(asked, ["C3", "c0", "nope"])[0] == both(asked, ["c0", "c3"])[1]
+    assert both(["p=none"]) == both([]) == both(asked, []) == ({}, {})
+    assert database.pool.lent == 0
+
+
+def test_no_table(database, described):
+    request = T.PartitionsStatsRequest("d", "nope", described, ["p=a"])
+    with pytest.raises(NoSuchObjectError, match="nope"):
+        StatisticsHandlers(StatisticsService(database)).get_partitions_statistics_req(Call("", (request,), None), request)
+
+
+def test_whoever_writes_a_row(database, both):
+    """Rows that are older than the column have no bytes; a release that does not know it changes those of a row."""
+    database.once("UPDATE column_statistics SET wire = NULL WHERE partition = 'p=a'")
+    read, objects = both(["p=a"])
+    assert read == objects
+    assert len(read["p=a"]) == len(STATISTICS) + len(FEWER)
+
+    before = both(["p=ä𝄞"])[0]
+    database.once("UPDATE column_statistics SET data = data || '{}', last_analyzed = 1; "
+                  """UPDATE column_statistics SET data = '{"longStats": {"numNulls": 5, "numDVs": 6}}', type = NULL
+                     WHERE "column" IN ('c0', 'c1')""")
+    read, objects = both(["p=ä𝄞"])
+    assert read == objects
+    assert [one for one in read["p=ä𝄞"] if one.colName not in {"c0", "c1"}] == [
+        one for one in before["p=ä𝄞"] if one.colName not in {"c0", "c1"}]
+    assert [one.statsData.longStats.numNulls for one in read["p=ä𝄞"] if one.colType is None] == [5, 5]
