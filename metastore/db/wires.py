@@ -15,8 +15,8 @@ from metastore.db import pieces
 from metastore.db.engine import Database, Row
 from metastore.db.pieces import Asked, Pieces, Run, Sizes
 
-AT_ONCE = 10_000
-"""Rows of a sorted list that are read together."""
+AT_ONCE, FETCHED = 25_000, 10_000
+"""How long a sorted list may be that is one statement; rows of a longer one that are fetched together."""
 _SIZE, _LOWER_BOUND = slice(12, 16), 4
 """Where an array says how many elements it has, and what stands between that and these; an empty one has neither."""
 _LAST_OF_ONE, _LAST_OF_MORE = "max({})::text", "(array_agg({}::text))[count(*)]"
@@ -149,26 +149,26 @@ class SortedList:
     def read(self, db: Database) -> tuple[Pieces[bytes], bytes]:
         """All of it, and what is wanted beside it.
 
-        Up to ``AT_ONCE`` rows are one statement. More are counted, and fetched from a cursor so many at a time:
-        PostgreSQL sorts them once, and keeps what nobody has taken yet.
+        A short list is one statement, which costs least, and which reads no more than a long one is known by. That is
+        counted, and fetched from a cursor: PostgreSQL sorts it once, and keeps what nobody has taken yet.
         """
-        most = AT_ONCE
-        encoded = f"SELECT {self.wire} AS wire FROM {self.rows} ORDER BY {self.order}"
-        count, whole, beside = db.binary(
-            f"SELECT int4send(size::int), CASE WHEN size <= {most} THEN (SELECT coalesce(string_agg(wire, ''::bytea), "
-            f"''::bytea) FROM ({encoded}) AS listed) END, {self.beside} "
-            f"FROM (SELECT count(*) AS size FROM (SELECT FROM {self.rows} LIMIT {most + 1}) AS first) AS counted",
-            self.parameters if isinstance(self.parameters, Mapping) else (*self.parameters, *self.parameters),
+        size, encoded, beside = db.binary(
+            f"SELECT int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea), ''::bytea), {self.beside} "
+            f"FROM ({self._encoded(f'LIMIT {AT_ONCE + 1}')}) AS listed",
+            self.parameters,
         )
-        if whole is not None:
-            return Pieces(int.from_bytes(count), iter((whole,)), ExitStack()), beside
+        count = int.from_bytes(size)
+        if count <= AT_ONCE:
+            return Pieces(count, iter((encoded,)), ExitStack()), beside
         with ExitStack() as opened:
             pg = opened.enter_context(db.begin(snapshot=True))
-            count, beside = pg.binary(
-                f"SELECT int4send(count(*)::int), {self.beside} FROM {self.rows}", self.parameters
-            )
-            pieces = map(_joined, pg.fetched(encoded, self.parameters, most))
-            return Pieces(int.from_bytes(count), pieces, opened.pop_all()), beside
+            size, beside = pg.binary(f"SELECT int4send(count(*)::int), {self.beside} FROM {self.rows}", self.parameters)
+            pieces = map(_joined, pg.fetched(self._encoded(""), self.parameters, FETCHED))
+            return Pieces(int.from_bytes(size), pieces, opened.pop_all()), beside
+
+    def _encoded(self, limit: str) -> str:
+        """``limit``: of the rows before they are in order, or they were sorted before they are encoded."""
+        return f"SELECT {self.wire} AS wire FROM (SELECT * FROM {self.rows} {limit}) AS every ORDER BY {self.order}"
 
 
 def _joined(rows: list[Row]) -> bytes:

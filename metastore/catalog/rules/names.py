@@ -4,12 +4,15 @@ Source: CAT-N1, CAT-N2, CAT-N4, CAT-N7, CAT-N9.
 """
 
 import re
+from itertools import takewhile
 
 from metastore.errors import InvalidRequestError
 
 _PLAIN = re.compile(r"[a-z0-9_]+")
 _WITH_SLASH = re.compile(r"[a-z0-9_/]+")
 _ESCAPED_IN_REGEX = re.compile(r"[^a-z0-9_/ ]")
+_ANY = re.compile(r"((?:\.?\*)+|\.)")
+_NOT_ASCII = re.compile(r"[^\x01-\x7e].*", re.DOTALL)
 MATCHES_NOTHING = "^$"
 LONGEST_PATTERN = 4000
 
@@ -33,21 +36,33 @@ def pattern_regex(pattern: str | None) -> str | None:
     """
     if pattern is None:
         return None
+    alternatives = _alternatives(pattern)
+    return f"^({'|'.join(map(_alternative, alternatives))})$" if alternatives else MATCHES_NOTHING
+
+
+def pattern_range(pattern: str | None) -> tuple[str, str | None]:
+    """Where the names that a pattern matches are among all, sorted by bytes: from the first on, below the second.
+
+    None: there is no end. It is the range of what all alternatives begin with. Raises: as ``pattern_regex``.
+    """
+    begins = [_ANY.split(text, maxsplit=1)[0] for text in _alternatives(pattern or "*")] or [""]
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(min(begins), max(begins), strict=False))
+    prefix = _NOT_ASCII.sub("", "".join(character for character, _ in common))
+    return (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else ("", None)
+
+
+def _alternatives(pattern: str) -> list[str]:
     if len(pattern) > LONGEST_PATTERN or "\0" in pattern:
         raise InvalidRequestError(
             f"A name pattern has at most {LONGEST_PATTERN} characters and no NUL, this one has {len(pattern)}: "
             f"{pattern[:40]!r} ..."
         )
     alternatives = pattern.strip().lower().split("|")
-    if not alternatives[-1]:
-        alternatives.pop()
-    if not alternatives:
-        return MATCHES_NOTHING
-    return f"^({'|'.join(_alternative(text) for text in alternatives)})$"
+    return alternatives if alternatives[-1] else alternatives[:-1]
 
 
 def _alternative(text: str) -> str:
-    parts = re.split(r"((?:\.?\*)+|\.)", text)  # neighbours become a single run: PostgreSQL takes 20 s for 2,000
+    parts = _ANY.split(text)  # neighbours become a single run: PostgreSQL takes 20 s for 2,000
     return "".join(
         ".*"
         if part.endswith("*")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from metastore.catalog.model import Json, Table, TableType
 from metastore.catalog.rules import locations
-from metastore.catalog.rules.names import pattern_regex
 from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.store import databases as database_store
 from metastore.catalog.store import table_lists
@@ -63,7 +62,7 @@ class TableReads:
         if names is None and pattern is None:
             raise InvalidOperationError(f"{database} cannot find null tables")
         if names is None:
-            return self._listed(TableList.matching(database, pattern_regex(pattern)), UNLIMITED, encoded=encoded)
+            return self._listed(TableList.matching(database, pattern), UNLIMITED, encoded=encoded)
         wanted = [name.strip().lower() for name in names]
         found = self._listed(TableList.named(database, wanted), len(wanted), encoded=encoded)
         if wanted and not found.count and not self.db.once(database_store.SELECT_DATABASE, database):
@@ -78,7 +77,7 @@ class TableReads:
         """Names that match, sorted, as bytes for clients; none without the database. Raises: MetaError for a type."""
         if kind is not None and kind not in TableType.__members__.values():
             raise MetaError(f"No table type {kind!r}: expected one of {', '.join(TableType)}")
-        return table_lists.names(database, pattern_regex(pattern), kind).read(self.db, UNLIMITED, table_lists.NAMES)
+        return table_lists.names(database, pattern, kind).read(self.db, UNLIMITED, table_lists.NAMES)
 
     def get_materialized_views_for_rewriting(self, database: DatabaseName) -> list[str]:
         """Names of a database's materialized views that may stand in for their query."""
@@ -95,8 +94,9 @@ class TableReads:
         self, catalog: str, database_pattern: str | None, table_pattern: str | None, types: Sequence[str]
     ) -> Pieces[bytes]:
         """A line for each table that matches, by database and name, as bytes for clients."""
-        databases, tables = pattern_regex(database_pattern), pattern_regex(table_pattern)
-        return table_lists.metas(catalog, databases, tables, types).read(self.db, UNLIMITED, table_lists.METAS)
+        return table_lists.metas(catalog, database_pattern, table_pattern, types).read(
+            self.db, UNLIMITED, table_lists.METAS
+        )
 
     def get_table_names_by_filter(
         self, database: DatabaseName, accepts: Callable[[Table], bool], most: int

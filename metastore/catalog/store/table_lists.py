@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from metastore.catalog.model import USER, Table, TableType
+from metastore.catalog.rules.names import pattern_range, pattern_regex
 from metastore.catalog.store.tables import COLUMNS, table_of
 from metastore.db import arrays, wires
 from metastore.db.pieces import Asked, Run, Sizes
@@ -68,23 +69,29 @@ class TablePiece(NamedTuple):
         return [self.tables[-1].name.table]
 
 
+_NAME_MATCHES = (
+    "name >= %s AND (%s::text IS NULL OR name < %s) AND (%s::text IS NULL OR name ~ %s)"  # a range of the index first
+)
+
+
 @dataclass(frozen=True)
 class TableList:
     """The tables of a database that meet a condition on their rows: see `pieces.Listing`."""
 
     database: DatabaseName
     condition: str
-    parameter: Any
+    values: Sequence[str | None]
+    """Of the condition."""
 
     @classmethod
     def named(cls, database: DatabaseName, names: Sequence[str]) -> "TableList":
         """Those of these names that there are."""
-        return cls(database, "name = ANY(%s::text[])", arrays.literal(names))
+        return cls(database, "name = ANY(%s::text[])", [arrays.literal(names)])
 
     @classmethod
-    def matching(cls, database: DatabaseName, regex: str | None) -> "TableList":
+    def matching(cls, database: DatabaseName, pattern: str | None) -> "TableList":
         """Those whose name matches."""
-        return cls(database, "name ~ %s", regex)
+        return cls(database, _NAME_MATCHES, _matching(pattern))
 
     def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> TablePiece:
         """See `pieces.Listing`."""
@@ -100,14 +107,14 @@ class TableList:
 
     def parameters(self, after: Sequence[str] | None, most: int) -> Sequence[Any]:
         """Of that query."""
-        return (*self.database, *(after or [""]), self.parameter, most)
+        return (*self.database, *(after or [""]), *self.values, most)
 
     def count(self, run: Run, limit: int) -> int:
         """See `pieces.Listing`."""
         [(count,)] = run(
             "SELECT count(*) FROM (SELECT FROM tables WHERE catalog = %s AND db = %s "
             f"AND {self.condition} LIMIT %s) AS listed",
-            (*self.database, self.parameter, None if limit < 0 else limit),
+            (*self.database, *self.values, None if limit < 0 else limit),
         )
         return int(count)
 
@@ -135,21 +142,28 @@ class TableWires:
         return self.tables.count(run, limit)
 
 
-def names(database: DatabaseName, regex: str | None, kind: str | None) -> TextList:
+def names(database: DatabaseName, pattern: str | None, kind: str | None) -> TextList:
     """The names of a database's tables; None: whatever the name, the type."""
     return TextList(
-        "tables WHERE catalog = %s AND db = %s AND (%s::text IS NULL OR name ~ %s) AND (%s::text IS NULL OR type = %s)",
-        (*database, regex, regex, kind, kind),
+        f"tables WHERE catalog = %s AND db = %s AND {_NAME_MATCHES} AND (%s::text IS NULL OR type = %s)",
+        (*database, *_matching(pattern), kind, kind),
         "name",
     )
 
 
-def metas(catalog: str, db_regex: str | None, regex: str | None, kinds: Sequence[str]) -> WireList:
+def metas(catalog: str, db_pattern: str | None, pattern: str | None, kinds: Sequence[str]) -> WireList:
     """Lines of a table list; None and empty: whatever the database, the name, the type."""
+    db_regex = pattern_regex(db_pattern)
     return WireList(
-        "tables WHERE catalog = %s AND (%s::text IS NULL OR db ~ %s) AND (%s::text IS NULL OR name ~ %s) "
+        f"tables WHERE catalog = %s AND (%s::text IS NULL OR db ~ %s) AND {_NAME_MATCHES} "
         "AND (%s::text[] = '{}' OR type = ANY(%s::text[]))",
-        (catalog, db_regex, db_regex, regex, regex, list(kinds), list(kinds)),
+        (catalog, db_regex, db_regex, *_matching(pattern), list(kinds), list(kinds)),
         _META,
         ["db", "name"],
     )
+
+
+def _matching(pattern: str | None) -> Sequence[str | None]:
+    """The values of ``_NAME_MATCHES``."""
+    (first, end), regex = pattern_range(pattern), pattern_regex(pattern)
+    return first, end, end, regex, regex

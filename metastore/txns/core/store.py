@@ -269,7 +269,8 @@ def info_list(states: Mapping[TxnState, int]) -> SortedList:
     ``states``: the numbers of the stored states in the protocol.
     """
     mark = "(SELECT int8send(next_txn_id - 1) FROM txn_counter)"
-    return SortedList(_info(tuple(states.items())), f"txns AS t WHERE {LISTED}", "t.id", (), mark)
+    in_order = f"(SELECT * FROM txns WHERE {LISTED} ORDER BY id) AS listed"  # by the index: then nothing sorts them
+    return SortedList(_info(tuple(states.items())), in_order, "id", (), mark)
 
 
 @cache
@@ -277,14 +278,14 @@ def _info(states: Sequence[tuple[TxnState, int]]) -> str:
     """Put together once."""
     return wires.struct(
         [
-            Field(1, Kind.I64, "t.id"),
-            Field(2, Kind.I32, wires.number(states, "t.state")),
-            Field(3, Kind.TEXT, 't."user"'),
-            Field(4, Kind.TEXT, "t.host"),
-            Field(5, Kind.TEXT, "t.agent_info"),
-            Field(6, Kind.I32, "t.heartbeat_count"),
-            Field(8, Kind.I64, wires.millis("t.started_at")),
-            Field(9, Kind.I64, wires.millis("t.last_heartbeat_at")),
+            Field(1, Kind.I64, "id"),
+            Field(2, Kind.I32, wires.number(states, "state")),
+            Field(3, Kind.TEXT, '"user"'),
+            Field(4, Kind.TEXT, "host"),
+            Field(5, Kind.TEXT, "agent_info"),
+            Field(6, Kind.I32, "heartbeat_count"),
+            Field(8, Kind.I64, wires.millis("started_at")),
+            Field(9, Kind.I64, wires.millis("last_heartbeat_at")),
         ]
     )
 

@@ -79,6 +79,7 @@ def service(database):
 @pytest.mark.parametrize("at_once", [7, 10_000])
 def test_a_client_reads_the_same_compactions(service, wanted, count, at_once, monkeypatch):
     monkeypatch.setattr(wires, "AT_ONCE", at_once)
+    monkeypatch.setattr(wires, "FETCHED", 5)
     request = ttypes.ShowCompactRequest(**wanted)
     with service.db.begin() as pg:
         rows = store.select_shown(pg, convert.show_filter(request))

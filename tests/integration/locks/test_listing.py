@@ -74,6 +74,7 @@ def element(row):
 @pytest.mark.parametrize("at_once", [7, 20, 10_000])
 def test_a_client_reads_the_same_locks(shown, wanted, count, at_once, monkeypatch):
     monkeypatch.setattr(wires, "AT_ONCE", at_once)
+    monkeypatch.setattr(wires, "FETCHED", 5)
     encoded, objects = shown(**wanted)
     assert encoded == objects
     assert len(encoded) == count

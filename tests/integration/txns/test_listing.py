@@ -17,6 +17,7 @@ def millis(instant):
 @pytest.mark.parametrize("at_once", [7, 10_000])
 def test_a_client_reads_the_same_transactions(t, monkeypatch, at_once):
     monkeypatch.setattr(wires, "AT_ONCE", at_once)
+    monkeypatch.setattr(wires, "FETCHED", 5)
     assert shown_txns(t.txns) == (0, [])
     t.open(30)
     t.txns.abort_txn([AbortRequest(7)])

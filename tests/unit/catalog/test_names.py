@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from metastore.catalog.rules.names import directory_name, is_object_name, pattern_regex
+from metastore.catalog.rules.names import directory_name, is_object_name, pattern_range, pattern_regex
 
 
 @pytest.mark.parametrize(("name", "slash", "good"), [
@@ -22,10 +22,21 @@ def test_directory_names(table, directory):
     ("A|", "a", "b"), ("|a", "a", "b"), ("a_b", "a_b", "axb"), ("a%", "", "a ab"), ("[a]", "", "a"), ("a?", "", "a ab"),
     ("", "", "a"), ("|", "", "a"), ("a+", "", "a aa"), ("(a)", "", "a"), ("***", "abc", ""), (" a ", "a", "b")])
 def test_patterns(pattern, matched, refused):
-    regex = pattern_regex(pattern)
+    regex, (first, end) = pattern_regex(pattern), pattern_range(pattern)
+    assert [name for name in matched.split() if not (first <= name and (end is None or name < end))] == []
     assert [name for name in matched.split() if not re.search(regex, name)] == []
     assert [name for name in refused.split() if re.search(regex, name)] == []
 
 
 def test_no_pattern_is_every_name():
     assert pattern_regex(None) is None
+    assert pattern_range(None) == ("", None)
+
+
+@pytest.mark.parametrize(("pattern", "names"), [
+    ("abc*", ("abc", "abd")), (" ABC.d", ("abc", "abd")), ("abc", ("abc", "abd")), ("ab*|a.c|", ("a", "b")), ("a|b*", ("", None)),
+    ("t_1|t_2*|t_10", ("t_", "t`")), ("*a", ("", None)), (".", ("", None)), ("", ("", None)), ("ab\u00e4c*", ("ab", "ac")),
+    ("a~*", ("a~", "a\x7f")), ("\u00e4*", ("", None)), ("|a", ("", None)),
+    (" ", ("", None)), ("|", ("", None))])
+def test_names_that_a_pattern_matches_are_a_range(pattern, names):
+    assert pattern_range(pattern) == names

@@ -10,5 +10,5 @@ def list_of(wanted: Filter, *, is_old_client: bool) -> SortedList:
     rows, order, values = shown(wanted, "wire")
     known = [str(kind) for kind in OLD_CLIENT_TYPES]
     return SortedList(
-        "wire", f"({rows}) AS shown WHERE %s OR type = ANY(%s)", order, [*values, not is_old_client, known]
+        "wire", f"({rows}) AS shown WHERE (%s OR type = ANY(%s))", order, [*values, not is_old_client, known]
     )
