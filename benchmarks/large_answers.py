@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from benchmarks import hive, large_states, peers
 from benchmarks.contestants import MANY_OPEN, Contestant, Hive23, Hive42
 from benchmarks.cpu import Meter, Spent
-from benchmarks.large_states import DAYS, DB, name_of, partitions
+from benchmarks.large_states import COLUMNS, DAYS, DB, name_of, partitions
 from benchmarks.load import WHOLE, Address, request, result
 from benchmarks.transactions import own_postgres, settings
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -124,6 +124,10 @@ def rows(few: int, many: int, locks: int) -> list[Row]:
     names = request("get_partition_names", DB, "t", -1)
     listed = request("show_locks", ttypes.ShowLocksRequest())
     compactions = request("show_compact", ttypes.ShowCompactRequest())
+    tables = [f"table_{n}" for n in range(1, few // 10 + 1)]
+    described = [name_of(n) for n in range(few // 10)]
+    columns = [f"column_{n}" for n in range(COLUMNS)]
+    statistics_of = ttypes.PartitionsStatsRequest(DB, "t", columns, described)
     one_day = request("get_partitions_by_filter", DB, "large", f'day = "d{7 % DAYS:02}"', -1)
     return [
         Row(f"get_partitions, {few}", everything, 1, 4, others=True),
@@ -132,6 +136,21 @@ def rows(few: int, many: int, locks: int) -> list[Row]:
         Row(f"get_partitions_by_filter, 1 % of {many}", one_day, 1, 10),
         Row(f"get_partition_names, {few}", names, 1, 4),
         Row(f"get_partition_names, {many}", request("get_partition_names", DB, "large", -1), 1, 4),
+        Row(
+            f"get_table_objects_by_name_req, {len(tables)}",
+            request("get_table_objects_by_name_req", ttypes.GetTablesRequest(DB, tables)),
+            1,
+            4,
+            lambda server: large_states.make_many_tables(server, few),
+        ),
+        Row(f"get_table_meta, {few}", request("get_table_meta", DB, "table_*", None), 1, 4),
+        Row(
+            f"get_partitions_statistics_req, {len(described)}",
+            request("get_partitions_statistics_req", statistics_of),
+            1,
+            4,
+            lambda server: large_states.describe_columns(server, len(described)),
+        ),
         Row(f"show_locks, {locks // 20}", listed, 1, 4, lambda server: large_states.hold_locks(server, locks // 20)),
         Row(f"show_locks, {locks // 20}", listed, 8, 4),
         Row(f"show_locks, {locks}", listed, 1, 4, lambda server: large_states.hold_locks(server, locks)),

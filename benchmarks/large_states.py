@@ -12,6 +12,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 
 DB = "bench"
 DAYS = 100
+COLUMNS = 20
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 PARAMETERS = {
     "numFiles": "1",
@@ -31,6 +32,13 @@ SELECT table_id, {_NAME}, ARRAY[{_DAY}, n::text], p.create_time, replace(p.locat
 FROM partitions AS p, generate_series(1, {{count}} - 1) AS n
 WHERE table_id = (SELECT id FROM tables WHERE name = '{{table}}')"""
 _LOCK_WIRE = 'lock_wire({}, int_id, txn_id, db, "table", partition, type, "user", host, agent_info)'
+_OUR_TABLES = """
+INSERT INTO tables (catalog, db, name, type, owner, create_time, location, sd, partition_keys, parameters)
+SELECT catalog, db, 'table_' || n, type, owner, create_time, location || n, sd, partition_keys, parameters
+FROM tables, generate_series(1, {count}) AS n WHERE name = 'plain'"""
+_HIVES_TABLE = """
+SELECT t."TBL_ID", s."SD_ID", s."SERDE_ID" FROM "TBLS" AS t JOIN "SDS" AS s USING ("SD_ID")
+WHERE t."TBL_NAME" = 'plain'"""
 _HIVES_PARTITION = """
 SELECT p."PART_ID", s."SD_ID", s."SERDE_ID" FROM "PARTITIONS" AS p JOIN "SDS" AS s USING ("SD_ID")
 JOIN "TBLS" AS t USING ("TBL_ID") WHERE t."TBL_NAME" = '{}'"""
@@ -60,9 +68,43 @@ def make_tables(server: Contestant, **counts: int) -> None:
     run_sql(server.database_url, "VACUUM (ANALYZE)")
 
 
+def make_many_tables(server: Contestant, count: int) -> None:
+    """Let there be so many tables ``table_1`` and on beside ``plain``, without partitions."""
+    with server.client() as client:
+        place = f"{client.get_database(DB).locationUri}/plain"
+        more = {**PARAMETERS, "EXTERNAL": "TRUE"}
+        client.create_table(
+            ttypes.Table("plain", DB, "ann", sd=descriptor(place), parameters=more, tableType="EXTERNAL_TABLE")
+        )
+    if _is_ours(server):
+        run_sql(server.database_url, _OUR_TABLES.format(count=count))
+        return
+    [(table, sd, serde)] = run_sql(server.database_url, _HIVES_TABLE)
+    base = _made(server)
+    numbers, new = range(1, count + 1), _id(f"{base} + n")
+    _copy(server, "SERDES", f'"SERDE_ID" = {serde}', numbers, serde_id=new)
+    _copy(server, "SERDE_PARAMS", f'"SERDE_ID" = {serde}', numbers, serde_id=new)
+    _copy(server, "SDS", f'"SD_ID" = {sd}', numbers, sd_id=new, serde_id=new, location='"LOCATION" || n')
+    _copy(server, "TBLS", f'"TBL_ID" = {table}', numbers, tbl_id=new, sd_id=new, tbl_name="'table_' || n")
+    _copy(server, "TABLE_PARAMS", f'"TBL_ID" = {table}', numbers, tbl_id=new)
+
+
+def describe_columns(server: Contestant, count: int) -> None:
+    """Let so many partitions of ``t``, the first of the tables, have statistics of all columns."""
+    data = ttypes.ColumnStatisticsData(stringStats=ttypes.StringColumnStatsData(20, 10.5, 5, 1000))
+    objects = [ttypes.ColumnStatisticsObj(f"column_{n}", "string", data) for n in range(COLUMNS)]
+    about = ttypes.ColumnStatisticsDesc(isTblLevel=False, dbName=DB, tableName="t", partName=name_of(0))
+    with server.client() as client:
+        client.update_partition_column_statistics(ttypes.ColumnStatistics(about, objects))
+    ours = {"partition": _NAME}
+    hives = {"cs_id": _id('n * 1000 + "CS_ID"'), "part_id": _id("n"), "partition_name": _NAME}
+    table = "column_statistics" if _is_ours(server) else "PART_COL_STATS"
+    _copy(server, table, "true", range(1, count), **(ours if _is_ours(server) else hives))
+
+
 def descriptor(location: str) -> ttypes.StorageDescriptor:
     return ttypes.StorageDescriptor(
-        cols=[ttypes.FieldSchema(f"column_{n}", "string", "") for n in range(20)],
+        cols=[ttypes.FieldSchema(f"column_{n}", "string", "") for n in range(COLUMNS)],
         location=location,
         parameters={},
         inputFormat="org.apache.hadoop.mapred.TextInputFormat",
@@ -125,7 +167,7 @@ def _copy_partitions(server: Contestant, table: str, count: int) -> None:
         run_sql(server.database_url, _OURS.format(table=table, count=count))
         return
     [(part, sd, serde)] = run_sql(server.database_url, _HIVES_PARTITION.format(table))
-    base = len(run_sql(server.database_url, f'SELECT 1 FROM "SDS" WHERE "SD_ID" >= {_FIRST_ID}'))  # of tables before
+    base = _made(server)
     numbers, new = range(1, count), _id(f"{base} + n")
     _copy(server, "SERDES", f'"SERDE_ID" = {serde}', numbers, serde_id=new)
     _copy(server, "SERDE_PARAMS", f'"SERDE_ID" = {serde}', numbers, serde_id=new)
@@ -135,6 +177,11 @@ def _copy_partitions(server: Contestant, table: str, count: int) -> None:
     value = f'CASE "INTEGER_IDX" WHEN 0 THEN {_DAY} ELSE n::text END'
     _copy(server, "PARTITION_KEY_VALS", f'"PART_ID" = {part}', numbers, part_id=new, part_key_val=value)
     _copy(server, "PARTITION_PARAMS", f'"PART_ID" = {part}', numbers, part_id=new)
+
+
+def _made(server: Contestant) -> int:
+    """How many copies of descriptors there are: of tables before."""
+    return len(run_sql(server.database_url, f'SELECT 1 FROM "SDS" WHERE "SD_ID" >= {_FIRST_ID}'))
 
 
 def _copy(server: Contestant, table: str, condition: str, numbers: range, /, **changed: str) -> None:

@@ -1,5 +1,6 @@
 """Locks as PostgreSQL encodes them, beside the same locks made of objects."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -9,7 +10,9 @@ from metastore.db import wires
 from metastore.locks.rules import LockState, LockType
 from metastore.locks.service import LockService
 from metastore.thrift_gen.hive_metastore import ttypes
-from tests.support.answers import shown_locks
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.handlers.locks import LockHandlers
+from tests.support.answers import decoded, shown_locks
 
 
 @pytest.fixture
@@ -78,3 +81,18 @@ def test_a_client_reads_the_same_locks(shown, wanted, count, at_once, monkeypatc
     encoded, objects = shown(**wanted)
     assert encoded == objects
     assert len(encoded) == count
+
+
+def test_several_clients_read_a_long_list_at_the_same_time(shown, database, monkeypatch):
+    """It is read once for those who ask together, and in pieces: what they read is whole, and nothing stays open."""
+    monkeypatch.setattr(wires, "AT_ONCE", 20)
+    monkeypatch.setattr(wires, "FETCHED", 7)
+    _, objects = shown()
+    handlers, request = LockHandlers(LockService(database)), ttypes.ShowLocksRequest()
+
+    def ask(_):
+        return decoded("show_locks", handlers.show_locks(Call("show_locks", (request,), None), request)).locks
+
+    with ThreadPoolExecutor(6) as clients:
+        assert [locks == objects for locks in clients.map(ask, range(24))] == [True] * 24
+    assert database.pool.lent == 0
