@@ -197,8 +197,10 @@ class ValidTxnList:
         wanted = set(txn_ids)
         if len(wanted) * _LOOK_UPS < len(self.exceptions):
             return {txn_id for txn_id in wanted if not self.is_valid(txn_id)}
-        later = {txn_id for txn_id in wanted if txn_id > self.high_watermark}
-        return later.union(wanted.intersection(self.exceptions))
+        listed = wanted.intersection(self.exceptions)
+        if max(wanted, default=0) > self.high_watermark:
+            listed.update(txn_id for txn_id in wanted if txn_id > self.high_watermark)
+        return listed
 
     def is_aborted(self, txn_id: int) -> bool:
         """Whether the transaction is known to be aborted."""

@@ -6,6 +6,7 @@ allocated without holes, in the order of the transactions' ids within a call.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, filterfalse
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
@@ -43,11 +44,12 @@ def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> Vali
     mark = high_watermark(table)
     if not table.invalid:  # nearly always: readers ask before each statement
         return ValidWriteIdList(name, mark)
-    owners = txns.hidden(txn_id for _, txn_id in table.invalid)
-    hidden = [(write_id, txn_id) for write_id, txn_id in table.invalid if write_id <= mark and txn_id in owners]
-    aborted = frozenset(write_id for write_id, txn_id in hidden if txn_id in txns.aborted)
-    invalid = tuple(write_id for write_id, _ in hidden)
-    min_open = next((write_id for write_id in invalid if write_id not in aborted), None)
+    write_ids, txn_ids = zip(*table.invalid, strict=True)
+    owners = txns.hidden(txn_ids)
+    known = write_ids[: bisect_right(write_ids, mark)]
+    invalid = tuple(compress(known, map(owners.__contains__, txn_ids)))
+    aborted = frozenset(compress(known, map(owners.intersection(txns.aborted).__contains__, txn_ids)))
+    min_open = next(filterfalse(aborted.__contains__, invalid), None)
     all_hidden = table.owned is not None and table.owned == bisect_right(invalid, table.mapped)
     if invalid and (all_hidden or not table.mapped) and table.purged < invalid[0]:
         return ValidWriteIdList(name, invalid[0], min_open, invalid[:1], aborted & {invalid[0]})
