@@ -16,7 +16,8 @@ from metastore.db.engine import Database, Row
 UNLIMITED = -1
 AT_A_TIME = 2
 """Pieces behind the first that a process reads at a time: enough to keep the interpreter busy with them (ADR 120)."""
-_turn = Semaphore(AT_A_TIME)
+TURN = Semaphore(AT_A_TIME)
+"""Of whoever reads such a piece, until PostgreSQL has answered."""
 Run = Callable[..., list[Row]]
 """``pg.sql`` inside a PostgreSQL transaction, or ``db.once`` where one statement is all there is."""
 
@@ -118,7 +119,7 @@ def read(
 def _all(asked: Asked, listing: Listing[P], count: int, sizes: Sizes) -> Iterator[P]:
     after, most = None, sizes.first
     while count > 0:
-        with _turn:
+        with TURN:
             piece = listing.piece(asked, after, min(most, count))
         if not piece.size:
             raise AssertionError(f"{count} rows have gone from a snapshot of {listing}")

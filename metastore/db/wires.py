@@ -5,7 +5,7 @@ statement that selects its rows (ADR 59); what never changes of them may be kept
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from metastore.db import pieces
 from metastore.db.engine import Database, Row
-from metastore.db.pieces import Asked, Pieces, Run, Sizes
+from metastore.db.pieces import TURN, Asked, Pieces, Run, Sizes
 
 AT_ONCE, FETCHED = 25_000, 10_000
 """How long a sorted list may be that is one statement; rows of a longer one that are fetched together."""
@@ -163,16 +163,21 @@ class SortedList:
         with ExitStack() as opened:
             pg = opened.enter_context(db.begin(snapshot=True))
             size, beside = pg.binary(f"SELECT int4send(count(*)::int), {self.beside} FROM {self.rows}", self.parameters)
-            pieces = map(_joined, pg.fetched(self._encoded(""), self.parameters, FETCHED))
-            return Pieces(int.from_bytes(size), pieces, opened.pop_all()), beside
+            count = int.from_bytes(size)
+            rows = pg.fetched(self._encoded(""), self.parameters, FETCHED)
+            return Pieces(count, _joined(rows, count), opened.pop_all()), beside
 
     def _encoded(self, limit: str) -> str:
         """``limit``: of the rows before they are in order, or they were sorted before they are encoded."""
         return f"SELECT {self.wire} AS wire FROM (SELECT * FROM {self.rows} {limit}) AS every ORDER BY {self.order}"
 
 
-def _joined(rows: list[Row]) -> bytes:
-    return b"".join(wire for (wire,) in rows)
+def _joined(fetched: Iterator[list[Row]], count: int) -> Iterator[bytes]:
+    while count > 0:
+        with TURN:
+            rows = next(fetched)
+        count -= len(rows)
+        yield b"".join(wire for (wire,) in rows)
 
 
 def millis(instant: str) -> str:

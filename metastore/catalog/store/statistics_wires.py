@@ -3,13 +3,13 @@
 An entry is the name of a partition and the list of its columns; partitions without statistics have none.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from metastore.db import arrays, wires
-from metastore.db.engine import Database, Row
-from metastore.db.pieces import Pieces
+from metastore.db.engine import Database, PgTx, Row
+from metastore.db.pieces import TURN, Pieces
 from metastore.db.statements import Statements
 from metastore.ids import TableName
 
@@ -42,7 +42,13 @@ class StatisticsList:
             if not count:
                 return Pieces(0, iter(()), ExitStack())
             parts = (names[at : at + most] for at in range(0, len(names), most))
-            return Pieces(count, (self._piece(pg.binary, some)[1] for some in parts), opened.pop_all())
+            return Pieces(count, self._pieces(pg, parts), opened.pop_all())
+
+    def _pieces(self, pg: PgTx, parts: Iterable[Sequence[str]]) -> Iterator[bytes]:
+        for names in parts:
+            with TURN:
+                _, encoded = self._piece(pg.binary, names)
+            yield encoded
 
     def _piece(self, binary: Callable[..., Row], names: Sequence[str]) -> tuple[int, bytes]:
         count, encoded = binary(_PIECE, self._values(names))
