@@ -3,7 +3,7 @@
 Rule: this decides nothing that the Initiator, the Worker or the Cleaner decide; it says in words what their rules say.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -99,12 +99,16 @@ def why_not_compacted(
     queued: Sequence[Compaction],
     writers: Sequence[Holder],
     check_interval: timedelta,
+    full: Mapping[str, int],
 ) -> Reason:
-    """What a compaction of an entity waits for. ``no``: why the Initiator passes it over; ``writers``: by write id."""
+    """What a compaction of an entity waits for. ``no``: why the Initiator passes it over; ``writers``: by write id.
+
+    ``full``: the limits of the pools of which no more may be worked on.
+    """
     wanted = _request(entity, planned.type) if planned.type else ""
     active = next((request for request in queued if request.state in _ACTIVE_WORDS), None)
     if active is not None:
-        return _active(active)
+        return _active(active, full)
     if no is not None:
         return Reason(f"The Initiator passes it over: {no.reason}.", ends_with=wanted)
     if planned.type is not None:
@@ -129,7 +133,7 @@ def why_not_compacted(
 _ACTIVE_WORDS = {CompactionState.INITIATED: "waits for a Worker", CompactionState.WORKING: "is being done"}
 
 
-def _active(request: Compaction) -> Reason:
+def _active(request: Compaction, full: Mapping[str, int]) -> Reason:
     what = f"Compaction {request.id} ({request.type.value})"
     if request.state is CompactionState.WORKING:
         job = f", job {request.hadoop_job_id}" if request.hadoop_job_id else ""
@@ -139,9 +143,12 @@ def _active(request: Compaction) -> Reason:
             request.started_at,
             ends_with=f"metastore txn abort {request.txn_id}" if request.txn_id else "",
         )
+    pool, limit = request.pool or "default", full.get(request.pool or "")
     why = f": {request.error_message}" if request.error_message else ""
+    if limit is not None:
+        why = f", which is full: metastore.compactor.pool.limits allows {limit} at a time{why}"
     return Reason(
-        f"{what} waits for a Worker of the pool {request.pool or 'default'}{why}.",
+        f"{what} waits for a Worker of the pool {pool}{why}.",
         request.enqueued_at,
         ends_with=f"metastore compaction abort {request.id}",
     )

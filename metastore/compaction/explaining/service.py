@@ -33,6 +33,7 @@ from metastore.compaction.initiating.rules import (
 )
 from metastore.compaction.inventory.rules import measure
 from metastore.compaction.queue.rules.requests import Compaction, CompactionState, CompactionType, Entity
+from metastore.compaction.queue.rules.turns import full_pools
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.components import Lists
@@ -78,6 +79,8 @@ class _OfTable:
     lists: Lists
     holders: list[Holder]
     aborts: dict[Entity, Aborts]
+    full: dict[str, int]
+    """The limits of the pools of which no more may be worked on."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +135,14 @@ class ExplainingService:
         return sorted({*components.select_written_partitions(pg, table), *waiting, *aborted})
 
     def _of_table(self, pg: PgTx, table: TableName) -> _OfTable:
+        limits = self.settings.limits
         return _OfTable(
             pg.now,
             queue.select_shown(pg, Filter(state=CompactionState.SUCCEEDED, order=(("id", False),), limit=_HISTORY)),
             components.select_lists(pg, table),
             store.select_holders(pg, table),
             self._aborts(pg, table),
+            {pool: limits[pool] for pool in full_pools(queue.count_working(pg), limits)} if limits else {},
         )
 
     def _aborts(self, pg: PgTx, table: TableName) -> dict[Entity, Aborts]:
@@ -198,7 +203,9 @@ class ExplainingService:
             planned,
             takes,
             takes_by,
-            why_not_compacted(facts.entity, no, planned, facts.queued, writers, settings.check_interval),
+            why_not_compacted(
+                facts.entity, no, planned, facts.queued, writers, settings.check_interval, facts.whole.full
+            ),
             [self._cleaning(facts, request) for request in facts.queued if request.has_files_to_clean],
             state.held_size,
             delays_of_cleaning(facts.whole.holders, per_table=per_table),

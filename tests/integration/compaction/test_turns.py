@@ -113,6 +113,18 @@ def test_a_pool_has_no_more_than_its_limit_in_the_whole_cluster(new_lake):
     assert claims(lake, 1, "etl") == []
 
 
+def test_who_waits_for_a_place_in_its_pool_is_told_so(new_lake):
+    lake = new_lake(pool_limits=(("etl", 1),))
+    for name in ("first", "second"):
+        lake.table(name)
+        lake.request(what=f"d.{name}", pool="etl")
+
+    assert lake.explained("d.second")[0].compaction.text == "Compaction 2 (major) waits for a Worker of the pool etl."
+    assert len(claims(lake, 2, "etl")) == 1
+    assert lake.explained("d.second")[0].compaction.text.endswith(
+        "of the pool etl, which is full: metastore.compactor.pool.limits allows 1 at a time.")
+
+
 def test_what_was_left_too_long_counts_for_its_own_pool(new_lake, test_clock):
     lake = new_lake(pool_limits=(("etl", 1),))
     for number in range(3):

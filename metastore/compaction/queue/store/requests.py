@@ -266,8 +266,12 @@ _BY_TURN = (
 
 def _full_pools(pg: PgTx, limits: Mapping[str, int]) -> list[str]:
     pg.sql("SELECT pg_advisory_xact_lock(hashtextextended('limits of compaction pools', 0))")
-    rows = pg.sql("SELECT coalesce(pool, ''), count(*) FROM compaction_queue WHERE state = 'working' GROUP BY 1")
-    return full_pools(dict(rows), limits)
+    return full_pools(count_working(pg), limits)
+
+
+def count_working(pg: PgTx) -> dict[str, int]:
+    """How many are worked on, of the pools with any."""
+    return dict(pg.sql("SELECT coalesce(pool, ''), count(*) FROM compaction_queue WHERE state = 'working' GROUP BY 1"))
 
 
 def _over_share(pg: PgTx, pool: str, shares: Shares) -> dict[str, list[str]]:

@@ -53,8 +53,8 @@ def test_a_plan_of_original_files():
     assert planned(NOTHING).inputs == ()
 
 
-def reason(no=None, verdict=NOTHING, queued=(), writers=()):
-    return why_not_compacted(T, no, planned(verdict, "delta_1_1"), queued, writers, FIVE_MINUTES)
+def reason(no=None, verdict=NOTHING, queued=(), writers=(), full=()):
+    return why_not_compacted(T, no, planned(verdict, "delta_1_1"), queued, writers, FIVE_MINUTES, dict(full))
 
 
 def test_a_request_waits_for_a_worker_or_is_worked_on():
@@ -70,13 +70,26 @@ def test_a_request_waits_for_a_worker_or_is_worked_on():
     assert "Worker of the pool P1." in reason(queued=[request("i", pool="P1")]).text
 
 
+def test_a_request_waits_for_a_place_in_its_pool():
+    full = {"": 0, "etl": 2}
+    waits = reason(queued=[request("i", id=7, pool="etl", error_message="taken back")], full=full)
+
+    assert waits.text == (
+        "Compaction 7 (minor) waits for a Worker of the pool etl, which is full: metastore.compactor.pool.limits allows 2 at a "
+        "time: taken back.")
+    assert "pool default, which is full: metastore.compactor.pool.limits allows 0 at a time." in reason(
+        queued=[request("i")], full=full).text
+    assert "full" not in reason(queued=[request("i", pool="P1")], full=full).text
+    assert "full" not in reason(queued=[request("w", pool="etl")], full=full).text
+
+
 def test_passed_over_and_due():
     assert reason(Ineligible("NO_AUTO_COMPACTION is set")).text == "The Initiator passes it over: NO_AUTO_COMPACTION is set."
     assert reason(Ineligible("x")).ends_with == ""
     assert reason(Ineligible("x"), MAJOR).ends_with == "metastore compaction request d.t --type major"
     due = reason(verdict=MINOR)
     assert due.text == "It is due for a minor compaction (why): the Initiator queues it in its next round, within 300 s."
-    partition = why_not_compacted(Entity(T.table, "a=1"), None, planned(MAJOR, "delta_1_1"), [], [], FIVE_MINUTES)
+    partition = why_not_compacted(Entity(T.table, "a=1"), None, planned(MAJOR, "delta_1_1"), [], [], FIVE_MINUTES, {})
     assert partition.ends_with == "metastore compaction request d.t --partition a=1 --type major"
 
 
