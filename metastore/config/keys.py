@@ -227,8 +227,10 @@ class CompactionSettings:
         values.FLAG, "hive.compactor.gather.stats", "true",
         "A major compaction renews the statistics of the columns that have some, from its own pass over the rows.",
         "hive.mr.compactor.gather.stats")
-    max_num_delta: int = inert(
-        _POSITIVE, "hive.compactor.max.num.delta", "500", "Spark reads all deltas of a compaction in one job.")
+    max_num_delta: int = key(
+        _POSITIVE, "hive.compactor.max.num.delta", "500",
+        "How many files of a bucket a compaction of a full ACID table has open at a time while it merges them. Where "
+        "more would be, it sorts the rows, whatever the number of deltas. Hive: how many deltas one job merges.")
     worker_timeout: timedelta = key(
         _S, "hive.compactor.worker.timeout", "86400s", "A compaction that runs longer is taken from its Worker.")
     worker_lease: timedelta = key(

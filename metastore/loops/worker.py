@@ -320,6 +320,7 @@ class _Work:
                 number_of_buckets=claimed.number_of_buckets,
                 order_by=claimed.order_by,
                 statistics=self._columns_with_statistics(),
+                max_num_delta=self._worker.compactions.settings.max_num_delta,
             ),
             self._pulse,
         )

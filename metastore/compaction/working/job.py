@@ -20,6 +20,7 @@ class CompactionJobSpec:
     open. A major job writes ``base_<highest_write_id>_v<txn_id>``; a minor one writes a ``delta_`` and a
     ``delete_delta_`` ``<min>_<highest_write_id>_v<txn_id>``, where min is the smallest write id of its inputs.
     ``statistics``: the columns of which a major job says what it has written.
+    ``max_num_delta``: how many files of a bucket the job may have open at a time; of more it sorts the rows instead.
     ``spark_conf``: settings of the session that the job makes, ``spark.master`` among them. ``result_path``: a local
     file for a ``CompactionJobResult``; "" when nobody reads it.
     """
@@ -41,6 +42,7 @@ class CompactionJobSpec:
     number_of_buckets: int | None = None
     order_by: str | None = None
     statistics: tuple[str, ...] = ()
+    max_num_delta: int = 500
     spark_conf: dict[str, str] = field(default_factory=dict)
     result_path: str = ""
 

@@ -10,39 +10,42 @@ any point it leaves a hidden staging directory or an invisible output.
 MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
 MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
 REBALANCE: as MAJOR, and then the rows with new ids, evenly in the buckets asked for → ``base_<H>_v<T>``.
+Files in the order of their ROW__IDs are merged as they lie (``merged``), large stripes copied (``stripes``), else rows
+are sorted.
 Source: ACID-29, COMP-14, COMP-16.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructField, StructType
 
-from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.names import BaseName, DeltaName, compaction_staging
 from metastore.acid.snapshots import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
 from metastore.acid_tables.sources import DataFile, Sources, acid_sources
-from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
+from metastore.acid_tables.table import OURS, AcidTable, HiveColumn, TableKind
+from metastore.compaction.merging.rules import LARGE_STRIPE
 from metastore.compaction.queue.rules.ordering import SortColumn, sort_columns
 from metastore.compaction.queue.rules.properties import orc_settings
 from metastore.compaction.statistics.rules import MOST_SKETCHES, Tallied, described, statistics, whole
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
-from metastore.compaction.working.rules import InputFile, dealt
+from metastore.compaction.working.rules import dealt
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
+from metastore.spark.compaction.events import Events, Inputs, Reading
+from metastore.spark.compaction.merged import UNSORTED
 from metastore.spark.compaction.plain_rows import compact_rows
 from metastore.spark.compaction.proof import Proof, input_files
-from metastore.spark.compaction.rebalance import deal, require_sortable
+from metastore.spark.compaction.rebalance import deal, first_ids, numbered_in_order, require_sortable
+from metastore.spark.compaction.stripes import Buckets, copied_stripes, copyable
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.read.conditions import visible
 from metastore.spark.read.precision import require_exact
-from metastore.spark.read.raw_files import event_type, let_each_file_be_a_task, raw_events
+from metastore.spark.read.raw_files import let_each_file_be_a_task
 from metastore.spark.tables.spark_types import type_of
 from metastore.spark.write.acid_writer import (
     WRITER_COLUMN,
@@ -52,35 +55,13 @@ from metastore.spark.write.acid_writer import (
     staged_acid,
     writer_id,
 )
-from metastore.spark.write.event_format import HIDDEN_DELETE, HIDDEN_INSERT, Counting
+from metastore.spark.write.event_format import Counting
 
+_BUCKET = f"{OURS}bucket"
 _STEP_BEFORE = 9
 """The number of the staging directory of what a rebalance makes before its output."""
-_PASSES = {"major": 2, "minor": 2, "rebalance": 5}
-"""How often Spark's stages take in a row: where it is read, and behind each shuffle; a rebalance has several passes."""
-_ALL_COLUMNS = " AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS if name != "row")
-
-
-@dataclass(frozen=True)
-class _Inputs:
-    """The inputs of a compaction. ``write_ids``: whose events are visible to it."""
-
-    state: AcidState
-    sources: Sources
-    write_ids: CompactorWriteIdList
-    read: tuple[InputFile, ...]
-    are_staged: bool = False
-    """Whether they are what an earlier step of the job has written, and not directories of the state."""
-
-    @property
-    def rows(self) -> int:
-        """Events of either kind."""
-        return sum(file.rows for file in self.read)
-
-    @property
-    def lowest_write_id(self) -> int:
-        """The lowest write id in the names of a minor compaction's outputs."""
-        return min((delta.name.min_write_id for delta in self.state.deltas), default=0)
+_OF_A_STEP = {"orc.compress": "lz4"}
+"""What it is written with: it is read once."""
 
 
 class _Compacted(NamedTuple):
@@ -114,10 +95,16 @@ def run(
     job = _Job(_own_session(spark), spec, row_type, files, may_publish, _described(spec, columns))
     write_ids, state = _state(spec, files)
     inputs = job.inputs(state, write_ids)
-    expects(_PASSES[spec.kind] * inputs.rows)
+    expects(job.passes(inputs) * inputs.rows)
     if inputs.sources.plain:
         let_each_file_be_a_task(job.spark)
-    compacted = {"major": job.major, "minor": job.minor, "rebalance": job.rebalance}[spec.kind](inputs)
+    try:
+        compacted = job.compacted(inputs)
+    except Exception as error:
+        if UNSORTED not in str(error):
+            raise
+        job = replace(job, spark=_own_session(spark), merges=False)
+        compacted = job.compacted(inputs)
     result = _result(spark, compacted.directories, inputs.rows, compacted.deleted)
     return replace(result, statistics=statistics(job.described, whole(compacted.columns), result.rows_out))
 
@@ -142,7 +129,7 @@ def run_for(
     write_ids, state = _state(spec, files)
     _require_safe_mark(spec, state, write_ids)
     types = _described(spec, table.columns)
-    published, rows, seen = compact_rows(_own_session(spark), spec, table, state, types, may_publish)
+    published, rows, seen = compact_rows(_own_session(spark), files, spec, table, state, types, may_publish)
     result = _result(spark, published, rows)
     return replace(result, statistics=statistics(types, seen, result.rows_out))
 
@@ -189,8 +176,19 @@ class _Job:
     may_publish: Callable[[], None]
     described: Mapping[str, str]
     """The columns that get statistics, with their types."""
+    merges: bool = True
+    """Whether files that lie in order are merged, instead of being sorted anew."""
 
-    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList) -> _Inputs:
+    def passes(self, inputs: Inputs) -> int:
+        """How often Spark's stages take in a row: where it is read, and behind each shuffle."""
+        of_a_rebalance = 3 if self.spec.kind == "rebalance" else 0
+        return of_a_rebalance + (1 if self._reading(inputs).buckets(inputs.read) else 2)
+
+    def compacted(self, inputs: Inputs) -> _Compacted:
+        """Carry it out."""
+        return {"major": self.major, "minor": self.minor, "rebalance": self.rebalance}[self.spec.kind](inputs)
+
+    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList) -> Inputs:
         """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
         location = self.spec.location
         _require_safe_mark(self.spec, state, write_ids)
@@ -205,14 +203,16 @@ class _Job:
                 f"{sources.unnamed[0]} has no bucket number in its name, so its rows can get no ids: rename it like "
                 "000000_0"
             )
-        require_exact(self.spark, self.row_type, [file.path for file in sources.events], sources.without_events)
-        return _Inputs(chosen, sources, write_ids, input_files(Hadoop(self.spark), sources))
+        require_exact(
+            self.spark, self.files, self.row_type, [file.path for file in sources.events], sources.without_events
+        )
+        return Inputs(chosen, sources, write_ids, input_files(self.files, sources))
 
-    def major(self, inputs: _Inputs) -> _Compacted:
+    def major(self, inputs: Inputs) -> _Compacted:
         """Write every live row once. The writing tasks sort delete events before their rows, and leave both out."""
-        return self._write(inputs, {self._base: self._live(inputs)}, empty=[self.spec.location])
+        return self._write(inputs, {self._base: self._reading(inputs).live()}, empty=[self.spec.location])
 
-    def rebalance(self, inputs: _Inputs) -> _Compacted:
+    def rebalance(self, inputs: Inputs) -> _Compacted:
         """Write every live row once, with a new id. Deleted and invisible rows are left out by a major one before."""
         order = sort_columns(self.spec.order_by)
         require_sortable(order, self.row_type, f"{self.spec.database}.{self.spec.table}")
@@ -220,47 +220,60 @@ class _Job:
         proof = self._proof(inputs)
         if not inputs.sources.deletes and not proof.may_hide:
             return self._dealt(inputs, order, wanted)
-        with self._staged(inputs, {self._base: self._live(inputs)}, "major", in_place=False) as merged:
-            rows = [f"{directory.out}/{file.path}" for directory in merged.directories for file in directory.files]
-            sources = Sources(events=tuple(DataFile(path, 0) for path in rows))
-            base = replace(inputs, sources=sources, read=input_files(Hadoop(self.spark), sources), are_staged=True)
+        with self._staged(inputs, {self._base: self._reading(inputs).live()}, "major", in_place=False) as merged:
+            rows = [
+                DataFile(f"{directory.out}/{file.path}", file.size)
+                for directory in merged.directories
+                for file in directory.files
+            ]
+            sources = Sources(events=tuple(rows))
+            base = replace(inputs, sources=sources, read=input_files(self.files, sources), are_staged=True)
             deleted = sum(tally.deleted for tally in merged.tallies)
             return self._dealt(base, order, wanted)._replace(deleted=deleted)
 
-    def _dealt(self, inputs: _Inputs, order: Sequence[SortColumn], buckets: int) -> _Compacted:
-        shares, rows = dealt(inputs.rows, buckets), self._inserts(inputs)
-        if len(shares) > 1:
-            rows = deal(rows, self._unmarked(inputs), self.row_type, order, shares)
-        return self._write(inputs, {self._base: rows}, empty=[self.spec.location], shares=shares)
+    def _dealt(self, inputs: Inputs, order: Sequence[SortColumn], buckets: int) -> _Compacted:
+        shares, reading = dealt(inputs.rows, buckets), self._reading(inputs)
+        events = Events(reading.inserts())
+        if len(shares) > 1 and not order and reading.has_ranges():
+            ranges = reading.in_ranges(first_ids(reading.unmarked(), self.row_type, shares), _BUCKET)
+            events = Events(numbered_in_order(ranges, _BUCKET, shares), is_ordered=True)
+        elif len(shares) > 1:
+            dealt_rows = deal(events.rows, reading.unmarked(), self.row_type, order, shares)
+            events = Events(dealt_rows, is_routed=True)
+        return self._write(inputs, {self._base: events}, empty=[self.spec.location], shares=shares)
 
-    def minor(self, inputs: _Inputs) -> _Compacted:
+    def minor(self, inputs: Inputs) -> _Compacted:
         """Write the visible events of the deltas: a directory for each kind that has events."""
-        state, sources = inputs.state, inputs.sources
+        state, sources, reading = inputs.state, inputs.sources, self._reading(inputs)
         if not state.deltas:
             return _Compacted([])
         ids = (inputs.lowest_write_id, self.spec.highest_write_id)
         if any(delta.name[:3] == (*ids, None) for delta in state.deltas):
             return _Compacted([])  # a delta covers the range already: readers would read both
-        outputs: dict[BaseName | DeltaName, DataFrame] = {}
+        outputs: dict[BaseName | DeltaName, Events | Buckets] = {}
         if sources.deletes:
-            outputs[DeltaName(*ids, None, self.spec.txn_id, is_delete=True)] = self._deletes(inputs)
+            outputs[DeltaName(*ids, None, self.spec.txn_id, is_delete=True)] = reading.of_kind(deletes=True)
         if sources.events or sources.plain:
-            outputs[DeltaName(*ids, None, self.spec.txn_id)] = self._inserts(inputs)
+            inserts = self._copied(reading) or reading.of_kind(deletes=False)
+            outputs[DeltaName(*ids, None, self.spec.txn_id)] = inserts
         return self._write(inputs, outputs)
 
     @property
     def _base(self) -> BaseName:
         return BaseName(self.spec.highest_write_id, self.spec.txn_id)
 
-    def _live(self, inputs: _Inputs) -> DataFrame:
-        """Rows, and the delete events behind which the tasks that write leave rows out."""
-        rows = self._inserts(inputs).withColumn("currentTransaction", F.col("originalTransaction"))
-        return rows.union(self._deletes(inputs)) if inputs.sources.deletes else rows
+    def _copied(self, reading: Reading) -> Buckets:
+        """The files of inserts whose stripes are copied as they lie, by bucket; none where rows have to be read."""
+        inserts = [file for file in reading.inputs.read if not file.is_of_deletes]
+        are_large = sum(file.size for file in reading.inputs.sources.events) >= LARGE_STRIPE * len(inserts)
+        if not self.merges or not are_large or orc_settings(self.spec.properties) or not reading.are_all_inserts_seen():
+            return {}
+        return copyable(self.spark, self.spec.location, inserts)
 
     def _write(
         self,
-        inputs: _Inputs,
-        outputs: Mapping[BaseName | DeltaName, DataFrame],
+        inputs: Inputs,
+        outputs: Mapping[BaseName | DeltaName, Events | Buckets],
         empty: Sequence[str] = (),
         shares: Sequence[int] = (),
     ) -> _Compacted:
@@ -273,8 +286,8 @@ class _Job:
     @contextmanager
     def _staged(
         self,
-        inputs: _Inputs,
-        outputs: Mapping[BaseName | DeltaName, DataFrame],
+        inputs: Inputs,
+        outputs: Mapping[BaseName | DeltaName, Events | Buckets],
         kind: str,
         empty: Sequence[str] = (),
         shares: Sequence[int] = (),
@@ -283,7 +296,7 @@ class _Job:
     ) -> Iterator[StagedWrite]:
         """Complete directories, proven, without their names yet; those of a step between are not ``in_place``."""
         hadoop, location = Hadoop(self.spark), self.spec.location
-        orc = orc_settings(self.spec.properties)
+        orc = orc_settings(self.spec.properties) if in_place else _OF_A_STEP.copy()
         compression = orc.pop("orc.compress", "zlib").lower()
         counting = Counting(merges=kind == "major", columns=self._tallied(inputs))
         staged = StagedWrite([], [], [])
@@ -293,13 +306,16 @@ class _Job:
                 for leftover in (staging, f"{location}/{name}"):  # of an attempt that died, under the same transaction
                     hadoop.delete(leftover)
                 written = kept.enter_context(
-                    staged_acid(
-                        events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket"))),
+                    copied_stripes(self.spark, events, name, location, staging)
+                    if not isinstance(events, Events)
+                    else staged_acid(
+                        events.rows.withColumn(WRITER_COLUMN, writer_id(F.col("bucket"))),
                         name,
                         location,
                         staging=staging,
                         empty=empty,
-                        is_routed=len(shares) > 1,
+                        is_routed=events.is_routed,
+                        is_ordered=events.is_ordered,
                         compression=compression,
                         orc=orc,
                         counting=counting,
@@ -312,60 +328,19 @@ class _Job:
             self._proof(inputs).require_staged(kind, inputs.read, staged.directories, staged.tallies, shares)
             yield staged
 
-    def _tallied(self, inputs: _Inputs) -> tuple[str, ...]:
+    def _reading(self, inputs: Inputs) -> Reading:
+        return Reading(self.spark, self.row_type, inputs, self.spec.max_num_delta if self.merges else 0)
+
+    def _tallied(self, inputs: Inputs) -> tuple[str, ...]:
         """The columns of which the tasks that write tally the values."""
         types = self.described
         return tuple(types) if len(types) * len({file.bucket for file in inputs.read}) <= MOST_SKETCHES else ()
 
-    def _proof(self, inputs: _Inputs) -> Proof:
+    def _proof(self, inputs: Inputs) -> Proof:
         there = [file.path for file in inputs.read] if inputs.are_staged else None
         return Proof(
             Hadoop(self.spark), self.files, self.spec, inputs.state, inputs.write_ids, inputs.lowest_write_id, there
         )
-
-    def _inserts(self, inputs: _Inputs) -> DataFrame:
-        sources, parts = inputs.sources, []
-        if sources.plain:
-            parts.append(raw_events(self.spark, self._reader(), self.row_type, sources))
-        if sources.events or not parts:
-            parts.append(self._events(inputs, sources.events, deletes=False))
-        return reduce(DataFrame.union, parts)
-
-    def _deletes(self, inputs: _Inputs) -> DataFrame:
-        return self._events(inputs, inputs.sources.deletes, deletes=True)
-
-    def _events(self, inputs: _Inputs, files: Sequence[DataFile], *, deletes: bool) -> DataFrame:
-        """All events. Events that the compaction must not see are marked: the writing tasks count and drop them.
-
-        The filter names all columns before ``row`` on purpose: Spark misreads pruned ACID files.
-        """
-        schema = event_type(self.row_type)
-        if not files:
-            return self.spark.createDataFrame([], schema)
-        counts = visible(
-            [inputs.state], inputs.write_ids, deletes=deletes, operation="operation", by="currentTransaction"
-        )
-        counts.append("row IS NULL" if deletes else "row IS NOT NULL")
-        seen, unseen = (DELETE_EVENT, HIDDEN_DELETE) if deletes else (INSERT_EVENT, HIDDEN_INSERT)
-        is_seen = F.expr(" AND ".join(counts))
-        events = self._reader().schema(schema).orc([file.path for file in files])
-        return events.where(_ALL_COLUMNS).withColumns(
-            {"operation": F.when(is_seen, F.lit(seen)).otherwise(F.lit(unseen)), "row": F.when(is_seen, F.col("row"))}
-        )
-
-    def _unmarked(self, inputs: _Inputs) -> DataFrame:
-        """All events, of which Spark reads only what is asked for: where none is hidden, and none deletes."""
-        sources, parts = inputs.sources, []
-        if sources.plain:
-            parts.append(raw_events(self.spark, self._reader(), self.row_type, sources))
-        if sources.events:
-            events = self._reader().schema(event_type(self.row_type)).orc([file.path for file in sources.events])
-            parts.append(events.where(_ALL_COLUMNS))
-        return reduce(DataFrame.union, parts)
-
-    def _reader(self) -> DataFrameReader:
-        """A reader that fails on a lost or damaged file, which must never be compacted away."""
-        return self.spark.read.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
 
 
 def _own_session(spark: SparkSession) -> SparkSession:
@@ -373,6 +348,7 @@ def _own_session(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.orc.impl", "native")
     session.conf.set("spark.sql.timestampType", "TIMESTAMP_LTZ")
     session.conf.set("spark.sql.files.maxRecordsPerFile", "0")
+    session.conf.set("spark.sql.files.maxPartitionNum", str(2**31 - 1))  # a bucket is a task, however many there are
     return session
 
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from metastore.acid.names import NO_BUCKET, BaseName, DeltaName, compaction_staging, parse_file
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
+from metastore.acid_tables.footers import orc_tails
 from metastore.acid_tables.serde_storage import AVRO, HiveStorage
 from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, FileFormat
@@ -23,6 +24,7 @@ from metastore.compaction.queue.rules.properties import orc_settings
 from metastore.compaction.statistics.rules import Whole
 from metastore.compaction.working.job import CompactionJobSpec
 from metastore.errors import InvalidOperationError
+from metastore.files import Files
 from metastore.spark.compaction.observed import Observed
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.precision import require_exact
@@ -31,11 +33,12 @@ from metastore.spark.read.serde_files import RAW, scan_serde
 from metastore.spark.tables.spark_types import row_type
 from metastore.spark.write.acid_writer import WRITER_COLUMN, WrittenDirectory
 from metastore.spark.write.events import routed_rows
-from metastore.spark.write.plain_writer import count_rows, write_plain
+from metastore.spark.write.plain_writer import write_plain
 
 
 def compact_rows(
     spark: SparkSession,
+    files: Files,
     spec: CompactionJobSpec,
     table: AcidTable,
     state: AcidState,
@@ -65,7 +68,7 @@ def compact_rows(
     copies = (
         _stored_by_hive(spark, here, table.file_format, inputs)
         if isinstance(table.file_format, HiveStorage)
-        else _stored_by_spark(spark, here, table.file_format, [file.path for file in inputs])
+        else _stored_by_spark(spark, files, here, table.file_format, [file.path for file in inputs])
     )
     hadoop, staging = Hadoop(spark), f"{spec.location}/{compaction_staging(spec.txn_id)}"
     for leftover in (staging, f"{spec.location}/{name}"):  # of an attempt that died: only this job writes under the txn
@@ -96,10 +99,15 @@ class _Copies(NamedTuple):
     read: int
 
 
-def _stored_by_spark(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str]) -> _Copies:
+def _stored_by_spark(
+    spark: SparkSession, files: Files, table: AcidTable, file_format: str, paths: list[str]
+) -> _Copies:
     if file_format == "orc":
-        require_exact(spark, row_type(table), [], paths)
-    count = sum(count_rows(Hadoop(spark), file_format, path) for path in paths)
+        require_exact(spark, files, row_type(table), [], paths)
+        count = sum(tail.rows for tail in orc_tails(files, paths))
+    else:
+        hadoop = Hadoop(spark)
+        count = sum(hadoop.parquet_rows(path) for path in paths)
     return _Copies(routed_rows(_rows(spark, table, file_format, paths), table), row_type(table), file_format, count)
 
 

@@ -30,16 +30,17 @@ from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.write.acid_writer import Staged, WrittenFile
 
 
-def input_files(hadoop: Hadoop, sources: Sources) -> tuple[InputFile, ...]:
+def input_files(files: Files, sources: Sources) -> tuple[InputFile, ...]:
     """The files that a job reads, with the numbers of rows in their footers."""
-
-    def file(path: str, bucket: int, *, is_of_deletes: bool = False) -> InputFile:
-        return InputFile(path, bucket, hadoop.rows(path), is_of_deletes)
-
-    return (
-        *(file(source.path, _bucket(source.path)) for source in sources.events),
-        *(file(source.path, _bucket(source.path), is_of_deletes=True) for source in sources.deletes),
-        *(file(source.path, decode(source.bucket).writer_id) for source in sources.plain),
+    read = [
+        *((source.path, _bucket(source.path), False) for source in sources.events),
+        *((source.path, _bucket(source.path), True) for source in sources.deletes),
+        *((source.path, decode(source.bucket).writer_id, False) for source in sources.plain),
+    ]
+    tails = orc_tails(files, (path for path, *_ in read))
+    return tuple(
+        InputFile(path, bucket, tail.rows, is_of_deletes)
+        for (path, bucket, is_of_deletes), tail in zip(read, tails, strict=True)
     )
 
 

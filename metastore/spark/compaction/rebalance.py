@@ -1,10 +1,11 @@
 """Rows of a rebalance: numbered from 0 over all of them, dealt evenly to buckets.
 
 Rule: only rows come here, deletes are applied before. The rows are ordered by their ROW__IDs, or as the request says
-and then by their ROW__IDs. A first pass reads what they are ordered by, and finds the row that each bucket begins with;
-a second one sends each row to its bucket, one task each, which sorts and numbers. So rows are moved once. A comparison
-that were not that of the sort would only make uneven buckets, which the proof finds. Source: COMP-16; Hive numbers in
-one task.
+and then by their ROW__IDs. A first pass reads what they are ordered by, and finds the row that each bucket begins with.
+In the order of the ROW__IDs, which is that of the files, a task for each bucket then merges what lies between; else a
+second pass sends each row to its bucket, one task each, which sorts. Tasks number as they write. So rows are moved once
+at most. A comparison that were not that of the sort would only make uneven buckets, which the proof finds.
+Source: COMP-16; Hive numbers in one task.
 """
 
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ from pyspark.sql.types import (
 
 from metastore.acid.bucket import encode
 from metastore.acid.events import ID_COLUMNS
+from metastore.acid.orc_footer import RowKey
 from metastore.acid_tables.table import OURS
 from metastore.compaction.queue.rules.ordering import SortColumn
 from metastore.errors import InvalidOperationError
@@ -91,18 +93,35 @@ def deal(
     """
     keys = [_key(column, row) for column in order] + [_Key(F.col(name), "bigint") for name in ID_COLUMNS]
     firsts = dealt[:-1]
-    seen = (
-        F.col("row").getField(row.names[0]).isNotNull() | F.col("row").isNotNull()
-    )  # an ACID file without "row" is misread
-    bounds, highest = _survey(surveyed.where(seen), keys, firsts[1:])
+    bounds, highest = _survey(surveyed.where(_has_row(row)), keys, firsts[1:])
     bucket = f"{OURS}bucket"
     routed = events.withColumn(bucket, _bucket(keys, bounds, 0)).repartitionById(len(firsts), F.col(bucket))
+    write_id = F.lit(highest).cast("bigint") if order else F.col("originalTransaction")
+    return _numbered(routed.sortWithinPartitions(*(key.order for key in keys)), bucket, firsts, write_id)
+
+
+def first_ids(surveyed: DataFrame, row: StructType, dealt: Sequence[int]) -> list[RowKey]:
+    """The ROW__IDs of the first rows of all buckets but the lowest, where the order is that of the ROW__IDs."""
+    ids = [_Key(F.col(name), "bigint") for name in ID_COLUMNS]
+    bounds, _ = _survey(surveyed.where(_has_row(row)), ids, dealt[1:-1])
+    return [RowKey(*bound) for bound in bounds]
+
+
+def numbered_in_order(events: DataFrame, bucket: str, dealt: Sequence[int]) -> DataFrame:
+    """Give rows their new ids that come in the order of their old ones, each bucket's in a task; as ``deal``."""
+    return _numbered(events, bucket, dealt[:-1], F.col("originalTransaction"))
+
+
+def _has_row(row: StructType) -> Column:
+    """Spark misreads an ACID file without "row"."""
+    return F.col("row").getField(row.names[0]).isNotNull() | F.col("row").isNotNull()
+
+
+def _numbered(rows: DataFrame, bucket: str, firsts: Sequence[int], write_id: Column) -> DataFrame:
     place = F.monotonically_increasing_id().bitwiseAND(POSITION_BITS)
     first = F.element_at(F.array(*(F.lit(number).cast("bigint") for number in firsts)), F.col(bucket) + 1)
     number = F.element_at(F.array(*(F.lit(encode(writer)) for writer in range(len(firsts)))), F.col(bucket) + 1)
-    write_id = F.lit(highest).cast("bigint") if order else F.col("originalTransaction")
-    numbered = routed.sortWithinPartitions(*(key.order for key in keys)).withColumn(_NUMBER, first + place)
-    return numbered.select(
+    return rows.withColumn(_NUMBER, first + place).select(
         "operation",
         write_id.alias("originalTransaction"),
         number.alias("bucket"),

@@ -29,8 +29,10 @@ NEEDED: Mapping[str, Sequence[str]] = {
         "ListedFiles",
     ),
     "AcidOrcWriter": ("Messages", "EventFile", "ColumnTallies"),
+    "CopiedStripes": ("Messages",),
     "HeldSnapshots": ("Messages", "SparkInternals"),
     "InPlaceUploads": ("Messages", "SparkInternals"),
+    "MergedEvents": ("Messages", "SmallOrcFile", "OrcBatches", "MergedReader", "ListedFiles"),
     "SerdeFormat": ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),
 }
 """The classes that Python calls, and the others that each needs, in the order of their compilation."""

@@ -76,16 +76,6 @@ class Hadoop:
         with closing(parquet.ParquetFileReader.open(source)) as reader:
             return int(reader.getRecordCount())
 
-    def orc_fields(self, path: str) -> tuple[str, ...]:
-        """Names of an ORC file's top-level columns."""
-        with self._orc_reader(path) as reader:
-            return tuple(reader.getSchema().getFieldNames())
-
-    def is_written_by_spark(self, path: str) -> bool:
-        """Whether an ORC file says that Spark wrote it."""
-        with self._orc_reader(path) as reader:
-            return bool(reader.hasMetadataValue("org.apache.spark.version"))
-
     def write_empty_orc(self, path: str, schema: str, entries: dict[str, bytes]) -> None:
         """Write an ORC file without rows; ``schema`` in ORC's type language.
 

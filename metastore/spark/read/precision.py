@@ -11,14 +11,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
 
+from metastore.acid_tables.footers import orc_tails
 from metastore.errors import InvalidOperationError
-from metastore.spark.jvm.hadoop import Hadoop
+from metastore.files import Files
 from metastore.spark.read.raw_files import event_type
 
 _FINER_THAN_MICROSECONDS = r"\.[0-9]{7,9}\""
 
 
-def require_exact(spark: SparkSession, row_type: StructType, acid: Sequence[str], plain: Sequence[str]) -> None:
+def require_exact(
+    spark: SparkSession, files: Files, row_type: StructType, acid: Sequence[str], plain: Sequence[str]
+) -> None:
     """Raise InvalidOperationError when Spark would cut a timestamp of these files.
 
     ``acid``, ``plain``: paths of files with and without the event columns.
@@ -27,9 +30,9 @@ def require_exact(spark: SparkSession, row_type: StructType, acid: Sequence[str]
     row = StructType([StructField(field.name, as_text(field.dataType)) for field in timed])
     if not row.fields:
         return
-    hadoop = Hadoop(spark)
-    foreign = [path for path in acid if not hadoop.is_written_by_spark(path)]
-    loaded = [path for path in plain if not hadoop.is_written_by_spark(path)]
+    foreign, loaded = (
+        [tail.path for tail in orc_tails(files, paths) if not tail.is_by_spark] for paths in (acid, plain)
+    )
     frames = []
     if foreign:
         events = spark.read.schema(event_type(row)).orc(foreign)

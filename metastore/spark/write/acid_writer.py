@@ -39,6 +39,10 @@ PARTITION_COLUMN = f"{OURS}partition"
 """The column that routes an event of a partitioned table: its key in ``targets``."""
 
 
+_UNSORTED_WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
+"""With it Spark does not sort by the routing columns what a task writes, if they have no more values than that."""
+
+
 class RoutingError(MetaError):
     """Tasks wrote files that no ACID directory may have: a fault of the caller's routing."""
 
@@ -217,12 +221,13 @@ def staged_acid(
     orc: Mapping[str, str] | None = None,
     counting: Counting | None = None,
     in_place: bool = True,
+    is_ordered: bool = False,
 ) -> Iterator[StagedWrite]:
     """As ``write_acid``, up to the names: complete directories, for the block to publish.
 
     ``orc``: more settings of ORC's writer. ``counting``: as for ``write_changes``. ``in_place``: whether files may
     be uploads without a name until they are published; otherwise they are files below ``staging``, which can be read
-    inside the block.
+    inside the block. ``is_ordered``: each task has the events of one writer, in the order of its file.
     """
     if '"timestamp_ntz"' in events.schema.json():
         raise InvalidOperationError("Spark would store a timestamp_ntz column as a bigint: cast it to timestamp")
@@ -233,7 +238,9 @@ def staged_acid(
     def complete_files(write: InPlaceWrite | None) -> StagedWrite:
         writing = _Writing(hadoop, events, name, location, deletes, staging, write, counting)
         with write.aborted_on_failure() if write else nullcontext():
-            reports = writing.run_tasks(is_routed=is_routed, options={**(orc or {}), "compression": compression})
+            reports = writing.run_tasks(
+                is_routed=is_routed, is_ordered=is_ordered, options={**(orc or {}), "compression": compression}
+            )
             writing.collect_files(reports.files)
             writing.add_empty(empty)
             return StagedWrite(writing.complete(), reports.tallies, reports.columns)
@@ -278,15 +285,25 @@ class _Writing:
     staged: dict[tuple[bool, str], Staged] = field(default_factory=dict)
     """By whether they are delete deltas, and by location."""
 
-    def run_tasks(self, *, is_routed: bool, options: Mapping[str, str]) -> Reports:
+    def run_tasks(self, *, is_routed: bool, is_ordered: bool, options: Mapping[str, str]) -> Reports:
         """Let Spark write the files: one of each kind per (partition, writer)."""
+        settings = self.events.sparkSession.conf
+        if is_ordered:
+            settings.set(_UNSORTED_WRITERS, "1")
+        try:
+            return self._written(is_routed=is_routed, is_ordered=is_ordered, options=options)
+        finally:
+            if is_ordered:
+                settings.unset(_UNSORTED_WRITERS)
+
+    def _written(self, *, is_routed: bool, is_ordered: bool, options: Mapping[str, str]) -> Reports:
         routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
         if not is_routed:
             routing.append(WRITER_COLUMN)
         events = self.events
-        if not is_routed:
+        if not is_routed and not is_ordered:
             events = spread(events, routing)
-        if routing:
+        if routing and not is_ordered:
             events = in_order(events, routing, self._order())
         writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.options(**options), routing)
         statement = self.name.statement_id if isinstance(self.name, DeltaName) else None

@@ -53,9 +53,9 @@ class InPlaceWrite:
     @classmethod
     def into(cls, spark: SparkSession, below: Below, inserts: object, deletes: object) -> Self | None:
         """A write into directories of these names; None where a rename costs nothing, or there are no such uploads."""
-        uploads, java_spark = java_object(spark, "InPlaceUploads"), spark._jsc  # noqa: SLF001 - PySpark offers no other way
-        if not uploads.isFor(below.root, java_spark.hadoopConfiguration()):
+        if not is_written_in_place(spark, below.root):
             return None
+        uploads, java_spark = java_object(spark, "InPlaceUploads"), spark._jsc  # noqa: SLF001 - PySpark offers no other way
         return cls(
             spark,
             uploads.write(
@@ -76,6 +76,11 @@ class InPlaceWrite:
             with suppress(Exception):
                 abort(self.spark, self.uploads())
             raise
+
+
+def is_written_in_place(spark: SparkSession, location: str) -> bool:
+    """Whether a rename there is a copy, and files can be uploaded to their final names instead."""
+    return bool(java_object(spark, "InPlaceUploads").isFor(location, spark._jsc.hadoopConfiguration()))  # noqa: SLF001 - as above
 
 
 def complete(spark: SparkSession, uploads: Sequence[Upload]) -> None:

@@ -142,7 +142,7 @@ class _Writing:
     def _count(self, path: str) -> int:
         if isinstance(self.file_format, HiveStorage):
             return written_rows(self.hadoop, path)
-        return count_rows(self.hadoop, self.file_format, path)
+        return self.hadoop.rows(path) if self.file_format == "orc" else self.hadoop.parquet_rows(path)
 
     def _place(self, location: str, path: str, rows: int) -> None:
         if location not in self.staged:
@@ -161,8 +161,3 @@ class _Writing:
 
     def _location_of(self, key: str | None) -> str:
         return self.location if isinstance(self.location, str) else self.location[key or ""]
-
-
-def count_rows(hadoop: Hadoop, file_format: str, path: str) -> int:
-    """The rows of a file, from its footer."""
-    return hadoop.rows(path) if file_format == "orc" else hadoop.parquet_rows(path)

@@ -6,23 +6,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyorc
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.compaction_memory import events, write
 from metastore.acid.bucket import encode
+from metastore.acid.events import DELETE_EVENT, INSERT_EVENT
 from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.orc_footer import RowKey
 from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
 from metastore.acid_tables.table import HiveColumn
+from metastore.compaction.merging import rules as merging
+from metastore.compaction.merging.rules import open_at_once
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
 from metastore.compaction.working.rules import UnprovenError
 from metastore.errors import ClaimLostError, InvalidOperationError
 from metastore.files import Files
 from metastore.spark.check.file_check import check_file
+from metastore.spark.compaction import events as compacted_events
 from metastore.spark.compaction import job as compact_job
-from metastore.spark.compaction import rebalance
+from metastore.spark.compaction import rebalance, stripes
 from metastore.spark.compaction.job import run
+from metastore.spark.compaction.merged import OF_DELETES
 from metastore.spark.write import acid_writer
 from tests.support.acid.tables import B0, B1, AcidTable
 from tests.support.hive_oracle.oracle import HiveOracle, HiveRow
@@ -100,6 +108,101 @@ def test_minor_and_major_keep_what_hive_reads(table: AcidTable, oracle: HiveOrac
     assert state.deltas == ()
 
 
+def _dealt(name: str, change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    real = getattr(compact_job, name)
+    return lambda patch: patch.setattr(compact_job, name, lambda *given: change(real(*given)))
+
+
+def _not_merged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(compacted_events, "by_bucket", lambda _: [])
+
+
+def _sorted_and(plant: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    def planted(patch: pytest.MonkeyPatch) -> None:
+        _not_merged(patch)
+        plant(patch)
+    return planted
+
+
+def _many(table: AcidTable) -> None:
+    """11 deltas of three rows, and 12 of deletes, each of a row and the last of two; in one bucket."""
+    for write_id in range(1, 12):
+        rows = pa.array(range(3), pa.int64())
+        write(table.directory / str(DeltaName(write_id, write_id, 0)), 0, iter([events(INSERT_EVENT, write_id, 0, rows, write_id)]))
+    for write_id in range(12, 24):
+        rows = pa.array([0, 2] if write_id == 23 else [1], pa.int64())
+        name = DeltaName(write_id, write_id, 0, is_delete=True)
+        write(table.directory / str(name), 0, iter([events(DELETE_EVENT, 1 + write_id % 11, 0, rows, write_id)]))
+
+
+def test_more_files_than_may_be_open_are_sorted_instead_of_merged(
+        spark: SparkSession, tmp_path: Path, oracle: HiveOracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """COMP-W33. Deltas of inserts are open one after the other, those of deletes together."""
+    table = AcidTable(spark, tmp_path / "t", {"id": "int"})
+    table.directory.mkdir()
+    _many(table)
+    merged, limits = compacted_events.merged_events, []
+
+    def noted(*given: Any) -> DataFrame:
+        limits.append(max(open_at_once(task.files) for task in given[2]))
+        return merged(*given)
+
+    monkeypatch.setattr(compacted_events, "merged_events", noted)
+    minor = _compact(table, "minor", f"23:{NO_OPEN}::", max_num_delta=5)
+    assert limits == [1], "deletes are sorted"
+    before = _hive(oracle, _only(table, *minor.directories), table, f"23:{NO_OPEN}::")
+    assert (len(before), minor.rows_in, minor.rows_out) == (20, 46, 46)
+
+    for limit in (5, 13):
+        for name in table.names():
+            if "_v" in name:
+                shutil.rmtree(table.directory / name)
+        major = _compact(table, "major", f"23:{NO_OPEN}::", max_num_delta=limit)
+        assert (major.rows_in, major.rows_out, major.rows_deleted) == (46, 20, 13)
+        assert _hive(oracle, _only(table, *major.directories), table, f"23:{NO_OPEN}::") == before
+    assert limits == [1, 13]
+
+
+def test_a_minor_compaction_copies_large_stripes_as_they_lie(
+        table: AcidTable, oracle: HiveOracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rules in (merging, compact_job):
+        monkeypatch.setattr(rules, "LARGE_STRIPE", 1)
+    _fill(table)
+    inputs = table.names()
+    before = _hive(oracle, table.directory, table, f"4:{NO_OPEN}::")
+    with monkeypatch.context() as planted:
+        planted.setattr(stripes, "in_one_file", lambda bucket, files: merging.in_one_file(bucket, files)[1:])
+        with pytest.raises(UnprovenError, match=r"Bucket 0: the input files have 9 insert events, and 5 were read"):
+            _compact(table, "minor", f"4:{NO_OPEN}::")
+
+    minor = _compact(table, "minor", f"4:{NO_OPEN}::", txn_id=21)
+
+    inserts = minor.directories[1]
+    assert (minor.rows_in, minor.rows_out) == (21, 21)
+    with (table.directory / inserts / "bucket_00000").open("rb") as file:
+        copied = pyorc.Reader(file)
+        assert (len(copied), copied.num_of_stripes) == (9, 3), "a stripe for each file"
+        assert copied.user_metadata["hive.acid.key.index"].count(b";") == 3
+        assert copied.user_metadata["hive.acid.stats"] == b"9,0,0"
+    for name in inputs:
+        shutil.rmtree(table.directory / name)
+    assert _hive(oracle, _only(table, *minor.directories), table, f"4:{NO_OPEN}::") == before
+    delta = table.state(ValidWriteIdList("db.t", 4)).insert_deltas[0]
+    assert [found for file in delta.bucket_files for found in check_file(Files(), str(table.directory), file.path, delta)] == []
+
+
+def test_files_in_another_order_are_sorted(table: AcidTable, oracle: HiveOracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        order = acid_writer._Writing._order
+        patched.setattr(acid_writer._Writing, "_order", lambda self: [F.col("rowId").desc(), *order(self)])
+        _fill(table)
+
+    major = _compact(table, "major", f"4:{NO_OPEN}::")
+
+    assert (major.rows_in, major.rows_out, major.rows_deleted) == (21, 13, 4)
+    assert len(_hive(oracle, _only(table, *major.directories), table, f"4:{NO_OPEN}::")) == 13
+
+
 def test_a_rebalance_gives_new_ids_and_even_buckets(table: AcidTable, oracle: HiveOracle) -> None:
     """COMP-W18: deletes are applied, write ids are kept, row ids ascend over the buckets."""
     _fill(table)
@@ -143,12 +246,17 @@ def test_a_rebalance_sorts_as_it_is_told(spark: SparkSession, oracle: HiveOracle
 
 @pytest.mark.robustness
 @pytest.mark.parametrize(("plant", "said"), [
-    pytest.param(lambda patch: patch.setattr(rebalance, "_bucket", lambda *_: F.lit(0)), "Bucket 0 has 13 rows instead of 7",
-                 id="uneven"),
-    pytest.param(lambda patch: patch.setattr(compact_job, "deal", lambda *given: rebalance.deal(*given).withColumn(
-        "rowId", F.col("rowId").bitwiseAND(3))), "do not follow the one before them", id="ids given twice"),
-    pytest.param(lambda patch: patch.setattr(compact_job, "deal", lambda events, *more: rebalance.deal(
-        events.where("rowId > 0"), *more)), "The input files have 13 rows, and 9 were read", id="lost rows"),
+    pytest.param(_dealt("first_ids", lambda ids: [RowKey(9, 0, 0) for _ in ids]), "Bucket 0 has 13 rows instead of 7", id="uneven"),
+    pytest.param(_dealt("numbered_in_order", lambda rows: rows.withColumn("rowId", F.col("rowId").bitwiseAND(3))),
+                 "do not follow the one before them", id="ids given twice"),
+    pytest.param(_dealt("numbered_in_order", lambda rows: rows.where("rowId > 0")),
+                 "The input files have 13 rows, and 12 were read", id="lost rows"),
+    pytest.param(_sorted_and(lambda patch: patch.setattr(rebalance, "_bucket", lambda *_: F.lit(0))),
+                 "Bucket 0 has 13 rows instead of 7", id="sorted, uneven"),
+    pytest.param(_sorted_and(_dealt("deal", lambda rows: rows.withColumn("rowId", F.col("rowId").bitwiseAND(3)))),
+                 "do not follow the one before them", id="sorted, ids given twice"),
+    pytest.param(_sorted_and(_dealt("deal", lambda rows: rows.where("rowId > 0"))),
+                 "The input files have 13 rows, and 12 were read", id="sorted, lost rows"),
 ])
 def test_a_planted_fault_of_a_rebalance_is_found(
         table: AcidTable, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], said: str) -> None:
@@ -402,13 +510,20 @@ def _named(change: Callable[[int, int], BaseName]) -> Callable[[pytest.MonkeyPat
 
 
 def _unsorted(patch: pytest.MonkeyPatch) -> None:
+    _not_merged(patch)
     order = acid_writer._Writing._order
     patch.setattr(acid_writer._Writing, "_order", lambda self: [F.col("rowId").desc(), *order(self)])
 
 
 def _no_deletes(patch: pytest.MonkeyPatch) -> None:
-    deletes = compact_job._Job._deletes
-    patch.setattr(compact_job._Job, "_deletes", lambda self, inputs: deletes(self, inputs).where("rowId < 0"))
+    _not_merged(patch)
+    deletes = compacted_events.Reading.deletes
+    patch.setattr(compacted_events.Reading, "deletes", lambda self: deletes(self).where("rowId < 0"))
+
+
+def _no_merged_deletes(patch: pytest.MonkeyPatch) -> None:
+    merged = compacted_events.merged_events
+    patch.setattr(compacted_events, "merged_events", lambda *given: merged(*given).where(~F.col(OF_DELETES)))
 
 
 _LONG = pytest.mark.robustness  # a job each: the rule itself has its cases in tests/unit/compaction/working
@@ -419,11 +534,12 @@ _LONG = pytest.mark.robustness  # a job each: the rule itself has its cases in t
                  "delta_0000001_0000001_0000/bucket_00000 was not read", id="lost bucket"),
     pytest.param(_sources(lambda one: replace(one, events=(*one.events, one.events[0]))),
                  "bucket_00000 was read 2 times", id="doubled delta", marks=_LONG),
-    pytest.param(_no_deletes, "Bucket 0: the input files have 2 delete events, and 0 were read", id="delete not applied"),
+    pytest.param(_no_deletes, "Bucket 0: the input files have 2 delete events, and 0 were read", id="delete not applied", marks=_LONG),
+    pytest.param(_no_merged_deletes, "Bucket 0: the input files have 2 delete events, and 0 were read", id="delete not merged"),
     pytest.param(_unsorted, "events that do not belong behind the ones before them", id="unsorted", marks=_LONG),
     pytest.param(_named(lambda write_id, _: BaseName(write_id)),
                  "base_0000004 was written, where only base_0000004_v0000020 may be", id="no visibility", marks=_LONG),
-    pytest.param(lambda patch: patch.setattr(compact_job, "visible", lambda *_, **__: ["currentTransaction < 4"]),
+    pytest.param(lambda patch: patch.setattr(compacted_events, "visible", lambda *_, **__: ["currentTransaction < 4"]),
                  "Bucket 0: 1 delete events were left out as invisible, and none is", id="cut off by one", marks=_LONG),
 ])
 def test_a_planted_fault_is_found_before_anything_has_its_name(

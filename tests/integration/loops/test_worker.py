@@ -53,7 +53,7 @@ def test_minor_and_major_of_a_table_with_a_base(lake):
 
 def test_all_deltas_are_one_job(new_lake):
     """COMP-W33: Hive's compactor would do 1,100 deltas in two jobs of 500, and a third one for what these wrote."""
-    lake = new_lake(max_num_delta=500)
+    lake = new_lake(max_num_delta=7)
     lake.table()
     lake.put("d.t", *[str(DeltaName(number, number, 0)) for number in range(1, 1101)])
     lake.seed(1100)
@@ -62,7 +62,7 @@ def test_all_deltas_are_one_job(new_lake):
     report, request = work(lake, kind="minor", runner=runner)
 
     assert report.outcome is WorkOutcome.COMPACTED
-    assert [(spec.kind, spec.highest_write_id) for spec in runner.specs] == [("minor", 1100)]
+    assert [(spec.kind, spec.highest_write_id, spec.max_num_delta) for spec in runner.specs] == [("minor", 1100, 7)]
     assert [delta.path for delta in lake.state_of().deltas] == [f"delta_0000001_0001100_v{request.txn_id:07d}"]
 
 

@@ -1,0 +1,1 @@
+"""Merging the files of a compaction as they lie."""

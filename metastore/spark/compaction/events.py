@@ -1,0 +1,168 @@
+"""The events that a full-ACID compaction reads: merged from files that lie in order, or to be sorted.
+
+Rule: every event of the inputs comes. Those that the compaction must not see are marked, and the tasks that write count
+and drop them, as they count all others (``compaction.working.rules``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain, pairwise
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import StructType
+
+from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
+from metastore.acid.orc_footer import RowKey
+from metastore.acid.snapshots import CompactorWriteIdList
+from metastore.acid.state import AcidState
+from metastore.acid_tables.sources import DataFile, Sources
+from metastore.compaction.merging.rules import MergedFile, by_bucket, open_at_once
+from metastore.compaction.working.rules import InputFile
+from metastore.spark.compaction.merged import OF_DELETES, Task, merged_events
+from metastore.spark.read.conditions import visible
+from metastore.spark.read.raw_files import event_type, raw_events
+from metastore.spark.write.event_format import HIDDEN_DELETE, HIDDEN_INSERT
+
+_OPERATIONS = ((False, INSERT_EVENT, HIDDEN_INSERT), (True, DELETE_EVENT, HIDDEN_DELETE))
+"""Of insert and of delete events: what an event becomes that the compaction sees, and what one that it does not."""
+_HAS_ROW = "row IS NOT NULL"
+_ALL_COLUMNS = " AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS if name != "row")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of a compaction. ``write_ids``: whose events are visible to it."""
+
+    state: AcidState
+    sources: Sources
+    write_ids: CompactorWriteIdList
+    read: tuple[InputFile, ...]
+    are_staged: bool = False
+    """Whether they are what an earlier step of the job has written, and not directories of the state."""
+
+    @property
+    def rows(self) -> int:
+        """Events of either kind."""
+        return sum(file.rows for file in self.read)
+
+    @property
+    def lowest_write_id(self) -> int:
+        """The lowest write id in the names of a minor compaction's outputs."""
+        return min((delta.name.min_write_id for delta in self.state.deltas), default=0)
+
+
+class Events(NamedTuple):
+    """Events of an output. ``is_routed`` and ``is_ordered``: as ``staged_acid`` has them."""
+
+    rows: DataFrame
+    is_routed: bool = False
+    is_ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the inputs are read. ``most_open``: how many files of a bucket a merge may hold open; 0: none is merged."""
+
+    spark: SparkSession
+    row_type: StructType
+    inputs: Inputs
+    most_open: int
+
+    def live(self) -> Events:
+        """Rows, and the delete events behind which the tasks that write leave rows out."""
+        own = "originalTransaction"
+        if (merged := self._merged(self.inputs.read)) is not None:
+            by = F.when(F.col(OF_DELETES), F.col("currentTransaction")).otherwise(F.col(own))
+            return Events(merged.withColumn("currentTransaction", by), is_ordered=True)
+        rows = self.inserts().withColumn("currentTransaction", F.col(own))
+        return Events(rows.union(self.deletes()) if self.inputs.sources.deletes else rows)
+
+    def of_kind(self, *, deletes: bool) -> Events:
+        """The insert events, or the delete events."""
+        merged = self._merged([file for file in self.inputs.read if file.is_of_deletes == deletes])
+        if merged is not None:
+            return Events(merged, is_ordered=True)
+        return Events(self.deletes() if deletes else self.inserts())
+
+    def inserts(self) -> DataFrame:
+        """The insert events, in any order."""
+        sources, parts = self.inputs.sources, []
+        if sources.plain:
+            parts.append(raw_events(self.spark, self._reader(), self.row_type, sources))
+        if sources.events or not parts:
+            parts.append(self._events(sources.events, deletes=False))
+        return reduce(DataFrame.union, parts)
+
+    def deletes(self) -> DataFrame:
+        """The delete events, in any order."""
+        return self._events(self.inputs.sources.deletes, deletes=True)
+
+    def unmarked(self) -> DataFrame:
+        """All events, of which Spark reads only what is asked for: where none is hidden, and none deletes."""
+        sources, parts = self.inputs.sources, []
+        if sources.plain:
+            parts.append(raw_events(self.spark, self._reader(), self.row_type, sources))
+        if sources.events:
+            events = self._reader().schema(event_type(self.row_type)).orc([file.path for file in sources.events])
+            parts.append(events.where(_ALL_COLUMNS))
+        return reduce(DataFrame.union, parts)
+
+    def buckets(self, read: Sequence[InputFile]) -> list[list[MergedFile]]:
+        """The files that are merged, by bucket; none where their events have to be sorted."""
+        buckets = by_bucket(read) if self.most_open and not self.inputs.sources.plain else []
+        return buckets if max(map(open_at_once, buckets), default=0) <= self.most_open else []
+
+    def has_ranges(self) -> bool:
+        """Whether the files of all buckets may be merged at once."""
+        files = list(chain.from_iterable(self.buckets(self.inputs.read)))
+        return bool(files) and open_at_once(files) <= self.most_open
+
+    def are_all_inserts_seen(self) -> bool:
+        """Whether nothing but the rows themselves has to be looked at: no insert event is of an aborted write id."""
+        return not self.inputs.sources.plain and self._counts(deletes=False) == [_HAS_ROW]
+
+    def _merged(self, read: Sequence[InputFile]) -> DataFrame | None:
+        """The events of these files as they lie; None where they have to be sorted."""
+        buckets = self.buckets(read)
+        return self._scanned([Task(bucket) for bucket in buckets]) if buckets else None
+
+    def in_ranges(self, firsts: Sequence[RowKey], number: str) -> DataFrame:
+        """Insert events of all buckets by their ROW__IDs, a task from each of these on; ``number``: a column for it."""
+        files = sorted(chain.from_iterable(self.buckets(self.inputs.read)), key=lambda file: file.lowest)
+        bounds = [None, *firsts, None]
+        return self._scanned([Task(files, *bound) for bound in pairwise(bounds)], number)
+
+    def _scanned(self, tasks: Sequence[Task], number: str = "") -> DataFrame:
+        sizes = {file.path: file.size for file in (*self.inputs.sources.events, *self.inputs.sources.deletes)}
+        events = merged_events(self.spark, event_type(self.row_type), tasks, sizes, number)
+        insert, delete = (
+            F.when(F.expr(" AND ".join(self._counts(deletes=deletes))), F.lit(seen)).otherwise(F.lit(unseen))
+            for deletes, seen, unseen in _OPERATIONS
+        )
+        return events.withColumn("operation", F.when(F.col(OF_DELETES), delete).otherwise(insert))
+
+    def _events(self, files: Sequence[DataFile], *, deletes: bool) -> DataFrame:
+        """The filter names all columns before ``row`` on purpose: Spark misreads pruned ACID files."""
+        schema = event_type(self.row_type)
+        if not files:
+            return self.spark.createDataFrame([], schema)
+        _, seen, unseen = _OPERATIONS[deletes]
+        is_seen = F.expr(" AND ".join(self._counts(deletes=deletes)))
+        events = self._reader().schema(schema).orc([file.path for file in files])
+        return events.where(_ALL_COLUMNS).withColumns(
+            {"operation": F.when(is_seen, F.lit(seen)).otherwise(F.lit(unseen)), "row": F.when(is_seen, F.col("row"))}
+        )
+
+    def _counts(self, *, deletes: bool) -> list[str]:
+        """The conditions for an event to be seen by the compaction, as SQL."""
+        conditions = visible(
+            [self.inputs.state], self.inputs.write_ids, deletes=deletes, operation="operation", by="currentTransaction"
+        )
+        return [*conditions, "row IS NULL" if deletes else _HAS_ROW]
+
+    def _reader(self) -> DataFrameReader:
+        """A reader that fails on a lost or damaged file, which must never be compacted away."""
+        return self.spark.read.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
