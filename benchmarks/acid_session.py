@@ -40,12 +40,14 @@ class Cost(NamedTuple):
 
 
 @contextmanager
-def lakehouse(settings: Mapping[str, str] | None = None) -> Iterator[tuple[AcidSession, Path]]:
-    """A session of our server in a Spark of its own, and a folder for plain files."""
+def lakehouse(
+    settings: Mapping[str, str] | None = None, server_options: Sequence[str] = ()
+) -> Iterator[tuple[AcidSession, Path]]:
+    """A session of our server in a Spark of its own, and a folder for plain files, where the server's ready file is."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         work = Path(folder)
         work.chmod(0o711)
-        server, ready = peers.start_ours(work)
+        server, ready = peers.start_ours(work, *server_options)
         try:
             spark = spark_on(ready["thrift"], work, settings)
             try:
@@ -59,10 +61,10 @@ def lakehouse(settings: Mapping[str, str] | None = None) -> Iterator[tuple[AcidS
 
 @contextmanager
 def with_store_sales(
-    chosen: argparse.Namespace, settings: Mapping[str, str] | None = None
+    chosen: argparse.Namespace, settings: Mapping[str, str] | None = None, server_options: Sequence[str] = ()
 ) -> Iterator[tuple[AcidSession, Path, DataFrame]]:
     """A lakehouse with an empty ACID table for the rows of store_sales, and these rows; says the circumstances."""
-    with lakehouse(settings) as (session, work):
+    with lakehouse(settings, server_options) as (session, work):
         rows = store_sales(session.spark, chosen.rows)
         print(circumstances(rows.count(), chosen.runs))
         session.spark.sql("CREATE DATABASE bench")

@@ -1,0 +1,170 @@
+"""Reads of a table while it is compacted and cleaned, beside reads of the same table when nothing happens.
+
+    python -m benchmarks.reads_beside_compaction [--rows 2000000] [--runs 2]
+
+The table of ``benchmarks.compaction``: a base, ten deltas, 1 % deleted. The readers, the metastore with its Cleaner and
+PostgreSQL have one core; a Worker in a process of its own, with the Spark that it starts, has another. Each read is an
+aggregate of three columns in a snapshot of its own, and its answer is compared with the first.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import Row
+
+from benchmarks import peers
+from benchmarks.acid_session import TABLE, options, with_store_sales
+from benchmarks.compaction import Contest
+from benchmarks.cpu import tree_seconds
+from benchmarks.fairness import percentile
+from metastore.client import MetastoreClient
+from metastore.client.compactions import DONE, PENDING, compaction_type
+from metastore.spark.session import AcidSession
+
+QUERY = f"SELECT count(*), sum(ss_quantity), sum(ss_net_profit) FROM {TABLE}"
+READS = 30
+_CLEANED = "succeeded"
+_SERVER = ("--set", "hive.compactor.worker.threads=0", "--set", "hive.compactor.initiator.on=false",
+           "--set", "hive.compactor.cleaner.run.interval=500ms")  # fmt: skip
+
+
+class Read(NamedTuple):
+    """Seconds of a read, and of the processors of the readers' side; ``state``: of the compaction before it."""
+
+    seconds: float
+    cpu: float
+    state: str
+
+
+class Reader:
+    """Reads, and compares what it has read."""
+
+    def __init__(self, session: AcidSession, worker: int) -> None:
+        self.session, self.worker = session, worker
+        self.answer: list[Row] = []
+        self.failed: list[str] = []
+
+    def expect(self) -> None:
+        """What is read now is what every later read has to find."""
+        self.answer = self.session.sql(QUERY).collect()
+
+    def read(self, state: str = "") -> Read:
+        begin, spent = time.perf_counter(), self._spent()
+        try:
+            found = self.session.sql(QUERY).collect()
+            if found != self.answer:
+                self.failed.append(f"{found} instead of {self.answer}")
+        except Exception as error:  # noqa: BLE001 - counted: none may fail
+            self.failed.append(f"{type(error).__name__}: {error}"[:300])
+        return Read(time.perf_counter() - begin, self._spent() - spent, state)
+
+    def _spent(self) -> float:
+        return tree_seconds(os.getpid()) - tree_seconds(self.worker)
+
+
+@contextmanager
+def worker_on(core: int, work: Path) -> Iterator[int]:
+    """A Worker with a core of its own; its process id."""
+    ready = json.loads((work / "ready.json").read_text())
+    up = work / "worker.json"
+    options = {
+        "--uri": ready["thrift"],
+        "--database-url": ready["database_url"],
+        "--http-port": "0",
+        "--warehouse": (work / "data" / "warehouse").as_uri(),
+        "--set": f"metastore.warehouse.roots={work.as_uri()}",
+        "--ready-file": str(up),
+    }
+    command = [str(Path(sys.executable).with_name("metastore")), "worker", *chain.from_iterable(options.items())]
+    with (work / "worker.log").open("ab") as log:
+        worker = subprocess.Popen(["taskset", "-c", str(core), *command], stdout=log, stderr=log)
+    try:
+        while not up.exists():
+            if worker.poll() is not None:
+                raise SystemExit("The Worker ended:\n" + (work / "worker.log").read_text()[-3000:])
+            time.sleep(0.1)
+        yield worker.pid
+    finally:
+        peers.end(worker)
+
+
+def beside(reader: Reader, client: MetastoreClient) -> list[Read]:
+    """Reads from the request of a compaction until its old files are gone."""
+    types = client.types
+    db, _, table = TABLE.partition(".")
+    request = types.CompactionRequest(dbname=db, tablename=table, type=compaction_type("major"))
+    wanted = types.ShowCompactRequest(id=client.compact2(request).id)
+    reads = []
+    while (shown := client.show_compact(wanted).compacts[0]).state != _CLEANED:
+        if shown.state not in PENDING | DONE:
+            raise SystemExit(f"The compaction ended as {shown.state}: {shown.errorMessage}")
+        reads.append(reader.read(shown.state))
+    return reads
+
+
+def row(title: str, reads: list[Read], quiet: list[Read]) -> str:
+    if not reads:
+        return f"| {title} | 0 | | | | | | |"
+    times, before = [each.seconds * 1000 for each in reads], [each.seconds * 1000 for each in quiet]
+    cpu, cpu_before = (statistics.median(each.cpu * 1000 for each in some) for some in (reads, quiet))
+    ratios = [part(times) / part(before) for part in (statistics.median, _late)]
+    return (
+        f"| {title} | {len(reads)} | {statistics.median(times):.0f} | {_late(times):.0f} | {max(times):.0f} | "
+        f"{ratios[0]:.2f}, {ratios[1]:.2f} | {cpu:.0f} | {cpu / cpu_before:.2f} |"
+    )
+
+
+def _late(times: list[float]) -> float:
+    return percentile(times, 90)
+
+
+def main() -> None:
+    chosen = options(__doc__, rows=2_000_000, runs=2)
+    os.sched_setaffinity(0, {0})
+    with with_store_sales(chosen, {"spark.master": "local[1]"}, _SERVER) as (session, work, rows):
+        contest = Contest(session, work, rows)
+        ready = json.loads((work / "ready.json").read_text())
+        with worker_on(1, work) as worker, MetastoreClient(ready["thrift"]) as client:
+            reader = Reader(session, worker)
+            phases: dict[str, list[Read]] = {}
+
+            def noted(phase: str, reads: list[Read]) -> None:
+                phases.setdefault(phase, []).extend(reads)
+
+            for number in range(chosen.runs + 1):
+                contest.rewrite()
+                reader.expect()
+                for _ in range(3):
+                    reader.read()
+                quiet = [reader.read() for _ in range(READS)]
+                during = beside(reader, client)
+                settled = [reader.read() for _ in range(READS)]
+                if number == 0:  # it starts the Worker's Spark, and compiles
+                    continue
+                noted("uncompacted, quiet", quiet)
+                noted("uncompacted, beside the compaction", [each for each in during if each.state in PENDING])
+                noted("compacted, quiet", settled)
+                noted("compacted, beside the cleaning", [each for each in during if each.state not in PENDING])
+        print(
+            "| reads | number | median, ms | 90 of 100 | longest | to quiet: median, 90 | processor, ms | to quiet |\n"
+            "|---|--:|--:|--:|--:|--:|--:|--:|"
+        )
+        for state in ("uncompacted", "compacted"):
+            quiet = phases[f"{state}, quiet"]
+            for phase, reads in phases.items():
+                if phase.startswith(f"{state},"):
+                    print(row(phase, reads, quiet))
+        print(f"\n{len(reader.failed)} reads failed or read something else. {'; '.join(reader.failed[:3])}")
+
+
+if __name__ == "__main__":
+    main()
