@@ -1,6 +1,6 @@
 """ACID tables beside Delta Lake and Iceberg in one Spark: INSERT; UPDATE, DELETE, MERGE of 1 %; a count, a row, a scan.
 
-    python -m benchmarks.acid_lakes [--rows 2800000] [--runs 3]
+    python -m benchmarks.acid_lakes [--rows 2800000] [--runs 3] [--only "one row,MERGE"]
 
 Delta Lake and Iceberg take part twice: as they are by default, where they copy the files that hold a changed row, and
 with their deletion vectors. Each writes as it does by default: ORC with zlib here, Parquet there. All run in the newest
@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -110,17 +110,18 @@ def line(title: str, contestants: list[Lake], runs: int, action: Callable[[Lake]
     )
 
 
-def insert(contestants: list[Lake], runs: int) -> None:
+def insert(contestants: list[Lake], runs: int, *, is_measured: bool) -> None:
     """Into empty tables, which are full afterwards."""
     names = [lake.title for lake in contestants]
     print(f"\n| | {' | '.join(names)} | {' | '.join(f'{name}: CPU' for name in names)} |")
     print(f"|---|{'--:|' * 2 * len(names)}")
-    line("INSERT", contestants, runs, lambda lake: Action(lake.fill, lake.empty))
+    if is_measured:
+        line("INSERT", contestants, runs, lambda lake: Action(lake.fill, lake.empty))
     for lake in contestants:
         lake.fill()
 
 
-def compare(contestants: list[Lake], runs: int) -> None:
+def compare(contestants: list[Lake], runs: int, only: list[str]) -> None:
     """Read, and read again after each change."""
     ours = contestants[0]
     parts = {lake.title: count(1) for lake in contestants}
@@ -130,7 +131,7 @@ def compare(contestants: list[Lake], runs: int) -> None:
         totals = {lake.title: lake.spark.sql(TOTALS.format(table=lake.table)).collect() for lake in contestants}
         if any(seen != totals[ours.title] for seen in totals.values()):
             raise RuntimeError(f"the tables differ: {totals}")
-        for title, query in READS.items():
+        for title, query in chosen(READS, only):
             line(
                 f"{title} after {after}",
                 contestants,
@@ -147,9 +148,13 @@ def compare(contestants: list[Lake], runs: int) -> None:
         lake.run(statement, part=part)
 
     read("INSERT")
-    for title, text in CHANGES.items():
+    for title, text in chosen(CHANGES, only):
         line(f"{title} of 1 %", contestants, runs, lambda lake, text=text: Action(lambda: change(lake, text)))
         read(title)
+
+
+def chosen(work: Mapping[str, str], only: list[str]) -> list[tuple[str, str]]:
+    return [(title, text) for title, text in work.items() if not only or title in only]
 
 
 def _numbers(ours_first: list[float]) -> str:
@@ -189,20 +194,21 @@ def in_its_spark() -> int:
 def main() -> int:
     if _AGAIN not in os.environ:
         return in_its_spark()
-    chosen = options(__doc__, 2_800_000, 3)
+    asked = options(__doc__, 2_800_000, 3, {"--only": "which lines, with a comma between them; all without it"})
+    only = [title for title in (asked.only or "").split(",") if title]
     jars = ",".join(map(str, (place() / "jars").glob("*.jar")))
     settings = {**SETTINGS, "spark.jars": jars}
     with TemporaryDirectory(prefix="bench-ice-") as ice:
         settings["spark.sql.catalog.ice.warehouse"] = Path(ice).as_uri()
-        with with_store_sales(chosen, settings) as (session, work, rows):
+        with with_store_sales(asked, settings) as (session, work, rows):
             flat = str(work / "flat")
             rows.write.parquet(flat)
             print(f"Delta Lake {DELTA}, Iceberg {ICEBERG}; in brackets: ours / theirs")
             contestants = lakes(session, work, flat)
             for lake in contestants:
                 lake.empty()
-            insert(contestants, chosen.runs)
-            compare(contestants, chosen.runs)
+            insert(contestants, asked.runs, is_measured=not only or "INSERT" in only)
+            compare(contestants, asked.runs, only)
     return 0
 
 

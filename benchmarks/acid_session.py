@@ -76,8 +76,11 @@ def create_table(session: AcidSession) -> None:
     session.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
 
 
-def options(about: str | None, rows: int, runs: int) -> argparse.Namespace:
+def options(about: str | None, rows: int, runs: int, more: Mapping[str, str] | None = None) -> argparse.Namespace:
+    """``more``: further options, with what they are."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, what in (more or {}).items():
+        parser.add_argument(name, help=what)
     parser.add_argument("--rows", type=int, default=rows)
     parser.add_argument("--runs", type=int, default=runs)
     return parser.parse_args()

@@ -178,7 +178,7 @@ def restore(url: str, source: Path, *, replace: bool, last: Callable[[PgTx], Non
     program = programs.fitting("pg_restore", 0)
     schema = _schema_in(program, source)
     with _alone(url) as raw, raw.cursor() as cursor:
-        _make_room(cursor, schema, replace=replace)
+        _make_room(raw, schema, replace=replace)
         with _script(program, schema, source) as script:
             _play(cursor, script)
         cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(schema)])
@@ -241,28 +241,33 @@ def _others(cursor: Any) -> list[str]:
     return [f"{name} from {place} ({count})" for name, place, count in cursor.fetchall()]
 
 
-def _make_room(cursor: Any, schema: str, *, replace: bool) -> None:
+def _make_room(raw: migrate.Lendable, schema: str, *, replace: bool) -> None:
     quoted = sessions.search_path(schema)
-    cursor.execute(_TABLES, [quoted])
-    there = {name for (name,) in cursor.fetchall()}
-    if not there:
-        cursor.execute("SELECT to_regnamespace(%s) IS NULL", [quoted])
-        if cursor.fetchone()[0]:
-            cursor.execute(f"CREATE SCHEMA {quoted}")
-        return
-    strange = sorted(there - migrate.table_names())
-    if strange:
-        raise NotEmptyError(
-            f"The schema {schema} of the database holds what is not a metastore's: {', '.join(strange[:5])}. Restore "
-            "into a database of its own."
-        )
-    if not replace:
-        raise NotEmptyError(
-            f"The database holds a metastore already, in the schema {schema}. Choose an empty "
-            "database, or say --replace to drop what it holds."
-        )
-    cursor.execute("SELECT set_config('search_path', %s, false)", [quoted])
-    cursor.execute(_EMPTY)
+    with raw.cursor() as cursor:
+        cursor.execute(_TABLES, [quoted])
+        there = {name for (name,) in cursor.fetchall()}
+        if not there:
+            cursor.execute("SELECT to_regnamespace(%s) IS NULL", [quoted])
+            if cursor.fetchone()[0]:
+                cursor.execute(f"CREATE SCHEMA {quoted}")
+            return
+        version = migrate.database_version(raw, schema).removeprefix(migrate.MOVED)
+        if strange := sorted(there - migrate.table_names()):
+            names = ", ".join(strange[:5])
+            raise NotEmptyError(
+                f"The schema {schema} of the database has version {version}, made by a newer release, with tables that "
+                f"this one does not know: {names}. Restore with the newer release, which takes this backup too, or "
+                "into a database of its own."
+                if version > migrate.release_version()
+                else f"The schema {schema} of the database holds what is not a metastore's: {names}. Restore into a "
+                "database of its own."
+            )
+        if not replace:
+            raise NotEmptyError(
+                f"The database holds a metastore already, in the schema {schema}. Choose an empty "
+                "database, or say --replace to drop what it holds."
+            )
+        cursor.execute(_EMPTY)
 
 
 def _schema_in(program: Path, source: Path) -> str:

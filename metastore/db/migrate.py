@@ -180,7 +180,7 @@ def _is_for(session: connection, release: str) -> bool:
 
 def _known(session: connection) -> Versions:
     schema = _schema(session)
-    return Versions(_database_version(session, schema), release_version(), schema)
+    return Versions(database_version(session, schema), release_version(), schema)
 
 
 def _schema(session: connection) -> str:
@@ -207,7 +207,8 @@ def _schema(session: connection) -> str:
     return str(schema)
 
 
-def _database_version(session: connection, schema: str) -> str:
+def database_version(session: connection, schema: str) -> str:
+    """The newest migration of the metastore in a schema, to which the search path leads afterwards; "" without one."""
     with session.cursor() as cursor:
         cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(schema)])
         cursor.execute("SELECT to_regclass('alembic_version') IS NOT NULL")

@@ -200,6 +200,16 @@ CHANGES = (
     kept("spread", "TRUNCATE TABLE {spread} PARTITION (k = 7)", "NOT (k <=> 7)"),
     added("spread", "INSERT INTO {spread} PARTITION (k = 7) VALUES (1000, 'again', true)", "SELECT 1000, 'again', true, 7"),
     Change("facts", "INSERT OVERWRITE {facts} SELECT * FROM {facts} WHERE id < 100", "SELECT * FROM {m} WHERE id < 100"),
+    # several INSERTs, partitions by a condition, another table in its place
+    Change("facts", """FROM (SELECT id FROM {facts} WHERE id < 4) s INSERT INTO {facts} (id, name) SELECT id + 300, 'one'
+                       INSERT INTO {facts} (id, name) SELECT id + 400, 'two' WHERE id > 1""",
+           """SELECT * FROM {m} UNION ALL SELECT id + 300, 'one', NULL, NULL, NULL, NULL, NULL FROM {m} WHERE id < 4
+              UNION ALL SELECT id + 400, 'two', NULL, NULL, NULL, NULL, NULL FROM {m} WHERE id IN (2, 3)"""),
+    Change("days", "INSERT INTO {days} REPLACE WHERE day = DATE'2024-01-17' AND region = 'usa' SELECT 83, 'r', 8D, DATE'2024-01-17', 'usa'",
+           "SELECT * FROM {m} WHERE NOT (day <=> DATE'2024-01-17' AND region <=> 'usa') UNION ALL SELECT 83, 'r', 8D, DATE'2024-01-17', 'usa'"),
+    kept("facts", "CREATE OR REPLACE TABLE {facts} AS SELECT * FROM {facts} WHERE id < 400", "id < 400"),
+    Change("days", "CREATE OR REPLACE TABLE {days} PARTITIONED BY (day, region) AS SELECT id + 1 AS id, name, amount, day, region FROM {days}",
+           "SELECT id + 1, name, amount, day, region FROM {m}"),
 )
 
 FIRST = {change.table: change.sql for change in reversed(CHANGES)}
@@ -348,7 +358,12 @@ MISTAKES = (
     Mistake("TRUNCATE TABLE {days} PARTITION (hour = 1)", "PARTITIONS_NOT_FOUND", ("hour",)),
     Mistake("SHOW PARTITIONS {facts}", "INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY", ("facts",)),
     Mistake("DROP TABLE {db}.nowhere", "TABLE_OR_VIEW_NOT_FOUND", ("nowhere",)),
-    Mistake("ANALYZE TABLE {facts} COMPUTE STATISTICS", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE", ("ANALYZE TABLE",)),
+    Mistake("ANALYZE TABLE {days} PARTITION (day = '2024-01-02') COMPUTE STATISTICS", "UNSUPPORTED", ("days", "leave out PARTITION")),
+    Mistake("CREATE OR REPLACE TABLE {facts} USING parquet AS SELECT 1 AS id", "InvalidOperationError", ("facts", "another format", "DROP TABLE and CREATE TABLE")),
+    Mistake("REPLACE TABLE {days} (id INT, name STRING) PARTITIONED BY (name)", "InvalidOperationError", ("days", "other partition keys")),
+    Mistake("CREATE OR REPLACE TABLE {days} PARTITIONED BY (day, region) AS SELECT DATE'2024-01-01' AS day, 'eu' AS region, 1 AS id",
+            "UNSUPPORTED", ("SELECT ..., day, region",)),
+    Mistake("INSERT INTO {days} REPLACE WHERE id = 1 SELECT 1, 'x', 1D, DATE'2024-01-01', 'eu'", "InvalidOperationError", ("days", "REPLACE WHERE key = value")),
     Mistake("MSCK REPAIR TABLE {days}", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE", ("MSCK REPAIR TABLE",)),
     Mistake("LOAD DATA INPATH '/nowhere' INTO TABLE {facts}", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE", ("LOAD DATA",)),
 )

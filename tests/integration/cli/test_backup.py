@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -257,6 +258,10 @@ def test_what_is_there_is_not_overwritten_unasked(run, two, tmp_path, monkeypatc
     with closing(psycopg2.connect(other)) as session, session, session.cursor() as cursor:
         cursor.execute("CREATE TABLE somebodys AS SELECT 1")
     assert "what is not a metastore's: somebodys" in run("db", "restore", str(saved), "--replace", "--database-url", other)[2]
+    with closing(psycopg2.connect(url)) as session, session, session.cursor() as cursor:
+        cursor.execute("CREATE TABLE of_later AS SELECT 1; UPDATE alembic_version SET version_num = '9999'")
+    assert re.search("version 9999, made by a newer release, .*: of_later. Restore with the newer release",
+                     run("db", "restore", str(saved), "--replace", "--database-url", url)[2])
     assert "is no backup of a metastore" in run("db", "restore", __file__, "--database-url", other)[2]
     code, _, told = run("db", "backup", str(saved), "--database-url", url)
     assert (code, "never written over another file" in told) == (2, True)
