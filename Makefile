@@ -10,7 +10,7 @@ WORKERS ?= 3
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
+.PHONY: wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,11 +84,14 @@ robustness: setup ## Histories with killed servers, workers and databases, judge
 interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server, with and without TLS (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py tests/interop/clients/tls.py $(ARGS)
 
-interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, we what they write, and Hive's queries (fetches them with Maven)
-	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py tests/interop/tables/every_type.py tests/interop/tables/lines.py tests/interop/tables/hive_queries.py $(ARGS)
+interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write and compact, we what they write, and Hive's queries (RANDOM_TABLES=1-200; fetches them with Maven)
+	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py tests/interop/tables/every_type.py tests/interop/tables/lines.py tests/interop/tables/hive_queries.py tests/interop/tables/random_tables.py $(ARGS)
 
-interop-engine: setup ## Statements of Hive 4.0.1's own SQL engine on the server, read by Hive and by us (fetches it with Maven)
-	@$(bin)/python -m pytest -n0 tests/interop/engine/statements.py $(ARGS)
+interop-engine: setup ## Statements of Hive 4.0.1's own SQL engine on the server, and its compactor beside ours (fetches it with Maven)
+	@$(bin)/python -m pytest -n0 tests/interop/engine/statements.py tests/interop/engine/compactor.py $(ARGS)
+
+interop-yarn: setup ## Compactions submitted to a YARN of one node (fetches it with Maven)
+	@$(bin)/python -m pytest -n0 tests/interop/yarn/compactions.py $(ARGS)
 
 interop-upstream: setup ## In front of the real Hive metastores 2.3.10 and 4.2.0, with Spark and Hive's clients before it (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/upstream/real_metastores.py $(ARGS)

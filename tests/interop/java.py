@@ -1,6 +1,7 @@
 """Java programs of others for the interop tests: found, fetched with Maven by coordinates, compiled against, talked to."""
 
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -65,16 +66,20 @@ class JavaError(Exception):
 class Answering:
     """A Java program that answers JSON lines; a context manager."""
 
-    def __init__(self, source: Path, name: str, pom: Path, *arguments: str, least: int = 17, heap: str = "1g") -> None:
+    def __init__(self, source: Path, name: str, pom: Path, *arguments: str, least: int = 17, heap: str = "1g",
+                 is_measured: bool = False, folder: Path | None = None) -> None:
         home = java_home(least)
         path = compiled(source, home, fetched(pom, name), name)
-        self._command = [str(home / "bin" / "java"), f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                         "-Duser.timezone=UTC", *OPENED, "-cp", path, source.stem, *arguments]
+        quick = [] if is_measured else ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        self._command = [str(home / "bin" / "java"), f"-Xmx{heap}", *quick, "-Duser.timezone=UTC", *OPENED, "-cp", path,
+                         source.stem, *arguments]
+        self._home, self._folder = str(home), folder
         self._noise: deque[str] = deque(maxlen=400)
 
     def __enter__(self) -> Self:
         self._java = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, text=True, encoding="utf-8")
+                                      stderr=subprocess.PIPE, text=True, encoding="utf-8",
+                                      cwd=self._folder, env={**os.environ, "JAVA_HOME": self._home})
         self._drainer = threading.Thread(target=lambda: self._noise.extend(self._java.stderr), daemon=True)
         self._drainer.start()
         self._answer()

@@ -68,9 +68,9 @@ class Compacting:
     def close(self):
         self.database.close()
 
-    def compact(self, db, table, kind, partition=""):
-        """The outcome, as the Worker names it; None where the request was not accepted."""
-        request = NewRequest(Entity(table_name(db, table), partition), CompactionType(kind))
+    def compact(self, db, table, kind, partition="", **more):
+        """The outcome, as the Worker names it; None where the request was not accepted. ``more``: of the request."""
+        request = NewRequest(Entity(table_name(db, table), partition), CompactionType(kind), **more)
         if not self._service.compact2(request).accepted:
             return None
         self.report = self.worker.tick()

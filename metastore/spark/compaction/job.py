@@ -220,7 +220,8 @@ class _Job:
         proof = self._proof(inputs)
         if not inputs.sources.deletes and not proof.may_hide:
             return self._dealt(inputs, order, wanted)
-        with self._staged(inputs, {self._base: self._reading(inputs).live()}, "major", in_place=False) as merged:
+        live = {self._base: self._reading(inputs).live()}
+        with self._staged(inputs, live, "major", [self.spec.location], in_place=False) as merged:
             rows = [
                 DataFile(f"{directory.out}/{file.path}", file.size)
                 for directory in merged.directories

@@ -222,6 +222,17 @@ def test_a_rebalance_gives_new_ids_and_even_buckets(table: AcidTable, oracle: Hi
     assert [found for file in base.bucket_files for found in check_file(Files(), str(table.directory), file.path, base)] == []
 
 
+def test_a_rebalance_of_deleted_rows_is_an_empty_base(table: AcidTable, oracle: HiveOracle) -> None:
+    """COMP-W34."""
+    table.insert(DeltaName(1, 1, 0), [(1, B0, 0, ["a"]), (1, B0, 1, ["b"])])
+    table.delete(DeltaName(2, 2, 0), [(2, (1, B0, 0)), (2, (1, B0, 1))])
+
+    result = _compact(table, "rebalance", f"2:{NO_OPEN}::", number_of_buckets=2)
+
+    assert (result.directories, result.rows_out, result.rows_deleted) == (("base_0000002_v0000020",), 0, 2)
+    assert _hive(oracle, _only(table, *result.directories), table, f"2:{NO_OPEN}::") == []
+
+
 @pytest.mark.robustness
 def test_a_rebalance_sorts_as_it_is_told(spark: SparkSession, oracle: HiveOracle, tmp_path: Path) -> None:
     """Into fewer buckets than there were; all rows get the highest write id. NULLs stand where Hive 4 has them."""

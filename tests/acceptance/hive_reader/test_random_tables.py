@@ -12,20 +12,19 @@ from pyspark.sql import SparkSession
 from metastore.acid_tables.table import HiveColumn
 from metastore.compaction.working.job import CompactionJobSpec
 from metastore.spark.compaction.job import run
+from tests.support.acid.old_names import plain
 from tests.support.acid.random_tables import RandomTable, RowId
 from tests.support.hive_oracle.oracle import HiveOracle
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-CHOSEN = os.environ.get("RANDOM_TABLES", "242")
 
-
-def seeds() -> range:
-    first, _, last = CHOSEN.partition("-")
+def seeds(unless_chosen: str) -> range:
+    first, _, last = os.environ.get("RANDOM_TABLES", unless_chosen).partition("-")
     return range(int(first), int(last or first) + 1)
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds("242"))
 def test_hive_reads_and_merges_what_the_model_has(seed: int, spark: SparkSession, oracle: HiveOracle, tmp_path: Path) -> None:
     """COMP-W38: columns are added, and get wider types, between what is compacted. Hive's merger knows the files' own types only."""
     table = RandomTable(tmp_path / "t", oracle, seed)
@@ -53,8 +52,8 @@ def read_by_hive(table: RandomTable, oracle: HiveOracle) -> None:
 def merged_by_hive(table: RandomTable, oracle: HiveOracle) -> None:
     """What Hive's compactor would write of each bucket."""
     place, state = table.for_hive(), table.state()
-    base = state.base and state.base.path.partition("_v")[0]
-    deltas = [delta.path.partition("_v")[0] for delta in state.deltas]
+    base = state.base and plain(state.base.path)
+    deltas = [plain(delta.path) for delta in state.deltas]
     live: dict[RowId, list[object]] = {}
     for bucket in range(table.buckets):
         has_base = base and (place / base / f"bucket_{bucket:05}").exists()
@@ -67,9 +66,14 @@ def merged_by_hive(table: RandomTable, oracle: HiveOracle) -> None:
 
 
 def compact(table: RandomTable, spark: SparkSession, txn_id: int) -> None:
-    kind = table.random.choice(("minor", "major"))
+    """One of the three kinds; a rebalance gives the model's rows their new ids."""
+    kind = table.random.choice(("minor", "major", "rebalance"))
+    buckets = table.random.randint(1, 4) if kind == "rebalance" else None
     spec = CompactionJobSpec(
         compaction_id=1, attempt=1, kind=kind, catalog="hive", database="db", table="t", partition="", location=str(table.directory),
-        write_ids=table.text(), txns="", txn_id=txn_id, highest_write_id=table.mark)
+        write_ids=table.text(), txns="", txn_id=txn_id, highest_write_id=table.mark,
+        number_of_buckets=buckets)
     result = run(spark, spec, [HiveColumn(name, kind) for name, kind in table.columns.items()], may_publish=lambda: None)
+    if buckets:
+        table.rebalanced(buckets)
     table.log.append(f"{kind}: {result.directories}")

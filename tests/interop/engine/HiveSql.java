@@ -11,15 +11,17 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.ql.DriverFactory;
 import org.apache.hadoop.hive.ql.IDriver;
 import org.apache.hadoop.hive.ql.session.SessionState;
+import org.apache.hadoop.hive.ql.txn.compactor.Worker;
 
 /**
  * Hive 4's SQL engine in this JVM (compiler, DbTxnManager, Tez in local mode), on the metastore that the first argument names; the second
  * is a directory for its scratch, the third and the fourth are the warehouses for managed and for external tables, as
- * hive-site.xml would have them. Asked over stdin: one JSON request a line, one JSON answer a line.
+ * hive-site.xml would have them. Its compactor runs here too, as a Worker of that metastore. Asked over stdin: one JSON request a line, one JSON answer a line.
  */
 public class HiveSql {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -35,7 +37,7 @@ public class HiveSql {
             ObjectNode answer = JSON.createObjectNode();
             try {
                 JsonNode request = JSON.readTree(line);
-                answer.set("answer", JSON.valueToTree(rows(request.get("sql").asText(), conf)));
+                answer.set("answer", JSON.valueToTree(request.has("sql") ? rows(request.get("sql").asText(), conf) : compact(request, conf)));
             } catch (Throwable problem) {
                 StringWriter trace = new StringWriter();
                 problem.printStackTrace(new PrintWriter(trace));
@@ -70,6 +72,18 @@ public class HiveSql {
         }
     }
 
+    /** One round of Hive's Worker: the next request of the queue, by a MapReduce job in this JVM or by queries. */
+    private static List<String> compact(JsonNode request, HiveConf conf) throws Exception {
+        HiveConf own = new HiveConf(conf);
+        own.setBoolVar(HiveConf.ConfVars.COMPACTOR_CRUD_QUERY_BASED, request.get("compact").asText().equals("by queries"));
+        Worker worker = new Worker();
+        worker.setConf(own);
+        worker.init(new AtomicBoolean(true));
+        worker.start();
+        worker.join();
+        return new ArrayList<>();
+    }
+
     private static HiveConf conf(String[] arguments) {
         String uri = arguments[0];
         String scratch = arguments[1];
@@ -87,6 +101,7 @@ public class HiveSql {
             "hive.security.authorization.enabled", "false", "hive.tez.container.size", "128", "hive.tez.java.opts", "-Xmx128m",
             "tez.runtime.io.sort.mb", "16", "hive.exec.submitviachild", "false", "hive.scheduled.queries.executor.enabled", "false",
             "hive.query.results.cache.enabled", "false", "hive.fetch.task.conversion", "none", "hive.vectorized.execution.enabled", "true",
+            "hadoop.tmp.dir", scratch + "/hadoop", "mapreduce.framework.name", "local", "mapreduce.local.map.tasks.maximum", "2",
             "hive.session.id", "interop", "tez.ignore.lib.uris", "true"};
         for (int place = 0; place < settings.length; place += 2) {
             conf.set(settings[place], settings[place + 1]);

@@ -68,7 +68,7 @@ class Hive:
                 ids = [tuple(row["id"]) for row in found["rows"]]
                 assert len(set(ids)) == len(ids), f"a ROW__ID came twice in {place.location}"
             values = [None if one == NO_VALUE else one for one in place.values]
-            rows += [(*map(_text, row["row"]), *values) for row in found["rows"]]
+            rows += [(*map(text, row["row"]), *values) for row in found["rows"]]
         assert splits >= least_splits
         return sorted(rows, key=repr)
 
@@ -101,7 +101,7 @@ class Trino:
         return sorted(self.sql(f"SELECT * FROM {name}", **properties), key=repr)
 
 
-def _text(value: Any) -> str | None:
+def text(value: Any) -> str | None:
     """A value as Java prints it; structs are lists."""
     return None if value is None else _printed(value)
 

@@ -3,11 +3,12 @@
 Each step is done on a plain Python list too. After each, five answers must be equal: the list, our reader, Hive 4 row by
 row, Hive 4 in vector mode (which is how its queries run) and a SELECT in Trino. Trino 380
 chooses directories with Hive 3.1's code, which cannot read names that end in the number of the compaction's transaction
-(``base_0000005_v0000012``): where there are such it must fail, not show wrong rows. Later versions (398, 435, 479 and
+(``base_0000005_v0000012``): where there are such it must fail, not show wrong rows, and reads a copy without these
+numbers. Later versions (398, 435, 479 and
 481 were tried) could not be fetched whole with Maven.
 """
 
-from itertools import accumulate
+from itertools import accumulate, count
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -19,6 +20,7 @@ from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark.check.table_check import check_table
 from tests.interop.java import JavaError
+from tests.interop.tables.old_copies import in_old_names
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -57,8 +59,10 @@ class ThroughCatalog:
 
 
 @pytest.fixture
-def agree(acid_session, hive, trino):
+def agree(acid_session, hive, trino, tmp_path):
     """``agree(name, rows)``: every reader shows these rows; ``hives``: settings for Hive's reader."""
+    copies = count()
+
     def check(name, rows, *, is_compacted=False, **hives):
         expected = texts(rows)
         assert texts(acid_session.table(name).collect()) == expected, "our reader"
@@ -67,6 +71,8 @@ def agree(acid_session, hive, trino):
         if is_compacted:
             with pytest.raises(JavaError, match=r'For input string: "\d*_?v\d+"'):
                 trino.rows(name)
+            with in_old_names(acid_session.client, name, tmp_path / f"old_{next(copies)}") as copy:
+                assert trino.rows(copy) == expected, "Trino, of a copy"
             return
         assert trino.rows(name) == expected, "Trino"
         assert trino.rows(name, max_split_size="2kB", max_initial_split_size="2kB") == expected, "Trino, small splits"
@@ -107,6 +113,16 @@ def test_every_statement_and_every_compaction(writer, db, compacting, agree):
     del rows[1], rows[48]
     agree(name, rows.items(), is_compacted=True)
     assert compacting.compact(db, "t", "major") == "compacted"
+    agree(name, rows.items(), is_compacted=True)
+    insert(70, 75)
+    writer.delete(name, "id % 10 = 4")
+    rows = {number: value for number, value in rows.items() if number % 10 != 4}
+    agree(name, rows.items(), is_compacted=True)
+    assert compacting.compact(db, "t", "rebalance", number_of_buckets=3, order_by="ORDER BY name DESC") == "compacted"
+    agree(name, rows.items(), is_compacted=True)
+    writer.update(name, {"name": "concat(name, '~')"}, "id % 3 = 2")
+    writer.delete(name, "id % 4 = 1")
+    rows = {number: f"{value}~" if number % 3 == 2 else value for number, value in rows.items() if number % 4 != 1}
     agree(name, rows.items(), is_compacted=True)
 
 

@@ -5,8 +5,8 @@ by its ROW__ID; its values are those that Hive's reader answers.
 """
 
 import base64
-import json
 import shutil
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +21,7 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import NO_OPEN, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, acid_state
 from metastore.files import Files
+from tests.support.acid.old_names import MARKER, copied, plain
 from tests.support.hive_oracle.oracle import HiveOracle
 
 RowId: TypeAlias = tuple[int, int, int]
@@ -70,18 +71,22 @@ class RandomTable:
         """
         place = self.directory.parent / "for_hive"
         shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
         state = self.state()
-        for chosen in (*([state.base] if state.base else []), *state.deltas):
-            shutil.copytree(self.directory / chosen.path, place / chosen.path.partition("_v")[0])
+        copied(self.directory, place, replace(state, originals=()))
         if state.base:  # it takes every base as a compactor's
-            marker = place / state.base.path.partition("_v")[0] / "_metadata_acid"
-            marker.write_text(json.dumps({"thisFileVersion": "0", "dataFormat": "compacted"}))
+            (place / plain(state.base.path) / "_metadata_acid").write_text(MARKER)
         return place
 
     def rows_for_hive(self) -> dict[RowId, list[Any]]:
         """The rows that are in ``for_hive``."""
         return {key: row for key, row in self.rows.items() if key[0] or not self.state().originals}
+
+    def rebalanced(self, buckets: int) -> None:
+        """What a rebalance does to ids (COMP-W18): numbers in their order, dealt evenly; write ids stay."""
+        count = min(buckets, len(self.rows))
+        self.rows = {(row_id[0], encode(number * count // len(self.rows)), number): row
+                     for number, (row_id, row) in enumerate(sorted(self.rows.items(), key=lambda pair: pair[0]))}
+        self.buckets = max(self.buckets, buckets)
 
     def clean(self) -> None:
         """What is obsolete goes, as the Cleaner removes it."""
@@ -199,7 +204,7 @@ class RandomTable:
             last = ",".join(map(str, of_bucket[-1][1])) + ";" if of_bucket else ""
             self._write(f"{name}/bucket_{bucket:05}", schema, [
                 (operation, *row_id, by, row and self._stored(row)) for operation, row_id, by, row in of_bucket],
-                **{"hive.acid.key.index": last.encode()})
+                **{"hive.acid.key.index": last.encode(), "hive.acid.version": b"2"})
 
     def _fields(self) -> str:
         return ",".join(f"{name}:{kind}" for name, kind in self.columns.items())
