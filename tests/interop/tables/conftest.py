@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import acid_session, catalog, db, external_warehouse, lakehouse, planner, spark
+from tests.acceptance.hive_reader.conftest import oracle
 from tests.interop.java import Answering
 from tests.interop.tables.readers import Hive, Trino
 from tests.support.compacting import Compacting
 
 HERE = Path(__file__).parent
 
-__all__ = ["acid_session", "catalog", "db", "external_warehouse", "lakehouse", "planner", "spark"]
+__all__ = ["acid_session", "catalog", "db", "external_warehouse", "lakehouse", "oracle", "planner", "spark"]
 
 
 @pytest.fixture(scope="session")

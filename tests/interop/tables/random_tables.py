@@ -7,13 +7,11 @@ the inputs what we do. Trino 380 gets a copy in names of Hive 3, as everywhere.
 
 import base64
 import re
-from pathlib import Path
 
 import pyorc
 import pytest
 
 from metastore.acid.snapshots import ValidTxnList
-from tests.acceptance.hive_reader.conftest import oracle
 from tests.acceptance.hive_reader.test_random_tables import compact, seeds
 from tests.interop.tables.every_type import spelled
 from tests.interop.tables.old_copies import registered
@@ -21,8 +19,6 @@ from tests.interop.tables.readers import Described, text
 from tests.support.acid.creating import full_acid
 from tests.support.acid.old_names import copied
 from tests.support.acid.random_tables import RandomTable
-
-__all__ = ["oracle"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

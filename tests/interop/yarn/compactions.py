@@ -17,24 +17,9 @@ from metastore.loops.job import SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
 from metastore.write_ids.service import WriteIdService
 from tests.acceptance.compaction.test_spark_submit import request, shown, written
-from tests.acceptance.conftest import acid_session, db, external_warehouse, lakehouse, spark
-from tests.interop.java import Answering
 from tests.support.transactions import seconds
 
-__all__ = ["acid_session", "db", "external_warehouse", "lakehouse", "spark"]
-
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-
-HERE = Path(__file__).parent
-
-
-@pytest.fixture(scope="session")
-def yarn(tmp_path_factory):
-    """The folder with the cluster's yarn-site.xml, and below it what its containers say."""
-    place = tmp_path_factory.mktemp("yarn")
-    with Answering(HERE / "MiniYarn.java", "hadoop-3.5.0", HERE / "pom.xml", str(place), folder=place):
-        yield place
-
 
 @pytest.fixture
 def worker(yarn, lakehouse, tmp_path, monkeypatch):

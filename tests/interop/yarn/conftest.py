@@ -1,0 +1,20 @@
+"""A server, a Spark session on it, and a YARN of one node."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import acid_session, db, external_warehouse, lakehouse, spark
+from tests.interop.java import Answering
+
+HERE = Path(__file__).parent
+
+__all__ = ["acid_session", "db", "external_warehouse", "lakehouse", "spark"]
+
+
+@pytest.fixture(scope="session")
+def yarn(tmp_path_factory):
+    """The folder with the cluster's yarn-site.xml, and below it what its containers say."""
+    place = tmp_path_factory.mktemp("yarn")
+    with Answering(HERE / "MiniYarn.java", "hadoop-3.5.0", HERE / "pom.xml", str(place), folder=place):
+        yield place
