@@ -55,7 +55,8 @@ class Worker:
     def run(self, number: int, until: float, done: Callable[[], None]) -> None:
         """So many actions, unless time runs out; ``done`` is told of each."""
         actions: list[tuple[int, Callable[[], None]]] = [
-            (60, self.write), (15, self.look), (6, self.snapshot), (16, self.section), (3, self.vanish), (6, self.compact)]
+            (60, self.write), (15, self.look), (6, self.snapshot), (16, self.section), (3, self.vanish), (6, self.compact),
+            (5, self.hold)]
         with self.client:
             for action in self.rng.choices([one for _, one in actions], [weight for weight, _ in actions], k=number):
                 while monotonic() < until and not self._done(action):
@@ -124,6 +125,23 @@ class Worker:
             raise
         self._end(txn)
 
+    def hold(self) -> None:
+        """Read a key and say so, stay while it and others are compacted and cleaned, read again (ADR 106)."""
+        txn = self.manager.open(user=self.name, agent=self.name, kind=self.rng.choice((TxnType.READ_ONLY, TxnType.DEFAULT)))
+        try:
+            self._view(txn)
+            keys = self.rng.sample(KEYS, 3)
+            self._read(txn, keys[:1], no_others=True)
+            for key in keys[:2]:
+                self._compact(key, ttypes.CompactionType.MAJOR)
+            self._pause.wait(self.rng.choice((3, 6)))
+            for key in keys:
+                self._read(txn, [key], no_others=True)
+        except BaseException:
+            txn.abort_quietly()
+            raise
+        self._end(txn)
+
     def vanish(self) -> None:
         """Write and go away without a word."""
         txn = self.manager.open(user=self.name, agent=self.name)
@@ -140,8 +158,10 @@ class Worker:
 
     def compact(self) -> None:
         """Ask for a compaction, as ALTER TABLE ... COMPACT does; the servers' loops ask for some by themselves."""
-        table, _, partition = self.rng.choice(KEYS).partition("/")
-        kind = self.rng.choice((ttypes.CompactionType.MAJOR, ttypes.CompactionType.MINOR))
+        self._compact(self.rng.choice(KEYS), self.rng.choice((ttypes.CompactionType.MAJOR, ttypes.CompactionType.MINOR)))
+
+    def _compact(self, key: str, kind: int) -> None:
+        table, _, partition = key.partition("/")
         self.client.compact2(ttypes.CompactionRequest(dbname=self.db, tablename=table, partitionname=partition or None, type=kind))
 
     def _view(self, txn: Transaction) -> None:
@@ -149,9 +169,9 @@ class Worker:
         known = txn.valid_txns()
         self.log.write(view=txn.id, t0=start, t1=monotonic(), mark=known.high_watermark, exceptions=list(known.exceptions))
 
-    def _read(self, txn: Transaction, keys: tuple[str, ...] | list[str]) -> None:
+    def _read(self, txn: Transaction, keys: tuple[str, ...] | list[str], *, no_others: bool | None = None) -> None:
         names = {f"{self.db}.{key.split('/')[0]}": None for key in keys}
-        known = txn.valid_write_ids(names, no_others=self.rng.random() < 0.5)
+        known = txn.valid_write_ids(names, no_others=self.rng.random() < 0.5 if no_others is None else no_others)
         for key in keys:
             table = key.split("/")[0]
             own = txn._write_ids.get((self.db, table))
