@@ -48,10 +48,10 @@ def lost_while_waiting(
         for write in (life.writes if life else ())
         if write.operation in _CHANGES and (write.dbname, write.tablename or "") in locked
     )
+    places = ", ".join(changed or sorted(f"{db}/{table}" for db, table in locked))
     return WriteConflictError(
-        f"Transaction {loser} waited for a lock while another transaction changed what it locked, and its snapshot "
-        f"does not have the change. {_winner(life, winner)} changed and committed {', '.join(changed) or 'it'}. "
-        f"{_advice(loser)}",
+        f"{_winner(life, winner)} changed and committed {places} first. Transaction {loser} has locked that now, but "
+        f"its snapshot is older: it would undo the change. {_advice(loser)}",
         winner,
     )
 

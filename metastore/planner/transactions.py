@@ -114,12 +114,15 @@ def commit(call: Call) -> Answer:
     """Commit. Raises: WriteConflictError, TxnAbortedError; AnswerLostError: it may have been done.
 
     ``rows``: how many it writes, for the history. ``replaces``: new definitions of tables whose rows it has replaced.
+    ``unwritten``: tables that it has locked for a statement that failed before it wrote: they get a write id, no rows.
     With ``batch`` the table remembers it. Raises: AlreadyExistsError too: it has it already, and the transaction is
     still open; so it is with InvalidOperationError.
     """
     body = call.body
     kind = body.choice("kind", TxnType, TxnType.DEFAULT)
     batch = _stream_batch(body.body("batch")) if body.has("batch") else None
+    for name in map(full_table_name, body.texts("unwritten")):
+        txn_calls.allocate_write_id(call.client, body.number("txn"), name.db, name.table)
     rows = [(counted.table(), counted.number("inserted"), counted.number("deleted")) for counted in body.bodies("rows")]
     if rows:
         txn_calls.note_rows(call.client, body.number("txn"), rows)

@@ -113,6 +113,31 @@ def test_a_statement_that_fails_takes_back_what_it_wrote_and_the_others_stay(cat
     assert committed(lakehouse, parted) == [(1, 1), (2, 2), (103, 3)]
 
 
+def test_a_statement_that_fails_before_it_writes_leaves_the_others(catalog, flat, parted, block, lakehouse) -> None:
+    """Its lock has declared a write, which has no write id yet."""
+    block("begin")
+    catalog.sql(f"INSERT INTO {flat} VALUES (1, 'a')")
+    with pytest.raises(Exception, match="not this one"):
+        catalog.sql(f"UPDATE {parted} SET id = IF(id > 0, raise_error('not this one'), id)")
+    block("commit")
+    assert committed(lakehouse, flat) == [(1, "a")]
+    assert committed(lakehouse, parted) == [(1, 1), (2, 2)]
+
+
+def test_a_block_whose_snapshot_lacks_a_change_says_who_made_it_and_what_to_do(catalog, flat, parted, block, lakehouse, client) -> None:
+    block("begin")
+    catalog.sql(f"INSERT INTO {flat} SELECT id, 'x' FROM {parted}")
+    with TxnManager(client, host="elsewhere").transaction(user="trino", agent="q42") as txn:
+        txn.add_dynamic_partitions(*parted.split("."), ["p=1"], Operation.UPDATE)
+    told = rf"Transaction {txn.id} of trino@elsewhere \(q42\), at .* changed and committed {parted.replace('.', '/')}/p=1 first\. .* CALL system.rollback\(\)"
+    for going_on in (lambda: catalog.sql(f"UPDATE {parted} SET id = 0"), lambda: rows(catalog, parted), lambda: block("commit")):
+        with pytest.raises(SparkRuntimeException, match=told) as refused:
+            going_on()
+        assert refused.value.getCondition() == "WriteConflictError"
+    block("rollback")
+    assert (committed(lakehouse, flat), committed(lakehouse, parted)) == ([], [(1, 1), (2, 2)])
+
+
 def test_what_cannot_be_taken_back_is_not_committed(catalog, parted, block, lakehouse, client, monkeypatch) -> None:
     """A file whose name Java cannot spell cannot be removed by Java."""
     root = Path(urlsplit(client.get_table(*parted.split(".")).sd.location).path)

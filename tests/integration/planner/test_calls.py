@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 import threading
 from datetime import timedelta
@@ -296,6 +297,7 @@ def test_who_waited_for_a_change_goes_on_with_a_later_transaction(client, server
 
     status, error, message = call.refused("lock", txn=late, writes=update, txns=seen["txns"], **WHO)
     assert (status, error) == (409, "WriteConflictError")
+    assert re.match(rf"Transaction \d+ of \S+@\S+ \(.*\), at .* UTC, changed and committed d/t first\. Transaction {late} has locked that now", message)
     assert "Start again" in message
     call("abort", txn=late)
     assert not call("lock", txn=unlucky, writes=update, **WHO)["vouched"]   # it may not be replaced: its commit tells

@@ -181,13 +181,13 @@ public final class AcidTransaction {
 
     /** The transaction's id, which never changes. The first call opens it and takes the locks. */
     public long id() {
-        runs();
+        lock();
         return txn.id();
     }
 
     /** The snapshot over all tables that the statement reads, "table" among them. The first call takes the locks. */
     public Snapshot snapshot(String table) {
-        runs();
+        lock();
         return txn.snapshot(table);
     }
 
@@ -195,7 +195,12 @@ public final class AcidTransaction {
     public void lock() {
         if (block != null) block.requireOpen();
         runs();
-        txn.lock();
+        try {
+            txn.lock();
+        } catch (AcidException refusal) {
+            if (block != null && refusal.is("WriteConflictError")) block.isRefused(refusal);
+            throw refusal;
+        }
     }
 
     /** The next statement id, from 0 on: each write of a table has its own. */

@@ -21,7 +21,7 @@ public final class Block {
     private final Set<AcidTransaction> writing = Collections.newSetFromMap(new IdentityHashMap<>());
     private final List<Runnable> undo = new ArrayList<>();
     private final ThreadLocal<List<Runnable>> undoTogether = new ThreadLocal<>();
-    private String left;
+    private AcidException lost;
     private StreamBatch batch;
 
     Block(PlannerClient planner) {
@@ -49,9 +49,14 @@ public final class Block {
 
     /** Throws AcidException where it cannot be committed any more. */
     synchronized void requireOpen() {
-        if (left == null) return;
-        throw new AcidException("TxnAbortedError", "A statement of this transaction failed, and what it wrote could not be removed, so "
-            + "nothing of it is committed: CALL system.rollback(). " + left);
+        if (lost != null) throw lost;
+    }
+
+    /** The snapshot lacks a change of what a statement has locked: nothing of the others may be committed either. Throws that. */
+    synchronized void isRefused(AcidException conflict) {
+        giveUp(new AcidException(conflict.getCondition(), conflict.getMessage()
+            + " Nothing of this block is committed: CALL system.rollback() ends it."));
+        requireOpen();
     }
 
     /** A statement is about to give files their names. */
@@ -75,7 +80,8 @@ public final class Block {
         try {
             AcidTransaction.run(undone);
         } catch (RuntimeException error) {
-            giveUp(error.getMessage());
+            giveUp(new AcidException("TxnAbortedError", "A statement of this transaction failed, and what it wrote could not be removed, so "
+                + "nothing of it is committed: CALL system.rollback(). " + error.getMessage()));
             throw error;
         }
     }
@@ -132,8 +138,8 @@ public final class Block {
         if (txn.abort()) AcidTransaction.run(undo);
     }
 
-    private void giveUp(String reason) {
-        if (left == null) left = reason;
+    private void giveUp(AcidException reason) {
+        if (lost == null) lost = reason;
         txn.giveUp();
     }
 

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
@@ -61,13 +62,18 @@ final class Lease {
         return isFirst;
     }
 
-    /** "isVouched": the planner's answer to the last locks. "batch": what the table remembers by the commit, or null; "replaced": new definitions. */
-    void commit(boolean isVouched, StreamBatch batch, List<Map<String, Object>> rows, List<Map<String, Object>> replaced) {
+    /**
+     * "isVouched": the planner's answer to the last locks. "batch": what the table remembers by the commit, or null; "replaced": new
+     * definitions; "unwritten": the tables whose locks say that it writes them, though it has not.
+     */
+    void commit(
+            boolean isVouched, StreamBatch batch, List<Map<String, Object>> rows, List<Map<String, Object>> replaced, Set<String> unwritten) {
         requireOpen();
         Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "kind", "DEFAULT", "vouched", isVouched));
         if (batch != null) arguments.put("batch", batch.argument());
         if (!rows.isEmpty()) arguments.put("rows", rows);
         if (!replaced.isEmpty()) arguments.put("replaces", replaced);
+        if (!unwritten.isEmpty()) arguments.put("unwritten", unwritten);
         if (end()) planner.call("commit", arguments);
         Heartbeats.forget(this);
     }

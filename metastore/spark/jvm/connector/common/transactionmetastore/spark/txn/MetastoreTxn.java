@@ -32,6 +32,7 @@ final class MetastoreTxn {
     private final Set<String> reads = new LinkedHashSet<>();
     private final Set<Write> writes = new LinkedHashSet<>();
     private final Set<Object> locked = new LinkedHashSet<>();
+    private final Set<String> declared = new LinkedHashSet<>();
     private final Map<String, String> writeIds = new HashMap<>();
     private final Map<String, Long> ownWriteIds = new HashMap<>();
     private final Set<String> overwritten = new HashSet<>();
@@ -150,6 +151,7 @@ final class MetastoreTxn {
         arguments.put("wait_s", LOCK_WAIT_SECONDS);
         if (txns != null) arguments.put("txns", txns);
         else if (locked.isEmpty()) arguments.put("reopen", opening());
+        for (Map<String, Object> write : ofWrites) declared.add((String) write.get("table"));
         JsonNode answer = locked(arguments);
         isVouched &= answer.path("vouched").asBoolean(false);
         if (answer.path("txn").asLong(lease.txn) != lease.txn) adopt(answer.path("txn").asLong(), lease);
@@ -239,7 +241,9 @@ final class MetastoreTxn {
     /** Commit, if anything was opened. "batch": what the table remembers by the commit, or null. */
     synchronized void commit(StreamBatch batch) {
         isOver = true;
-        if (lease != null) lease.commit(isVouched, batch, rows.argument(), replaced);
+        if (lease == null) return;
+        declared.removeAll(ownWriteIds.keySet());
+        lease.commit(isVouched, batch, rows.argument(), replaced, declared);
     }
 
     /** Whether nothing that it wrote counts: false when it is committed, or may be. */
