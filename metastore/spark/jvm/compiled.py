@@ -30,7 +30,7 @@ NEEDED: Mapping[str, Sequence[str]] = {
     ),
     "AcidOrcWriter": ("Messages", "EventFile", "ColumnTallies"),
     "CopiedStripes": ("Messages",),
-    "HeldSnapshots": ("Messages", "SparkInternals"),
+    "HeldSnapshots": (),
     "InPlaceUploads": ("Messages", "SparkInternals"),
     "MergedEvents": ("Messages", "SmallOrcFile", "OrcBatches", "MergedReader", "ListedFiles"),
     "SerdeFormat": ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),

@@ -29,13 +29,12 @@ public class HeldSnapshots {
     private static final long TOLD_WITHIN_MS = 1000L;
 
     /** Let the garbage collector look. */
-    public void look(SparkSession spark) throws ReflectiveOperationException {
+    public void look(SparkSession spark) {
         look(spark.sparkContext());
     }
 
     /** Let the garbage collector look. */
-    public static void look(SparkContext spark) throws ReflectiveOperationException {
-        SparkInternals.forgetJobs(spark.dagScheduler());
+    public static void look(SparkContext spark) {
         LiveListenerBus listeners = spark.listenerBus();
         listeners.post(new Nothing());
         try {

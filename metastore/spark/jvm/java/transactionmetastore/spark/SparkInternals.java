@@ -4,18 +4,12 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import org.apache.hadoop.fs.MultipartUploader;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.UploadHandle;
 import org.apache.spark.api.python.PythonUtils;
-import org.apache.spark.scheduler.ActiveJob;
-import org.apache.spark.scheduler.DAGScheduler;
-import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
@@ -64,28 +58,5 @@ public final class SparkInternals {
             if (method.getName().equals("putPart")) return method;
         }
         throw new IllegalStateException("This Hadoop uploads no parts");
-    }
-
-    /** Spark 4.3 keeps references to jobs that run after their query's end, like toLocalIterator's; earlier versions do not. */
-    public static void forgetJobs(DAGScheduler scheduler) throws ReflectiveOperationException {
-        for (Method method : DAGScheduler.class.getMethods()) {
-            if (scheduler == null || !method.getName().equals("activeQueryToJobs")) continue;
-            Map<?, ?> jobs = (Map<?, ?>) method.invoke(scheduler);
-            for (Object query : new ArrayList<Object>(jobs.keySet())) {
-                Set<?> ran = (Set<?>) jobs.get(query);
-                boolean isOver = SQLExecution$.MODULE$.getQueryExecution((Long) query) == null;
-                if (ran != null && isOver && haveEnded(ran)) {
-                    DAGScheduler.class.getMethod("cleanupQueryJobs", long.class).invoke(scheduler, query);
-                }
-            }
-        }
-    }
-
-    private static boolean haveEnded(Set<?> jobs) {
-        for (Object each : jobs) {
-            ActiveJob job = (ActiveJob) each;
-            if (job.numFinished() < job.numPartitions()) return false;
-        }
-        return true;
     }
 }

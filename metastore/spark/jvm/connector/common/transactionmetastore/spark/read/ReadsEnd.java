@@ -2,6 +2,7 @@ package transactionmetastore.spark.read;
 
 import java.lang.ref.WeakReference;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,6 +14,8 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.scheduler.SparkListenerJobEnd;
+import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.sql.execution.CommandResultExec;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -22,7 +25,6 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.v2.BaseCacheTableExec;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
-import transactionmetastore.spark.SparkInternals;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**
@@ -38,6 +40,7 @@ public final class ReadsEnd extends SparkListener {
 
     private final Map<Long, List<AcidTransaction.Use>> during = new ConcurrentHashMap<>();
 
+    private final Map<Integer, Long> jobs = new HashMap<>();  // those that run: their executions
     private final WeakReference<SparkContext> context;
 
     private ReadsEnd(SparkContext context) {
@@ -69,7 +72,6 @@ public final class ReadsEnd extends SparkListener {
         if (!(event instanceof SparkListenerSQLExecutionEnd end)) return;
         List<AcidTransaction.Use> begun = during.remove(end.executionId());
         if (begun != null) begun.forEach(AcidTransaction.Use::executionEnded);
-        forgetJobs();
         if (end.qe() == null || isOfIterator(end)) return;
         SparkPlan plan = executed(end);
         if (plan == null) {
@@ -93,14 +95,19 @@ public final class ReadsEnd extends SparkListener {
         }
     }
 
+    @Override
+    public void onJobStart(SparkListenerJobStart start) {
+        String execution = start.properties() == null ? null : start.properties().getProperty(SQLExecution.EXECUTION_ID_KEY());
+        if (execution != null) jobs.put(start.jobId(), Long.valueOf(execution));
+    }
+
     /** Spark goes on referring to what an iterator has read. */
-    private void forgetJobs() {
+    @Override
+    public void onJobEnd(SparkListenerJobEnd end) {
+        Long execution = jobs.remove(end.jobId());
+        if (execution == null || jobs.containsValue(execution) || SQLExecution.getQueryExecution(execution) != null) return;
         SparkContext of = context.get();
-        try {
-            if (of != null) SparkInternals.forgetJobs(of.dagScheduler());
-        } catch (ReflectiveOperationException error) {
-            // a snapshot is held longer
-        }
+        if (of != null) LateJobs.forget(of, execution);
     }
 
     /** PySpark's has no name. */

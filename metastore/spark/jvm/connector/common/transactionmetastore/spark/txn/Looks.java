@@ -33,7 +33,7 @@ final class Looks {
         long began = System.nanoTime();
         try {
             if (context != null && isAnythingKept()) HeldSnapshots.look(context);
-        } catch (ReflectiveOperationException | RuntimeException error) {
+        } catch (RuntimeException error) {
             // the next look is as good
         }
         goOn(of, Duration.ofNanos(System.nanoTime() - began));

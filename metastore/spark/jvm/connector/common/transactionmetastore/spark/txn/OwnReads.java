@@ -39,7 +39,7 @@ public final class OwnReads {
         if (of(metastore, tables).isEmpty()) return;
         String session = AcidTransaction.session();
         for (long pause : PAUSES_MS) {
-            look();
+            HeldSnapshots.look(SparkSession.active().sparkContext());
             pause(pause);
             if (of(metastore, tables, session).isEmpty()) return;
         }
@@ -47,14 +47,6 @@ public final class OwnReads {
             + "was read from it and can still be used, or by a view, a cache or an iterator of it, so it can be neither replaced nor "
             + "altered: let go of that (del rows, rows.unpersist(), DROP VIEW), or read and write in one statement (INSERT OVERWRITE "
             + "... SELECT), or in one transaction (session.transaction(), CALL system.begin()).");
-    }
-
-    private static void look() {
-        try {
-            HeldSnapshots.look(SparkSession.active().sparkContext());
-        } catch (ReflectiveOperationException error) {
-            // something is held longer
-        }
     }
 
     private static void pause(long ms) {
