@@ -210,7 +210,7 @@ class _Job:
 
     def major(self, inputs: Inputs) -> _Compacted:
         """Write every live row once. The writing tasks sort delete events before their rows, and leave both out."""
-        return self._write(inputs, {self._base: self._reading(inputs).live()}, empty=[self.spec.location])
+        return self._write(inputs, {self._base: self._reading(inputs).live()}, empty=True)
 
     def rebalance(self, inputs: Inputs) -> _Compacted:
         """Write every live row once, with a new id. Deleted and invisible rows are left out by a major one before."""
@@ -221,7 +221,7 @@ class _Job:
         if not inputs.sources.deletes and not proof.may_hide:
             return self._dealt(inputs, order, wanted)
         live = {self._base: self._reading(inputs).live()}
-        with self._staged(inputs, live, "major", [self.spec.location], in_place=False) as merged:
+        with self._staged(inputs, live, "major", empty=True, in_place=False) as merged:
             rows = [
                 DataFile(f"{directory.out}/{file.path}", file.size)
                 for directory in merged.directories
@@ -241,7 +241,7 @@ class _Job:
         elif len(shares) > 1:
             dealt_rows = deal(events.rows, reading.unmarked(), self.row_type, order, shares)
             events = Events(dealt_rows, is_routed=True)
-        return self._write(inputs, {self._base: events}, empty=[self.spec.location], shares=shares)
+        return self._write(inputs, {self._base: events}, empty=True, shares=shares)
 
     def minor(self, inputs: Inputs) -> _Compacted:
         """Write the visible events of the deltas: a directory for each kind that has events."""
@@ -275,11 +275,12 @@ class _Job:
         self,
         inputs: Inputs,
         outputs: Mapping[BaseName | DeltaName, Events | Buckets],
-        empty: Sequence[str] = (),
         shares: Sequence[int] = (),
+        *,
+        empty: bool = False,
     ) -> _Compacted:
         """Complete all directories, prove them, then publish them together."""
-        with self._staged(inputs, outputs, self.spec.kind, empty, shares) as staged:
+        with self._staged(inputs, outputs, self.spec.kind, shares, empty=empty) as staged:
             published = publish_all(Hadoop(self.spark), staged.directories, self.may_publish)
             self._proof(inputs).require_uploaded(staged.directories)
             return _Compacted(published, sum(tally.deleted for tally in staged.tallies), staged.columns)
@@ -290,9 +291,9 @@ class _Job:
         inputs: Inputs,
         outputs: Mapping[BaseName | DeltaName, Events | Buckets],
         kind: str,
-        empty: Sequence[str] = (),
         shares: Sequence[int] = (),
         *,
+        empty: bool = False,
         in_place: bool = True,
     ) -> Iterator[StagedWrite]:
         """Complete directories, proven, without their names yet; those of a step between are not ``in_place``."""

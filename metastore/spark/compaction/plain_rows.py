@@ -48,7 +48,7 @@ def compact_rows(
     """Copy the rows of a location: the published directories, the number of rows read, and what columns they have.
 
     ``described``: the columns of which values are tallied on the way, with their types; lines that are copied unread
-    say nothing of theirs. ``may_publish``: as for ``write_acid``.
+    say nothing of theirs. ``may_publish``: as for ``publish_all``.
     Raises: InvalidOperationError for files that cannot be copied exactly.
     """
     _require_copyable(table, spec.location, state)
@@ -81,7 +81,7 @@ def compact_rows(
         spec.location,
         staging=staging,
         file_format=copies.file_format,
-        empty=[spec.location] if isinstance(name, BaseName) else [],
+        empty=isinstance(name, BaseName),
         order=table.order,
         copied=copies.read,
         orc=orc_settings(spec.properties),

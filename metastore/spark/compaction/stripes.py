@@ -48,7 +48,7 @@ def copied_stripes(
     spark: SparkSession, buckets: Buckets, name: BaseName | DeltaName, location: str, staging: str
 ) -> Iterator[StagedWrite]:
     """A complete directory, as ``staged_acid`` leaves it, for the block to publish."""
-    hadoop, staged = Hadoop(spark), Staged(location, name, f"{staging}/out/0")
+    hadoop, staged = Hadoop(spark), Staged(location, name, f"{staging}/out")
     hadoop.mkdirs(staged.out)
     try:
         for bucket, files in sorted(buckets.items()):
@@ -68,7 +68,6 @@ def _written(hadoop: Hadoop, path: str, bucket: int, files: Sequence[StripedFile
         rows=rows,
         lowest_writer=bucket,
         highest_writer=bucket,
-        updates=0,
         repeated=last,
         times=1,
         unsorted=0,

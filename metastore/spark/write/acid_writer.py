@@ -1,20 +1,18 @@
-"""Publishing ACID ORC files from Spark: events in, complete ``base_…``, ``delta_…`` and ``delete_delta_…`` out.
+"""The ACID directories of a compaction: events in, complete ``base_…``, ``delta_…`` and ``delete_delta_…`` out.
 
 Rule: tasks write only below a hidden staging directory beside the target, by Spark's own committer: retries and
 speculation leave one set of files per task. The driver checks that the files are those that the tasks reported, one for
-each (partition, bucket) (ACID-10), adds ``_orc_acid_version`` and renames, deletes before inserts. Nothing exists under
-a final name before it is complete. On S3, where a rename is a copy, tasks upload to the final names instead
-(``in_place``).
+each bucket (ACID-10), adds ``_orc_acid_version`` and renames. Nothing exists under a final name before it is complete.
+On S3, where a rename is a copy, tasks upload to the final names instead (``in_place``). What is in a file is the
+concern of ``EventFile.java``, for statements and compactions alike.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, DataFrameWriter
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -23,20 +21,17 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.acid.events import EVENT_COLUMNS, ID_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
-from metastore.acid.orc_footer import RowKey, acid_entries
+from metastore.acid.orc_footer import acid_entries
 from metastore.acid_tables.table import OURS
 from metastore.compaction.statistics.rules import Tallied
 from metastore.compaction.working.rules import Tally
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.write.event_format import DELETES_PREFIX, Counting, FileReport, Reports, write_changes
-from metastore.spark.write.in_place import Below, ElsewhereError, InPlaceWrite, Upload, abort, complete
+from metastore.spark.write.event_format import DELETES_PREFIX, Counting, FileReport, Reports, write_events
+from metastore.spark.write.in_place import ElsewhereError, InPlaceWrite, Upload, abort, complete
 
 WRITER_COLUMN = f"{OURS}writer"
 """The column that routes an event: N of the ``bucket_N`` file that it goes to."""
-
-PARTITION_COLUMN = f"{OURS}partition"
-"""The column that routes an event of a partitioned table: its key in ``targets``."""
 
 
 _UNSORTED_WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
@@ -47,24 +42,8 @@ class RoutingError(MetaError):
     """Tasks wrote files that no ACID directory may have: a fault of the caller's routing."""
 
 
-class ChangedTwiceError(MetaError):
-    """A statement has several delete events for one row."""
-
-    def __init__(self, row_id: RowKey, times: int) -> None:
-        super().__init__(f"{times} delete events of one statement name the row {list(row_id)}")
-        self.row_id = row_id
-        self.times = times
-
-
 class LeftoverError(MetaError):
-    """Some of a statement's files cannot be removed: its transaction must not be committed."""
-
-
-class Deletes(NamedTuple):
-    """The place of the delete events of a statement that writes both kinds: as its ``name`` and ``location``."""
-
-    name: DeltaName
-    location: str | Mapping[str, str]
+    """Some of the files cannot be removed: the transaction must not be committed."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +54,6 @@ class WrittenFile:
     rows: int
     size: int
     bucket: int
-    updates: int = 0
-    """The number of its rows that are new versions of rows that the same statement deleted."""
-
     report: FileReport | None = None
     """Its task's report; None for a file without rows, which no task wrote."""
 
@@ -98,11 +74,6 @@ class WrittenDirectory:
     def rows(self) -> int:
         """Events in all files."""
         return sum(file.rows for file in self.files)
-
-    @property
-    def updates(self) -> int:
-        """New versions of rows in all files."""
-        return sum(file.updates for file in self.files)
 
     @property
     def size(self) -> int:
@@ -143,91 +114,45 @@ class StagedWrite(NamedTuple):
     columns: list[Tallied]
 
 
-def write_acid(
-    events: DataFrame,
-    name: BaseName | DeltaName,
-    location: str | Mapping[str, str],
-    *,
-    staging: str,
-    below: Below | None = None,
-    deletes: Deletes | None = None,
-    empty: Sequence[str] = (),
-    is_routed: bool = False,
-    compression: str = "zlib",
-    may_publish: Callable[[], None] = lambda: None,
-) -> list[WrittenDirectory]:
-    """Write events into one directory called ``name`` in each ACID directory that gets rows.
-
-    ``events``: exactly ``operation int, originalTransaction bigint, bucket int, rowId bigint, currentTransaction
-    bigint, row struct<table columns, lower case, no partition columns>`` (``row`` null for delete events), plus
-    ``WRITER_COLUMN``, an int (N; for delete events the writer id decoded from ``bucket``), plus, when ``location`` is a
-    mapping, ``PARTITION_COLUMN``, a string, a key of that mapping. These two columns are not written. An insert event
-    without ``rowId`` gets the next of its file. An update (operation 1) is two events: the deletion of the row with its
-    id, and the insertion of its ``row`` with a new id.
-
-    ``location``: the ACID directory's URI (unpartitioned table), or {key: ACID directory's URI} for partitions. Several
-    partitions are written by one Spark job.
-
-    ``staging``: URI of a hidden directory on the same file system, for example
-    ``<table>/.acid_stage_<txn id>_<statement>``; it must not exist and is removed in any case.
-
-    ``below``: the usual place of a mapping's partitions. Without it they are not written in place.
-
-    ``deletes``: the place of delete events; without it all ``events`` are of the kind of ``name``. With it they are a
-    single statement's, which may change a row only once.
-
-    ``empty``: keys (or, unpartitioned, locations) that get a directory with an empty ``bucket_00000`` when they get no
-    event (INSERT OVERWRITE, TRUNCATE, MAJOR compaction). Others without events get no directory.
-
-    ``compression``: zlib or snappy; Hive before 4 reads no others.
-
-    ``is_routed``: the caller guarantees that all events of one (partition, writer) are in one Spark partition
-    and are already sorted by key (originalTransaction, bucket, rowId ascending, currentTransaction descending), as a
-    fresh INSERT has them; otherwise events are shuffled and sorted here.
-
-    ``may_publish``: called when everything is complete, right before the first directory gets its name; raises if the
-    caller may no longer publish for the transaction.
-
-    Returns what was published, delete deltas first, ordered by location. Raises, and publishes nothing:
-    FileExistsError when a target directory exists, RoutingError when a (partition, writer) pair came out as more than
-    one file, ChangedTwiceError, InvalidOperationError for a column that Spark would store as another type.
-    """
-    with staged_acid(
-        events,
-        name,
-        location,
-        staging=staging,
-        below=below,
-        deletes=deletes,
-        empty=empty,
-        is_routed=is_routed,
-        compression=compression,
-    ) as staged:
-        return publish_all(Hadoop(events.sparkSession), staged.directories, may_publish)
-
-
 @contextmanager
 def staged_acid(
     events: DataFrame,
     name: BaseName | DeltaName,
-    location: str | Mapping[str, str],
+    location: str,
     *,
     staging: str,
-    below: Below | None = None,
-    deletes: Deletes | None = None,
-    empty: Sequence[str] = (),
+    counting: Counting,
+    empty: bool = False,
     is_routed: bool = False,
     compression: str = "zlib",
     orc: Mapping[str, str] | None = None,
-    counting: Counting | None = None,
     in_place: bool = True,
     is_ordered: bool = False,
 ) -> Iterator[StagedWrite]:
-    """As ``write_acid``, up to the names: complete directories, for the block to publish.
+    """Write events into a complete directory, for the block to publish under its ``name`` in the ACID ``location``.
 
-    ``orc``: more settings of ORC's writer. ``counting``: as for ``write_changes``. ``in_place``: whether files may
-    be uploads without a name until they are published; otherwise they are files below ``staging``, which can be read
-    inside the block. ``is_ordered``: each task has the events of one writer, in the order of its file.
+    ``events``: exactly ``operation int, originalTransaction bigint, bucket int, rowId bigint, currentTransaction
+    bigint, row struct<table columns, lower case, no partition columns>`` (``row`` null for delete events), plus
+    ``WRITER_COLUMN``, an int (N; for delete events the writer id decoded from ``bucket``), which is not written. All
+    are of the kind of ``name``.
+
+    ``staging``: URI of a hidden directory on the same file system, for example
+    ``<table>/.acid_stage_<txn id>_<statement>``; it must not exist and is removed in any case.
+
+    ``empty``: without events there is a directory with an empty ``bucket_00000`` (MAJOR compaction), instead of none.
+
+    ``compression``: zlib or snappy; Hive before 4 reads no others. ``orc``: more settings of ORC's writer.
+    ``counting``: as for ``write_events``.
+
+    ``is_routed``: the caller guarantees that all events of one writer are in one Spark partition and are already sorted
+    by key (originalTransaction, bucket, rowId ascending, currentTransaction descending); otherwise events are
+    shuffled and sorted here, unless ``is_ordered``: each task has the events of one writer, in the order of its file.
+
+    ``in_place``: whether files may be uploads without a name until they are published; otherwise they are files below
+    ``staging``, which can be read inside the block.
+
+    Raises: FileExistsError for ``staging``, RoutingError when a writer came out as more than one file,
+    InvalidOperationError for a column that Spark would store as another type.
     """
     if '"timestamp_ntz"' in events.schema.json():
         raise InvalidOperationError("Spark would store a timestamp_ntz column as a bigint: cast it to timestamp")
@@ -236,20 +161,20 @@ def staged_acid(
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
 
     def complete_files(write: InPlaceWrite | None) -> StagedWrite:
-        writing = _Writing(hadoop, events, name, location, deletes, staging, write, counting)
+        writing = _Writing(hadoop, events, name, location, staging, write, counting)
         with write.aborted_on_failure() if write else nullcontext():
             reports = writing.run_tasks(
                 is_routed=is_routed, is_ordered=is_ordered, options={**(orc or {}), "compression": compression}
             )
             writing.collect_files(reports.files)
-            writing.add_empty(empty)
+            if empty:
+                writing.add_empty()
             return StagedWrite(writing.complete(), reports.tallies, reports.columns)
 
     try:
-        root = Below(location) if isinstance(location, str) else below
         write: InPlaceWrite | None = None
-        if root is not None and in_place:
-            write = InPlaceWrite.into(events.sparkSession, root, name, deletes.name if deletes else name)
+        if in_place:
+            write = InPlaceWrite.into(events.sparkSession, location, name)
         try:
             staged = complete_files(write)
         except ElsewhereError:
@@ -260,16 +185,9 @@ def staged_acid(
         hadoop.delete(staging)
 
 
-class _TaskFile(NamedTuple):
-    """A file in staging."""
-
-    key: str | None
-    path: str
-
-
 @dataclass
 class _Writing:
-    """A call's work. Below ``staging``, ``tasks/`` is Spark's output and each ``out/<n>/`` a directory to publish.
+    """A call's work. Below ``staging``, ``tasks/`` is Spark's output and ``out/`` the directory to publish.
 
     ``write``: uploads the tasks' files to their final names; None: they are in staging.
     """
@@ -277,16 +195,14 @@ class _Writing:
     hadoop: Hadoop
     events: DataFrame
     name: BaseName | DeltaName
-    location: str | Mapping[str, str]
-    deletes: Deletes | None
+    location: str
     staging: str
     write: InPlaceWrite | None
-    counting: Counting | None
-    staged: dict[tuple[bool, str], Staged] = field(default_factory=dict)
-    """By whether they are delete deltas, and by location."""
+    counting: Counting
+    staged: Staged | None = None
 
     def run_tasks(self, *, is_routed: bool, is_ordered: bool, options: Mapping[str, str]) -> Reports:
-        """Let Spark write the files: one of each kind per (partition, writer)."""
+        """Let Spark write the files: one for each writer."""
         settings = self.events.sparkSession.conf
         if is_ordered:
             settings.set(_UNSORTED_WRITERS, "1")
@@ -297,117 +213,88 @@ class _Writing:
                 settings.unset(_UNSORTED_WRITERS)
 
     def _written(self, *, is_routed: bool, is_ordered: bool, options: Mapping[str, str]) -> Reports:
-        routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
-        if not is_routed:
-            routing.append(WRITER_COLUMN)
+        routing = [] if is_routed else [WRITER_COLUMN]
         events = self.events
-        if not is_routed and not is_ordered:
-            events = spread(events, routing)
         if routing and not is_ordered:
-            events = in_order(events, routing, self._order())
+            events = in_order(spread(events), routing, self._order())
         writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.options(**options), routing)
-        statement = self.name.statement_id if isinstance(self.name, DeltaName) else None
-        spark, number = events.sparkSession, statement or 0
         if self.write is None:
-            return write_changes(spark, writer, f"{self.staging}/tasks", number, counting=self.counting)
+            return write_events(events.sparkSession, writer, f"{self.staging}/tasks", self.counting)
         with TemporaryDirectory(prefix="in-place-") as nothing:  # Spark's committer finds nothing to commit there
-            return write_changes(
-                spark, writer, Path(nothing, "tasks").as_uri(), number, self.write.write, self.counting
-            )
+            place = Path(nothing, "tasks").as_uri()
+            return write_events(events.sparkSession, writer, place, self.counting, self.write.write)
 
     def _order(self) -> list[Column]:
         """The order of Hive's files; where deletes are merged, they come before the row that they name."""
-        deletes_first = [F.col("operation").desc()] if self.counting and self.counting.merges else []
+        deletes_first = [F.col("operation").desc()] if self.counting.merges else []
         return [*map(F.col, ID_COLUMNS), *deletes_first, F.col("currentTransaction").desc()]
 
     def collect_files(self, reports: Sequence[FileReport]) -> None:
-        """Assign every file of the tasks to a directory. Raises: RoutingError, ChangedTwiceError, ElsewhereError."""
-        by_file: dict[str, _TaskFile | Upload]
+        """Bring every file of the tasks into the directory. Raises: RoutingError, ElsewhereError."""
+        by_file: dict[str, str | Upload]
         if self.write is None:
             tasks = f"{self.staging}/tasks"
-            staged = task_files(self.hadoop, tasks)
-            by_file = {path.removeprefix(f"{tasks}/"): _TaskFile(key, path) for key, path in staged}
+            by_file = {path.removeprefix(f"{tasks}/"): path for path in task_files(self.hadoop, tasks)}
         else:
             by_file = {upload.file: upload for upload in self.write.uploads()}
         if other := by_file.keys() ^ {report.file for report in reports}:
             raise RoutingError(f"The files that tasks reported are not those that there are: {sorted(other)}")
-        for report in sorted(reports, key=lambda report: not report.is_of_deletes):  # deletes last
+        for report in reports:
             self._place(by_file[report.file], report)
 
-    def add_empty(self, keys: Sequence[str]) -> None:
-        """Give each place of ``keys`` that got no events a directory with a file without rows."""
-        for key in keys:
-            location = key if isinstance(self.location, str) else _location(self.location, key)
-            if (self.is_delete, location) in self.staged:
-                continue
-            staged = self._staged(self.name, location, is_delete=self.is_delete)
-            path = f"{staged.out}/{bucket_file(0)}"
-            entries = acid_entries((), 0, is_delete=self.is_delete)
-            schema = orc_type(self.events.select(*EVENT_COLUMNS).schema)
-            self.hadoop.write_empty_orc(path, schema, entries)
-            staged.files.append(WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0))
+    def add_empty(self) -> None:
+        """Where there are no events, let the directory have a file without rows."""
+        if self.staged is not None:
+            return
+        staged = self._staged()
+        path = f"{staged.out}/{bucket_file(0)}"
+        schema = orc_type(self.events.select(*EVENT_COLUMNS).schema)
+        self.hadoop.write_empty_orc(path, schema, acid_entries((), 0, is_delete=self.is_delete))
+        staged.files.append(WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0))
 
     def complete(self) -> list[Staged]:
-        """Add the version files: the directories need only their names now. Returns delete deltas first."""
-        for staged in self.staged.values():
-            if not staged.uploads:
-                self.hadoop.write(f"{staged.out}/{VERSION_FILE}", VERSION_TEXT)
-        ordered = sorted(self.staged.items(), key=lambda item: (not item[0][0], item[0][1]))
-        return [staged for _, staged in ordered]
+        """Add the version file: the directory, if there is one, needs only its name now."""
+        if self.staged is None:
+            return []
+        if not self.staged.uploads:
+            self.hadoop.write(f"{self.staged.out}/{VERSION_FILE}", VERSION_TEXT)
+        return [self.staged]
 
     @property
     def is_delete(self) -> bool:
         """Whether all events are delete events."""
         return isinstance(self.name, DeltaName) and self.name.is_delete
 
-    def _place(self, file: _TaskFile | Upload, report: FileReport) -> None:
-        key = file.key
+    def _place(self, file: str | Upload, report: FileReport) -> None:
         if report.lowest_writer != report.highest_writer:
             raise RoutingError(
                 f"{report.file} holds events of writers {report.lowest_writer} to "
                 f"{report.highest_writer}; a file must hold one writer's"
             )
-        bucket, name, location = report.lowest_writer, self.name, self.location
-        is_delete = report.is_of_deletes
-        if is_delete and self.deletes is not None:
-            name, location = self.deletes
-            if report.times > 1:
-                raise ChangedTwiceError(report.repeated, report.times)
-        elif is_delete != self.is_delete:
+        if report.is_of_deletes != self.is_delete:
             raise RoutingError(f"{report.file} holds events of the other kind than {self.name}")
-        staged = self._staged(name, _location(location, key), is_delete=is_delete)
+        bucket, staged = report.lowest_writer, self._staged()
         if any(other.bucket == bucket for other in staged.files):
             raise RoutingError(
-                f"Two tasks wrote {bucket_file(bucket)} of {name} for {key or location}: "
-                "all events of one partition and writer must come from one task"
+                f"Two tasks wrote {bucket_file(bucket)} of {staged.path}: one must write all events of a writer"
             )
-        if isinstance(file, _TaskFile):
+        if isinstance(file, str):
             target = f"{staged.out}/{bucket_file(bucket)}"
-            self.hadoop.rename(file.path, target)
+            self.hadoop.rename(file, target)
             size = self.hadoop.size(target)
         else:
             if file.target != f"{staged.path}/{bucket_file(bucket)}":
                 raise ElsewhereError(f"{file.target} was to be {bucket_file(bucket)} of {staged.path}")
             staged.uploads.append(file)
             size = int(file.size)
-        staged.files.append(WrittenFile(bucket_file(bucket), report.rows, size, bucket, report.updates, report))
+        staged.files.append(WrittenFile(bucket_file(bucket), report.rows, size, bucket, report))
 
-    def _staged(self, name: BaseName | DeltaName, location: str, *, is_delete: bool) -> Staged:
-        if (is_delete, location) not in self.staged:
-            staged = Staged(location, name, f"{self.staging}/out/{len(self.staged)}")
+    def _staged(self) -> Staged:
+        if self.staged is None:
+            self.staged = Staged(self.location, self.name, f"{self.staging}/out")
             if self.write is None:
-                self.hadoop.mkdirs(staged.out)
-            self.staged[is_delete, location] = staged
-        return self.staged[is_delete, location]
-
-
-def _location(location: str | Mapping[str, str], key: str | None) -> str:
-    if isinstance(location, str):
-        return location
-    try:
-        return location[key or ""]
-    except KeyError:
-        raise RoutingError(f"An event names the partition {key!r}, for which no location was given") from None
+                self.hadoop.mkdirs(self.staged.out)
+        return self.staged
 
 
 def for_tasks(writer: DataFrameWriter, routing: Sequence[str]) -> DataFrameWriter:
@@ -416,16 +303,14 @@ def for_tasks(writer: DataFrameWriter, routing: Sequence[str]) -> DataFrameWrite
     return writer.partitionBy(*routing) if routing else writer
 
 
-def task_files(hadoop: Hadoop, directory: str, key: str | None = None) -> Iterator[tuple[str | None, str]]:
-    """(partition key, path) of every file that Spark committed below ``directory``."""
+def task_files(hadoop: Hadoop, directory: str) -> Iterator[str]:
+    """The path of every file that Spark committed below ``directory``."""
     for child, is_directory in hadoop.children(directory):
         path = f"{directory}/{child}"
-        if is_directory and child.startswith(f"{PARTITION_COLUMN}="):
-            yield from task_files(hadoop, path, unquote(child.partition("=")[2]))
-        elif is_directory and child.startswith(f"{WRITER_COLUMN}="):
-            yield from task_files(hadoop, path, key)
+        if is_directory and child.startswith(f"{WRITER_COLUMN}="):
+            yield from task_files(hadoop, path)
         elif child.startswith(("part-", DELETES_PREFIX)):
-            yield key, path
+            yield path
 
 
 def publish_all(
@@ -477,16 +362,14 @@ def in_order(rows: DataFrame, routing: Sequence[str], order: Sequence[Column]) -
     return rows.withColumns(unknown).sortWithinPartitions(*routing, *order)
 
 
-def spread(events: DataFrame, routing: Sequence[str]) -> DataFrame:
-    """Bring the events of each (partition, writer) together, neighbouring writers in different tasks.
+def spread(rows: DataFrame) -> DataFrame:
+    """Bring the rows of each writer together, neighbouring writers in different tasks.
 
     Writers are few and numbered from 0: hashed they would meet in one task while others idle. Adaptive execution does
     not reduce an explicit number of tasks, however small Spark takes the data to be.
     """
-    tasks = 2 * events.sparkSession.sparkContext.defaultParallelism
-    others = [F.hash(column) for column in routing if column != WRITER_COLUMN]
-    place = reduce(Column.__add__, others, F.col(WRITER_COLUMN).cast("bigint"))
-    return events.repartitionById(tasks, F.pmod(place, F.lit(tasks)).cast("int"))
+    tasks = 2 * rows.sparkSession.sparkContext.defaultParallelism
+    return rows.repartitionById(tasks, F.pmod(F.col(WRITER_COLUMN).cast("bigint"), F.lit(tasks)).cast("int"))
 
 
 def writer_id(bucket: Column) -> Column:

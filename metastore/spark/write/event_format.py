@@ -1,4 +1,4 @@
-"""Spark's ORC source with a writer for changes of ACID tables (``AcidOrcWriter.java``)."""
+"""Spark's ORC source with a writer for the events of a compaction (``AcidOrcWriter.java``)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,8 +21,6 @@ class FileReport(NamedTuple):
     rows: int
     lowest_writer: int
     highest_writer: int
-    updates: int
-    """The number of its insert events that are new versions of rows."""
     repeated: RowKey
     """The id that most of its events have."""
     times: int
@@ -53,7 +51,7 @@ class Reports(NamedTuple):
 
 
 class Counting(NamedTuple):
-    """Count every event, so that a compaction can be proven.
+    """How every event is counted, so that a compaction can be proven.
 
     Events with HIDDEN_INSERT or HIDDEN_DELETE are not written. ``merges``: a delete event, and the insert event of its
     row behind it, are not written either. ``columns``: those whose written values are tallied too.
@@ -67,23 +65,16 @@ HIDDEN_INSERT, HIDDEN_DELETE = 3, 4
 """Operations of events that a compaction must not see; they are in no file."""
 
 
-def write_changes(
-    spark: SparkSession,
-    writer: DataFrameWriter,
-    path: str,
-    statement: int,
-    around: Any = None,
-    counting: Counting | None = None,
+def write_events(
+    spark: SparkSession, writer: DataFrameWriter, path: str, counting: Counting, around: Any = None
 ) -> Reports:
-    """Let tasks write files with events below ``path``; returns their reports. ``statement`` marks new versions.
+    """Let tasks write files with events below ``path``; returns their reports.
 
     ``around``: an ``InPlaceUploads.Write``, or None (see ``AcidOrcWriter.java``).
     """
     jvm_spark, jvm_writer = spark._jsparkSession, writer._jwrite  # noqa: SLF001
-    is_counted, (merges, columns) = counting is not None, counting or (False, ())
-    format_ = java_object(spark, "AcidOrcWriter")
-    described = to_java(list(columns))
-    reports = from_java(format_.save(jvm_spark, jvm_writer, path, statement, around, is_counted, merges, described))
+    format_, described = java_object(spark, "AcidOrcWriter"), to_java(list(counting.columns))
+    reports = from_java(format_.save(jvm_spark, jvm_writer, path, around, counting.merges, described))
     return Reports(
         [
             FileReport(**report | {"repeated": RowKey(*report["repeated"]), "last": RowKey(*report["last"])})

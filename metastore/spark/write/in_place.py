@@ -24,18 +24,10 @@ class ElsewhereError(MetaError):
     """A file was uploaded to another name than its final name. It is written again, in staging."""
 
 
-class Below(NamedTuple):
-    """The usual place of partitions: below ``root``, by their names."""
-
-    root: str
-    keys: Sequence[str] = ()
-
-
 class Upload(NamedTuple):
-    """A task's file that has no name yet. ``file``: the task's name of it; ``key``: its partition's."""
+    """A task's file that has no name yet. ``file``: the task's name of it."""
 
     file: str
-    key: str
     target: str
     size: int
     handle: str
@@ -51,17 +43,12 @@ class InPlaceWrite:
     """The JVM's object, an ``InPlaceUploads.Write``."""
 
     @classmethod
-    def into(cls, spark: SparkSession, below: Below, inserts: object, deletes: object) -> Self | None:
-        """A write into directories of these names; None where a rename costs nothing, or there are no such uploads."""
-        if not is_written_in_place(spark, below.root):
+    def into(cls, spark: SparkSession, location: str, name: object) -> Self | None:
+        """A write into a directory of this name; None where a rename costs nothing, or there are no such uploads."""
+        if not is_written_in_place(spark, location):
             return None
         uploads, java_spark = java_object(spark, "InPlaceUploads"), spark._jsc  # noqa: SLF001 - PySpark offers no other way
-        return cls(
-            spark,
-            uploads.write(
-                java_spark.sc(), below.root, to_java(list(below.keys)), str(inserts), str(deletes), BUCKET_FILE
-            ),
-        )
+        return cls(spark, uploads.write(java_spark.sc(), f"{location}/{name}", BUCKET_FILE))
 
     def uploads(self) -> list[Upload]:
         """The uploads of finished tasks."""

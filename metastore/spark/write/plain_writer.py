@@ -1,11 +1,11 @@
-"""Publishing files of insert-only tables: rows in, complete ``base_…`` and ``delta_…`` directories of plain files out.
+"""The directory of an insert-only table's compaction: rows in, a complete ``base_…`` or ``delta_…`` of plain files out.
 
 Rule: as for ACID files (``acid_writer``), nothing exists under a final name before it is complete. Files have the
 table's own format, no event columns and no marker, and are named as Hive names them (``000000_0``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -18,7 +18,6 @@ from metastore.errors import InvalidOperationError
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.serde_files import require_usable, save_serde, written_rows
 from metastore.spark.write.acid_writer import (
-    PARTITION_COLUMN,
     WRITER_COLUMN,
     RoutingError,
     Staged,
@@ -40,41 +39,42 @@ def write_plain(
     rows: DataFrame,
     row_type: StructType,
     name: BaseName | DeltaName,
-    location: str | Mapping[str, str],
+    location: str,
     *,
     staging: str,
     file_format: FileFormat,
-    empty: Sequence[str] = (),
-    order: Sequence[tuple[str, bool]] = (),
-    copied: int | None = None,
-    orc: Mapping[str, str] | None = None,
-    may_publish: Callable[[], None] = lambda: None,
+    empty: bool,
+    order: Sequence[tuple[str, bool]],
+    copied: int,
+    orc: Mapping[str, str],
+    may_publish: Callable[[], None],
 ) -> list[WrittenDirectory]:
-    """Write rows into a directory called ``name`` in each partition that gets rows; returns what was published.
+    """Write rows into a directory called ``name`` in ``location``; returns what was published: none without rows.
 
-    ``rows``: the columns of ``row_type``, ``PARTITION_COLUMN`` when ``location`` is a mapping, ``WRITER_COLUMN`` when
-    the table is bucketed. ``order``: columns that each file is sorted by, and whether they ascend. ``copied``: the
-    number of rows that there must be, or nothing is published. ``orc``: settings of ORC's writer, where it writes.
-    The others, and the errors: as ``write_acid``.
+    ``rows``: the columns of ``row_type``, and ``WRITER_COLUMN`` when the table is bucketed. ``order``: columns that
+    each file is sorted by, and whether they ascend. ``copied``: the number of rows that there must be, or nothing is
+    published. ``orc``: settings of ORC's writer, where it writes. The others: as for ``staged_acid`` and
+    ``publish_all``.
     """
     if isinstance(file_format, HiveStorage):
-        file_format.require_writable(location if isinstance(location, str) else "This table")
+        file_format.require_writable(location)
         require_usable(rows.sparkSession, file_format)
     elif file_format not in WRITABLE:
         raise InvalidOperationError("The metastore does not say how this table is stored: write it with Hive.")
     hadoop = Hadoop(rows.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
-    writing = _Writing(hadoop, rows, row_type, name, location, staging, file_format, order, orc or {})
+    staged = Staged(location, name, f"{staging}/out")
+    writing = _Writing(hadoop, rows, row_type, staged, staging, file_format, order, orc)
     try:
         writing.run_tasks()
         writing.collect_files()
-        writing.add_empty(empty)
-        staged = [writing.staged[location] for location in sorted(writing.staged)]
-        written = sum(file.rows for directory in staged for file in directory.files)
-        if copied not in (None, written):
+        if empty and not staged.files:
+            writing.add_empty()
+        written = sum(file.rows for file in staged.files)
+        if copied != written:
             raise InvalidOperationError(f"{location} has {copied} rows, and {written} were written: none is published")
-        return publish_all(hadoop, staged, may_publish)
+        return publish_all(hadoop, [staged] if staged.files else [], may_publish)
     finally:
         hadoop.delete(staging)
 
@@ -84,14 +84,11 @@ class _Writing:
     hadoop: Hadoop
     rows: DataFrame
     row_type: StructType
-    name: BaseName | DeltaName
-    location: str | Mapping[str, str]
+    staged: Staged
     staging: str
     file_format: FileFormat
     order: Sequence[tuple[str, bool]]
     orc: Mapping[str, str]
-    staged: dict[str, Staged] = field(default_factory=dict)
-    """By location."""
 
     @property
     def is_bucketed(self) -> bool:
@@ -99,11 +96,8 @@ class _Writing:
 
     def run_tasks(self) -> None:
         """Let Spark write the files: one for each bucket, or one for each task."""
-        routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
-        rows = self.rows
-        if self.is_bucketed:
-            routing.append(WRITER_COLUMN)
-            rows = spread(rows, routing)
+        routing = [WRITER_COLUMN] if self.is_bucketed else []
+        rows = spread(self.rows) if self.is_bucketed else self.rows
         order = [F.col(name) if ascends else F.col(name).desc() for name, ascends in self.order]
         if routing or order:
             rows = in_order(rows, routing, order)
@@ -111,21 +105,17 @@ class _Writing:
 
     def collect_files(self) -> None:
         """Give every file that has rows its name and its place."""
-        for key, path in task_files(self.hadoop, f"{self.staging}/tasks"):
+        for path in task_files(self.hadoop, f"{self.staging}/tasks"):
             if count := self._count(path):
-                self._place(self._location_of(key), path, count)
+                self._place(path, count)
 
-    def add_empty(self, keys: Sequence[str]) -> None:
-        """Give each place of ``keys`` that got no rows a directory with a file without rows."""
-        for key in keys:
-            location = key if isinstance(self.location, str) else self._location_of(key)
-            if location in self.staged:
-                continue
-            place = f"{self.staging}/empty/{len(self.staged)}"
-            none = self.rows.sparkSession.createDataFrame([], self.row_type)
-            self._save(none.coalesce(1), place)
-            [(_, path)] = task_files(self.hadoop, place)
-            self._place(location, path, 0)
+    def add_empty(self) -> None:
+        """Let the directory have a file without rows."""
+        place = f"{self.staging}/empty"
+        none = self.rows.sparkSession.createDataFrame([], self.row_type)
+        self._save(none.coalesce(1), place)
+        [path] = task_files(self.hadoop, place)
+        self._place(path, 0)
 
     def _save(self, rows: DataFrame, path: str, routing: Sequence[str] = ()) -> None:
         writer = for_tasks(rows.write, routing)
@@ -144,20 +134,15 @@ class _Writing:
             return written_rows(self.hadoop, path)
         return self.hadoop.rows(path) if self.file_format == "orc" else self.hadoop.parquet_rows(path)
 
-    def _place(self, location: str, path: str, rows: int) -> None:
-        if location not in self.staged:
-            self.staged[location] = Staged(location, self.name, f"{self.staging}/out/{len(self.staged)}")
-            self.hadoop.mkdirs(self.staged[location].out)
-        staged = self.staged[location]
+    def _place(self, path: str, rows: int) -> None:
+        staged = self.staged
+        self.hadoop.mkdirs(staged.out)
         bucket = len(staged.files)
         if self.is_bucketed and rows:
             bucket = int(path.rpartition(f"{WRITER_COLUMN}=")[2].partition("/")[0])
         name = original_file(bucket)
         if any(file.path == name for file in staged.files):
-            raise RoutingError(f"Two tasks wrote bucket {bucket} of {location}: one must write all rows of a bucket")
+            raise RoutingError(f"Two tasks wrote {name} of {staged.path}: one must write all rows of a bucket")
         size = self.hadoop.size(path)
         self.hadoop.rename(path, f"{staged.out}/{name}")
         staged.files.append(WrittenFile(name, rows, size, bucket))
-
-    def _location_of(self, key: str | None) -> str:
-        return self.location if isinstance(self.location, str) else self.location[key or ""]

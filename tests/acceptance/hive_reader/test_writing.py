@@ -1,4 +1,4 @@
-"""What the writer publishes: every type, several stripes and splits, partitions, empty directories; Hive reads it (ACID-7 to ACID-14)."""
+"""What the writer of compactions publishes: every type, several stripes and splits, empty directories; Hive reads it (ACID-7 to ACID-14)."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.errors import InvalidOperationError
-from metastore.spark.write.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, RoutingError, WrittenFile, write_acid
+from metastore.spark.write.acid_writer import WRITER_COLUMN, RoutingError, WrittenFile
 from tests.support.acid.reading import described, ids_and_rows
-from tests.support.acid.tables import B0, AcidTable
+from tests.support.acid.tables import B0, AcidTable, write_acid
 from tests.support.hive_oracle.oracle import HiveOracle
 
 pytestmark = pytest.mark.spark
@@ -77,7 +77,7 @@ def test_every_type_arrives(spark: SparkSession, oracle: HiveOracle, directory: 
     row = F.struct(*(F.expr(sql).alias(name) for name, (_, sql, _) in TYPES.items()))
     events = _events(spark, 1).withColumn("row", row)
 
-    write_acid(events, DeltaName(1, 1, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
+    write_acid(events, DeltaName(1, 1, 0), directory, is_routed=True)
 
     (found,) = oracle.rows(directory, SNAPSHOT, {name: kind for name, (kind, _, _) in TYPES.items()})
     assert found.row_id == (1, B0, 0)
@@ -92,7 +92,7 @@ def test_the_files_say_what_those_of_sparks_own_writer_say(spark: SparkSession, 
                for place, kind in enumerate(types)]
     events = _events(spark, 2500, tasks=2).withColumn("row", F.when(F.expr("rowId % 7 < 6"), F.struct("row.n", *columns)))
 
-    (written,) = write_acid(events, DeltaName(1, 1, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
+    (written,) = write_acid(events, DeltaName(1, 1, 0), directory, is_routed=True)
 
     events.drop(WRITER_COLUMN).write.orc(f"{directory}/.plain")
     ours, plain = (spark.read.schema(events.drop(WRITER_COLUMN).schema).orc(path).selectExpr("to_json(struct(*))")
@@ -108,8 +108,7 @@ def test_stripes_and_splits_lose_and_resurrect_nothing(
     hadoop = spark._jsc.hadoopConfiguration()
     hadoop.set("orc.stripe.size", "262144")
     try:
-        (written,) = write_acid(_events(spark, 60_000), DeltaName(1, 1, 0), str(directory),
-                                staging=f"{directory}/.stage", is_routed=True)
+        (written,) = write_acid(_events(spark, 60_000), DeltaName(1, 1, 0), directory, is_routed=True)
     finally:
         hadoop.unset("orc.stripe.size")
     with Path(written.files[0].path).open("rb") as file:
@@ -129,8 +128,7 @@ def test_stripes_and_splits_lose_and_resurrect_nothing(
 
 
 def test_a_fresh_insert_is_written_without_a_shuffle(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
-    (written,) = write_acid(_events(spark, 1000, tasks=3), DeltaName(1, 1, 0), str(directory),
-                            staging=f"{directory}/.stage", is_routed=True, compression="snappy")
+    (written,) = write_acid(_events(spark, 1000, tasks=3), DeltaName(1, 1, 0), directory, is_routed=True, compression="snappy")
 
     assert [(file.bucket, file.rows) for file in written.files] == [(0, 333), (1, 333), (2, 334)]
     assert written.rows == 1000
@@ -145,61 +143,38 @@ def test_a_fresh_insert_is_written_without_a_shuffle(spark: SparkSession, oracle
     assert sorted(row.values[0] for row in rows) == list(range(1000))
 
 
-def test_partitions_are_written_by_one_job(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
-    keys = ['["a/b"]', '["=%é"]', "[null]", '["elsewhere"]', '["none"]']
-    locations = {key: f"{directory}/p={place}" for place, key in enumerate(keys)}
-    chosen = F.array(*(F.lit(key) for key in keys[:4]))[(F.col("row.n") % 4).cast("int")]
-    events = _events(spark, 1000, tasks=2).withColumn(PARTITION_COLUMN, chosen)
+def test_a_base_without_rows_hides_what_was_there(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
+    write_acid(_events(spark, 10), DeltaName(1, 1, 0), directory, is_routed=True)
 
-    for is_routed in (True, False):
-        written = write_acid(events, BaseName(1 if is_routed else 2), locations, staging=f"{directory}/.stage",
-                             empty=keys[3:], is_routed=is_routed)
-
-        assert [(one.location, one.rows, len(one.files)) for one in written] == [
-            *((locations[key], 250, 2) for key in keys[:4]), (locations[keys[4]], 0, 1)
-        ]
-    for remainder, key in enumerate(keys[:4]):
-        rows = oracle.rows(Path(locations[key]), SNAPSHOT, {"n": "bigint", "s": "string"})
-        assert sorted(row.values[0] for row in rows) == list(range(remainder, 1000, 4))
-    assert oracle.rows(Path(locations[keys[4]]), SNAPSHOT, {"n": "bigint", "s": "string"}) == []
-    assert [path.name for path in directory.iterdir() if path.name[0] == "."] == []
-
-
-def test_an_overwrite_without_rows_hides_what_was_there(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
-    write_acid(_events(spark, 10), DeltaName(1, 1, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
-
-    (written,) = write_acid(_events(spark, 0, write_id=2), BaseName(2), str(directory), staging=f"{directory}/.stage",
-                            empty=[str(directory)])
+    (written,) = write_acid(_events(spark, 0, write_id=2), BaseName(2), directory, empty=True)
 
     assert written.files == (WrittenFile(f"{written.path}/bucket_00000", 0, written.size, 0),)
     with Path(written.files[0].path).open("rb") as file:
         assert pyorc.Reader(file).compression == pyorc.CompressionKind.ZLIB, "Hive before 4 knows no zstd"
     assert oracle.rows(directory, SNAPSHOT, {"n": "bigint", "s": "string"}) == []
-    assert write_acid(_events(spark, 0), DeltaName(3, 3, 0), str(directory), staging=f"{directory}/.stage") == []
+    assert write_acid(_events(spark, 0), DeltaName(3, 3, 0), directory) == []
 
 
 def test_nothing_is_published_over_something(spark: SparkSession, directory: Path) -> None:
     (directory / "delta_0000001_0000001_0000").mkdir()
     with pytest.raises(FileExistsError, match="nothing was published"):
-        write_acid(_events(spark, 10), DeltaName(1, 1, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
+        write_acid(_events(spark, 10), DeltaName(1, 1, 0), directory, is_routed=True)
     assert [path.name for path in directory.iterdir()] == ["delta_0000001_0000001_0000"]
 
     (directory / ".stage").mkdir()
     with pytest.raises(FileExistsError, match="another attempt"):
-        write_acid(_events(spark, 10), DeltaName(2, 2, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
+        write_acid(_events(spark, 10), DeltaName(2, 2, 0), directory, is_routed=True)
     assert (directory / ".stage").exists(), "it belongs to somebody else"
 
 
 def test_wrong_routing_is_refused(spark: SparkSession, directory: Path) -> None:
-    def write(events: DataFrame, location: object = str(directory)) -> None:
-        write_acid(events, DeltaName(1, 1, 0), location, staging=f"{directory}/.stage", is_routed=True)
+    def write(events: DataFrame) -> None:
+        write_acid(events, DeltaName(1, 1, 0), directory, is_routed=True)
 
     with pytest.raises(RoutingError, match="Two tasks wrote bucket_00000"):
         write(_events(spark, 10, tasks=2).withColumn("bucket", F.lit(encode(0))))
     with pytest.raises(RoutingError, match="writers 0 to 1"):
         write(_events(spark, 10, tasks=2).coalesce(1).withColumn("bucket", F.expr(f"{B0} + shiftleft(cast(row.n % 2 as int), 16)")))
-    with pytest.raises(RoutingError, match="for which no location was given"):
-        write(_events(spark, 10).withColumn(PARTITION_COLUMN, F.lit("x")), {"y": str(directory)})
     with pytest.raises(InvalidOperationError, match="timestamp_ntz"):
         write(_events(spark, 10).withColumn("row", F.expr("struct(timestamp_ntz'2020-01-01 00:00:00' as t)")))
     assert list(directory.iterdir()) == []

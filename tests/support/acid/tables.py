@@ -13,10 +13,18 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, acid_state
 from metastore.files import Files
-from metastore.spark.write.acid_writer import WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
+from metastore.spark.jvm.hadoop import Hadoop
+from metastore.spark.write.acid_writer import WRITER_COLUMN, WrittenDirectory, publish_all, staged_acid, writer_id
+from metastore.spark.write.event_format import Counting
 
 RowId = tuple[int, int, int]
 B0, B1 = encode(0), encode(1)
+
+
+def write_acid(events: DataFrame, name: BaseName | DeltaName, directory: Path, **options: Any) -> list[WrittenDirectory]:
+    """Publish events, as for ``staged_acid``, in a directory of an ACID directory."""
+    with staged_acid(events, name, str(directory), staging=f"{directory}/.stage", counting=Counting(merges=False), **options) as staged:
+        return publish_all(Hadoop(events.sparkSession), staged.directories)
 
 
 @dataclass
@@ -56,4 +64,4 @@ class AcidTable:
     def _write(self, events: list[tuple[Any, ...]], name: BaseName | DeltaName, **options: Any) -> list[WrittenDirectory]:
         frame: DataFrame = self.spark.createDataFrame(events, self.schema)
         frame = frame.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
-        return write_acid(frame, name, str(self.directory), staging=f"{self.directory}/.stage", **options)
+        return write_acid(frame, name, self.directory, **options)

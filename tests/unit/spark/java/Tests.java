@@ -84,33 +84,21 @@ public final class Tests {
 
     // -- the writer ------------------------------------------------------------------------------------------------
 
-    public void newRowsAreNumberedInTheirFile() throws Exception {
-        AcidOrcWriter.Changes writer = writer("part-0");
-        for (int n = 0; n < 3; ++n) writer.write(change(INSERT, 5L, bucket(2, STATEMENT), null, 5L, row(n, "a" + n)));
+    public void eventsKeepTheirIds() throws Exception {
+        AcidOrcWriter.Events writer = writer("part-0");
+        for (int n = 0; n < 2; ++n) writer.write(change(INSERT, 5L, bucket(2, STATEMENT), 7L + n, 5L, row(n, "a" + n)));
         writer.close();
 
-        same(texts("[0,5," + bucket(2, STATEMENT) + ",0,5,0,a0]", "[0,5," + bucket(2, STATEMENT) + ",1,5,1,a1]",
-                   "[0,5," + bucket(2, STATEMENT) + ",2,5,2,a2]"), events("part-0"));
+        same(texts("[0,5," + bucket(2, STATEMENT) + ",7,5,0,a0]", "[0,5," + bucket(2, STATEMENT) + ",8,5,1,a1]"), events("part-0"));
         Map<?, ?> report = reported(0);
-        same(3, report.get("rows"));
+        same(2, report.get("rows"));
         same(Arrays.asList(2, 2), Arrays.asList(report.get("lowest_writer"), report.get("highest_writer")));
         same("part-0", report.get("file"));
         same(1, report.get("times"));
     }
 
-    public void anUpdateIsADeleteEventAndANewVersionOfTheSameWriter() throws Exception {
-        AcidOrcWriter.Changes writer = writer("part-0");
-        writer.write(change(UPDATE, 3L, bucket(1, 0), 40L, 9L, row(1, "new")));
-        writer.close();
-
-        same(texts("[2,3," + bucket(1, 0) + ",40,9,null]"), events("delete-part-0"));
-        same(texts("[0,9," + bucket(1, STATEMENT) + ",0,9,1,new]"), events("part-0"));
-        same(1, reported(1).get("updates"));
-        same(Arrays.asList(3, bucket(1, 0), 40), reported(0).get("repeated"));
-    }
-
     public void aFileSaysWhatHiveReadsInItsFooter() throws Exception {
-        AcidOrcWriter.Changes writer = writer("part-0");
+        AcidOrcWriter.Events writer = writer("part-0");
         writer.write(change(DELETE, 3L, bucket(1, 0), 40L, 9L, null));
         writer.write(change(DELETE, 3L, bucket(1, 0), 41L, 9L, null));
         writer.close();
@@ -123,7 +111,7 @@ public final class Tests {
     }
 
     public void aRowThatIsDeletedTwiceIsReported() throws Exception {
-        AcidOrcWriter.Changes writer = writer("part-0");
+        AcidOrcWriter.Events writer = writer("part-0");
         for (long rowId : new long[] {1L, 2L, 2L, 3L}) writer.write(change(DELETE, 3L, bucket(1, 0), rowId, 9L, null));
         writer.close();
 
@@ -132,7 +120,7 @@ public final class Tests {
     }
 
     public void aDeletedRowIsLeftOutBehindItsDeleteEventsAndCounted() throws Exception {
-        AcidOrcWriter.Changes writer = compactor("part-0", true);
+        AcidOrcWriter.Events writer = compactor("part-0", true);
         int bucket = bucket(1, 0), other = bucket(1, 1);
         writer.write(change(DELETE, 3L, bucket, 0L, 9L, null));
         writer.write(change(DELETE, 3L, bucket, 0L, 8L, null));
@@ -156,7 +144,7 @@ public final class Tests {
     }
 
     public void onlyTheValuesThatAreWrittenAreTallied() throws Exception {
-        AcidOrcWriter.Changes writer = compactor("part-0", true);
+        AcidOrcWriter.Events writer = compactor("part-0", true);
         int bucket = bucket(1, 0);
         writer.write(change(DELETE, 3L, bucket, 0L, 9L, null));
         writer.write(change(INSERT, 3L, bucket, 0L, 3L, row(-7, "gone, and the longest")));
@@ -207,7 +195,7 @@ public final class Tests {
     }
 
     public void aWriterWithoutARowLeftReportsNoFile() throws Exception {
-        AcidOrcWriter.Changes writer = compactor("part-0", true);
+        AcidOrcWriter.Events writer = compactor("part-0", true);
         writer.write(change(DELETE, 3L, bucket(1, 0), 0L, 9L, null));
         writer.write(change(INSERT, 3L, bucket(1, 0), 0L, 3L, row(0, "gone")));
         writer.close();
@@ -217,7 +205,7 @@ public final class Tests {
     }
 
     public void whatIsOutOfOrderIsCounted() throws Exception {
-        AcidOrcWriter.Changes writer = compactor("part-0", false);
+        AcidOrcWriter.Events writer = compactor("part-0", false);
         int bucket = bucket(1, 0);
         for (long rowId : new long[] {1L, 0L, 2L, 2L}) writer.write(change(INSERT, 3L, bucket, rowId, 3L, row(0, "a")));
         writer.write(change(INSERT, 2L, bucket, 9L, 2L, row(0, "a")));
@@ -229,32 +217,20 @@ public final class Tests {
         same(2, reported(1).get("times"));
     }
 
-    public void aCompactionKnowsNoNewRows() throws Exception {
-        for (InternalRow event : new InternalRow[] {
-                change(INSERT, 3L, bucket(1, 0), null, 3L, row(0, "a")), change(UPDATE, 3L, bucket(1, 0), 0L, 3L, row(0, "a"))}) {
-            try {
-                compactor("refused", true).write(event);
-            } catch (IllegalStateException error) {
-                continue;
-            }
-            throw new AssertionError("This was written: " + event);
-        }
-    }
-
-    public void theKeysOfPartitionsArePartOfAFilesPlace() throws Exception {
-        Files.createDirectories(path("p=1"));
-        AcidOrcWriter.Changes writer = writer("p=1/part-0");
-        writer.write(change(INSERT, 5L, bucket(0, 0), null, 5L, row(1, "a")));
+    public void aWriterIsPartOfAFilesPlace() throws Exception {
+        Files.createDirectories(path("w=1"));
+        AcidOrcWriter.Events writer = writer("w=1/part-0");
+        writer.write(change(INSERT, 5L, bucket(0, 0), 0L, 5L, row(1, "a")));
         writer.close();
 
-        same("p=1/part-0", reported(0).get("file"));
+        same("w=1/part-0", reported(0).get("file"));
     }
 
-    public void onlyTheIdOfANewRowMayBeMissing() throws Exception {
-        refuses(change(DELETE, 3L, bucket(1, 0), null, 9L, null), "Only an inserted row may be without an id");
-        refuses(change(UPDATE, 3L, bucket(1, 0), null, 9L, row(1, "a")), "Only an inserted row may be without an id");
-        refuses(change(INSERT, null, bucket(1, 0), null, 9L, row(1, "a")), "may be NULL");
-        refuses(change(INSERT, 3L, null, null, 9L, row(1, "a")), "may be NULL");
+    public void onlyTheRowMayBeMissing() throws Exception {
+        refuses(change(DELETE, 3L, bucket(1, 0), null, 9L, null), "may be NULL");
+        refuses(change(INSERT, null, bucket(1, 0), 0L, 9L, row(1, "a")), "may be NULL");
+        refuses(change(INSERT, 3L, null, 0L, 9L, row(1, "a")), "may be NULL");
+        refuses(change(UPDATE, 3L, bucket(1, 0), 0L, 9L, row(1, "a")), "has the operation 1");
     }
 
     public void everyTypeIsWrittenAsItIs() throws Exception {
@@ -266,8 +242,8 @@ public final class Tests {
             Decimal.apply("12.34"), Decimal.apply("1234567890123456789.125"), new GenericArrayData(new Object[] {1, null}),
             19000};
         StructType events = StructType.fromDDL(EVENTS.toDDL().replace("STRUCT<n: INT, t: STRING>", type.sql()));
-        AcidOrcWriter.Changes writer = new AcidOrcWriter.Changes(
-            path("part-0").toUri().toString(), events, settings, reports, STATEMENT, null, NO_COLUMNS);
+        AcidOrcWriter.Events writer = new AcidOrcWriter.Events(
+            path("part-0").toUri().toString(), events, settings, reports, new AcidOrcWriter.Tally(false), NO_COLUMNS);
         writer.write(change(INSERT, 5L, 0, 0L, 5L, new GenericInternalRow(full)));
         writer.write(change(INSERT, 5L, 0, 1L, 5L, new GenericInternalRow(new Object[full.length])));
         writer.write(change(INSERT, 5L, 0, 2L, 5L, null));
@@ -314,7 +290,7 @@ public final class Tests {
     public void aRunIsKnownByItsFooter() throws Exception {
         write("run", 2, 5L, 6L, 7L);
         write("gaps", 2, 5L, 7L);
-        AcidOrcWriter.Changes two = writer("two");
+        AcidOrcWriter.Events two = writer("two");
         two.write(change(INSERT, 5L, bucket(2, 0), 5L, 5L, row(1, "a")));
         two.write(change(INSERT, 6L, bucket(2, 0), 6L, 6L, row(1, "a")));
         two.close();
@@ -352,15 +328,11 @@ public final class Tests {
         same(Arrays.asList(1, "x"), Messages.list(Messages.listed(Arrays.asList("1", "\"x\""))));
     }
 
-    public void anUploadGoesToItsPartitionByItsWriter() throws Exception {
-        InPlaceUploads.Placement placement = new InPlaceUploads.Placement(
-            "s3a://b/t", new String[] {"k", "p"}, "delta_1_1", "delete_delta_1_1", "bucket_%05d");
-        String path = "file:/x/__acid_partition=%5B\"a b\",null%5D/__acid_writer=12/part-0.orc";
-        same("s3a://b/t/k=a b/p=__HIVE_DEFAULT_PARTITION__/delta_1_1/bucket_00012", placement.target(path, "part-0", 3));
-        same("s3a://b/t/k=a b/p=__HIVE_DEFAULT_PARTITION__/delete_delta_1_1/bucket_00012",
-             placement.target(path, "delete-part-0", 3));
-        same("s3a://b/t/delta_1_1/bucket_00003", new InPlaceUploads.Placement(
-            "s3a://b/t", new String[0], "delta_1_1", "d", "bucket_%05d").target("file:/x/part-0.orc", "part-0", 3));
+    public void anUploadGoesToItsPartition() {
+        List<String> values = Arrays.asList("a b", null);
+        same("s3a://b/100%/k=a b/p=__HIVE_DEFAULT_PARTITION__/delta_1_1/bucket_00012",
+             InPlaceUploads.target("s3a://b/100%", new String[] {"k", "p"}, values, "delta_1_1", "bucket_%05d", 12));
+        same("s3a://b/t/delta_1_1/bucket_00003", InPlaceUploads.target("s3a://b/t", new String[0], null, "delta_1_1", "bucket_%05d", 3));
     }
 
     public void valuesAreComparedAsSparkHasThem() {
@@ -409,18 +381,18 @@ public final class Tests {
         return new File(directory, name).toPath();
     }
 
-    private AcidOrcWriter.Changes writer(String name) {
-        return new AcidOrcWriter.Changes(path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT, null, NO_COLUMNS);
+    private AcidOrcWriter.Events writer(String name) {
+        return new AcidOrcWriter.Events(path(name).toUri().toString(), EVENTS, settings, reports, new AcidOrcWriter.Tally(false), NO_COLUMNS);
     }
 
-    private AcidOrcWriter.Changes compactor(String name, boolean merges) {
-        return new AcidOrcWriter.Changes(
-            path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT, new AcidOrcWriter.Tally(merges),
+    private AcidOrcWriter.Events compactor(String name, boolean merges) {
+        return new AcidOrcWriter.Events(
+            path(name).toUri().toString(), EVENTS, settings, reports, new AcidOrcWriter.Tally(merges),
             new ColumnTallies(ROW, Arrays.asList("t", "n")));
     }
 
     private void write(String name, int writer, long... rowIds) {
-        AcidOrcWriter.Changes out = writer(name);
+        AcidOrcWriter.Events out = writer(name);
         for (long rowId : rowIds) {
             out.write(change(INSERT, 5L, bucket(writer, 0), rowId, 5L, row((int) rowId, "a" + rowId)));
         }
@@ -428,7 +400,7 @@ public final class Tests {
     }
 
     private void refuses(InternalRow change, String reason) {
-        AcidOrcWriter.Changes writer = writer("refused");
+        AcidOrcWriter.Events writer = writer("refused");
         try {
             writer.write(change);
         } catch (IllegalStateException error) {

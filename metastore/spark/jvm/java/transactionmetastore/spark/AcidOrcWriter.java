@@ -21,37 +21,36 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.CollectionAccumulator;
 
 /**
- * Spark's ORC source, with a writer for changes.
+ * Spark's ORC source, with a writer for the events of a compaction, which have their ids. Those of statements get theirs in the tasks
+ * of the catalog (TaskWriter), and both are written by EventFile.
  *
- * A change is one of Hive's events, or both at once: an update is the old version's delete event and the new one's
- * insert event. Each file of Spark's becomes up to two, "part-..." with insert events and "delete-part-..." with delete
- * events; the task that closes one reports what is in it, and Spark takes the reports of the attempts that it keeps.
+ * A file of Spark's becomes "part-..." with insert events, or "delete-part-..." with delete events. The task that closes one reports
+ * what is in it and what it has left out, and Spark takes the reports of the attempts that it keeps.
  */
 public class AcidOrcWriter extends OrcFileFormat {
     private static final long serialVersionUID = 1L;
-    private static final int INSERT = 0, UPDATE = 1, DELETE = 2, HIDDEN_INSERT = 3, HIDDEN_DELETE = 4;
+    private static final int INSERT = 0, DELETE = 2, HIDDEN_INSERT = 3, HIDDEN_DELETE = 4;
     private static final int OPERATION = 0, ORIGINAL = 1, BUCKET = 2, ROW_ID = 3, CURRENT = 4, ROW = 5;
     private static final String REPORTS = "acidreports";
     /** Writes that go on, by their names: Spark makes the format anew, and tells it no more than texts. */
     private static final Map<String, Write> WRITES = new ConcurrentHashMap<>();
 
     /**
-     * Let a writer that has got everything but its format write below a path. "statement" marks the new row versions;
-     * "around", if there is one, makes another factory of writers of the one here. "tallies": whether each event that comes
-     * is counted; "merges": whether an insert event behind a delete event of its row is left out, and the delete event too;
-     * "described": the columns whose written values are tallied too, as JSON.
+     * Let a writer that has got everything but its format write below a path. "around", if there is one, makes another factory of
+     * writers of the one here. "merges": whether an insert event behind a delete event of its row is left out, and the delete event
+     * too; "described": the columns whose written values are tallied, as JSON.
      *
-     * Returns the report of each file (Changes.finished), the tallies and those of columns, as JSON. Spark finds a format by its class's name.
+     * Returns the report of each file (Events.finished), the tallies of events and those of columns, as JSON. Spark finds a format by
+     * its class's name.
      */
-    public String save(SparkSession spark, DataFrameWriter<?> writer, String path, int statement, Function<?, ?> around,
-                       boolean tallies, boolean merges, String described) {
+    public String save(SparkSession spark, DataFrameWriter<?> writer, String path, Function<?, ?> around, boolean merges, String described) {
         CollectionAccumulator<String> reports = new CollectionAccumulator<>();
         spark.sparkContext().register(reports);
         String name = UUID.randomUUID().toString();
         Thread thread = Thread.currentThread();
         ClassLoader usual = thread.getContextClassLoader();
         thread.setContextClassLoader(new KnowingUs(usual));
-        WRITES.put(name, new Write(reports, statement, around, tallies, merges, described));
+        WRITES.put(name, new Write(reports, around, merges, described));
         try {
             writer.format(getClass().getName()).option(REPORTS, name).save(path);
         } finally {
@@ -64,17 +63,13 @@ public class AcidOrcWriter extends OrcFileFormat {
     /** What a write is besides its rows. */
     private static class Write {
         final CollectionAccumulator<String> reports;
-        final int statement;
         final Function<?, ?> around;
-        final boolean tallies, merges;
+        final boolean merges;
         final String described;
 
-        Write(CollectionAccumulator<String> reports, int statement, Function<?, ?> around, boolean tallies,
-              boolean merges, String described) {
+        Write(CollectionAccumulator<String> reports, Function<?, ?> around, boolean merges, String described) {
             this.reports = reports;
-            this.statement = statement;
             this.around = around;
-            this.tallies = tallies;
             this.merges = merges;
             this.described = described;
         }
@@ -99,8 +94,7 @@ public class AcidOrcWriter extends OrcFileFormat {
         Object found = WRITES.get((Object) options.apply(REPORTS));
         Write write = (Write) found;
         OutputWriterFactory made = new Factory(
-            super.prepareWrite(spark, job, options, events), write.reports, write.statement, write.tallies, write.merges,
-            write.described);
+            super.prepareWrite(spark, job, options, events), write.reports, write.merges, write.described);
         return write.around == null ? made : around(write.around, made);
     }
 
@@ -114,16 +108,12 @@ public class AcidOrcWriter extends OrcFileFormat {
         private static final long serialVersionUID = 1L;
         private final OutputWriterFactory plain;
         private final CollectionAccumulator<String> reports;
-        private final int statement;
-        private final boolean tallies, merges;
+        private final boolean merges;
         private final String described;
 
-        public Factory(OutputWriterFactory plain, CollectionAccumulator<String> reports, int statement, boolean tallies,
-                       boolean merges, String described) {
+        public Factory(OutputWriterFactory plain, CollectionAccumulator<String> reports, boolean merges, String described) {
             this.plain = plain;
             this.reports = reports;
-            this.statement = statement;
-            this.tallies = tallies;
             this.merges = merges;
             this.described = described;
         }
@@ -135,31 +125,29 @@ public class AcidOrcWriter extends OrcFileFormat {
 
         @Override
         public OutputWriter newInstance(String path, StructType events, TaskAttemptContext context) {
-            return new Changes(
-                path, events, context.getConfiguration(), reports, statement, tallies ? new Tally(merges) : null,
+            return new Events(
+                path, events, context.getConfiguration(), reports, new Tally(merges),
                 new ColumnTallies((StructType) events.fields()[ROW].dataType(), Messages.list(described)));
         }
     }
 
-    /** The changes of one (partition, writer), sorted by ROW__ID. */
-    public static class Changes extends OutputWriter {
+    /** The events of one writer, sorted by ROW__ID. */
+    public static class Events extends OutputWriter {
         private final String path;
         private final StructType events;
         private final Configuration settings;
         private final CollectionAccumulator<String> reports;
-        private final int statement, columns;
+        private final int columns;
         private final Tally tally;
         private final ColumnTallies described;
         private EventFile inserts, deletes;
-        private long nextRowId, updates;
 
-        public Changes(String path, StructType events, Configuration settings, CollectionAccumulator<String> reports,
-                       int statement, Tally tally, ColumnTallies described) {
+        public Events(String path, StructType events, Configuration settings, CollectionAccumulator<String> reports, Tally tally,
+                      ColumnTallies described) {
             this.path = path;
             this.events = events;
             this.settings = settings;
             this.reports = reports;
-            this.statement = statement;
             this.tally = tally;
             this.described = described;
             this.columns = ((StructType) events.fields()[ROW].dataType()).length();
@@ -171,34 +159,23 @@ public class AcidOrcWriter extends OrcFileFormat {
         }
 
         @Override
-        public void write(InternalRow change) {
+        public void write(InternalRow event) {
             for (int column = 0; column < ROW; ++column) {
-                if (column != ROW_ID && change.isNullAt(column)) {
-                    throw new IllegalStateException("Of an event only the row, and the id of a new one, may be NULL");
-                }
+                if (event.isNullAt(column)) throw new IllegalStateException("Of an event only the row may be NULL");
             }
-            int operation = change.getInt(OPERATION), bucket = change.getInt(BUCKET);
-            long original = change.getLong(ORIGINAL), current = change.getLong(CURRENT);
-            boolean isNew = change.isNullAt(ROW_ID);
-            if (isNew && (operation != INSERT || tally != null)) {
-                throw new IllegalStateException("Only an inserted row may be without an id");
-            }
-            if (tally != null && tally.leavesOut(operation, original, bucket, change.getLong(ROW_ID))) return;
+            int operation = event.getInt(OPERATION), bucket = event.getInt(BUCKET);
+            long original = event.getLong(ORIGINAL), rowId = event.getLong(ROW_ID), current = event.getLong(CURRENT);
+            if (tally.leavesOut(operation, original, bucket, rowId)) return;
             try {
-                if (operation != INSERT) {
+                if (operation == DELETE) {
                     if (deletes == null) deletes = open("delete-", true);
-                    deletes.write(original, bucket, change.getLong(ROW_ID), current, null);
+                    deletes.write(original, bucket, rowId, current, null);
+                    return;
                 }
-                if (operation == DELETE) return;
                 if (inserts == null) inserts = open("", false);
-                InternalRow row = change.isNullAt(ROW) ? null : change.getStruct(ROW, columns);
+                InternalRow row = event.isNullAt(ROW) ? null : event.getStruct(ROW, columns);
                 if (row != null) described.add(row);
-                if (operation == UPDATE) {
-                    ++updates;
-                    inserts.write(current, EventFile.newVersion(bucket, statement), nextRowId++, current, row);
-                } else {
-                    inserts.write(original, bucket, isNew ? nextRowId++ : change.getLong(ROW_ID), current, row);
-                }
+                inserts.write(original, bucket, rowId, current, row);
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
@@ -212,9 +189,9 @@ public class AcidOrcWriter extends OrcFileFormat {
         @Override
         public void close() {
             try {
-                if (deletes != null) reports.add(finished(deletes, 0));
-                if (inserts != null) reports.add(finished(inserts, updates));
-                if (tally != null) reports.add(tally.text());
+                if (deletes != null) reports.add(finished(deletes));
+                if (inserts != null) reports.add(finished(inserts));
+                reports.add(tally.text());
                 for (String text : described.texts()) reports.add(text);
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
@@ -222,13 +199,12 @@ public class AcidOrcWriter extends OrcFileFormat {
         }
 
         /** A file's report, once it is complete: FileReport in metastore/spark/write/event_format.py. */
-        private static String finished(EventFile file, long updates) throws IOException {
+        private static String finished(EventFile file) throws IOException {
             file.close();
             Map<String, Object> report = new LinkedHashMap<>();
             report.put("rows", file.rows());
             report.put("lowest_writer", file.lowestWriter());
             report.put("highest_writer", file.highestWriter());
-            report.put("updates", updates);
             report.put("repeated", file.mostRepeated());
             report.put("times", file.timesRepeated());
             report.put("unsorted", file.unsorted());

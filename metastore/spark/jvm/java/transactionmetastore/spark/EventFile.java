@@ -216,11 +216,6 @@ public final class EventFile implements OrcFile.WriterCallback {
         return VERSION_1 | writer << 16 | statement;
     }
 
-    /** The same for the new version of a row, which keeps the writer of the old one, as in Hive. */
-    public static int newVersion(int bucket, int statement) {
-        return bucketNumber(writerId(bucket), statement);
-    }
-
     static void setNull(ColumnVector vector, int at) {
         vector.noNulls = false;
         vector.isNull[at] = true;

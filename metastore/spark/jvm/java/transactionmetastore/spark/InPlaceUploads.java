@@ -7,7 +7,6 @@ import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InterruptedIOException;
-import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -53,18 +52,13 @@ import org.apache.spark.util.Utils;
 public class InPlaceUploads {
     private static final long PART = 64L << 20;
     private static final int MOST_PARTS = 10000;
+    private static final String WRITER = "/__acid_writer=";
 
-    /**
-     * A write into "inserts" and "deletes" below each partition. "keys": names of the partition columns, as JSON;
-     * "pattern": the name of a file by its writer's number.
-     */
-    public Write write(SparkContext spark, String root, String keys, String inserts, String deletes, String pattern) {
-        List<?> listed = Messages.list(keys);
-        String[] names = new String[listed.size()];
-        for (int at = 0; at < names.length; ++at) names[at] = (String) listed.get(at);
+    /** A write into one directory. "pattern": the name of a file by its writer's number. */
+    public Write write(SparkContext spark, String directory, String pattern) {
         CollectionAccumulator<String> uploads = new CollectionAccumulator<>();
         spark.register(uploads);
-        return new Write(uploads, new Placement(root, names, inserts, deletes, pattern));
+        return new Write(uploads, directory, pattern);
     }
 
     /** Whether files are written in place there: a rename is a copy, and an upload is no file before it is completed. */
@@ -148,16 +142,17 @@ public class InPlaceUploads {
     /** A write, in the driver; applied to a factory of writers it makes a factory of writers that upload. */
     public static class Write implements Function<Object, Object> {
         private final CollectionAccumulator<String> uploads;
-        private final Placement placement;
+        private final String directory, pattern;
 
-        Write(CollectionAccumulator<String> uploads, Placement placement) {
+        Write(CollectionAccumulator<String> uploads, String directory, String pattern) {
             this.uploads = uploads;
-            this.placement = placement;
+            this.directory = directory;
+            this.pattern = pattern;
         }
 
         @Override
         public Object apply(Object factory) {
-            return new Factory((OutputWriterFactory) factory, uploads, placement);
+            return new Factory((OutputWriterFactory) factory, uploads, directory, pattern);
         }
 
         /** What the tasks uploaded, as JSON: a list of Upload in metastore/spark/write/in_place.py. */
@@ -171,12 +166,13 @@ public class InPlaceUploads {
         private static final long serialVersionUID = 1L;
         private final OutputWriterFactory other;
         private final CollectionAccumulator<String> uploads;
-        private final Placement placement;
+        private final String directory, pattern;
 
-        Factory(OutputWriterFactory other, CollectionAccumulator<String> uploads, Placement placement) {
+        Factory(OutputWriterFactory other, CollectionAccumulator<String> uploads, String directory, String pattern) {
             this.other = other;
             this.uploads = uploads;
-            this.placement = placement;
+            this.directory = directory;
+            this.pattern = pattern;
         }
 
         @Override
@@ -189,27 +185,28 @@ public class InPlaceUploads {
             File place = room();
             File file = new File(place, "part-" + UUID.randomUUID() + getFileExtension(context));
             OutputWriter writer = other.newInstance(new Path(file.toURI()).toString(), columns, context);
-            return new Uploading(writer, path, place, context.getConfiguration(), uploads, placement);
+            return new Uploading(writer, path, place, context.getConfiguration(), uploads, directory, pattern);
         }
     }
 
-    /** The file of a (partition, writer). */
+    /** The file of a writer. */
     public static class Uploading extends OutputWriter {
         private final OutputWriter other;
         private final String path;
         private final File place;
         private final Configuration settings;
         private final CollectionAccumulator<String> uploads;
-        private final Placement placement;
+        private final String directory, pattern;
 
         Uploading(OutputWriter other, String path, File place, Configuration settings,
-                  CollectionAccumulator<String> uploads, Placement placement) {
+                  CollectionAccumulator<String> uploads, String directory, String pattern) {
             this.other = other;
             this.path = path;
             this.place = place;
             this.settings = settings;
             this.uploads = uploads;
-            this.placement = placement;
+            this.directory = directory;
+            this.pattern = pattern;
         }
 
         @Override
@@ -239,13 +236,17 @@ public class InPlaceUploads {
         }
 
         private void upload(File file) throws IOException {
-            String partition = placement.value(path, "__acid_partition"), name = file.getName();
-            String target = placement.target(path, name, TaskContext.get().partitionId());
-            Map<String, Object> upload = InPlaceUploads.upload(file, target, settings);
-            upload.put("file", name);
-            upload.put("key", partition == null ? "" : partition);
+            Map<String, Object> upload = InPlaceUploads.upload(file, directory + "/" + String.format(pattern, writer()), settings);
+            upload.put("file", file.getName());
             upload.put("size", file.length());
             uploads.add(Messages.text(upload));
+        }
+
+        /** The value of the column by which Spark puts rows into files; without one each task is a writer. */
+        private int writer() {
+            int at = path.lastIndexOf(WRITER);
+            if (at < 0) return TaskContext.get().partitionId();
+            return Integer.parseInt(path.substring(at + WRITER.length(), path.indexOf('/', at + 1)));
         }
     }
 
@@ -266,36 +267,6 @@ public class InPlaceUploads {
             } catch (IOException left) {
                 error.addSuppressed(left);
             }
-        }
-    }
-
-    /** The final name of a file. */
-    public static class Placement implements Serializable {
-        private static final long serialVersionUID = 1L;
-        private final String root, inserts, deletes, pattern;
-        private final String[] keys;
-
-        Placement(String root, String[] keys, String inserts, String deletes, String pattern) {
-            this.root = root;
-            this.keys = keys;
-            this.inserts = inserts;
-            this.deletes = deletes;
-            this.pattern = pattern;
-        }
-
-        String target(String path, String name, int task) throws IOException {
-            String partition = value(path, "__acid_partition"), writer = value(path, "__acid_writer");
-            List<?> values = partition == null ? null : Messages.list(partition);
-            int number = writer == null ? task : Integer.parseInt(writer);
-            return InPlaceUploads.target(root, keys, values, name.startsWith("delete-") ? deletes : inserts, pattern, number);
-        }
-
-        /** The value, in a path, of a column by which Spark partitions the files. */
-        String value(String path, String column) {
-            int at = path.lastIndexOf("/" + column + "=");
-            if (at < 0) return null;
-            at += column.length() + 2;
-            return ExternalCatalogUtils.unescapePathName(path.substring(at, path.indexOf('/', at)));
         }
     }
 
