@@ -78,6 +78,16 @@ class ValidWriteIdList:
         """The open write ids up to the mark, sorted."""
         return tuple(write_id for write_id in self.invalid if write_id not in self.aborted)
 
+    @property
+    def highest_valid(self) -> int:
+        """The last write id whose rows may be seen; 0 where there is none."""
+        last = self.high_watermark
+        for invalid in reversed(self.invalid):
+            if invalid != last:
+                break
+            last -= 1
+        return last
+
     def is_valid(self, write_id: int) -> bool:
         """Whether the rows of this write id may be seen."""
         return write_id <= self.high_watermark and not _contains(self.invalid, write_id)

@@ -6,7 +6,7 @@ Rule: names are lower case and never absent. A storage descriptor and a column l
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from metastore.ids import DatabaseName, TableName
 
@@ -94,6 +94,20 @@ class Function:
     resource_uris: list[Json] = field(default_factory=list)
 
 
+class Origin(NamedTuple):
+    """Which state of a transactional table statistics describe.
+
+    ``write_id``: the last that counts in them; None where nobody has said it. ``is_whole``: no other write id up to it
+    was open then, so that they tell all that the state has.
+    """
+
+    write_id: int | None = None
+    is_whole: bool = False
+
+
+NO_ORIGIN = Origin()
+
+
 @dataclass(frozen=True)
 class ColumnStatistics:
     """The statistics of a column, of a table or of a partition (``partition`` is not "")."""
@@ -104,6 +118,7 @@ class ColumnStatistics:
     partition: str = ""
     engine: str = "hive"
     last_analyzed: int = 0
+    origin: Origin = NO_ORIGIN
 
 
 class ConstraintKind(StrEnum):

@@ -116,13 +116,15 @@ functions = Table(
     ForeignKeyConstraint(["catalog", "db"], ["databases.catalog", "databases.name"]))
 
 # "partition" is the partition's name, "" for statistics of the table. "data" is the ColumnStatisticsData union; a
-# trigger keeps in "wire" what a client gets of a column.
+# trigger keeps in "wire" what a client gets of a column. "write_id": the last that counts in them; NULL where nobody
+# has said it. "is_whole": none up to it was open then.
 column_statistics = Table(
     "column_statistics", metadata,
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     Column("partition", _Name, primary_key=True, server_default=text("''")),
     Column("column", _Name, primary_key=True), Column("engine", Text, primary_key=True),
-    Column("type", Text), Column("data", JSONB, nullable=False), _int("last_analyzed"), Column("wire", LargeBinary))
+    Column("type", Text), Column("data", JSONB, nullable=False), _int("last_analyzed"), Column("wire", LargeBinary),
+    Column("write_id", BigInteger), Column("is_whole", Boolean, nullable=False, server_default=text("false")))
 
 # One row for each column of a constraint. A foreign key goes with the table that it refers to; that a table has one
 # primary key is the partial index. "column" is null for a CHECK of the whole row.

@@ -358,7 +358,8 @@ class _Work:
         if service is None or not statistics:
             return
         try:
-            columns = service.renew(entity.table, entity.partition, statistics, started.at)
+            seen = started.write_ids.for_compactor()
+            columns = service.renew(entity.table, entity.partition, statistics, started.at, seen)
             self._log.info("compaction_statistics_renewed", columns=columns)
         except MetastoreError as error:
             self._log.warning("compaction_statistics_not_renewed", error=str(error))

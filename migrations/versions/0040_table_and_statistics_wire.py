@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0040"
-down_revision = "0037"
+down_revision = "0038"
 branch_labels = None
 depends_on = None
 

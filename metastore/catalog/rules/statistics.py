@@ -1,7 +1,9 @@
-"""Column statistics: joining those of several partitions, and the parameter that says which are accurate.
+"""Column statistics: joining those of several partitions, for whom they hold, and the parameter that says it for all.
 
-Statistics are the JSON form of Thrift's ColumnStatisticsData: one member, named after the kind.
-Source: CAT-S1 to CAT-S3.
+Statistics are the JSON form of Thrift's ColumnStatisticsData: one member, named after the kind. Those of a
+transactional table have an origin. A reader that sees its write id may take them for an estimate; they are exact for a
+reader that sees the same write ids as they describe, which only lists of write ids can tell.
+Source: CAT-S1 to CAT-S4.
 """
 
 import base64
@@ -10,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from metastore.catalog.model import ColumnStatistics, Json, Parameters
+from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
+from metastore.catalog.model import ColumnStatistics, Json, Origin, Parameters
 
 ACCURATE = "COLUMN_STATS_ACCURATE"
 _SUMS = ("numNulls", "numTrues", "numFalses")
@@ -42,11 +45,53 @@ class Described(NamedTuple):
     type: str | None
     partitions: Sequence[str]
     descriptions: Sequence[Json]
+    origins: Sequence[Origin] = ()
+
+    def seen(self, seen: ValidWriteIdList) -> "Described":
+        """Without those partitions whose statistics say nothing of what a reader sees."""
+        kept = [place for place, origin in enumerate(self.origins) if is_estimate(origin, seen)]
+        return self._replace(
+            partitions=[self.partitions[place] for place in kept],
+            descriptions=[self.descriptions[place] for place in kept],
+            origins=[self.origins[place] for place in kept],
+        )
+
+
+def origin(write_id: int | None, seen: ValidWriteIdList | None) -> Origin:
+    """The origin of statistics by a transaction that sees a list of write ids, and has one itself if it writes."""
+    if seen is None or seen.high_watermark == NO_OPEN:
+        return Origin(write_id)
+    if write_id is None:
+        return Origin(seen.highest_valid, _is_settled(seen))
+    own = seen.with_own(write_id)
+    return Origin(write_id, own.highest_valid == write_id and _is_settled(own))
+
+
+def merged_origin(new: Origin, stored: Origin | None, seen: ValidWriteIdList | None) -> Origin:
+    """The origin of statistics that were joined with the stored ones, by a transaction that sees ``seen``."""
+    is_whole = seen is not None and (are_exact([stored], seen) if stored else seen.highest_valid == 0)
+    return new._replace(is_whole=new.is_whole and is_whole)
+
+
+def is_estimate(origin: Origin, seen: ValidWriteIdList) -> bool:
+    """Whether a reader may take statistics for an estimate: it sees their state, or nobody knows which that is."""
+    return origin.write_id is None or seen.is_valid(origin.write_id)
+
+
+def are_exact(origins: Iterable[Origin], seen: ValidWriteIdList) -> bool:
+    """Whether all of these statistics say exactly what a reader sees."""
+    here = origin(None, seen)
+    return here.is_whole and all(each == here for each in origins)
+
+
+def _is_settled(seen: ValidWriteIdList) -> bool:
+    """Whether nothing may appear any more below the last write id that is seen."""
+    return next(iter(seen.open), NO_OPEN) > seen.highest_valid
 
 
 def aggregated(described: Iterable[Described], columns: Sequence[str]) -> tuple[list[ColumnStatistics], int]:
     """(a result for each column, how many partitions have all of the columns)."""
-    by_column = {each.column: each for each in described}
+    by_column = {each.column: each for each in described if each.partitions}
     results = []
     for each in (by_column[column] for column in columns if column in by_column):
         data = joined([_nothing_like(each.descriptions[0]), *each.descriptions])

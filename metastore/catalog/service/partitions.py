@@ -19,7 +19,7 @@ from metastore.catalog.service import change_management
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.exclusive import ANYBODY, partition_objects, require_exclusive
 from metastore.catalog.service.moves import DirectoryMoves
-from metastore.catalog.store import acid_history, partition_wires
+from metastore.catalog.store import acid_history, partition_wires, statistics
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
 from metastore.catalog.store.directory_changes import Change
@@ -144,6 +144,7 @@ class PartitionService:
                     pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere), changer
                 )
             store.update_partitions(pg, table, list(altered.values()))
+            statistics.update_not_whole(pg, table, elsewhere)
             store.delete_column_statistics(
                 pg,
                 table,

@@ -1,10 +1,12 @@
-"""Column statistics of tables and partitions. Source: CAT-S1, CAT-S2."""
+"""Column statistics of tables and partitions. Source: CAT-S1, CAT-S2, CAT-S4."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
-from metastore.catalog.model import ColumnStatistics, Json, Table
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.catalog.model import ColumnStatistics, Json, Origin, Table
 from metastore.catalog.rules import statistics as rules
 from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.store import statistics as store
@@ -21,13 +23,25 @@ HIVE = "hive"
 """The engine whose statistics a compaction renews."""
 
 
+class Seen(NamedTuple):
+    """Who stores statistics of a transactional table, or asks for them: what it sees, and the write id that it has."""
+
+    write_ids: ValidWriteIdList | None = None
+    own: int | None = None
+
+
+NOBODY = Seen()
+
+
 @dataclass(frozen=True)
 class StatisticsService:
     """The RPCs about column statistics."""
 
     db: Postgres
 
-    def update(self, name: TableName, statistics: Sequence[ColumnStatistics], *, merge: bool = False) -> None:
+    def update(
+        self, name: TableName, statistics: Sequence[ColumnStatistics], *, merge: bool = False, by: Seen = NOBODY
+    ) -> None:
         """Store statistics of a table and its partitions, or join them with what is there (``merge``).
 
         Serialises on: the table's row. Raises: NoSuchObjectError without table or partition, MetaError for an unknown
@@ -37,26 +51,39 @@ class StatisticsService:
         with self.db.begin() as pg:
             table = _locked(pg, name)
             _require_columns(table, statistics)
+            if is_transactional(table.parameters):
+                origin = rules.origin(by.own, by.write_ids)
+                statistics = [replace(statistic, origin=origin) for statistic in statistics]
             if merge:
-                statistics = _merged(pg, table, statistics)
+                statistics = _merged(pg, table, statistics, by.write_ids)
             now = int(pg.now.timestamp())
             store.upsert_statistics(pg, table, [replace(statistic, last_analyzed=now) for statistic in statistics])
             self._mark(pg, table, statistics)
 
     def get(
-        self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str
-    ) -> list[ColumnStatistics]:
-        """What there is for the table (partition "") or partitions. Raises: NoSuchObjectError without the table."""
-        wanted = [column.strip().lower() for column in columns]
+        self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str, by: Seen = NOBODY
+    ) -> tuple[list[ColumnStatistics], bool | None]:
+        """What there is for the table (partition "") or partitions, and whether it is exactly so for a reader.
+
+        A reader that says what it sees of a transactional table gets nothing that was not so for it. None: it says
+        nothing, or the table is none. Raises: NoSuchObjectError without the table.
+        """
+        wanted = {column.strip().lower() for column in columns}
         names = {canonical(partition): partition for partition in partitions}
-        rows = self.db.once(store.SELECT_STATISTICS, (list(names), wanted, engine, *name))
+        rows = self.db.once(store.SELECT_STATISTICS, (list(names), list(wanted), engine, *name))
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")
-        return [
-            ColumnStatistics(column, kind, data, names[partition], by, analyzed)
-            for column, kind, data, partition, by, analyzed in rows
+        transactional, has_keys, *_ = rows[0]
+        found = [
+            ColumnStatistics(column, kind, data, names[partition], by_engine, analyzed, Origin(write_id, is_whole))
+            for _, _, column, kind, data, partition, by_engine, analyzed, write_id, is_whole in rows
             if column is not None
         ]
+        seen = _asked_by(by, transactional)
+        if seen is not None:
+            found = [each for each in found if rules.is_estimate(each.origin, seen)]
+        is_all = 0 < len(found) == len(wanted) * len(names) and not (has_keys and "" in names)  # partitions come and go
+        return found, None if seen is None else is_all and rules.are_exact((each.origin for each in found), seen)
 
     def of_partitions(
         self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str
@@ -70,9 +97,9 @@ class StatisticsService:
         return found
 
     def aggregate(
-        self, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str
-    ) -> tuple[list[ColumnStatistics], int]:
-        """Aggregated statistics of several partitions, and how many partitions have all of the columns.
+        self, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str, by: Seen = NOBODY
+    ) -> tuple[list[ColumnStatistics], int, bool | None]:
+        """Aggregated statistics of several partitions, how many partitions have all of the columns, and as ``get``.
 
         Raises: NoSuchObjectError without the table.
         """
@@ -81,8 +108,18 @@ class StatisticsService:
         rows = self.db.once(store.SELECT_BY_COLUMN, (names, wanted, engine, *name))
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")
-        described = [rules.Described(column, *known) for column, *known in rows if column is not None]
-        return rules.aggregated(described, wanted)
+        described = [
+            rules.Described(column, kind, partitions_of, data, list(map(Origin, write_ids, whole)))
+            for _, column, kind, partitions_of, data, write_ids, whole in rows
+            if column is not None
+        ]
+        seen = _asked_by(by, rows[0][0])
+        if seen is None:
+            return *rules.aggregated(described, wanted), None
+        described = [each.seen(seen) for each in described]
+        statistics, complete = rules.aggregated(described, wanted)
+        is_exact = rules.are_exact((origin for each in described for origin in each.origins), seen)
+        return statistics, complete, is_exact and complete == len(names)
 
     def columns(self, name: TableName, partition: str) -> list[str]:
         """The columns that have statistics of Hive's. Raises: NoSuchObjectError without the table."""
@@ -93,7 +130,9 @@ class StatisticsService:
             held = store.select_statistics_of(pg, table, canonical(partition), HIVE)
             return [statistic.column for statistic in held]
 
-    def renew(self, name: TableName, partition: str, statistics: Mapping[str, Json], as_of: datetime) -> list[str]:
+    def renew(
+        self, name: TableName, partition: str, statistics: Mapping[str, Json], as_of: datetime, seen: ValidWriteIdList
+    ) -> list[str]:
         """Replace Hive's statistics that are older than ``as_of`` by what was so then; of which columns that was done.
 
         What was removed, or analyzed anew, since then stays so. What says that statistics hold stays as it is: rows
@@ -105,9 +144,11 @@ class StatisticsService:
             older = [
                 each for each in known if each.column in statistics and each.last_analyzed < int(as_of.timestamp())
             ]
-            now = int(pg.now.timestamp())
+            now, origin = int(pg.now.timestamp()), rules.origin(None, seen)
             store.upsert_statistics(
-                pg, table, [replace(each, data=statistics[each.column], last_analyzed=now) for each in older]
+                pg,
+                table,
+                [replace(each, data=statistics[each.column], last_analyzed=now, origin=origin) for each in older],
             )
             return [statistic.column for statistic in older]
 
@@ -158,9 +199,16 @@ def _require_columns(table: Table, statistics: Iterable[ColumnStatistics]) -> No
             )
 
 
-def _merged(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> list[ColumnStatistics]:
+def _asked_by(by: Seen, transactional: str | None) -> ValidWriteIdList | None:
+    """What a reader sees of a table with this parameter; None where it says nothing, or the table is none."""
+    return by.write_ids if is_transactional({"transactional": transactional or ""}) else None
+
+
+def _merged(
+    pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics], seen: ValidWriteIdList | None
+) -> list[ColumnStatistics]:
     stored = {
-        (statistic.partition, statistic.column, statistic.engine): statistic.data
+        (statistic.partition, statistic.column, statistic.engine): statistic
         for statistic in store.select_statistics(
             pg,
             table,
@@ -168,8 +216,14 @@ def _merged(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> l
             list({statistic.column for statistic in statistics}),
         )
     }
-    keys = [(statistic.partition, statistic.column, statistic.engine) for statistic in statistics]
-    return [
-        replace(statistic, data=rules.joined([stored[key], statistic.data])) if key in stored else statistic
-        for key, statistic in zip(keys, statistics, strict=True)
-    ]
+    merged = []
+    for statistic in statistics:
+        known = stored.get((statistic.partition, statistic.column, statistic.engine))
+        merged.append(
+            replace(
+                statistic,
+                data=rules.joined([known.data, statistic.data]) if known else statistic.data,
+                origin=rules.merged_origin(statistic.origin, known.origin if known else None, seen),
+            )
+        )
+    return merged

@@ -267,6 +267,8 @@ class TableService:
             altered = replace(altered, parameters=marked_inaccurate(altered.parameters, changed))
             constraint_service.follow_columns(pg, old, altered)
         store.update_table(pg, altered)
+        if altered.location != old.location and altered.name == old.name:
+            statistics.update_not_whole(pg, old, [""])
         if cascade and old.partition_keys:
             store.update_partition_columns(pg, old, altered.sd["cols"])
         if altered.name != old.name:

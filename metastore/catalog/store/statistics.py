@@ -1,8 +1,9 @@
 """Rows of ``column_statistics``: a row for each table or partition, column and engine."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from metastore.catalog.model import ColumnStatistics, Parameters, Table
+from metastore.catalog.model import ColumnStatistics, Origin, Parameters, Table
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx
 
@@ -11,17 +12,25 @@ _OF_TABLE = (
     'AND s.partition = ANY(%s) AND s."column" = ANY(%s) AND s.engine = %s '
     "WHERE t.catalog = %s AND t.db = %s AND t.name = %s"
 )
-_COLUMNS = 's."column", s.type, s.data, s.partition, s.engine, s.last_analyzed'
+_COLUMNS = 's."column", s.type, s.data, s.partition, s.engine, s.last_analyzed, s.write_id, s.is_whole'
+_TABLE = "t.parameters ->> 'transactional', t.partition_keys <> '[]'"
 # At least one row if there is the table.
-SELECT_STATISTICS = f'SELECT {_COLUMNS} {_OF_TABLE} ORDER BY s.partition, s."column"'
+SELECT_STATISTICS = f'SELECT {_TABLE}, {_COLUMNS} {_OF_TABLE} ORDER BY s.partition, s."column"'
 # The same in a row for each column: its type, partitions and data, in the order of partitions. Rows come to the
 # aggregates in the order of the groups, so that they are not sorted again without the partitions.
 SELECT_BY_COLUMN = (
-    'SELECT s."column", (array_agg(s.type))[count(*)], array_agg(s.partition), '
-    f"json_agg(s.data) FROM (SELECT {_COLUMNS} {_OF_TABLE} "
+    'SELECT min(s.transactional), s."column", (array_agg(s.type))[count(*)], array_agg(s.partition), '
+    "json_agg(s.data), array_agg(s.write_id), array_agg(s.is_whole) "
+    f"FROM (SELECT t.parameters ->> 'transactional' AS transactional, {_COLUMNS} {_OF_TABLE} "
     'ORDER BY s."column", s.partition) AS s GROUP BY s."column"'
 )
 _ALL_OF = "table_id = %s AND partition = %s"
+
+
+def statistics_of(row: Sequence[Any]) -> ColumnStatistics:
+    """The statistics of a row of ``_COLUMNS``."""
+    column, kind, data, partition, engine, analyzed, write_id, is_whole = row
+    return ColumnStatistics(column, kind, data, partition, engine, analyzed, Origin(write_id, is_whole))
 
 
 def select_statistics(
@@ -33,7 +42,7 @@ def select_statistics(
         'AND "column" = ANY(%s)',
         (table.id, list(partitions), list(columns)),
     )
-    return [ColumnStatistics(*row) for row in rows]
+    return [statistics_of(row) for row in rows]
 
 
 def select_statistics_of(pg: PgTx, table: Table, partition: str, engine: str) -> list[ColumnStatistics]:
@@ -42,7 +51,7 @@ def select_statistics_of(pg: PgTx, table: Table, partition: str, engine: str) ->
         f'SELECT {_COLUMNS} FROM column_statistics AS s WHERE {_ALL_OF} AND engine = %s ORDER BY "column"',
         (table.id, partition, engine),
     )
-    return [ColumnStatistics(*row) for row in rows]
+    return [statistics_of(row) for row in rows]
 
 
 def lock_parameters(pg: PgTx, table: Table, partitions: Sequence[str]) -> dict[str, Parameters]:
@@ -72,9 +81,11 @@ def upsert_statistics(pg: PgTx, table: Table, statistics: Sequence[ColumnStatist
     """Store statistics in place of what was there."""
     for statistic in statistics:
         pg.sql(
-            'INSERT INTO column_statistics (table_id, partition, "column", engine, type, data, last_analyzed) '
-            'VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (table_id, partition, "column", engine) DO UPDATE '
-            "SET type = excluded.type, data = excluded.data, last_analyzed = excluded.last_analyzed",
+            'INSERT INTO column_statistics (table_id, partition, "column", engine, type, data, last_analyzed, '
+            "write_id, is_whole) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
+            'ON CONFLICT (table_id, partition, "column", engine) DO UPDATE '
+            "SET type = excluded.type, data = excluded.data, last_analyzed = excluded.last_analyzed, "
+            "write_id = excluded.write_id, is_whole = excluded.is_whole",
             (
                 table.id,
                 statistic.partition,
@@ -83,8 +94,17 @@ def upsert_statistics(pg: PgTx, table: Table, statistics: Sequence[ColumnStatist
                 statistic.type,
                 to_json(statistic.data),
                 statistic.last_analyzed,
+                *statistic.origin,
             ),
         )
+
+
+def update_not_whole(pg: PgTx, table: Table, partitions: Sequence[str]) -> None:
+    """What a table ("") or partitions hold was changed by no write id: what is known of columns is an estimate."""
+    pg.sql(
+        "UPDATE column_statistics SET is_whole = false WHERE table_id = %s AND partition = ANY(%s)",
+        (table.id, list(partitions)),
+    )
 
 
 def delete_statistics(

@@ -1,7 +1,8 @@
 """Column statistics of what a major compaction has written, from what its own tasks have tallied.
 
-Rule: statistics are Hive's for a column of the type, in the form in which the catalog keeps them. Distinct values are
-estimated, as Hive does: sketches of tasks are joined register by register (HyperLogLog, 2.3 % off on average).
+ANALYZE makes them by the same rule, of what an engine has counted. Rule: statistics are Hive's for a column of the
+type, in the form in which the catalog keeps them. Distinct values are estimated, as Hive does: sketches of tasks are
+joined register by register (HyperLogLog, 2.3 % off on average).
 Source: Hive's StatsUpdater and compute_stats; CAT-S1.
 """
 
@@ -19,9 +20,9 @@ _REGISTERS = 1 << SKETCH_BITS
 MOST_SKETCHES = 20_000
 """Sketches that tasks may send to the driver: 55 MB. A compaction with more leaves statistics as they are."""
 
-_WHOLE = ("tinyint", "smallint", "int", "integer", "bigint")
-_FRACTIONS = ("float", "double", "double precision")
-_TEXTS = ("string", "char", "varchar")
+WHOLE = ("tinyint", "smallint", "int", "integer", "bigint")
+FRACTIONS = ("float", "double", "double precision")
+TEXTS = ("string", "char", "varchar")
 
 
 class Tallied(NamedTuple):
@@ -58,7 +59,7 @@ class Whole(NamedTuple):
 
 def described(hive_type: str) -> bool:
     """Whether there are statistics of columns of this type."""
-    return _base(hive_type) in {*_WHOLE, *_FRACTIONS, *_TEXTS, "boolean", "binary", "date", "timestamp", "decimal"}
+    return base_type(hive_type) in {*WHOLE, *FRACTIONS, *TEXTS, "boolean", "binary", "date", "timestamp", "decimal"}
 
 
 def whole(tallied: Iterable[Tallied]) -> dict[str, Whole]:
@@ -114,7 +115,7 @@ def _number(text: str) -> int | float:
 
 
 def _statistics(hive_type: str, tally: Whole) -> Json:
-    base, values = _base(hive_type), tally.rows - tally.nulls
+    base, values = base_type(hive_type), tally.rows - tally.nulls
     nulls: Json = {"numNulls": tally.nulls}
     if base == "boolean":
         return {"booleanStats": {"numTrues": tally.trues, "numFalses": values - tally.trues, **nulls}}
@@ -122,7 +123,7 @@ def _statistics(hive_type: str, tally: Whole) -> Json:
     lengths = {"maxColLen": tally.longest, "avgColLen": tally.length / tally.rows if tally.rows else 0.0}
     if base == "binary":
         return {"binaryStats": {**lengths, **nulls}}
-    if base in _TEXTS:
+    if base in TEXTS:
         return {"stringStats": {**lengths, **nulls, **different}}
     kind, shown = _kind(hive_type)
     bounds = (("lowValue", tally.low), ("highValue", tally.high))
@@ -131,8 +132,8 @@ def _statistics(hive_type: str, tally: Whole) -> Json:
 
 def _kind(hive_type: str) -> tuple[str, Callable[[str], Any]]:
     """The kind of statistics with a range, and the form of a bound."""
-    base = _base(hive_type)
-    if base in _FRACTIONS:
+    base = base_type(hive_type)
+    if base in FRACTIONS:
         return "doubleStats", float
     if base == "decimal":
         scale = int(hive_type.partition(",")[2].rstrip(") ") or 0)
@@ -150,5 +151,6 @@ def _bytes(unscaled: int) -> str:
     return base64.b64encode(unscaled.to_bytes(length, "big", signed=True)).decode()
 
 
-def _base(hive_type: str) -> str:
+def base_type(hive_type: str) -> str:
+    """Without precision or length."""
     return hive_type.strip().lower().partition("(")[0].strip()

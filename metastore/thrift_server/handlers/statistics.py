@@ -1,11 +1,13 @@
 """RPCs about column statistics."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from thrift.Thrift import TApplicationException
 
+from metastore.acid.snapshots import ValidWriteIdList
 from metastore.catalog.model import ColumnStatistics
-from metastore.catalog.service.statistics import StatisticsService
+from metastore.catalog.service.statistics import NOBODY, Seen, StatisticsService
 from metastore.errors import InvalidInputError, MetaError
 from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -54,7 +56,10 @@ class StatisticsHandlers:
     def set_aggr_stats_for(self, _call: Call, request: ttypes.SetPartitionsStatsRequest) -> bool:
         """Replace or join statistics of a table, or of several partitions."""
         return self._update(
-            _of_table_or_partitions(request.colStats or []), request.engine, merge=bool(request.needMerge)
+            _of_table_or_partitions(request.colStats or []),
+            request.engine,
+            merge=bool(request.needMerge),
+            by=_seen(request),
         )
 
     def _update_one(self, request: Any) -> Any:
@@ -62,9 +67,11 @@ class StatisticsHandlers:
             raise InvalidInputError("Only one stats object expected")
         if request.needMerge:
             raise InvalidInputError("Merge is not supported for non-aggregate stats")
-        return ttypes.SetPartitionsStatsResponse(self._update(request.colStats, request.engine, merge=False))
+        return ttypes.SetPartitionsStatsResponse(
+            self._update(request.colStats, request.engine, merge=False, by=_seen(request))
+        )
 
-    def _update(self, list_any: list[Any], engine: str | None, *, merge: bool) -> bool:
+    def _update(self, list_any: list[Any], engine: str | None, *, merge: bool, by: Seen = NOBODY) -> bool:
         by_table: dict[TableName, list[ColumnStatistics]] = {}
         for sent in list_any:
             description = required_struct(required_struct(sent, "column statistics").statsDesc, "statsDesc")
@@ -75,7 +82,7 @@ class StatisticsHandlers:
         if len(by_table) > 1:
             raise MetaError("All statistics of one request must belong to one table")
         for name, statistics in by_table.items():
-            self._statistics.update(name, statistics, merge=merge)
+            self._statistics.update(name, statistics, merge=merge, by=by)
         return True
 
     # Read
@@ -95,20 +102,38 @@ class StatisticsHandlers:
     def get_table_statistics_req(self, _call: Call, request: ttypes.TableStatsRequest) -> ttypes.TableStatsResult:
         """Those of a table's columns that have any."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
-        statistics = self._statistics.get(name, [""], request.colNames or [], request.engine or _HIVE)
-        return ttypes.TableStatsResult(statistics_to_thrift(statistics))
+        statistics, is_exact = self._statistics.get(
+            name, [""], request.colNames or [], request.engine or _HIVE, _seen(request)
+        )
+        return ttypes.TableStatsResult(statistics_to_thrift(statistics), is_exact)
 
-    def get_partitions_statistics_req(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> InPieces:
+    def get_partitions_statistics_req(
+        self, _call: Call, request: ttypes.PartitionsStatsRequest
+    ) -> InPieces | ttypes.PartitionsStatsResult:
         """The same of several partitions; a partition without any is left out."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
-        found = self._statistics.of_partitions(
-            name, request.partNames or [], request.colNames or [], request.engine or _HIVE
-        )
+        wanted = (name, request.partNames or [], request.colNames or [], request.engine or _HIVE)
+        seen = _seen(request)
+        if seen.write_ids is not None:
+            return self._seen_by(seen, *wanted)
+        listed = self._statistics.of_partitions(*wanted)
         return InPieces(
             lambda entries: ttypes.PartitionsStatsResult(dict(entries)),
             Entry(ttypes.ColumnStatisticsObj),
-            found.count,
-            found,
+            listed.count,
+            listed,
+        )
+
+    def _seen_by(
+        self, seen: Seen, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str
+    ) -> ttypes.PartitionsStatsResult:
+        """Those of partitions that hold for a reader, and whether they do exactly."""
+        found, is_exact = self._statistics.get(name, partitions, columns, engine, seen)
+        by_partition: dict[str, list[ColumnStatistics]] = {}
+        for statistic in found:
+            by_partition.setdefault(statistic.partition, []).append(statistic)
+        return ttypes.PartitionsStatsResult(
+            {partition: statistics_to_thrift(statistics) for partition, statistics in by_partition.items()}, is_exact
         )
 
     def get_aggr_stats_for(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> ttypes.AggrStats:
@@ -116,13 +141,13 @@ class StatisticsHandlers:
         name = table_name_of(request.dbName, request.tblName, request.catName)
         if not request.colNames or not request.partNames:
             return ttypes.AggrStats([], 0)
-        statistics, complete = self._statistics.aggregate(
-            name, request.partNames, request.colNames, request.engine or _HIVE
+        statistics, complete, is_exact = self._statistics.aggregate(
+            name, request.partNames, request.colNames, request.engine or _HIVE, _seen(request)
         )
-        return ttypes.AggrStats(statistics_to_thrift(statistics), complete)
+        return ttypes.AggrStats(statistics_to_thrift(statistics), complete, is_exact)
 
     def _one(self, name: TableName, partition: str, column: str | None) -> Any:
-        statistics = self._statistics.get(name, [partition], [column or ""], _HIVE)
+        statistics, _ = self._statistics.get(name, [partition], [column or ""], _HIVE)
         if not statistics:  # Hive answers with nothing at all, which its clients report so
             raise TApplicationException(TApplicationException.MISSING_RESULT, "unknown result")
         return ttypes.ColumnStatistics(
@@ -163,6 +188,12 @@ class StatisticsHandlers:
         for partition in [""] if request.tableLevel or not request.part_names else request.part_names:
             self._statistics.delete(name, partition, request.col_names, request.engine or _HIVE)
         return True
+
+
+def _seen(request: Any) -> Seen:
+    """What the sender of a request sees of the table, and its write id there; neither where it does not say."""
+    text, own = request.validWriteIdList, getattr(request, "writeId", None) or 0
+    return Seen(ValidWriteIdList.parse(text) if text else None, own if own > 0 else None)
 
 
 def _input(db: str | None, table: str | None) -> TableName:

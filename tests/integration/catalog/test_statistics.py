@@ -1,4 +1,4 @@
-"""Column statistics (CAT-S1 to CAT-S3)."""
+"""Column statistics (CAT-S1 to CAT-S4)."""
 
 import json
 
@@ -190,3 +190,82 @@ def test_of_a_transactional_table_do_not_claim_to_be_accurate(d):
     d.update_table_column_statistics(statistics(id=long(1, 2)))
     assert of_table(d, "id") == {"id": long(1, 2)}
     assert "COLUMN_STATS_ACCURATE" not in d.get_table("d", "t").parameters
+
+
+ACID = {"transactional": "true", "transactional_properties": "insert_only"}
+
+
+def ids(mark, opened="", aborted=""):
+    return f"d.t:{mark}:9223372036854775807:{opened}:{aborted}"
+
+
+def note(hive, write_ids=None, write_id=-1, partition=None, **columns):
+    """Statistics by a transaction that sees ``write_ids``."""
+    sent = T.SetPartitionsStatsRequest([statistics(partition, **columns)], writeId=write_id, validWriteIdList=write_ids)
+    (hive.update_partition_column_statistics_req if partition else hive.update_table_column_statistics_req)(sent)
+
+
+def compliant(hive, write_ids, *columns):
+    """Which columns have statistics for a reader, and whether they are exact."""
+    found = hive.get_table_statistics_req(T.TableStatsRequest("d", "t", list(columns), validWriteIdList=write_ids))
+    return [one.colName for one in found.tableStats], found.isStatsCompliant
+
+
+def test_of_a_transactional_table_are_of_a_state(d):  # CAT-S4
+    d.create(parameters=ACID)
+    note(d, ids(5), id=long(1, 2))
+    note(d, ids(6, opened="6"), write_id=6, name=string(3))
+    assert compliant(d, None, "id", "name") == (["id", "name"], None)
+    assert [compliant(d, ids(5), "id"), compliant(d, ids(5), "id", "name")] == [(["id"], True), (["id"], False)]
+    assert [compliant(d, ids(4), "id"), compliant(d, ids(6, aborted="6"), "name")] == [([], False), ([], False)]
+    assert [compliant(d, ids(6), "id"), compliant(d, ids(6), "name")] == [(["id"], False), (["name"], True)]
+    assert compliant(d, ids(6, opened="2"), "name") == (["name"], False)
+    assert "COLUMN_STATS_ACCURATE" not in d.get_table("d", "t").parameters
+    d.update_table_column_statistics(statistics(id=long(1, 3)))  # by who says nothing
+    assert [compliant(d, ids(5), "id"), compliant(d, ids(1), "id")] == [(["id"], False), (["id"], False)]
+
+
+def test_what_is_joined_keeps_saying_of_which_state_it_is(d):
+    d.create(parameters=ACID)
+    for write_id in (1, 2):
+        d.set_aggr_stats_for(T.SetPartitionsStatsRequest(
+            [statistics(id=long(write_id, write_id, 1))], needMerge=True, writeId=write_id, validWriteIdList=ids(write_id, opened=str(write_id))))
+    assert of_table(d, "id", validWriteIdList=ids(2)) == {"id": long(1, 2, 2)}
+    assert [compliant(d, ids(2), "id"), compliant(d, ids(1), "id")] == [(["id"], True), ([], False)]
+
+
+def test_a_table_that_lies_elsewhere_now_is_another_state(d, tmp_path):
+    """No write id tells of it. Nor does one of partitions that come and go."""
+    table = d.create(parameters=ACID)
+    note(d, ids(5), id=long(1, 2))
+    table = d.get_table("d", "t")
+    table.sd.location = f"{table.sd.location}_2"
+    d.alter_table("d", "t", table)
+    assert compliant(d, ids(5), "id") == (["id"], False)
+
+
+def test_partitions_of_a_state(d):
+    d.create(keys="p:string", parameters=ACID)
+    d.add("a")
+    d.add("b")
+    note(d, ids(5), id=long(0, 9))
+    note(d, ids(5), partition="p=a", id=long(1, 2, 1))
+    note(d, ids(6), partition="p=b", id=long(3, 4, 1))
+
+    def of_partitions(write_ids, *names):
+        asked = T.PartitionsStatsRequest("d", "t", ["id"], list(names), validWriteIdList=write_ids)
+        each, together = d.get_partitions_statistics_req(asked), d.get_aggr_stats_for(asked)
+        assert each.isStatsCompliant is together.isStatsCompliant
+        return sorted(each.partStats), [one.statsData.longStats.numNulls for one in together.colStats], together.partsFound, each.isStatsCompliant
+
+    assert compliant(d, ids(5), "id") == (["id"], False)
+    assert of_partitions(ids(5), "p=a") == (["p=a"], [1], 1, True)
+    assert of_partitions(ids(5), "p=a", "p=b") == (["p=a"], [1], 1, False)
+    assert of_partitions(ids(6), "p=a", "p=b") == (["p=a", "p=b"], [2], 2, False)
+    assert of_partitions(ids(4), "p=a", "p=b") == ([], [], 0, False)
+    assert of_partitions(None, "p=a", "p=b") == (["p=a", "p=b"], [2], 2, None)
+    partition = d.get_partition("d", "t", ["b"])
+    partition.sd.location = f"{partition.sd.location}_2"
+    assert of_partitions(ids(6), "p=b")[-1]
+    d.alter_partition("d", "t", partition)
+    assert of_partitions(ids(6), "p=b")[-1] is False

@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from metastore.acid.snapshots import ValidWriteIdList
 from metastore.catalog.model import ColumnStatistics
-from metastore.catalog.service.statistics import StatisticsService
+from metastore.catalog.service.statistics import Seen, StatisticsService
 from metastore.compaction.working.job import CompactionJobResult
 from metastore.errors import UnavailableError
 from tests.support.lake import FakeRunner
@@ -37,7 +38,7 @@ def table(lake, **more):
 
 
 def known(statistics, partition="", engine="hive"):
-    return {each.column: each.data for each in statistics.get(named("d.t"), [partition], "abc", engine)}
+    return {each.column: each.data for each in statistics.get(named("d.t"), [partition], "abc", engine)[0]}
 
 
 def store(statistics, clock, *columns, partition="", engine="hive"):
@@ -64,6 +65,8 @@ def test_those_that_there_are_become_new(lake, statistics, test_clock):
 
     assert compacted(lake, statistics) == ("a", "c")
     assert known(statistics) == {"a": NEW, "c": NEW}
+    assert statistics.get(named("d.t"), [""], "ac", "hive", Seen(ValidWriteIdList("d.t", 3)))[1]  # the write ids of the base
+    assert not statistics.get(named("d.t"), [""], "ac", "hive", Seen(ValidWriteIdList("d.t", 4)))[1]
     assert known(statistics, engine="spark") == {"b": OLD}
 
 

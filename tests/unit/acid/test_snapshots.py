@@ -218,6 +218,11 @@ def test_every_list_is_read_back(ids: ValidWriteIdList) -> None:
     assert parse(ids.format()) == ids
 
 
+@given(_lists())
+def test_the_highest_valid_write_id(ids: ValidWriteIdList) -> None:
+    assert ids.highest_valid == max(filter(ids.is_valid, range(1, ids.high_watermark + 1)), default=0)
+
+
 @given(_lists(), st.integers(1, 35), st.integers(0, 10))
 def test_ranges_are_counted_right(ids: ValidWriteIdList, low: int, length: int) -> None:
     inside = range(low, low + length + 1)

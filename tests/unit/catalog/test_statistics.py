@@ -2,7 +2,19 @@ import base64
 
 import pytest
 
-from metastore.catalog.rules.statistics import Described, aggregated, joined, marked_accurate, marked_inaccurate
+from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
+from metastore.catalog.model import Origin
+from metastore.catalog.rules.statistics import (
+    Described,
+    aggregated,
+    are_exact,
+    is_estimate,
+    joined,
+    marked_accurate,
+    marked_inaccurate,
+    merged_origin,
+    origin,
+)
 
 
 def decimal(unscaled, scale):
@@ -72,3 +84,42 @@ def test_marked_accurate(before, after):
 def test_marked_inaccurate(before, after):
     parameters = {} if before is None else {"COLUMN_STATS_ACCURATE": before}
     assert marked_inaccurate(parameters, ["a"]).get("COLUMN_STATS_ACCURATE") == after
+
+
+def seen(ids):
+    """A list by its ids: ``5:4`` is up to 5 with 4 open, ``5::4`` with 4 aborted."""
+    mark, _, others = ids.partition(":")
+    return ValidWriteIdList.parse(f"d.t:{mark}:{NO_OPEN}:{others or ':'}")
+
+
+@pytest.mark.parametrize(("write_id", "ids", "came"), [
+    (None, None, Origin()), (3, None, Origin(3)), (None, str(NO_OPEN), Origin()), (3, str(NO_OPEN), Origin(3)),
+    (None, "5", Origin(5, is_whole=True)), (None, "0", Origin(0, is_whole=True)), (None, "5:4", Origin(5)), (None, "5::4", Origin(5, is_whole=True)),
+    (None, "5:5", Origin(4, is_whole=True)), (None, "5:3,4,5", Origin(2, is_whole=True)),
+    (6, "5", Origin(6, is_whole=True)), (6, "6:6", Origin(6, is_whole=True)), (6, "5:5", Origin(6)), (7, "5", Origin(7)), (4, "5:4", Origin(4))])
+def test_the_state_that_statistics_describe(write_id, ids, came):
+    assert origin(write_id, ids and seen(ids)) == came
+
+
+@pytest.mark.parametrize(("of", "ids", "may_guess", "knows"), [
+    (Origin(), "5", True, False), (Origin(5, is_whole=True), "5", True, True), (Origin(5), "5", True, False),
+    (Origin(5, is_whole=True), "6", True, False), (Origin(5, is_whole=True), "7:6,7", True, True), (Origin(5, is_whole=True), "6::6", True, True),
+    (Origin(5, is_whole=True), "4", False, False), (Origin(5, is_whole=True), "5::5", False, False), (Origin(5, is_whole=True), "5:3", True, False),
+    (Origin(5, is_whole=True), "5::3", True, True), (Origin(0, is_whole=True), "0", True, True),
+    (Origin(5, is_whole=True), str(NO_OPEN), True, False)])
+def test_who_may_use_them(of, ids, may_guess, knows):
+    assert (is_estimate(of, seen(ids)), are_exact([of], seen(ids))) == (may_guess, knows)
+
+
+@pytest.mark.parametrize(("new", "stored", "ids", "is_whole"), [
+    (Origin(6, is_whole=True), Origin(5, is_whole=True), "5", True), (Origin(6, is_whole=True), Origin(4, is_whole=True), "5", False),
+    (Origin(6), Origin(5, is_whole=True), "5", False), (Origin(1, is_whole=True), None, "1:1", True), (Origin(6, is_whole=True), None, "5", False),
+    (Origin(6, is_whole=True), Origin(5, is_whole=True), None, False)])
+def test_what_is_joined_with_them_describes_the_whole_only_if_both_do(new, stored, ids, is_whole):
+    assert merged_origin(new, stored, ids and seen(ids)) == Origin(new.write_id, is_whole)
+
+
+def test_partitions_whose_statistics_are_of_a_later_state_are_left_out():
+    described = Described("a", "int", ["p=1", "p=2"], [{"longStats": {"numNulls": 1}}, {"longStats": {"numNulls": 2}}], [Origin(5), Origin(7)])
+    assert described.seen(seen("6")) == Described("a", "int", ["p=1"], [{"longStats": {"numNulls": 1}}], [Origin(5)])
+    assert aggregated([described.seen(seen("4"))], ["a"]) == ([], 0)
