@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from metastore.planner import (
     alterations,
     change_feed,
+    column_statistics,
     constraints,
     databases,
     definitions,
@@ -53,6 +54,7 @@ CALLS: Mapping[str, Method] = {
     "create_database": Method(databases.create_database),
     "drop_database": Method(databases.drop_database),
     "transactional_tables": Method(databases.transactional_tables),
+    column_statistics.NOTE: Method(column_statistics.note_statistics),
     "procedures": Method(procedures.procedures),
     "procedure": Method(procedures.procedure),
 }

@@ -20,14 +20,14 @@ from metastore.errors import (
 )
 from metastore.ids import DEFAULT_DATABASE, TableName, split_table_name, table_name
 from metastore.partition_names import canonical
-from metastore.planner import analyzing, repairing, restoring
+from metastore.planner import analyzing, column_statistics, repairing, restoring
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
 from metastore.planner.tables import acid_table
 from metastore.txns.core.rules import AbortCode
 
 _TEXT, _NUMBER, _FLAG, _INSTANT = "string", "bigint", "boolean", "timestamp"
-_NUMBERS = "array<bigint>"
+_NUMBERS, _TEXTS = "array<bigint>", "array<string>"
 _NULL = "NULL"
 _HISTORY = 1000
 
@@ -51,6 +51,8 @@ class Procedure:
     rows: Callable[[Call, Body], Iterable[Mapping[str, Any]]]
     statement: Callable[[Call, Body], str] | None = None
     """SQL that the engine is to run before it shows the rows."""
+    query: Callable[[Call, Body], Answer | None] = lambda *_: None
+    """A query whose only row the engine sends to a call, before it shows the rows: sql, call, arguments."""
 
 
 _TABLE = Parameter("table", _TEXT, "db.table, or the name of a table of the database default", None)
@@ -84,6 +86,7 @@ def procedure(call: Call) -> Answer:
     return {
         "rows": [[row[column] for column in wanted.columns] for row in rows],
         "statement": wanted.statement(call, arguments) if wanted.statement else None,
+        "query": wanted.query(call, arguments),
     }
 
 
@@ -185,6 +188,13 @@ def _analyze(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     name = _existing(call, arguments)
     size = analyzing.analyze(call, acid_table(call.client, name))
     return [{"table": str(name), "rows": size.rows, "bytes": size.bytes}]
+
+
+def _columns_query(call: Call, arguments: Body) -> Answer | None:
+    columns = arguments.texts("columns")
+    return (
+        column_statistics.query(call, acid_table(call.client, _existing(call, arguments)), columns) if columns else None
+    )
 
 
 def _repair(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
@@ -339,10 +349,16 @@ PROCEDURES: Mapping[str, Procedure] = {
         _history,
     ),
     "analyze": Procedure(
-        "Count rows and bytes by the footers of a table's files, and note them for optimizers",
-        (_TABLE,),
+        "Count rows and bytes by the footers of a table's files, and note them for optimizers; columns too",
+        (
+            _TABLE,
+            Parameter(
+                "columns", _TEXTS, f"columns to be read for statistics, array('{column_statistics.ALL}') for all"
+            ),
+        ),
         {"table": _TEXT, "rows": _NUMBER, "bytes": _NUMBER},
         _analyze,
+        query=_columns_query,
     ),
     "repair": Procedure(
         "Bring a table's partitions and its directories together, as MSCK REPAIR TABLE in Hive",

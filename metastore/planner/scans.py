@@ -29,6 +29,7 @@ from metastore.client.scans import snapshot_directories
 from metastore.errors import InvalidInputError
 from metastore.files import Files
 from metastore.planner.call import Answer, Call
+from metastore.planner.column_statistics import estimates
 from metastore.planner.tables import acid_table, format_of
 from metastore.telemetry.logs import get_logger
 
@@ -75,6 +76,10 @@ def plan(call: Call) -> Answer:
         _limit(call.files, table, answer, body.number("limit"))
     answer["row_counts"] = _row_counts(call.files, table, answer) if body.flag("count") else None
     laps.end("count")
+    if body.has("statistics"):
+        names = body.texts("statistics")
+        answer["column_statistics"] = estimates(call, table, seen.write_ids, seen.directories, names)
+        laps.end("statistics")
     _log.debug(
         "scan_planned",
         table=str(table.name),

@@ -323,8 +323,11 @@ def test_analyze_table_is_the_procedure(catalog, db, client, two) -> None:
     assert client.get_table(db, "a").parameters["numRows"] == "3"
     catalog.sql(f"INSERT INTO {a} VALUES (4)")
     assert catalog.sql(f"ANALYZE TABLE {a} COMPUTE STATISTICS NOSCAN").first().rows == 4
-    for more in ("FOR COLUMNS id", "FOR ALL COLUMNS"):
-        with pytest.raises(PySparkException, match=f"rows and bytes of {a}, .* leave out FOR COLUMNS"):
-            catalog.sql(f"ANALYZE TABLE {a} COMPUTE STATISTICS {more}")
+    for more in ("FOR COLUMNS ID", "FOR ALL COLUMNS"):
+        catalog.sql(f"ANALYZE TABLE {a} COMPUTE STATISTICS {more}")
+    [known] = client.get_table_statistics_req(client.types.TableStatsRequest(db, "a", ["id"])).tableStats
+    assert (known.statsData.longStats.lowValue, known.statsData.longStats.highValue, known.statsData.longStats.numDVs) == (1, 4, 4)
+    with pytest.raises(PySparkException, match="has no column nothing"):
+        catalog.sql(f"ANALYZE TABLE {a} COMPUTE STATISTICS FOR COLUMNS nothing")
     catalog.sql(f"CREATE TABLE {db}.plain USING parquet AS SELECT 1 AS id")
     catalog.sql(f"ANALYZE TABLE {db}.plain COMPUTE STATISTICS FOR ALL COLUMNS")

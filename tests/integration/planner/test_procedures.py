@@ -11,6 +11,7 @@ from metastore.client import TxnManager
 from metastore.locks.rules import Operation
 from metastore.planner.procedures import PROCEDURES
 from metastore.streaming import connect, mutate
+from metastore.thrift_gen.hive_metastore import ttypes
 from tests.integration.planner.conftest import WHO
 from tests.support.acid.creating import create_database, create_table
 
@@ -131,6 +132,98 @@ def test_analyze_notes_rows_and_bytes(client, server, call, run):
     assert client.get_open_txns().open_txns == []
 
 
+_ANALYZED = {  # type, the row of the query, what an optimizer gets
+    "id": ("int", ["0", "0", "0", "0", "1", "2", "2"], {"distinct": 2, "nulls": 0, "low": "1", "high": "2"}),
+    "name": ("varchar(9)", ["1", "0", "5", "5", None, None, "1"], {"distinct": 1, "nulls": 1, "average_length": 2.5, "longest": 5}),
+    "day": ("date", ["0", "0", "0", "0", "19723", "19724", "2"], {"distinct": 2, "nulls": 0, "low": "2024-01-01", "high": "2024-01-02"}),
+    "x": ("double", ["0", "0", "0", "0", "-1.5", "1.0E10", "2"], {"distinct": 2, "nulls": 0, "low": "-1.5", "high": "10000000000.0"}),
+    "n": ("decimal(5,2)", ["0", "0", "0", "0", "-0.05", "12.50", "2"], {"distinct": 2, "nulls": 0, "low": "-0.05", "high": "12.50"}),
+    "at": ("timestamp", ["0", "0", "0", "0", "1704067200", "1704067201", "2"],
+           {"distinct": 2, "nulls": 0, "low": "2024-01-01 00:00:00", "high": "2024-01-01 00:00:01"}),
+    "b": ("boolean", ["0", "1", "0", "0", None, None, "0"], {"distinct": 2, "nulls": 0, "low": "false", "high": "true"}),
+    "raw": ("binary", ["2", "0", "0", "0", None, None, "0"], {"nulls": 2, "average_length": 0.0, "longest": 0}),
+    "gone": ("bigint", ["2", "0", "0", "0", None, None, "0"], {"distinct": 0, "nulls": 2})}
+_UNKNOWN = dict.fromkeys(("distinct", "nulls", "low", "high", "average_length", "longest"))
+
+
+def analyzed(call, *columns):
+    answer = call("procedure", procedure="analyze", arguments={"table": "d.t", "columns": list(columns)}, catalog="spark_catalog", **WHO)
+    return answer["query"]
+
+
+def insert(client, *rows):
+    with connect("d.t", client=client) as stream, stream.transaction():
+        stream.write(pa.Table.from_pylist(list(rows)))
+
+
+def test_analyze_of_columns_takes_the_row_of_a_query(client, call):
+    create_table(client, "t", {**{name: kind for name, (kind, *_) in _ANALYZED.items()}, "l": "array<int>"})
+    insert(client, {"id": 1}, {"id": 2})
+    query = analyzed(call, "*")
+    assert query["sql"].startswith("SELECT CAST(count(*) AS STRING), CAST(count(*) - count(`id`) AS STRING), CAST(0 AS STRING), ")
+    assert query["sql"].endswith(" FROM `spark_catalog`.`d`.`t`")
+    assert query["arguments"]["columns"] == list(_ANALYZED)
+    whole = {**query["arguments"], **WHO, "row": ["2", *(text for _, row, _ in _ANALYZED.values() for text in row)]}
+    call(query["call"], **whole)
+
+    assert call.planned("d.t", statistics=[*_ANALYZED, "l", "k"])["column_statistics"] == {
+        name: {**_UNKNOWN, **known, "rows": 2} for name, (*_, known) in _ANALYZED.items()}
+    for row in ([], ["2"], ["x", *whole["row"][1:]], [*whole["row"][:-1], "x"]):
+        assert "row is not that of the query for id, name, " in call.refused(query["call"], **{**whole, "row": row})[2]
+    assert "has no column k in its files" in call.refused("procedure", procedure="analyze", arguments={"table": "d.t", "columns": ["k"]}, **WHO)[2]
+    assert "is of type array<int>, which has no statistics" in call.refused(
+        "procedure", procedure="analyze", arguments={"table": "d.t", "columns": ["L"]}, **WHO)[2]
+    assert analyzed(call) is None
+
+
+def test_an_optimizer_gets_statistics_of_what_its_snapshot_has(client, call):
+    """Those of a later state are none of its, and whoever analyzes while others write knows that they may lack something."""
+    create_table(client, "t", {"id": "int"})
+    insert(client, {"id": 1})
+    early = call.begin("READ_ONLY")
+    seen = call("snapshot", txn=early, tables=["d.t"])
+    insert(client, {"id": 2})
+    query = analyzed(call, "id")
+    insert(client, {"id": 3})
+    call(query["call"], **query["arguments"], **WHO, row=["3", *_ANALYZED["id"][1]])
+
+    def of_early(**more):
+        return call("plan", table="d.t", txns=seen["txns"], write_ids=seen["write_ids"]["d.t"], statistics=["id"], **more)["column_statistics"]
+
+    assert of_early() == {}
+    assert list(call.planned("d.t", statistics=["id"])["column_statistics"]) == ["id"]
+    assert call.planned("d.t", statistics=["id"], as_of={"write_id": 1})["column_statistics"] == {}
+    assert "column_statistics" not in call.planned("d.t")
+    asked = client.types.TableStatsRequest("d", "t", ["id"], validWriteIdList="d.t:3:9223372036854775807::")
+    assert client.get_table_statistics_req(asked).isStatsCompliant is False
+    call("commit", txn=early, kind="READ_ONLY")
+
+
+def test_what_partitions_have_is_joined_where_all_that_are_read_have_some(client, call):
+    create_table(client, "t", {"id": "int", "name": "string"}, keys={"k": "int"})
+    insert(client, {"id": 1, "k": 1}, {"id": 2, "k": 2}, {"id": 3, "k": 3})
+    for key in (1, 2):
+        data = ttypes.ColumnStatisticsData(longStats=ttypes.LongColumnStatsData(key, key, 1, 1))
+        of_partition = ttypes.ColumnStatisticsDesc(False, "d", "t", f"k={key}")
+        client.update_partition_column_statistics(ttypes.ColumnStatistics(of_partition, [ttypes.ColumnStatisticsObj("id", "int", data)]))
+
+    both = call.planned("d.t", statistics=["id", "name"], partitions=[["k", "<", "3"]])["column_statistics"]
+    assert both == {"id": {**_UNKNOWN, "distinct": 1, "nulls": 2, "low": "1", "high": "2", "rows": None}}
+    assert call.planned("d.t", statistics=["id", "name"])["column_statistics"] == {}
+
+
+@pytest.mark.parametrize(("kind", "data", "bound"), [
+    ("date", {"dateStats": ttypes.DateColumnStatsData(highValue=ttypes.Date(10**9), numNulls=0, numDVs=1)}, None),
+    ("timestamp", {"timestampStats": ttypes.TimestampColumnStatsData(highValue=ttypes.Timestamp(10**18), numNulls=0, numDVs=1)}, None),
+    ("timestamp", {"longStats": ttypes.LongColumnStatsData(highValue=60, numNulls=0, numDVs=1)}, "1970-01-01 00:01:00")])  # Hive 3
+def test_bounds_that_cannot_be_spelled_are_none(client, call, kind, data, bound):
+    create_table(client, "t", {"id": kind})
+    insert(client, {"id": None})
+    described = [ttypes.ColumnStatisticsObj("id", kind, ttypes.ColumnStatisticsData(**data))]
+    client.update_table_column_statistics(ttypes.ColumnStatistics(ttypes.ColumnStatisticsDesc(True, "d", "t"), described))
+    assert call.planned("d.t", statistics=["id"])["column_statistics"]["id"]["high"] == bound
+
+
 def test_repair_brings_partitions_and_directories_together(client, run):
     create_table(client, "t", {"id": "int"}, keys={"n": "int", "d": "date"})
     with connect("d.t", client=client) as stream, stream.transaction():
@@ -197,7 +290,7 @@ def test_a_restore_is_worded_where_its_point_is_there_and_else_says_which_is(cli
         assert message.endswith("base_0000003, and its files are gone. The oldest point that is still there is write id 3.")
     for there in (3, 4, 5):
         call("plan", **_now(call), as_of={"write_id": there})
-        assert restore(there) == {"rows": [["d.t", there, 5]], "statement":
+        assert restore(there) == {"rows": [["d.t", there, 5]], "query": None, "statement":
             "INSERT OVERWRITE TABLE `lake`.`d`.`t` WITH ('partitionOverwriteMode' = 'static') "
             f"SELECT * FROM `lake`.`d`.`t` VERSION AS OF {there}"}
     assert refusal(to_write_id=6)[2] == "d.t has write ids up to 5; as_of_write_id=6 is not among them."

@@ -166,7 +166,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     @Override
     public UnboundProcedure loadProcedure(Identifier ident) {
         UnboundProcedure ofBlock = BlockProcedure.named(ident, name, block, this::planner);
-        return ofBlock == null ? Procedures.named(name, planner(), ident) : ofBlock;
+        return ofBlock == null ? Procedures.named(name, planner(), block, ident) : ofBlock;
     }
 
     /** Spark 4.0 has no such method to override. */

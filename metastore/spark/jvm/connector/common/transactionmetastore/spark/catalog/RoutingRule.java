@@ -9,18 +9,15 @@ import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
-import org.apache.spark.sql.catalyst.analysis.ResolvedProcedure;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
-import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.AnalyzeColumn;
 import org.apache.spark.sql.catalyst.plans.logical.AnalyzeTable;
-import org.apache.spark.sql.catalyst.plans.logical.Call;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
@@ -49,6 +46,7 @@ import scala.Product;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.procedure.Procedures;
 
 /**
  * Statements about transactional tables that Spark would run by its own commands, which know nothing of them.
@@ -90,27 +88,28 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (plan instanceof ExplainCommand explain) SeveralInserts.inner(explain.logicalPlan()).setTagValue(IS_EXPLAINED, true);
         if (plan.getTagValue(IS_EXPLAINED).isDefined()) return plan;
         if (plan instanceof AnalyzeTable analyze && analyze.child() instanceof UnresolvedTableOrView name) return analyzed(analyze, name);
-        if (plan instanceof AnalyzeColumn analyze && analyze.child() instanceof UnresolvedTableOrView name) requireNotTransactional(name);
+        if (plan instanceof AnalyzeColumn analyze && analyze.child() instanceof UnresolvedTableOrView name) {
+            return analyzed(analyze, name, analyze.allColumns() ? List.of("*") : CollectionConverters.asJava(analyze.columnNames().get()));
+        }
         return SeveralInserts.isSeveral(plan) ? inserted(plan) : plan;
     }
 
-    /** ANALYZE TABLE of a transactional table is CALL system.analyze. */
     private LogicalPlan analyzed(AnalyzeTable analyze, UnresolvedTableOrView name) {
-        Named table = transactional(name);
-        if (table == null) return analyze;
-        if (analyze.partitionSpec().nonEmpty()) {
-            throw new AcidException("UNSUPPORTED", "ANALYZE TABLE notes rows and bytes of all of " + table.ident + ": leave out PARTITION.");
+        if (analyze.partitionSpec().nonEmpty() && transactional(name) != null) {
+            throw new AcidException("UNSUPPORTED", "ANALYZE TABLE notes rows and bytes of all of "
+                + String.join(".", CollectionConverters.asJava(name.multipartIdentifier())) + ": leave out PARTITION.");
         }
-        Identifier procedure = Identifier.of(new String[] {"system"}, "analyze");
-        Expression argument = Literal.create(AcidCatalogBase.fullName(table.ident), DataTypes.StringType);
-        return new Call(new ResolvedProcedure(table.catalog, procedure, table.catalog.loadProcedure(procedure)),
-            CollectionConverters.asScala(List.of(argument)).toSeq(), true);
+        return analyzed(analyze, name, List.of());
     }
 
-    private void requireNotTransactional(UnresolvedTableOrView name) {
+    /** ANALYZE TABLE of a transactional table is CALL system.analyze. */
+    private LogicalPlan analyzed(LogicalPlan analyze, UnresolvedTableOrView name, List<String> columns) {
         Named table = transactional(name);
-        if (table != null) throw new AcidException("UNSUPPORTED", "ANALYZE TABLE notes rows and bytes of " + table.ident
-            + ", which is transactional, and no statistics of columns: leave out FOR COLUMNS.");
+        if (table == null) return analyze;
+        Identifier procedure = Identifier.of(new String[] {Procedures.NAMESPACE}, "analyze");
+        return Procedures.called(table.catalog, table.catalog.loadProcedure(procedure), List.of(
+            Literal.create(AcidCatalogBase.fullName(table.ident), DataTypes.StringType),
+            Literal.create(columns.toArray(new String[0]), DataTypes.createArrayType(DataTypes.StringType))));
     }
 
     /** A table of ours that is there; null of any other name. */

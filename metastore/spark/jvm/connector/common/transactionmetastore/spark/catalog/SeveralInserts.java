@@ -1,18 +1,12 @@
 package transactionmetastore.spark.catalog;
 
 import java.util.ArrayList;
-import java.util.Collections;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.analysis.ResolvedProcedure;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
-import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
-import org.apache.spark.sql.catalyst.plans.logical.Call;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoDir;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -23,13 +17,10 @@ import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
-import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.storage.StorageLevel;
 import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.procedure.BlockProcedure;
+import transactionmetastore.spark.procedure.Procedures;
 
 /**
  * FROM source INSERT ... INSERT ...: one transaction, where Spark begins none and each INSERT would have its own.
@@ -38,7 +29,7 @@ import transactionmetastore.spark.procedure.BlockProcedure;
  * the partitions of their rows in one table are one statement, as in Hive, and come first: a base hides what its transaction has
  * written before. To Spark the whole is a procedure that is called.
  */
-record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan statement) implements BoundProcedure {
+record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan statement) {
     /** Whether a plan, of Spark's parser, is such a statement. */
     static boolean isSeveral(LogicalPlan plan) {
         LogicalPlan inner = inner(plan);
@@ -63,34 +54,8 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
     }
 
     LogicalPlan called() {
-        Identifier ident = Identifier.of(new String[] {"system"}, name());
-        return new Call(new ResolvedProcedure(catalog, ident, this), CollectionConverters.asScala(List.<Expression>of()).toSeq(), true);
-    }
-
-    @Override
-    public String name() {
-        return "several_inserts";
-    }
-
-    @Override
-    public String description() {
-        return "FROM ... INSERT ... INSERT ...";
-    }
-
-    @Override
-    public ProcedureParameter[] parameters() {
-        return new ProcedureParameter[0];
-    }
-
-    @Override
-    public boolean isDeterministic() {
-        return false;
-    }
-
-    @Override
-    public Iterator<Scan> call(InternalRow arguments) {
-        catalog.together(this::run).forEach(table -> BlockProcedure.refresh(catalog.name(), table));
-        return Collections.emptyIterator();
+        return Procedures.called(catalog, new BlockProcedure("several_inserts", "FROM ... INSERT ... INSERT ...",
+            () -> catalog.together(this::run).forEach(table -> BlockProcedure.refresh(catalog.name(), table))), List.of());
     }
 
     private void run() {

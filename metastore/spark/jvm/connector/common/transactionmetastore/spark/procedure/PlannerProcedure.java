@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
@@ -27,20 +28,26 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.SessionBlock;
 
-/** A procedure as the planner describes it: arguments go there, rows come back, and perhaps a statement to be run before. */
+/**
+ * A procedure as the planner describes it: arguments go there, rows come back, and perhaps a statement to be run before, or a query
+ * whose row the planner wants.
+ */
 final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
     private static final Duration LONGEST = Duration.ofDays(1);  // one may wait for a compaction
     private static final long MICROS = 1000;
 
     private final String catalog;
     private final PlannerClient planner;
+    private final SessionBlock block;
     private final JsonNode description;
     private final StructType columns;
 
-    PlannerProcedure(String catalog, PlannerClient planner, JsonNode description) {
+    PlannerProcedure(String catalog, PlannerClient planner, SessionBlock block, JsonNode description) {
         this.catalog = catalog;
         this.planner = planner;
+        this.block = block;
         this.description = description;
         StructType type = new StructType();
         for (JsonNode column : description.path("columns")) {
@@ -96,9 +103,22 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
         whole.put("arguments", arguments);
         JsonNode answer = planner.call("procedure", whole, LONGEST);
         if (answer.path("statement").isTextual()) SparkSession.active().sql(answer.path("statement").asText());
+        if (answer.path("query").isObject()) send(answer.path("query"));
         List<InternalRow> rows = new ArrayList<>();
         for (JsonNode row : answer.path("rows")) rows.add(row(row));
         return Collections.<Scan>singletonList(new Rows(columns, rows.toArray(new InternalRow[0]))).iterator();
+    }
+
+    /** Send the only row of a query, which is of texts, to the call that wants it. What a block has written is not committed yet. */
+    private void send(JsonNode query) {
+        block.requireNone("What CALL system." + name() + " reads is noted");
+        Row row = SparkSession.active().sql(query.path("sql").asText()).head();
+        List<Object> texts = new ArrayList<>();
+        for (int place = 0; place < row.length(); ++place) texts.add(row.get(place));
+        Map<String, Object> whole = new HashMap<>(AcidTransaction.caller());
+        query.path("arguments").properties().forEach(argument -> whole.put(argument.getKey(), argument.getValue()));
+        whole.put("row", texts);
+        planner.call(query.path("call").asText(), whole);
     }
 
     private static Object argument(Object value, DataType type) {

@@ -5,25 +5,39 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.ResolvedProcedure;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Call;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
+import org.apache.spark.sql.connector.catalog.procedures.Procedure;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.planner.PlannerClient;
+import transactionmetastore.spark.txn.SessionBlock;
 
 /** The procedures that the planner has, in the namespace "system" of a catalog. Which they are, only the planner knows. */
 public final class Procedures {
-    private static final String NAMESPACE = "system";
+    public static final String NAMESPACE = "system";
 
     private Procedures() {}
 
     /** The procedure of a name; where there is none, Spark says so in its own words. */
-    public static UnboundProcedure named(String catalog, PlannerClient planner, Identifier ident) {
+    public static UnboundProcedure named(String catalog, PlannerClient planner, SessionBlock block, Identifier ident) {
         String name = ident.name().toLowerCase(Locale.ROOT);
         if (isTheirs(ident.namespace())) {
             for (JsonNode each : all(planner)) {
-                if (each.path("name").asText().equals(name)) return new PlannerProcedure(catalog, planner, each);
+                if (each.path("name").asText().equals(name)) return new PlannerProcedure(catalog, planner, block, each);
             }
         }
         throw new IllegalArgumentException("There is no procedure " + ident + ": SHOW PROCEDURES IN " + NAMESPACE + " lists them.");
+    }
+
+    /** Spark's plan of CALL, of a procedure that "catalog" has under this name, or that only the call knows. */
+    public static LogicalPlan called(ProcedureCatalog catalog, Procedure procedure, List<Expression> arguments) {
+        Identifier ident = Identifier.of(new String[] {NAMESPACE}, procedure.name());
+        return new Call(new ResolvedProcedure(catalog, ident, procedure), CollectionConverters.asScala(arguments).toSeq(), true);
     }
 
     /** "more": the names of those that need no planner. */

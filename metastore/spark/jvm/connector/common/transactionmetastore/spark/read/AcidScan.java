@@ -27,6 +27,7 @@ import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
@@ -130,6 +131,7 @@ public final class AcidScan
             arguments.put("row_ids", layout().areIdsWanted);
             arguments.put("count", isCounted);
             arguments.put("limit", limit);
+            if (range == null && SQLConf.get().cboEnabled()) arguments.put("statistics", ColumnEstimates.named(wanted));
             if (range != null) range.addTo(arguments);
             plan = planned(arguments);
         }
@@ -248,10 +250,11 @@ public final class AcidScan
     /** Of the columns that are read, by their share of a row, as Spark estimates for its own files. */
     @Override
     public Statistics estimateStatistics() {
-        if (transaction == null) return statistics(table.definition().bytes(), range == null ? table.definition().rows() : null);
+        if (transaction == null) return statistics(table.definition().bytes(), range == null ? table.definition().rows() : null, Map.of());
         long all = Math.max(1, table.type().defaultSize());
         long bytes = (long) (plan().bytes() * SQLConf.get().fileCompressionFactor() * wanted.defaultSize() / all);
-        return statistics(bytes, plan().rowCount() != null ? plan().rowCount() : range == null ? rowsIn(plan().bytes()) : null);
+        Long rows = plan().rowCount() != null ? plan().rowCount() : range == null ? rowsIn(plan().bytes()) : null;
+        return statistics(bytes, rows, rows == null ? Map.of() : plan().columns().of(wanted, rows));
     }
 
     /** What is noted of rows and bytes may be of an earlier state of the table, or of more partitions: it says how large a row is. */
@@ -260,7 +263,7 @@ public final class AcidScan
         return rows == null || of == null || of == 0 ? null : Long.valueOf(Math.round((double) rows / of * bytes));
     }
 
-    private static Statistics statistics(Long bytes, Long rows) {
+    private static Statistics statistics(Long bytes, Long rows, Map<NamedReference, ColumnStatistics> columns) {
         return new Statistics() {
             @Override
             public OptionalLong sizeInBytes() {
@@ -270,6 +273,11 @@ public final class AcidScan
             @Override
             public OptionalLong numRows() {
                 return rows == null ? OptionalLong.empty() : OptionalLong.of(rows);
+            }
+
+            @Override
+            public Map<NamedReference, ColumnStatistics> columnStats() {
+                return columns;
             }
         };
     }

@@ -12,11 +12,11 @@ import transactionmetastore.spark.plain.PlainStorage;
 
 /**
  * What the planner answers to "plan": the files of a scan, and which of their rows count; "rowCounts": how many rows each directory
- * has, or null where that is unknown; "changes": null unless it reads these.
+ * has, or null where that is unknown; "changes": null unless it reads these; "columns": what is known of the columns.
  */
 public record ScanPlan(
         List<Directory> directories, List<DataFile> files, Visible visible, long[][] deletedBits, int shift,
-        DeleteFiles deleteFiles, long[] rowCounts, ChangeFeed changes) {
+        DeleteFiles deleteFiles, long[] rowCounts, ChangeFeed changes, ColumnEstimates columns) {
 
     private static final int VERSION_BITS = 29, STATEMENT_BITS = 16;
 
@@ -89,7 +89,8 @@ public record ScanPlan(
             deleted.has("bits") ? arrays(deleted.path("bits").asText()) : null, deleted.path("shift").asInt(),
             deletes.isEmpty() ? null
                 : new DeleteFiles(deletes, number(deleted.path("high_watermark")), sorted(deleted.path("hidden"))),
-            answer.path("row_counts").isArray() ? numbers(answer.path("row_counts")) : null, ChangeFeed.of(answer.path("changes")));
+            answer.path("row_counts").isArray() ? numbers(answer.path("row_counts")) : null, ChangeFeed.of(answer.path("changes")),
+            new ColumnEstimates(answer.path("column_statistics")));
     }
 
     /** Without the files of directories that are not wanted: "isWanted" says that of each. */
@@ -99,7 +100,7 @@ public record ScanPlan(
         for (int at = 0; counts != null && at < counts.length; ++at) if (!isWanted.get(at)) counts[at] = 0;
         return new ScanPlan(
             directories, files.stream().filter(file -> isWanted.get(file.directory())).toList(), visible, deletedBits, shift, deleteFiles,
-            counts, changes);
+            counts, changes, columns);
     }
 
     /** The names of the partitions whose files are wanted. */
