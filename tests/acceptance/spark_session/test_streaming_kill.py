@@ -51,16 +51,18 @@ def _die(point, *arguments):
     assert said.strip().endswith("here")
 
 
-def test_a_killed_driver_brings_every_row_once(acid_session, db, spark, lakehouse, tmp_path):
+@pytest.mark.parametrize("dies_before", [False, pytest.param(True, marks=pytest.mark.robustness)], ids=["after", "before and after"])
+def test_a_killed_driver_brings_every_row_once(acid_session, db, spark, lakehouse, tmp_path, dies_before):
     name = f"{db}.killed"
     acid_session.sql(f"CREATE TABLE {name} (id INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "0.json").write_text('{"id": 1}\n{"id": 2}')
     arguments = (lakehouse.uri, name, str(tmp_path / "source"), str(tmp_path / "checkpoint"))
 
-    _die("before", *arguments)
-    assert acid_session.table(name).count() == 0
-    assert acid_session.stream_positions(name) == []
+    if dies_before:
+        _die("before", *arguments)
+        assert acid_session.table(name).count() == 0
+        assert acid_session.stream_positions(name) == []
 
     _die("after", *arguments)
     assert not (tmp_path / "checkpoint" / "commits" / "0").exists(), "Spark's own note of the batch is missing"

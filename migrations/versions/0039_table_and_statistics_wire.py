@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "0040"
+revision = "0039"
 down_revision = "0038"
 branch_labels = None
 depends_on = None
