@@ -248,7 +248,8 @@ def _make_room(raw: migrate.Lendable, schema: str, *, replace: bool) -> None:
         there = {name for (name,) in cursor.fetchall()}
         if not there:
             cursor.execute("SELECT to_regnamespace(%s) IS NULL", [quoted])
-            if cursor.fetchone()[0]:
+            [(is_missing,)] = cursor.fetchall()
+            if is_missing:
                 cursor.execute(f"CREATE SCHEMA {quoted}")
             return
         version = migrate.database_version(raw, schema).removeprefix(migrate.MOVED)
