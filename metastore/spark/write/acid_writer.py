@@ -35,7 +35,7 @@ WRITER_COLUMN = f"{OURS}writer"
 
 
 _UNSORTED_WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
-"""With it Spark does not sort by the routing columns what a task writes, if they have no more values than that."""
+"""With it Spark does not sort by the routing columns what a task writes, if they have fewer values than that."""
 
 
 class RoutingError(MetaError):
@@ -205,7 +205,7 @@ class _Writing:
         """Let Spark write the files: one for each writer."""
         settings = self.events.sparkSession.conf
         if is_ordered:
-            settings.set(_UNSORTED_WRITERS, "1")
+            settings.set(_UNSORTED_WRITERS, "2")
         try:
             return self._written(is_routed=is_routed, is_ordered=is_ordered, options=options)
         finally:

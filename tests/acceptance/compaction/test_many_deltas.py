@@ -1,10 +1,10 @@
-"""Ten thousand deltas in one compaction: it holds no more at a time than for a thousand."""
+"""Ten thousand deltas, or ten million deletes, in one compaction: it holds no more at a time than for a tenth of them."""
 
 from dataclasses import replace
 
 import pytest
 
-from benchmarks.compaction_memory import HEAP, SPEC, watched, write_delete_deltas, write_deltas
+from benchmarks.compaction_memory import HEAP, SPEC, watched, write_delete_deltas, write_deletes, write_deltas
 
 pytestmark = [pytest.mark.spark, pytest.mark.robustness]
 
@@ -28,3 +28,17 @@ def test_memory_and_open_files_do_not_grow_with_the_deltas(tmp_path, kind, writt
     assert many.files < few.files + 50
     assert many.heap < few.heap + 100
     assert many.tasks < HEAP + 400, "what the virtual machine takes beside its heap"
+
+
+@pytest.mark.timeout(1200)
+def test_the_driver_holds_no_deletes(tmp_path):
+    """A bucket has ten million rows, more than a task could sort without a spill: they are merged in order."""
+    heaps = []
+    for count in (1_000_000, 10_000_000):
+        location = tmp_path / str(count)
+        location.mkdir()
+        write_deletes(location, count)
+        heaps.append(watched(replace(SPEC, kind="major", location=str(location), highest_write_id=2,
+                                     write_ids="bench.t:2:9223372036854775807::"), tmp_path).heap)
+
+    assert heaps[1] < heaps[0] + 100
