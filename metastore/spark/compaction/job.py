@@ -350,6 +350,8 @@ def _own_session(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.orc.impl", "native")
     session.conf.set("spark.sql.timestampType", "TIMESTAMP_LTZ")
     session.conf.set("spark.sql.files.maxRecordsPerFile", "0")
+    tasks = 2 * session.sparkContext.defaultParallelism  # else a task for each file looks whether it is there
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(tasks))
     session.conf.set("spark.sql.files.maxPartitionNum", str(2**31 - 1))  # a bucket is a task, however many there are
     return session
 
