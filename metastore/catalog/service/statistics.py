@@ -1,6 +1,7 @@
 """Column statistics of tables and partitions. Source: CAT-S1, CAT-S2, CAT-S4."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -86,15 +87,29 @@ class StatisticsService:
         return found, None if seen is None else is_all and rules.are_exact((each.origin for each in found), seen)
 
     def of_partitions(
-        self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str
-    ) -> Pieces[bytes]:
-        """What there is for partitions, as bytes for clients. Raises: NoSuchObjectError without the table."""
-        wanted = [column.strip().lower() for column in columns]
+        self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str, by: Seen = NOBODY
+    ) -> tuple[Pieces[bytes], bool | None]:
+        """As ``get``, of partitions, as bytes for clients."""
+        wanted = list({column.strip().lower() for column in columns})
         names = {canonical(partition): partition for partition in partitions}
-        found = StatisticsList(name, names, wanted, engine).read(self.db)
-        if not found.count and not self.db.once(tables.SELECT_TABLE, name):
-            raise NoSuchObjectError(f"{name} table not found")
-        return found
+        listed = StatisticsList(name, names, wanted, engine)
+        if by.write_ids is None:
+            found = listed.read(self.db)
+            if not found.count and not self.db.once(tables.SELECT_TABLE, name):
+                raise NoSuchObjectError(f"{name} table not found")
+            return found, None
+        with ExitStack() as opened:
+            pg = opened.enter_context(self.db.begin(snapshot=True))
+            known = listed.origins(pg)
+            if known is None:
+                raise NoSuchObjectError(f"{name} table not found")
+            transactional, origins = known
+            seen = _asked_by(by, transactional)
+            if seen is None:
+                return listed.within(pg, opened), None
+            kept = {origin: count for origin, count in origins.items() if rules.is_estimate(origin, seen)}
+            is_all = 0 < sum(kept.values()) == len(wanted) * len(names)
+            return listed.only(kept).within(pg, opened), is_all and rules.are_exact(kept, seen)
 
     def aggregate(
         self, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str, by: Seen = NOBODY

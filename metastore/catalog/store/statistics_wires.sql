@@ -7,12 +7,18 @@ SELECT int4send(count(*)::int), coalesce(string_agg(entry, ''), '') FROM (
                AS encoded
         FROM column_statistics AS s
         WHERE s.table_id = ({table_id}) AND s.partition = ANY(%(partitions)s::text[])
-          AND s."column" = ANY(%(columns)s::text[]) AND s.engine = %(engine)s
+          AND {wanted}
         GROUP BY s.partition) AS described
     JOIN unnest(%(partitions)s::text[], %(asked)s::text[]) AS a (partition, asked) USING (partition)) AS listed;
 
 -- name: count
 SELECT count(*) FROM unnest(%(partitions)s::text[]) AS a (partition) WHERE EXISTS (
     SELECT FROM column_statistics AS s
-    WHERE s.table_id = ({table_id}) AND s.partition = a.partition
-      AND s."column" = ANY(%(columns)s::text[]) AND s.engine = %(engine)s);
+    WHERE s.table_id = ({table_id}) AND s.partition = a.partition AND {wanted});
+
+-- name: origins
+SELECT t.parameters ->> 'transactional', s.write_id, s.is_whole, count(s.partition)
+FROM tables AS t LEFT JOIN column_statistics AS s
+    ON s.table_id = t.id AND s.partition = ANY(%(partitions)s::text[]) AND {wanted}
+WHERE t.catalog = %(catalog)s AND t.db = %(db)s AND t.name = %(table)s
+GROUP BY 1, 2, 3;

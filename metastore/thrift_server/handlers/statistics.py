@@ -1,6 +1,5 @@
 """RPCs about column statistics."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from thrift.Thrift import TApplicationException
@@ -107,33 +106,17 @@ class StatisticsHandlers:
         )
         return ttypes.TableStatsResult(statistics_to_thrift(statistics), is_exact)
 
-    def get_partitions_statistics_req(
-        self, _call: Call, request: ttypes.PartitionsStatsRequest
-    ) -> InPieces | ttypes.PartitionsStatsResult:
+    def get_partitions_statistics_req(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> InPieces:
         """The same of several partitions; a partition without any is left out."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
-        wanted = (name, request.partNames or [], request.colNames or [], request.engine or _HIVE)
-        seen = _seen(request)
-        if seen.write_ids is not None:
-            return self._seen_by(seen, *wanted)
-        listed = self._statistics.of_partitions(*wanted)
-        return InPieces(
-            lambda entries: ttypes.PartitionsStatsResult(dict(entries)),
-            Entry(ttypes.ColumnStatisticsObj),
-            listed.count,
-            listed,
+        found, is_exact = self._statistics.of_partitions(
+            name, request.partNames or [], request.colNames or [], request.engine or _HIVE, _seen(request)
         )
-
-    def _seen_by(
-        self, seen: Seen, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str
-    ) -> ttypes.PartitionsStatsResult:
-        """Those of partitions that hold for a reader, and whether they do exactly."""
-        found, is_exact = self._statistics.get(name, partitions, columns, engine, seen)
-        by_partition: dict[str, list[ColumnStatistics]] = {}
-        for statistic in found:
-            by_partition.setdefault(statistic.partition, []).append(statistic)
-        return ttypes.PartitionsStatsResult(
-            {partition: statistics_to_thrift(statistics) for partition, statistics in by_partition.items()}, is_exact
+        return InPieces(
+            lambda entries: ttypes.PartitionsStatsResult(dict(entries), is_exact),
+            Entry(ttypes.ColumnStatisticsObj),
+            found.count,
+            found,
         )
 
     def get_aggr_stats_for(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> ttypes.AggrStats:

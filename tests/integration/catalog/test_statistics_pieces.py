@@ -3,7 +3,8 @@
 import pytest
 from thrift.protocol import fastbinary
 
-from metastore.catalog.service.statistics import StatisticsService
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.catalog.service.statistics import Seen, StatisticsService
 from metastore.catalog.store import statistics_wires
 from metastore.errors import NoSuchObjectError
 from metastore.ids import TableName
@@ -66,19 +67,22 @@ def both(database, described):
     """A function that gives both forms of an answer: what a client reads, and the same made of objects."""
     service = StatisticsService(database)
 
-    def of(names, columns=described):
-        request = T.PartitionsStatsRequest("d", "T", columns, names)
+    def of(names, columns=described, write_ids=None):
+        request = T.PartitionsStatsRequest("d", "T", columns, names, validWriteIdList=write_ids)
         answer = StatisticsHandlers(service).get_partitions_statistics_req(Call("", (request,), None), request)
-        read = decoded("get_partitions_statistics_req", answer).partStats
+        read = decoded("get_partitions_statistics_req", answer)
         by_partition = {}
-        for one in service.get(TABLE, names, columns, "hive"):
+        found, is_exact = service.get(
+            TABLE, names, columns, "hive", Seen(ValidWriteIdList.parse(write_ids) if write_ids else None))
+        assert read.isStatsCompliant is is_exact
+        for one in found:
             by_partition.setdefault(one.partition, []).append(one)
         objects = T.PartitionsStatsResult(
             {name: statistics_to_thrift(found) for name, found in by_partition.items()})
         spec = [T.PartitionsStatsResult, T.PartitionsStatsResult.thrift_spec]
         sent = T.PartitionsStatsResult()  # a whole number is a double by then
         fastbinary.decode_binary(sent, Source(fastbinary.encode_binary(objects, spec), 0), spec)
-        return read, sent.partStats
+        return read.partStats, sent.partStats
 
     return of
 
@@ -101,8 +105,9 @@ def test_a_client_reads_the_same_statistics(database, both, described, monkeypat
 
 def test_no_table(database, described):
     request = T.PartitionsStatsRequest("d", "nope", described, ["p=a"])
-    with pytest.raises(NoSuchObjectError, match="nope"):
-        StatisticsHandlers(StatisticsService(database)).get_partitions_statistics_req(Call("", (request,), None), request)
+    for request.validWriteIdList in (None, "d.nope:5:9223372036854775807::"):
+        with pytest.raises(NoSuchObjectError, match="nope"):
+            StatisticsHandlers(StatisticsService(database)).get_partitions_statistics_req(Call("", (request,), None), request)
 
 
 def test_whoever_writes_a_row(database, both):
@@ -121,3 +126,24 @@ def test_whoever_writes_a_row(database, both):
     assert [one for one in read["p=ä𝄞"] if one.colName not in {"c0", "c1"}] == [
         one for one in before["p=ä𝄞"] if one.colName not in {"c0", "c1"}]
     assert [one.statsData.longStats.numNulls for one in read["p=ä𝄞"] if one.colType is None] == [5, 5]
+
+
+@pytest.mark.parametrize("rows", [1, 25, 10_000], ids=["each alone", "in a snapshot", "at once"])
+def test_a_reader_that_says_what_it_sees(database, both, monkeypatch, rows):
+    monkeypatch.setattr(statistics_wires, "ROWS_IN_PIECE", rows)
+    database.once("""
+        UPDATE tables SET parameters = '{"transactional": "true"}';
+        UPDATE column_statistics SET write_id = (ARRAY[3, 5, 7, NULL])[substr("column", 2)::int % 4 + 1], is_whole = true;
+        UPDATE column_statistics SET write_id = 5 WHERE partition = 'p=a'""")
+
+    read, objects = both(["p=a", "p=%2f", "p=none"], write_ids="d.t:6:3:3:")
+    assert read == objects
+    assert [one.colName for one in read["p=%2f"]] == ["c1", "c3", "c5", "c7", "c9"], "those of 5, and those of nobody knows which"
+    assert len(read["p=a"]) == len(STATISTICS) + len(FEWER)
+    for seen in ("d.t:6:9223372036854775807::", "d.t:5:9223372036854775807::", "d.t:5:2:2:", "d.t:9:9223372036854775807::", "d.t:1:1:1:"):
+        for names in (["p=a"], ["p=a", "p=%2f"], ["p=nope"]):
+            read, objects = both(names, write_ids=seen)
+            assert read == objects
+    assert database.pool.lent == 0
+    database.once("UPDATE tables SET parameters = '{}'")
+    assert both(["p=a"], write_ids="d.t:1:1:1:")[0].keys() == {"p=a"}, "of a table that is not transactional a list says nothing"
