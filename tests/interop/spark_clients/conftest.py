@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,8 +101,9 @@ def conversation(command, place):
                                   env=environment(), cwd=place)
         try:
             def ask(statement):
-                client.stdin.write(json.dumps(statement) + "\n")
-                client.stdin.flush()
+                with suppress(BrokenPipeError):  # it has ended: its log says why
+                    client.stdin.write(json.dumps(statement) + "\n")
+                    client.stdin.flush()
                 line = client.stdout.readline()
                 assert line, (place / "client.log").read_text()[-3000:]
                 answer = json.loads(line)
@@ -110,7 +111,8 @@ def conversation(command, place):
 
             yield ask
         finally:
-            client.stdin.close()
+            with suppress(BrokenPipeError):
+                client.stdin.close()
             client.wait(60)
             client.stdout.close()
 

@@ -9,9 +9,8 @@ from tests.interop.java import BUILT, fetched
 from tests.interop.tables.query_files import QueryFile, alike, shown, unpacked
 
 POM = Path(__file__).parent / "pom.xml"
-SETTINGS = {"spark.sql.ansi.enabled": "false", "spark.sql.storeAssignmentPolicy": "LEGACY",
-            "spark.sql.legacy.createHiveTableByDefault": "true", "hive.exec.dynamic.partition.mode": "nonstrict"}
-"""With which Spark takes plain tables and casts as Hive does."""
+SETTINGS = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.createHiveTableByDefault": "true", "hive.exec.dynamic.partition.mode": "nonstrict"}
+"""With which Spark takes plain tables and casts as Hive does, as far as it does: what it writes into ACID tables it casts by ANSI's rules."""
 
 FILES = {
     "acid_direct_insert_insert_overwrite": 28, "acid_direct_update_delete": 3,
