@@ -220,7 +220,7 @@ class _Job:
         proof = self._proof(inputs)
         if not inputs.sources.deletes and not proof.may_hide:
             return self._dealt(inputs, order, wanted)
-        live = {self._base: self._reading(inputs).live()}
+        live: dict[BaseName | DeltaName, Events | Buckets] = {self._base: self._reading(inputs).live()}
         with self._staged(inputs, live, "major", empty=True, in_place=False) as merged:
             rows = [
                 DataFile(f"{directory.out}/{file.path}", file.size)
