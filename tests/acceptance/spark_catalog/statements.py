@@ -361,8 +361,6 @@ MISTAKES = (
     Mistake("ANALYZE TABLE {days} PARTITION (day = '2024-01-02') COMPUTE STATISTICS", "UNSUPPORTED", ("days", "leave out PARTITION")),
     Mistake("CREATE OR REPLACE TABLE {facts} USING parquet AS SELECT 1 AS id", "InvalidOperationError", ("facts", "another format", "DROP TABLE and CREATE TABLE")),
     Mistake("REPLACE TABLE {days} (id INT, name STRING) PARTITIONED BY (name)", "InvalidOperationError", ("days", "other partition keys")),
-    Mistake("CREATE OR REPLACE TABLE {days} PARTITIONED BY (day, region) AS SELECT DATE'2024-01-01' AS day, 'eu' AS region, 1 AS id",
-            "UNSUPPORTED", ("SELECT ..., day, region",)),
     Mistake("INSERT INTO {days} REPLACE WHERE id = 1 SELECT 1, 'x', 1D, DATE'2024-01-01', 'eu'", "InvalidOperationError", ("days", "REPLACE WHERE key = value")),
     Mistake("MSCK REPAIR TABLE {days}", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE", ("MSCK REPAIR TABLE",)),
     Mistake("LOAD DATA INPATH '/nowhere' INTO TABLE {facts}", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE", ("LOAD DATA",)),

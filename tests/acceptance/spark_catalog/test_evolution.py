@@ -100,11 +100,19 @@ def test_a_table_is_replaced_with_its_rows(catalog, lakehouse, db, open_transact
     assert open_transactions() == []
 
 
-def test_a_query_has_the_partition_keys_last(catalog, db) -> None:
-    """Its values would go into other columns."""
-    with pytest.raises(PySparkException, match="SELECT ..., k"):
-        catalog.sql(f"CREATE TABLE {db}.t PARTITIONED BY (k) {_ACID} AS SELECT 'x' AS k, 'y' AS name")
-    assert catalog.sql(f"SHOW TABLES IN {db}").collect() == []
+def test_the_partition_keys_of_a_query_are_found_by_name(catalog, db) -> None:
+    """Spark writes by places, and a table has its keys last: the values would go into other columns."""
+    catalog.sql(f"CREATE TABLE {db}.t PARTITIONED BY (K, j) {_ACID} AS SELECT 1 AS j, 'x' AS k, 'y' AS name, 'z' AS other")
+    assert catalog.table(f"{db}.t").columns == ["name", "other", "k", "j"]
+    assert rows(catalog, f"{db}.t") == [("y", "z", "x", 1)]
+
+    catalog.sql(f"CREATE OR REPLACE TABLE {db}.t PARTITIONED BY (k, j) AS WITH w AS (SELECT 2 AS j, 'a' AS k) SELECT k, j, 'b' AS name FROM w")
+
+    assert catalog.table(f"{db}.t").columns == ["name", "k", "j"]
+    assert rows(catalog, f"{db}.t") == [("b", "a", 2)]
+    frame = catalog.sql("SELECT 'p' AS k, 3 AS id")
+    frame.writeTo(f"{db}.written").partitionedBy(frame.k).tableProperty("transactional", "true").create()
+    assert rows(catalog, f"{db}.written") == [(3, "p")]
 
 
 def test_all_partitions_are_replaced(catalog, db) -> None:

@@ -46,7 +46,6 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     /** What RoutingRule adds to the properties of a table to be made: how its files are stored, and their rows. */
     static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
     /** It adds too that a query's columns will be written by their places. */
-    static final String AS_SELECT = "acid.as.select";
     /** What acid(spark) adds, as JSON: constraints in Hive's words, for the planner; which columns of SORTED BY descend. */
     static final String CONSTRAINTS = "acid.constraints", DESCENDING = "acid.descending";
 

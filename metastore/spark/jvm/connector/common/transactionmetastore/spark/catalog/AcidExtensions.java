@@ -47,6 +47,12 @@ public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensio
         session.injectPostHocResolutionRule(new AbstractFunction1<>() {
             @Override
             public Rule<LogicalPlan> apply(SparkSession spark) {
+                return new KeysLastRule();
+            }
+        });
+        session.injectPostHocResolutionRule(new AbstractFunction1<>() {
+            @Override
+            public Rule<LogicalPlan> apply(SparkSession spark) {
                 ReadsEnd.watch(spark.sparkContext());
                 return new StatementRule();
             }

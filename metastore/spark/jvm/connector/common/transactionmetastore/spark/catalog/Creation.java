@@ -22,7 +22,7 @@ final class Creation {
     private static final Set<String> NOT_PROPERTIES = Set.of(
         TableCatalog.PROP_PROVIDER, TableCatalog.PROP_LOCATION, TableCatalog.PROP_COMMENT, TableCatalog.PROP_OWNER,
         TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT, AcidCatalogBase.SERDE,
-        AcidCatalogBase.CONSTRAINTS, AcidCatalogBase.DESCENDING, AcidCatalogBase.AS_SELECT);
+        AcidCatalogBase.CONSTRAINTS, AcidCatalogBase.DESCENDING);
 
     private Creation() {}
 
@@ -45,7 +45,6 @@ final class Creation {
         for (String key : keyNames) {
             Arrays.stream(columns).filter(column -> column.name().equals(key)).forEach(column -> keys.add(described(column)));
         }
-        if (properties.containsKey(AcidCatalogBase.AS_SELECT)) requireKeysLast(columns, keyNames);
         arguments.put("columns", plain);
         arguments.put("partition_keys", keys);
         arguments.put("properties", kept(properties));
@@ -65,14 +64,6 @@ final class Creation {
         arguments.put("if_not_exists", false);  // Spark has looked
         arguments.putAll(AcidTransaction.caller());
         return arguments;
-    }
-
-    /** A table has its partition keys behind its columns, and Spark writes a query's columns by their places. */
-    private static void requireKeysLast(Column[] columns, List<String> keys) {
-        List<String> last = Arrays.stream(columns).skip(columns.length - keys.size()).map(column -> AcidCatalogBase.lower(column.name())).toList();
-        if (last.equals(keys)) return;
-        throw new AcidException("UNSUPPORTED", "The columns of AS SELECT go into the table by their places, and the partition keys are its "
-            + "last: SELECT ..., " + String.join(", ", keys) + ".");
     }
 
     static Map<String, Object> like(Identifier ident, AcidTable source, Map<String, String> properties) {
@@ -120,7 +111,7 @@ final class Creation {
         return Map.of("count", count == null ? 0 : count, "columns", columns, "sort", order);
     }
 
-    private static String name(NamedReference column) {
+    static String name(NamedReference column) {
         return AcidCatalogBase.lower(String.join(".", column.fieldNames()));
     }
 

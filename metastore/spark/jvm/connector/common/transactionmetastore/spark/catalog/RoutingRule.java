@@ -30,7 +30,6 @@ import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.plans.logical.SerdeInfo;
 import org.apache.spark.sql.catalyst.plans.logical.ShowTablesExtended;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedTableSpec;
-import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -145,7 +144,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         for (int place = 0; place < plan.productArity(); ++place) {
             if (plan.productElement(place) instanceof UnresolvedTableSpec spec && isTransactional(spec.properties())) {
                 if (plan instanceof CreateTableAsSelect || isReplacing) requireNoBlock(plan);
-                return isRouted(spec) ? plan : (LogicalPlan) with(plan, place, routed(plan, spec));
+                return isRouted(spec) ? plan : (LogicalPlan) with(plan, place, routed(spec));
             }
         }
         return plan;
@@ -171,11 +170,11 @@ final class RoutingRule extends Rule<LogicalPlan> {
         return spec.provider().contains(AcidProvider.class.getName());
     }
 
-    private static UnresolvedTableSpec routed(LogicalPlan plan, UnresolvedTableSpec spec) {
+    private static UnresolvedTableSpec routed(UnresolvedTableSpec spec) {
         UnresolvedTableSpec made = spec;
         for (int place = 0; place < spec.productArity(); ++place) {
             switch (spec.productElementName(place)) {
-                case "properties" -> made = (UnresolvedTableSpec) with(made, place, properties(plan, spec));
+                case "properties" -> made = (UnresolvedTableSpec) with(made, place, properties(spec));
                 case "provider" -> made = (UnresolvedTableSpec) with(made, place, Option.apply(AcidProvider.class.getName()));
                 case "serde" -> made = (UnresolvedTableSpec) with(made, place, Option.empty());
                 default -> { }
@@ -194,9 +193,8 @@ final class RoutingRule extends Rule<LogicalPlan> {
     }
 
     /** The properties, with what Creation takes out again: how files are stored, and ROW FORMAT. */
-    private static scala.collection.immutable.Map<String, String> properties(LogicalPlan plan, UnresolvedTableSpec spec) {
+    private static scala.collection.immutable.Map<String, String> properties(UnresolvedTableSpec spec) {
         Map<String, String> properties = new HashMap<>(CollectionConverters.asJava(spec.properties()));
-        if (plan instanceof V2CreateTableAsSelectPlan) properties.put(AcidCatalogBase.AS_SELECT, "true");
         if (spec.provider().isDefined() || spec.serde().isDefined()) properties.put(AcidCatalogBase.FORMAT, format(spec));
         if (spec.serde().isDefined()) {
             SerdeInfo rows = spec.serde().get();
@@ -292,7 +290,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         for (int place = 0; place < plan.productArity(); ++place) {
             Object part = plan.productElement(place);
             if (part == name) routed = (LogicalPlan) with(routed, place, ResolvedName.of(table.catalog.replacing(), table.ident, plan));
-            if (part instanceof UnresolvedTableSpec spec) routed = (LogicalPlan) with(routed, place, routed(plan, spec));
+            if (part instanceof UnresolvedTableSpec spec) routed = (LogicalPlan) with(routed, place, routed(spec));
         }
         return routed;
     }
