@@ -39,12 +39,14 @@ def run_all(waits, works):
 def test_fibers_work_at_the_same_time_on_one_thread(database, waits):
     """Each waits until all are there, so one after the other would never end."""
     small = Database(database.url, pool_size=1, pool_timeout_s=0.1)
-    seen = []
+    seen, all_came = [], False
 
     def work():
+        nonlocal all_came  # the first that goes on may be gone before another looks
         with small.begin() as pg:
             pg.sql("SELECT pg_advisory_xact_lock_shared(77)")
-            while pg.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77") < [(5,)]:
+            while not all_came:
+                all_came = pg.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77") == [(5,)]
                 pg.sql("SELECT pg_sleep(0.001)")
             seen.append(pg.sql("SELECT repeat('x', 3000000)"))
 
