@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import acid_state
@@ -23,7 +23,7 @@ def in_old_names(client: MetastoreClient, name: str, place: Path) -> Iterator[st
     files, write_ids, txns = Files(), ValidWriteIdList.parse(known.write_ids), ValidTxnList.parse(known.txns)
 
     def moved(one: Any, number: int) -> Any:
-        source = Path(unquote(urlsplit(one.sd.location).path))
+        source = Path(urlsplit(one.sd.location).path)  # the names of partitions have their percent signs on disk
         state = acid_state(files.listing(str(source)), write_ids, txns, lambda path: files.read(f"{source}/{path}"))
         copied(source, place / str(number), state)
         found = deepcopy(one)
