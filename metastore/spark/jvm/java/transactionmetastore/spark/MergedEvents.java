@@ -1,5 +1,6 @@
 package transactionmetastore.spark;
 
+import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -10,10 +11,6 @@ import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.classic.Dataset$;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
@@ -22,10 +19,8 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.unsafe.Platform;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.collection.Iterator;
-import scala.runtime.AbstractFunction0;
 
 /**
  * The events of ACID files as a scan in which each task merges files in the order of ROW__IDs: those of a bucket, or of all
@@ -50,30 +45,18 @@ public class MergedEvents extends OrcFileFormat {
      * is read whole.
      */
     public Dataset<?> scan(
-            final SparkSession spark, final String root, final byte[] listed, final String events, final String mark,
-            final String tasks, final int capacity, final int small) {
-        return (Dataset<?>) spark.withActive(new AbstractFunction0<Object>() {
-            @Override
-            public Object apply() {
-                MergedEvents format = new MergedEvents();
-                format.events = (StructType) DataType.fromJson(events);
-                format.capacity = capacity;
-                format.small = small;
-                format.take(Messages.list(tasks));
-                Map<String, String> options = new HashMap<>();
-                options.put("ignoreMissingFiles", "false");
-                options.put("ignoreCorruptFiles", "false");
-                LogicalPlan plan = null;
-                try {
-                    HadoopFsRelation relation = ListedFiles.relation(
-                        spark, root, listed, format.events.add(mark, DataTypes.BooleanType), format, options);
-                    plan = LogicalRelation$.MODULE$.apply(relation, false);
-                } catch (Exception error) {
-                    Platform.throwException(error);
-                }
-                return Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) spark, plan);
-            }
-        });
+            SparkSession spark, String root, byte[] listed, String events, String mark, String tasks, int capacity, int small)
+            throws IOException {
+        MergedEvents format = new MergedEvents();
+        format.events = (StructType) DataType.fromJson(events);
+        format.capacity = capacity;
+        format.small = small;
+        format.take(Messages.list(tasks));
+        Map<String, String> options = new HashMap<>();
+        options.put("ignoreMissingFiles", "false");
+        options.put("ignoreCorruptFiles", "false");
+        StructType shown = format.events.add(mark, DataTypes.BooleanType);
+        return spark.baseRelationToDataFrame(ListedFiles.relation(spark, root, listed, shown, format, options));
     }
 
     private void take(List<?> tasks) {
