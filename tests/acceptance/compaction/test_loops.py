@@ -141,7 +141,8 @@ def test_a_spark_that_dies_fails_its_job_alone(acid_session, db, loops, lakehous
     def kill(progress=None):
         """When the job asks whether it may publish, it waits for this lock; so do we, for nothing."""
         [spark] = [child for child in psutil.Process().children(recursive=True)
-                   if "metastore.spark.compaction.process" in child.cmdline() and "metastore.loops.job_guard" not in child.cmdline()]
+                   if child.status() != psutil.STATUS_ZOMBIE and "metastore.spark.compaction.process" in child.cmdline()
+                   and "metastore.loops.job_guard" not in child.cmdline()]
         for java in spark.children():
             java.kill()
             killed.append(java.pid)
