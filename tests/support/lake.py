@@ -161,6 +161,11 @@ class Lake:
         assert report.outcome == "compacted", report
         return result.id
 
+    def work(self, what="d.t", kind="major", runner=None, **more):
+        """Request and let a Worker do it; its report, and the request as it is then."""
+        asked = self.request(kind, what, **more)
+        return self.worker(runner).tick(), self.one(asked.id)
+
     def shown(self, **wanted):
         with self.db.begin() as pg:
             return select_shown(pg, Filter(**wanted))
