@@ -64,7 +64,8 @@ databases = Table(
     Index("databases_place_idx", _place("location")), Index("databases_managed_place_idx", _place("managed_location")),
     UniqueConstraint("catalog", "name"))
 
-# A trigger keeps in "wire" what keys and descriptor are in Thrift's binary protocol, the latter without its end.
+# Triggers keep in "wire" what keys and descriptor are in Thrift's binary protocol, the latter without its end, and in
+# "meta" the table's line in lists; both are null in rows older than the columns.
 tables = Table(
     "tables", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
@@ -79,7 +80,7 @@ tables = Table(
     Column("rewrite_enabled", Boolean, nullable=False, server_default=text("false")),
     Column("creation_metadata", JSONB),
     Column("write_id", BigInteger, nullable=False, server_default=text("-1")),
-    Column("wire", LargeBinary),
+    Column("wire", LargeBinary), Column("meta", LargeBinary),
     UniqueConstraint("catalog", "db", "name"),
     Index("tables_place_idx", _place("location")),
     Index("tables_materialized_views_idx", "catalog", "db", "name",
