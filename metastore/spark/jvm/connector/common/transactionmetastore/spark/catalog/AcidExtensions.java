@@ -57,6 +57,12 @@ public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensio
                 return new StatementRule();
             }
         });
+        session.injectPreCBORule(new AbstractFunction1<>() {
+            @Override
+            public Rule<LogicalPlan> apply(SparkSession spark) {
+                return new MergeKeysRule(spark);
+            }
+        });
         session.injectCheckRule(new AbstractFunction1<>() {
             @Override
             public Function1<LogicalPlan, BoxedUnit> apply(SparkSession spark) {
