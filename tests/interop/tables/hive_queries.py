@@ -32,6 +32,8 @@ FILES = {
 LOAD DATA, temporary tables, EXPORT, sampling of buckets, REPLACE COLUMNS with another type of a bucketing column."""
 
 NOT_EXTERNAL = re.compile(r"create\s+external\s+table(?!.*\blocation\b)", re.IGNORECASE | re.DOTALL)
+VALUES = re.compile(r"insert\s+into\b.*\bvalues\b", re.IGNORECASE | re.DOTALL)
+TIME = re.compile(r"'(\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?)'")
 DROP = re.compile(r"drop\s+table\s+(?!if\b)", re.IGNORECASE)
 
 OF_HIVE = ("explain", "describe", "desc ", "show ", "analyze", "dfs ", "!")
@@ -62,7 +64,9 @@ def as_hive(spark, db):
 
 
 def in_sparks_words(text):
-    """Spark wants to be told where an external table lies, and drops only tables that there are."""
+    """Spark wants to know where an external table lies and that a value is a time, and drops only tables that there are."""
+    if VALUES.match(text):
+        text = TIME.sub(lambda value: f"{'timestamp' if value[2] else 'date'} {value[0]}", text)
     return DROP.sub("drop table if exists ", NOT_EXTERNAL.sub("create table", text))
 
 
