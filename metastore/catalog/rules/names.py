@@ -51,6 +51,33 @@ def pattern_range(pattern: str | None) -> tuple[str, str | None]:
     return (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else ("", None)
 
 
+def is_prefix(pattern: str | None) -> bool:
+    """Whether a pattern matches all names of its range: what they begin with, and then anything.
+
+    Raises: as ``pattern_regex``.
+    """
+    match _parts(pattern):
+        case [begin, run, ""]:
+            return run.endswith("*") and not _NOT_ASCII.search(begin)
+        case _:
+            return False
+
+
+def only_name(pattern: str | None) -> str | None:
+    """The name that a pattern is, or None if it may match others. Raises: as ``pattern_regex``."""
+    match _parts(pattern):
+        case [name]:
+            return name
+        case _:
+            return None
+
+
+def _parts(pattern: str | None) -> list[str]:
+    """What stands beside wildcards, and these; nothing where there are several alternatives."""
+    alternatives = _alternatives("*" if pattern is None else pattern)
+    return _ANY.split(alternatives[0]) if len(alternatives) == 1 else []
+
+
 def _alternatives(pattern: str) -> list[str]:
     if len(pattern) > LONGEST_PATTERN or "\0" in pattern:
         raise InvalidRequestError(

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from metastore.catalog.model import USER, Table, TableType
-from metastore.catalog.rules.names import pattern_range, pattern_regex
+from metastore.catalog.rules.names import is_prefix, only_name, pattern_range, pattern_regex
 from metastore.catalog.store.tables import COLUMNS, table_of
 from metastore.db import arrays, wires
 from metastore.db.pieces import Asked, Run, Sizes
 from metastore.db.wires import Field, Kind, TextList, WireList, Wires
 from metastore.ids import DatabaseName
 
-NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(2000, 10_000, 10_000), Sizes(500, 1000, 1000)
+NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(20_000, 20_000, 20_000), Sizes(500, 1000, 1000)
 """Of the pieces of each list."""
 _META = "coalesce(meta, table_meta(catalog, db, name, type, parameters ->> 'comment'))"
 """The line of a table list as clients get it, which PostgreSQL keeps."""
@@ -145,11 +145,12 @@ def names(database: DatabaseName, pattern: str | None, kind: str | None) -> Text
 
 def metas(catalog: str, db_pattern: str | None, pattern: str | None, kinds: Sequence[str]) -> WireList:
     """Lines of a table list; None and empty: whatever the database, the name, the type."""
-    db_regex = pattern_regex(db_pattern)
+    db = only_name(db_pattern)
+    db_regex = pattern_regex(db_pattern) if db is None else None
     return WireList(
-        f"tables WHERE catalog = %s AND (%s::text IS NULL OR db ~ %s) AND {_NAME_MATCHES} "
-        "AND (%s::text[] = '{}' OR type = ANY(%s::text[]))",
-        (catalog, db_regex, db_regex, *_matching(pattern), list(kinds), list(kinds)),
+        "tables WHERE catalog = %s AND (%s::text IS NULL OR db = %s) AND (%s::text IS NULL OR db ~ %s) "
+        f"AND {_NAME_MATCHES} AND (%s::text[] = '{{}}' OR type = ANY(%s::text[]))",
+        (catalog, db, db, db_regex, db_regex, *_matching(pattern), list(kinds), list(kinds)),
         _META,
         ["db", "name"],
     )
@@ -157,5 +158,5 @@ def metas(catalog: str, db_pattern: str | None, pattern: str | None, kinds: Sequ
 
 def _matching(pattern: str | None) -> Sequence[str | None]:
     """The values of ``_NAME_MATCHES``."""
-    (first, end), regex = pattern_range(pattern), pattern_regex(pattern)
+    (first, end), regex = pattern_range(pattern), None if is_prefix(pattern) else pattern_regex(pattern)
     return first, end, end, regex, regex

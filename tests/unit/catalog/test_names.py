@@ -2,7 +2,14 @@ import re
 
 import pytest
 
-from metastore.catalog.rules.names import directory_name, is_object_name, pattern_range, pattern_regex
+from metastore.catalog.rules.names import (
+    directory_name,
+    is_object_name,
+    is_prefix,
+    only_name,
+    pattern_range,
+    pattern_regex,
+)
 
 
 @pytest.mark.parametrize(("name", "slash", "good"), [
@@ -26,6 +33,26 @@ def test_patterns(pattern, matched, refused):
     assert [name for name in matched.split() if not (first <= name and (end is None or name < end))] == []
     assert [name for name in matched.split() if not re.search(regex, name)] == []
     assert [name for name in refused.split() if re.search(regex, name)] == []
+
+
+@pytest.mark.parametrize(("pattern", "all_of_the_range"), [
+    (None, True), ("*", True), ("***", True), (".*", True), ("a*", True), (" A_1.* ", True), ("a/*|", True), ("", False), ("|", False), ("a", False),
+    ("*a", False), ("a*b", False), ("a.", False), ("a.*.", False), (".", False), ("a*|b*", False), ("a*|a", False), ("\u00e4*", False), ("a\u00e4*", False)])
+def test_what_begins_alike_is_all_of_the_range(pattern, all_of_the_range):
+    assert is_prefix(pattern) is all_of_the_range
+    if all_of_the_range:
+        first, end = pattern_range(pattern)
+        names = ["", "a", "a/", "a_1", "a_1\u00e4", "a_2", "ab", "b", "\u00e4", "0", "_"]
+        assert {name for name in names if first <= name and (end is None or name < end)} == {
+            name for name in names if re.search(pattern_regex(pattern) or "", name)}
+
+
+@pytest.mark.parametrize(("pattern", "name"), [
+    ("a", "a"), (" A_1/ ", "a_1/"), ("a|", "a"), ("\u00e4[", "\u00e4["), ("", None), ("|", ""), (None, None), ("a*", None), ("a.", None), ("a|b", None)])
+def test_what_is_a_name(pattern, name):
+    assert only_name(pattern) == name
+    if name is not None:
+        assert re.search(pattern_regex(pattern), name)
 
 
 def test_no_pattern_is_every_name():
