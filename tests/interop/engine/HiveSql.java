@@ -106,6 +106,8 @@ public class HiveSql {
         for (int place = 0; place < settings.length; place += 2) {
             conf.set(settings[place], settings[place + 1]);
         }
+        // A minor compaction by queries asks for its table with a HiveConf of its own, which elsewhere has hive-site.xml's values.
+        System.setProperty("hive.metastore.uris", uri);
         return conf;
     }
 }

@@ -69,7 +69,8 @@ def events(place: Path):
 
 
 @pytest.mark.parametrize(("kind", "deltas", "way"), [
-    ("major", 10, "by MapReduce"), ("minor", 100, "by MapReduce"), ("major", 10, "by queries"), ("rebalance", 10, "by queries")])
+    ("major", 10, "by MapReduce"), ("minor", 100, "by MapReduce"), ("major", 10, "by queries"),
+    ("minor", 100, "by queries"), ("rebalance", 10, "by queries")])
 def test_both_write_the_same_events(acid_session, engine, db, compacting, tmp_path, kind, deltas, way):
     name, client = f"{db}.t", acid_session.client
     base_and_deltas(acid_session, name, deltas)
@@ -86,7 +87,7 @@ def test_both_write_the_same_events(acid_session, engine, db, compacting, tmp_pa
                                                         numberOfBuckets=more.get("number_of_buckets")))
         engine.ask(compact=way)
         [done] = [one for one in client.show_compact(types.ShowCompactRequest(id=asked.id)).compacts if one.id == asked.id]
-        assert done.state == "ready for cleaning", done
+        assert done.state == "ready for cleaning", done.errorMessage
 
     for run in range(RUNS + 1):
         written = {}
