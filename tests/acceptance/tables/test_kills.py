@@ -90,6 +90,8 @@ def killed(lakehouse, monkeypatch, request):
         answer = calls.CALLS[point.call].answer
 
         def dying(call):
+            if call.body.text("kind", "DEFAULT") != "DEFAULT":  # a read of the tests' own Spark, which ends late
+                return answer(call)
             done = answer(call) if point.when == "after" else {}
             os.killpg(driver.pid, signal.SIGKILL)
             return done
