@@ -20,6 +20,7 @@ ASKED = {
 NOT_ASKED = {
     "partitions of a table of files, which are listed each time": "SELECT id, name FROM {db}.parts",
     "some rows": "SELECT * FROM changes LIMIT 5",
+    "some rows of an ACID table": "SELECT * FROM {db}.others LIMIT 5",
     "the first of each": "SELECT id, name FROM (SELECT *, row_number() OVER (PARTITION BY id % 9 ORDER BY name) AS place FROM changes) WHERE place = 1",
     "by an aggregate of them": "SELECT CAST(sum(CAST(id AS DOUBLE)) AS INT) AS id, name FROM changes GROUP BY name",
     "by a subquery": "SELECT * FROM changes WHERE id > (SELECT min(id) FROM {db}.parts)",
