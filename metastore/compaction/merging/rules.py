@@ -8,7 +8,7 @@ row below its own write ids: those are open from the beginning.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from metastore.acid.bucket import decode
@@ -96,3 +96,50 @@ def in_one_file(bucket: int, files: Sequence[StripedFile]) -> list[StripedFile]:
         and sum(stripe.size for stripe in stripes) >= LARGE_STRIPE * len(stripes)
     )
     return ordered if may_be else []
+
+
+class StripeOfFile(NamedTuple):
+    """A stripe by the path of its file and its place there."""
+
+    path: str
+    place: int
+
+
+class Cut(NamedTuple):
+    """Where a row is by the number that it has among all rows, in the order of the ROW__IDs.
+
+    ``stripes``: one of them has the row, as one of their ``rows``; ``before``: rows of other stripes that lie before.
+    """
+
+    stripes: tuple[StripeOfFile, ...]
+    rows: int
+    before: int
+
+
+def are_known(files: Sequence[StripedFile]) -> bool:
+    """Whether the footers tell of every row between which ROW__IDs it is."""
+    return all(
+        sum(stripe.rows for stripe in file.stripes) == file.rows
+        and all(stripe.lowest <= stripe.last for stripe in file.stripes)
+        for file in files
+    )
+
+
+def cut(files: Sequence[StripedFile], number: int) -> Cut:
+    """The stripes among whose rows is the one with this number, from 0; the files ``are_known``, and in order."""
+    stripes = [(stripe, StripeOfFile(file.path, place)) for file in files for place, stripe in enumerate(file.stripes)]
+    floor = _reached([(stripe.lowest, stripe.rows) for stripe, _ in stripes], number)
+    ceiling = _reached([(stripe.last, stripe.rows) for stripe, _ in stripes], number)
+    among = [(stripe, name) for stripe, name in stripes if floor <= stripe.last and stripe.lowest <= ceiling]
+    return Cut(
+        stripes=tuple(name for _, name in among),
+        rows=sum(stripe.rows for stripe, _ in among),
+        before=sum(stripe.rows for stripe, _ in stripes if stripe.last < floor),
+    )
+
+
+def _reached(rows: Iterable[tuple[RowKey, int]], number: int) -> RowKey:
+    """The key with which there are more than ``number`` rows, added up in the order of the keys."""
+    keys = sorted(rows)
+    sums = accumulate(count for _, count in keys)
+    return next(key for (key, _), total in zip(keys, sums, strict=True) if total > number)

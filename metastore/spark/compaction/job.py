@@ -42,7 +42,7 @@ from metastore.spark.compaction.merged import UNSORTED
 from metastore.spark.compaction.plain_rows import compact_rows
 from metastore.spark.compaction.proof import Proof, input_files
 from metastore.spark.compaction.rebalance import deal, first_ids, numbered_in_order, require_sortable
-from metastore.spark.compaction.stripes import Buckets, copied_stripes, copyable
+from metastore.spark.compaction.stripes import Buckets, copied_stripes, copyable, striped_files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.precision import require_exact
 from metastore.spark.read.raw_files import let_each_file_be_a_task
@@ -181,7 +181,7 @@ class _Job:
 
     def passes(self, inputs: Inputs) -> int:
         """How often Spark's stages take in a row: where it is read, and behind each shuffle."""
-        of_a_rebalance = 3 if self.spec.kind == "rebalance" else 0
+        of_a_rebalance = 0 if self.spec.kind != "rebalance" else 4 if self.spec.order_by else 1
         return of_a_rebalance + (1 if self._reading(inputs).buckets(inputs.read) else 2)
 
     def compacted(self, inputs: Inputs) -> _Compacted:
@@ -236,7 +236,9 @@ class _Job:
         shares, reading = dealt(inputs.rows, buckets), self._reading(inputs)
         events = Events(reading.inserts())
         if len(shares) > 1 and not order and reading.has_ranges():
-            ranges = reading.in_ranges(first_ids(reading.unmarked(), self.row_type, shares), _BUCKET)
+            striped = striped_files(self.spark, inputs.read)
+            firsts = first_ids(self.files, striped, reading.unmarked(), self.row_type, shares)
+            ranges = reading.in_ranges(firsts, _BUCKET)
             events = Events(numbered_in_order(ranges, _BUCKET, shares), is_ordered=True)
         elif len(shares) > 1:
             dealt_rows = deal(events.rows, reading.unmarked(), self.row_type, order, shares)

@@ -1,17 +1,21 @@
 """Rows of a rebalance: numbered from 0 over all of them, dealt evenly to buckets.
 
 Rule: only rows come here, deletes are applied before. The rows are ordered by their ROW__IDs, or as the request says
-and then by their ROW__IDs. A first pass reads what they are ordered by, and finds the row that each bucket begins with.
-In the order of the ROW__IDs, which is that of the files, a task for each bucket then merges what lies between; else a
-second pass sends each row to its bucket, one task each, which sorts. Tasks number as they write. So rows are moved once
-at most. A comparison that were not that of the sort would only make uneven buckets, which the proof finds.
+and then by their ROW__IDs. In the order of the ROW__IDs, which is that of the files, footers and a few stripes say
+which row each bucket begins with, and a task for each bucket merges what lies between. Else a first pass reads what the
+rows are ordered by, and a second sends each to its bucket, one task each, which sorts. Tasks number as they write. So
+rows are moved once at most. A comparison that were not that of the sort would only make uneven buckets, which the proof
+finds.
 Source: COMP-16; Hive numbers in one task.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
+from itertools import groupby
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+from pyarrow import orc
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -33,12 +37,17 @@ from pyspark.sql.types import (
 from metastore.acid.bucket import encode
 from metastore.acid.events import ID_COLUMNS
 from metastore.acid.orc_footer import RowKey
+from metastore.acid_tables.footers import damage_named
 from metastore.acid_tables.table import OURS
+from metastore.compaction.merging.rules import Cut, StripedFile, StripeOfFile, are_known, cut
 from metastore.compaction.queue.rules.ordering import SortColumn
 from metastore.errors import InvalidOperationError
+from metastore.files import Files
 from metastore.spark.read.raw_files import POSITION_BITS
 
 _NUMBER, _PART = f"{OURS}number", f"{OURS}part"
+_MOST = 8_000_000
+"""Rows whose ids the driver reads at once: 200 MB."""
 
 
 class _Key(NamedTuple):
@@ -100,11 +109,36 @@ def deal(
     return _numbered(routed.sortWithinPartitions(*(key.order for key in keys)), bucket, firsts, write_id)
 
 
-def first_ids(surveyed: DataFrame, row: StructType, dealt: Sequence[int]) -> list[RowKey]:
-    """The ROW__IDs of the first rows of all buckets but the lowest, where the order is that of the ROW__IDs."""
+def first_ids(
+    files: Files, striped: Sequence[StripedFile], surveyed: DataFrame, row: StructType, dealt: Sequence[int]
+) -> list[RowKey]:
+    """The ROW__IDs of the first rows of all buckets but the lowest, where the order is that of the ROW__IDs.
+
+    Footers say in which stripes each of them is: the driver reads the ids of those. ``striped``: all files; where their
+    footers do not say enough, all ids are surveyed.
+    """
+    numbers = dealt[1:-1]
+    if are_known(striped):
+        cuts = [cut(striped, number) for number in numbers]
+        if max(each.rows for each in cuts) <= _MOST:
+            return list(_rows_at(files, cuts, numbers))
     ids = [_Key(F.col(name), "bigint") for name in ID_COLUMNS]
-    bounds, _ = _survey(surveyed.where(_has_row(row)), ids, dealt[1:-1])
+    bounds, _ = _survey(surveyed.where(_has_row(row)), ids, numbers)
     return [RowKey(*bound) for bound in bounds]
+
+
+def _rows_at(files: Files, cuts: Sequence[Cut], numbers: Sequence[int]) -> Iterator[RowKey]:
+    """The ROW__IDs of the rows with these numbers."""
+    for stripes, pairs in groupby(zip(cuts, numbers, strict=True), key=lambda pair: pair[0].stripes):
+        ids = pa.concat_tables([_ids_in(files, stripe) for stripe in stripes])
+        ordered = ids.sort_by([(name, "ascending") for name in ID_COLUMNS])
+        for each, number in pairs:
+            yield RowKey(*ordered.slice(number - each.before, 1).to_pylist()[0].values())
+
+
+def _ids_in(files: Files, stripe: StripeOfFile) -> pa.Table:
+    with files.open(stripe.path) as source, damage_named(stripe.path):
+        return pa.table(orc.ORCFile(source).read_stripe(stripe.place, columns=list(ID_COLUMNS)))
 
 
 def numbered_in_order(events: DataFrame, bucket: str, dealt: Sequence[int]) -> DataFrame:

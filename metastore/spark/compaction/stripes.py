@@ -30,17 +30,22 @@ def copyable(spark: SparkSession, location: str, files: Sequence[InputFile]) -> 
     """
     if is_written_in_place(spark, location):
         return {}
-    paths = [file.path for file in files if file.rows]
-    footers = from_java(_java(spark).footers(to_java(paths), _settings(spark)))
-    striped = {
-        path: StripedFile(path, footer["rows"], footer["form"], tuple(map(_stripe, footer["stripes"])))
-        for path, footer in zip(paths, footers, strict=True)
-    }
+    striped = {file.path: file for file in striped_files(spark, files)}
     buckets = {
         bucket: in_one_file(bucket, [striped[file.path] for file in files if file.rows and file.bucket == bucket])
         for bucket in {file.bucket for file in files if file.rows}
     }
     return buckets if all(buckets.values()) else {}
+
+
+def striped_files(spark: SparkSession, files: Sequence[InputFile]) -> list[StripedFile]:
+    """The files with rows by their footers, which the driver reads."""
+    paths = [file.path for file in files if file.rows]
+    footers = from_java(_java(spark).footers(to_java(paths), _settings(spark)))
+    return [
+        StripedFile(path, footer["rows"], footer["form"], tuple(map(_stripe, footer["stripes"])))
+        for path, footer in zip(paths, footers, strict=True)
+    ]
 
 
 @contextmanager

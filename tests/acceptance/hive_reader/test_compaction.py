@@ -203,13 +203,20 @@ def test_files_in_another_order_are_sorted(table: AcidTable, oracle: HiveOracle,
     assert len(_hive(oracle, _only(table, *major.directories), table, f"4:{NO_OPEN}::")) == 13
 
 
-def test_a_rebalance_gives_new_ids_and_even_buckets(table: AcidTable, oracle: HiveOracle) -> None:
+@pytest.mark.parametrize("most", [rebalance._MOST, 0], ids=["by footers", "surveyed"])
+def test_a_rebalance_gives_new_ids_and_even_buckets(
+        table: AcidTable, oracle: HiveOracle, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """COMP-W18: deletes are applied, write ids are kept, row ids ascend over the buckets."""
+    surveys: list[object] = []
+    survey = rebalance._survey
+    monkeypatch.setattr(rebalance, "_survey", lambda *rows: surveys.append(rows) or survey(*rows))
+    monkeypatch.setattr(rebalance, "_MOST", most)
     _fill(table)
     before = _hive(oracle, table.directory, table, f"4:{NO_OPEN}::")
 
     result = _compact(table, "rebalance", f"4:{NO_OPEN}::", number_of_buckets=3)
 
+    assert bool(surveys) == (most == 0)
     assert result.directories == ("base_0000004_v0000020",)
     assert (result.rows_in, result.rows_out, result.rows_deleted) == (21, 13, 4)
     rows = _hive(oracle, _only(table, *result.directories), table, f"4:{NO_OPEN}::")

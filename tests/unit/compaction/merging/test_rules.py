@@ -1,5 +1,7 @@
 """Which files of a compaction are merged as they lie, and how many of them are open at a time."""
 
+import random
+
 import pytest
 
 from metastore.acid.bucket import encode
@@ -7,10 +9,14 @@ from metastore.acid.orc_footer import RowKey
 from metastore.compaction.merging.rules import (
     LARGE_STRIPE,
     LARGEST_ID,
+    Cut,
     MergedFile,
     Stripe,
     StripedFile,
+    StripeOfFile,
+    are_known,
     by_bucket,
+    cut,
     in_one_file,
     open_at_once,
 )
@@ -84,3 +90,54 @@ def test_stripes_are_copied_in_the_order_of_their_rows():
 ], ids=["none", "unknown form", "no form", "two forms", "a lost row", "another bucket", "two buckets", "twice", "overlap", "small"])
 def test_rows_are_read_where_the_footers_do_not_prove_their_copy(files):
     assert in_one_file(0, files) == []
+
+
+# Rows 0 to 9, 10 to 19 and 20 to 29 of bucket 0, 0 to 9 and 10 to 19 of bucket 1 under the same write id, and a file of a later one.
+SEVERAL = [striped(stripe(1, 0, 9), stripe(1, 10, 19), stripe(1, 20, 29)), striped(stripe(1, 0, 9, bucket=1), stripe(1, 10, 19, bucket=1)),
+           striped(stripe(2, 0, 9))]
+
+
+@pytest.mark.parametrize(("number", "file", "place", "before"), [
+    (0, 0, 0, 0), (9, 0, 0, 0), (10, 0, 1, 10), (29, 0, 2, 20), (30, 1, 0, 30), (49, 1, 1, 40), (50, 2, 0, 50), (59, 2, 0, 50),
+])
+def test_the_stripe_of_a_row_by_its_number(number, file, place, before):
+    files = SEVERAL[::-1]
+    assert are_known(files)
+    assert cut(files, number) == Cut((StripeOfFile(SEVERAL[file].path, place),), 10, before)
+
+
+def test_a_row_may_be_in_one_of_several_stripes():
+    """Whose write ids overlap: nothing but their rows tells how many are before."""
+    mixed = [striped(*(stripe(number, 0, 9, lowest=RowKey(number - 3, encode(bucket), 0), bucket=bucket) for number in (5, 9, 13)))
+             for bucket in (0, 1)]
+
+    found = cut(mixed, 30)
+
+    assert {name.place for name in found.stripes} == {1}
+    assert (len(found.stripes), found.rows, found.before) == (2, 20, 20)
+
+
+def test_every_row_is_where_it_is_said_to_be():
+    """Random rows in files of three buckets, in stripes of random length: read what is said, and it is the row."""
+    chance = random.Random(5)
+    for _ in range(300):
+        keys = sorted({RowKey(chance.randrange(4), encode(chance.randrange(3)), chance.randrange(9)) for _ in range(chance.randrange(1, 40))})
+        files, rows = [], {}
+        for bucket in range(3):
+            left, stripes = [key for key in keys if key.bucket == encode(bucket)], []
+            while left:
+                held, left = left[:(count := chance.randrange(1, 6))], left[count:]
+                rows[StripeOfFile(str(bucket), len(stripes))] = held
+                lowest, highest = (RowKey(*(bound(numbers) for numbers in zip(*held, strict=True))) for bound in (min, max))
+                stripes.append(Stripe(len(held), BIG, lowest, highest, held[-1]))
+            files.append(StripedFile(str(bucket), sum(each.rows for each in stripes), "f", stripes))
+        for number, key in enumerate(keys):
+            found = cut(files, number)
+            among = sorted(key for name in found.stripes for key in rows[name])
+            assert (len(among), among[number - found.before]) == (found.rows, key)
+
+
+@pytest.mark.parametrize("file", [striped(stripe(1, 0, 9), rows=11), striped(stripe(1, 0, 9)._replace(last=RowKey(0, 0, 0)))],
+                         ids=["without a stripe", "whose index is another's"])
+def test_of_a_file_whose_footer_is_wrong_nothing_is_known(file):
+    assert not are_known([ONE, file])
