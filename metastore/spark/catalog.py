@@ -3,6 +3,7 @@
 They can be set without Python: ``docs/how-to/acid-tables-in-spark-sql.md``.
 """
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ def with_catalog(spark: SparkSession, uri: str | None = None) -> SparkSession:
         spark.conf.set("hive.metastore.uris", uri)
     else:
         spark._jsparkSession = java  # noqa: SLF001 - as above
+        for kept in [name for name, value in vars(SparkSession).items() if isinstance(value, cached_property)]:
+            vars(spark).pop(kept, None)  # conf, catalog and others, which are the replaced session's
     if spark.conf.get(_SETTING, "builtin") != CATALOG:
         spark.conf.set(_SETTING, CATALOG)
     return spark

@@ -112,7 +112,7 @@ class Tour:
         try:
             with self.session.transaction():
                 seats = self.session.table("nyc.planes").where("tailnum = 'N10156'").first()["seats"]
-                self.spark.sql("UPDATE nyc.planes SET seats = 56 WHERE tailnum = 'N10156'")
+                self.spark.newSession().sql("UPDATE nyc.planes SET seats = 56 WHERE tailnum = 'N10156'")
                 self.session.update("nyc.planes", {"seats": str(seats + 1)}, "tailnum = 'N10156'")
         except TxnAbortedError as error:
             message = str(error)

@@ -120,7 +120,7 @@ def first_ids(
     numbers = dealt[1:-1]
     if are_known(striped):
         cuts = [cut(striped, number) for number in numbers]
-        if max(each.rows for each in cuts) <= _MOST:
+        if all(each.rows <= _MOST for each in cuts):
             return list(_rows_at(files, cuts, numbers))
     ids = [_Key(F.col(name), "bigint") for name in ID_COLUMNS]
     bounds, _ = _survey(surveyed.where(_has_row(row)), ids, numbers)

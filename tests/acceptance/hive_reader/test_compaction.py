@@ -229,6 +229,15 @@ def test_a_rebalance_gives_new_ids_and_even_buckets(
     assert [found for file in base.bucket_files for found in check_file(Files(), str(table.directory), file.path, base)] == []
 
 
+def test_a_rebalance_into_one_bucket(table: AcidTable, oracle: HiveOracle) -> None:
+    _fill(table)
+
+    result = _compact(table, "rebalance", f"4:{NO_OPEN}::", number_of_buckets=1)
+
+    rows = _hive(oracle, _only(table, *result.directories), table, f"4:{NO_OPEN}::")
+    assert sorted(row_id[1:] for row_id, _ in rows) == [(B0, number) for number in range(13)]
+
+
 def test_a_rebalance_of_deleted_rows_is_an_empty_base(table: AcidTable, oracle: HiveOracle) -> None:
     """COMP-W34."""
     table.insert(DeltaName(1, 1, 0), [(1, B0, 0, ["a"]), (1, B0, 1, ["b"])])

@@ -58,7 +58,9 @@ def session(uri, master="local[2]", **conf):
             "spark.driver.memory": "512m", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1",
             "spark.hadoop.hive.metastore.uris": uri, **conf}.items():
         builder = builder.config(key, value)
-    return builder.enableHiveSupport().getOrCreate()
+    spark = builder.enableHiveSupport().getOrCreate()
+    assert spark.catalog.currentDatabase() == spark.conf.get("spark.sql.catalog.spark_catalog.defaultDatabase", "default")
+    return spark   # without the catalog, and used already: PySpark keeps what it has said of the session, which acid(spark) replaces
 
 
 def main():
