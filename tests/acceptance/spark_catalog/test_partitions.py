@@ -42,6 +42,26 @@ def test_partitions_are_shown_added_and_dropped(catalog, table, lakehouse) -> No
         assert client.get_partition_names(*table.split("."), -1) == ["n=1/d=a", "n=1/d=b c", "n=2/d=a", "n=3/d=y"]
 
 
+def test_texts_that_look_like_parts_of_a_path_are_texts(catalog, db, lakehouse) -> None:
+    name, texts = f"{db}.t", ["%41", "A", "caf%C3%A9", "a%2Fb", "a/b", "50%", "%", " a ", "null"]
+    catalog.sql(f"CREATE TABLE {name} (id INT, q STRING) PARTITIONED BY (p STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    made = [(place, text, text) for place, text in enumerate(texts)]
+    catalog.createDataFrame(made, "id INT, q STRING, p STRING").writeTo(name).append()
+    assert sorted(map(tuple, catalog.table(name).collect())) == made
+    for place, text in enumerate(texts):
+        assert catalog.sql(f"SELECT id FROM {name} WHERE p = :p", args={"p": text}).collect() == [(place,)]
+    assert catalog.sql(f"SELECT count(DISTINCT p) FROM {name}").first() == (len(texts),)
+
+    catalog.sql(f"""MERGE INTO {name} t USING (SELECT id, 'new' AS q, p FROM {name}) s ON t.p = s.p
+                    WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *""")
+    catalog.sql(f"INSERT OVERWRITE {name} PARTITION (p = 'a%2Fb') SELECT 30, 'over'")
+    catalog.sql(f"DELETE FROM {name} WHERE p = 'A'")
+    catalog.sql(f"ALTER TABLE {name} DROP PARTITION (p = 'caf%C3%A9')")
+    catalog.sql(f"TRUNCATE TABLE {name} PARTITION (p = '50%')")
+    left = [(30, "over", text) if text == "a%2Fb" else (place, "new", text) for place, text in enumerate(texts) if text not in ("A", "caf%C3%A9", "50%")]
+    assert sorted(map(tuple, catalog.table(name).collect())) == sorted(left)
+
+
 def test_partitions_are_emptied_and_renamed(catalog, table, open_transactions) -> None:
     catalog.sql(f"TRUNCATE TABLE {table} PARTITION (n = 1, d = 'b c')")
     assert rows(catalog, table) == [(1, 1, "a"), (3, 2, "a"), (4, None, "a")]

@@ -19,6 +19,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -54,10 +55,15 @@ public final class Partitions {
         Object[] values = new Object[fields.length];
         for (int key = 0; key < fields.length; ++key) {
             String text = texts.get(key);
-            values[key] = text == null ? null
-                : inScale(fields[key].dataType(), PartitioningUtils.castPartValueToDesiredType(fields[key].dataType(), text, zone));
+            values[key] = text == null ? null : typed(fields[key].dataType(), text, zone);
         }
         return new GenericInternalRow(values);
+    }
+
+    /** A text is its value. Spark's function takes it for a part of a path: it would make "A" of "%41". */
+    private static Object typed(DataType type, String text, ZoneId zone) {
+        return type instanceof StringType ? UTF8String.fromString(text)
+            : inScale(type, PartitioningUtils.castPartValueToDesiredType(type, text, zone));
     }
 
     /** Spark's function leaves a decimal the scale of its text: 1.5 would be 0.15 to whoever reads it with two digits. */
