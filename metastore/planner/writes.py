@@ -6,18 +6,18 @@ values, in any spelling. New partitions are registered, and all written partitio
 commit. The planner renames nothing: the writer of the files does, with the planner's names.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from metastore.acid.names import staging_directory
 from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.partitions import partition_key, partition_name, partition_values
-from metastore.acid_tables.pruning import Values, is_text, typed
+from metastore.acid_tables.pruning import Constant, Values, is_text, typed
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient, txn_calls
 from metastore.client.constraints import enabled_constraints
 from metastore.client.fence import Fence
-from metastore.client.partitions import Locations, partition_places, places_named
+from metastore.client.partitions import Locations, partition_places, places_named, typed_values
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.locks.rules import Operation
 from metastore.planner.body import Body
@@ -156,14 +156,30 @@ def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str
     how = body.fields.get("overwrite")
     if isinstance(how, dict):
         named = body.body("overwrite")
+        if named.has("values"):
+            return _keys_with(client, table, named.body("values").fields)
         return named.texts("keys") if named.has("keys") else [named.text("key")]
     if how == _ALL:
         return [partition_key(place.values) for place in partition_places(client, table)]
     if how not in (None, _DYNAMIC):
         raise InvalidInputError(
-            f'overwrite must be null, "{_ALL}", "{_DYNAMIC}", {{"key": ...}} or {{"keys": [...]}}, not {how!r}.'
+            f'overwrite must be null, "{_ALL}", "{_DYNAMIC}", {{"key": ...}}, {{"keys": [...]}} or '
+            f'{{"values": {{...}}}}, not {how!r}.'
         )
     return []
+
+
+def _keys_with(client: DomainClient, table: AcidTable, wanted: Mapping[str, str | None]) -> Sequence[str]:
+    """The keys of the partitions that have these values of some partition keys, however their names spell them."""
+    types = _types(table)
+
+    def of_wanted(values: Values) -> list[Constant | None]:
+        read = typed_values(table, as_spark_writes(values, types))
+        return [value for name, value in zip(table.partition_names, read, strict=True) if name in wanted]
+
+    values = of_wanted([wanted.get(name) or None for name in table.partition_names])
+    places = partition_places(client, table)
+    return [partition_key(place.values) for place in places if of_wanted(place.values) == values]
 
 
 def _locations(client: DomainClient, table: AcidTable, keys: Iterable[str]) -> Locations:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
 from metastore.files import Files
 from metastore.ids import table_name
@@ -314,6 +315,30 @@ def test_insert_by_name_and_replace(catalog, db, called) -> None:
     with pytest.raises(PySparkException, match=r"does not support INSERT INTO ... REPLACE ON/USING|PARSE_SYNTAX_ERROR"):
         catalog.sql(f"INSERT INTO {name} REPLACE USING (k) SELECT 20, 'y', 1")
     assert sorted(map(tuple, catalog.table(name).collect())) == [(1, "a", 1), (9, "z", 3)]
+
+
+def test_a_condition_replaces_all_that_meets_it(catalog, db) -> None:
+    """Also partitions that get no new rows, unlike INSERT OVERWRITE: to Spark both are the same plan."""
+    name = f"{db}.t"
+    catalog.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (day STRING, k INT) {_ACID}")
+    new = catalog.sql("SELECT 10 AS id, 'mon' AS day, 1 AS k")
+
+    def left(replace):
+        catalog.sql(f"INSERT OVERWRITE {name} WITH ('partitionOverwriteMode' = 'static') VALUES (1, 'mon', 1), (2, 'tue', 1), (3, 'mon', 2), (4, NULL, 1)")
+        replace() if callable(replace) else catalog.sql(replace)
+        return sorted(map(tuple, catalog.table(name).collect()), key=repr)
+
+    for statement in (f"INSERT INTO {name} REPLACE WHERE k = 1 SELECT 10, 'mon', 1", lambda: new.writeTo(name).overwrite(F.col("k") == 1)):
+        assert left(statement) == [(10, "mon", 1), (3, "mon", 2)]
+    assert left(f"WITH w AS (SELECT 10 AS id) INSERT INTO {name} WITH ('mine' = 'x') REPLACE WHERE k = 1 SELECT id, 'mon', 1 FROM w") == [
+        (10, "mon", 1), (3, "mon", 2)]
+    assert left(lambda: catalog.sql("SELECT 10 AS id, CAST(NULL AS STRING) AS day, 2 AS k").writeTo(name).option("mine", "x").overwrite(
+        F.col("day").isNull())) == [(1, "mon", 1), (10, None, 2), (2, "tue", 1), (3, "mon", 2)]
+    assert left(f"INSERT INTO {name} REPLACE WHERE day IS NULL SELECT 5, NULL, 5") == [(1, "mon", 1), (2, "tue", 1), (3, "mon", 2), (5, None, 5)]
+    for statement in (f"INSERT INTO {name} REPLACE WHERE true SELECT 10, 'mon', 1", lambda: new.writeTo(name).overwrite(F.lit(True))):
+        assert left(statement) == [(10, "mon", 1)]
+    assert left(f"INSERT OVERWRITE {name} SELECT 10, 'mon', 1") == [(10, "mon", 1), (2, "tue", 1), (3, "mon", 2), (4, None, 1)]
+    assert left(f"INSERT OVERWRITE {name} PARTITION (day, k = 1) SELECT 10, 'mon'") == [(10, "mon", 1), (2, "tue", 1), (3, "mon", 2), (4, None, 1)]
 
 
 def test_analyze_table_is_the_procedure(catalog, db, client, two) -> None:

@@ -83,6 +83,8 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (plan instanceof CreateTableLikeCommand create) requireNotLikeTransactional(create);
         if (plan instanceof CreateTable save && save.query().isDefined()) requireNotTransactional(save.tableDesc());
         if (hasSchemaEvolution(plan)) requireEvolvable(plan);
+        UnresolvedRelation replaced = ReplaceWhere.target(plan);
+        if (replaced != null && named(replaced.multipartIdentifier()) != null) return ReplaceWhere.marked(plan);
         if (plan instanceof MergeIntoTable merge) StatementRule.tag(merge);
         if (plan instanceof ExplainCommand explain) SeveralInserts.inner(explain.logicalPlan()).setTagValue(IS_EXPLAINED, true);
         if (plan.getTagValue(IS_EXPLAINED).isDefined()) return plan;

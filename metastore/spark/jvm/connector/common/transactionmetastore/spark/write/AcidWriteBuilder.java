@@ -13,7 +13,10 @@ import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
 
 /** Collects what a write replaces: see Overwriting. */
-final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
+public final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
+    /** The option of a write that replaces by a condition: to Spark INSERT OVERWRITE of some partitions is another such write. */
+    public static final String BY_CONDITION = "acid.replaces.by.condition";
+
     private final AcidTable target;
     private final TableShape table;
     private final Command command;
@@ -29,11 +32,11 @@ final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, 
 
     /**
      * In its "static" mode, the default, Spark means all partitions. As in Hive, only those that get rows are replaced, unless the
-     * statement has the mode as an option of its own.
+     * statement has the mode as an option of its own, or a condition that is true of each row.
      */
     @Override
     public WriteBuilder truncate() {
-        boolean isWhole = target.isReplaced() || "static".equalsIgnoreCase(info.options().get("partitionOverwriteMode"));
+        boolean isWhole = target.isReplaced() || isByCondition() || "static".equalsIgnoreCase(info.options().get("partitionOverwriteMode"));
         overwriting = isWhole ? Overwriting.EVERYTHING : Overwriting.ALL_THAT_GET_ROWS;
         return this;
     }
@@ -62,7 +65,11 @@ final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, 
 
     private Overwriting named(Predicate[] conditions) {
         String zone = SparkSession.active().sessionState().conf().sessionLocalTimeZone();
-        return Overwriting.of(conditions, table.keys(), zone);
+        return Overwriting.of(conditions, table.keys(), zone, isByCondition());
+    }
+
+    private boolean isByCondition() {
+        return info.options().containsKey(BY_CONDITION);
     }
 
     @Override

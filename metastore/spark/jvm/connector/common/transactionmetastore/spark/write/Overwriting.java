@@ -17,21 +17,23 @@ import transactionmetastore.spark.planner.AcidException;
 
 /**
  * What an INSERT OVERWRITE replaces, which is what Hive replaces: a table without partitions; the partition whose keys
- * all have a value in PARTITION (...), whether it gets rows or not; else the partitions that get rows.
+ * all have a value in PARTITION (...), whether it gets rows or not; else the partitions that get rows. What replaces by a condition
+ * replaces all that meets it.
  *
- * "named": the values in PARTITION (...), as texts by key; "isWhole": nothing is left of a table with partitions either;
- * "emptied": the keys of partitions of which nothing is left, as TRUNCATE names them.
+ * "named": the values in PARTITION (...), or in the condition, as texts by key; "isWhole": nothing is left of a table with partitions
+ * either; "isOfAllNamed": nor of those that have the values of "named"; "emptied": the keys of partitions of which nothing is left, as
+ * TRUNCATE names them.
  */
-record Overwriting(Map<String, String> named, boolean isWhole, List<String> emptied) {
-    static final Overwriting ALL_THAT_GET_ROWS = new Overwriting(Map.of(), false, List.of());
-    static final Overwriting EVERYTHING = new Overwriting(Map.of(), true, List.of());
+record Overwriting(Map<String, String> named, boolean isWhole, boolean isOfAllNamed, List<String> emptied) {
+    static final Overwriting ALL_THAT_GET_ROWS = new Overwriting(Map.of(), false, false, List.of());
+    static final Overwriting EVERYTHING = new Overwriting(Map.of(), true, false, List.of());
 
     static Overwriting of(List<String> emptied) {
-        return new Overwriting(Map.of(), false, emptied);
+        return new Overwriting(Map.of(), false, false, emptied);
     }
 
     /** The values that a condition gives partition keys, or null if it says anything else. */
-    static Overwriting of(Predicate[] conditions, StructType keys, String zone) {
+    static Overwriting of(Predicate[] conditions, StructType keys, String zone, boolean isOfAllNamed) {
         Map<String, String> named = new HashMap<>();
         for (Predicate condition : conditions) {
             if (condition.name().equals("ALWAYS_TRUE")) continue;
@@ -49,14 +51,14 @@ record Overwriting(Map<String, String> named, boolean isWhole, List<String> empt
             StructType type = new StructType().add(keys.fields()[key]);
             named.put(keys.fields()[key].name(), (String) Messages.list(new PartitionKeys(type, 0, zone).of(row)).get(0));
         }
-        return new Overwriting(named, false, List.of());
+        return new Overwriting(named, false, isOfAllNamed, List.of());
     }
 
     /** As the planner takes it. */
     Object argument(TableShape table) {
         if (isWhole || table.keys().length() == 0) return "all";
         if (!emptied.isEmpty()) return Map.of("keys", emptied);
-        if (named.size() < table.keys().length()) return "dynamic";
+        if (named.size() < table.keys().length()) return isOfAllNamed ? Map.of("values", named) : "dynamic";
         List<String> values = new ArrayList<>();
         for (String key : table.keys().fieldNames()) values.add(named.get(key));
         return Map.of("key", Messages.text(values));
