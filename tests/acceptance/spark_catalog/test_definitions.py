@@ -39,6 +39,55 @@ def test_a_table_is_created_changed_and_dropped(catalog, lakehouse, db) -> None:
     assert catalog.sql(f"SHOW TABLES IN {db}").collect() == []
 
 
+def test_partition_keys_are_found_in_any_case(catalog, db) -> None:
+    """As other names: a key that is not found would be a column of a table without partitions."""
+    def shown(name):
+        catalog.sql(f"INSERT INTO {db}.{name} (Id, day, REGION) VALUES (1, 'mon', 'eu')")
+        columns, [partition] = catalog.table(f"{db}.{name}").columns, catalog.sql(f"SHOW PARTITIONS {db}.{name}").collect()
+        return columns, partition[0]
+
+    catalog.sql(f"CREATE TABLE {db}.named (Id INT, Day STRING, Region STRING, Other INT) PARTITIONED BY (Region, Day) {_ACID}")
+    catalog.sql(f"CREATE TABLE {db}.typed (Id INT, Other INT) PARTITIONED BY (Region STRING, Day STRING) {_ACID}")
+    catalog.sql(f"CREATE TABLE {db}.made PARTITIONED BY (REGION, Day) {_ACID} AS SELECT 2 AS Id, 'mon' AS Day, 'eu' AS Region, 3 AS Other")
+    frame = catalog.table(f"{db}.made").selectExpr("id AS Id", "day AS Day", "region AS Region", "other AS Other")
+    frame.writeTo(f"{db}.written").partitionedBy(frame.Region, frame.Day).tableProperty("transactional", "true").create()
+    for name in ("named", "typed", "made", "written"):
+        assert shown(name) == (["id", "other", "region", "day"], "region=eu/day=mon"), name
+    frame.writeTo(f"{db}.made").partitionedBy(frame.Region, frame.Day).createOrReplace()
+    assert shown("made") == (["id", "other", "region", "day"], "region=eu/day=mon")
+
+
+def test_names_that_have_to_be_quoted(catalog, db) -> None:
+    name = f"{db}.t"
+    catalog.sql(f"CREATE TABLE {name} (`a b` INT, `c.d` STRING) PARTITIONED BY (`load-day` STRING, `k.l` INT) {_ACID}")
+    catalog.sql(f"INSERT INTO {name} VALUES (1, 'x', 'mon', 1), (2, 'y', 'tue', 2), (3, 'z', 'mon', 2)")
+    catalog.sql(f"UPDATE {name} SET `a b` = `a b` + 10 WHERE `load-day` = 'mon' AND `c.d` <> 'x'")
+    catalog.sql(f"""MERGE INTO {name} t USING (SELECT 2 AS id, 'new' AS n UNION ALL SELECT 4, 'more') s ON t.`a b` = s.id
+                    WHEN MATCHED THEN UPDATE SET `c.d` = s.n WHEN NOT MATCHED THEN INSERT (`a b`, `c.d`, `load-day`, `k.l`) VALUES (s.id, s.n, 'wed', 3)""")
+    catalog.sql(f"DELETE FROM {name} WHERE `k.l` = 1")
+    assert sorted(map(tuple, catalog.table(name).collect())) == [(2, "new", "tue", 2), (4, "more", "wed", 3), (13, "z", "mon", 2)]
+    joined = catalog.sql(f"SELECT t.`a b` FROM {name} t JOIN {name} u ON t.`k.l` = u.`k.l` AND t.`load-day` = u.`load-day` WHERE u.`c.d` = 'z'")
+    assert joined.collect() == [(13,)]
+    assert [row.partition for row in catalog.sql(f"SHOW PARTITIONS {name} PARTITION (`k.l` = 2)").collect()] == ["load-day=mon/k.l=2", "load-day=tue/k.l=2"]
+    assert sorted(map(tuple, catalog.sql(f"SELECT `load-day`, count(*) FROM {name} GROUP BY `load-day`").collect())) == [("mon", 1), ("tue", 1), ("wed", 1)]
+    catalog.sql(f"TRUNCATE TABLE {name} PARTITION (`load-day` = 'mon')")
+    assert catalog.table(name).count() == 2
+
+
+@pytest.mark.parametrize(("column", "why"), [
+    ("s STRING COLLATE UTF8_LCASE", "cannot have a collation"), ("s ARRAY<STRING COLLATE UNICODE_CI>", "cannot have a collation"),
+    ("s STRUCT<`a b`: INT>", "has a field whose name"), ("s MAP<STRING, STRUCT<`a:b`: INT>>", "has a field whose name")])
+def test_what_hives_types_do_not_hold_is_refused(catalog, db, column, why) -> None:
+    """A collation was forgotten, and with such a field there was a table that nobody could read or drop."""
+    with pytest.raises(PySparkException, match=f"The column s {why}"):
+        catalog.sql(f"CREATE TABLE {db}.t (id INT, {column}) {_ACID}")
+    assert not catalog.catalog.tableExists(f"{db}.t")
+    catalog.sql(f"CREATE TABLE {db}.t (id INT) {_ACID}")
+    with pytest.raises(PySparkException, match=f"The column s {why}"):
+        catalog.sql(f"ALTER TABLE {db}.t ADD COLUMN {column}")
+    assert catalog.table(f"{db}.t").columns == ["id"]
+
+
 def test_tables_of_sparks_own_stay_its_own(catalog, db) -> None:
     catalog.sql(f"CREATE TABLE {db}.plain USING parquet AS SELECT 1 AS id")
     catalog.sql(f"INSERT INTO {db}.plain VALUES (2)")

@@ -6,6 +6,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Predicate;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
@@ -13,6 +16,9 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
@@ -23,6 +29,8 @@ final class Creation {
         TableCatalog.PROP_PROVIDER, TableCatalog.PROP_LOCATION, TableCatalog.PROP_COMMENT, TableCatalog.PROP_OWNER,
         TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT, AcidCatalogBase.SERDE,
         AcidCatalogBase.CONSTRAINTS, AcidCatalogBase.DESCENDING);
+
+    private static final Predicate<String> IS_WORD = Pattern.compile("[A-Za-z0-9_]+").asMatchPredicate();
 
     private Creation() {}
 
@@ -41,9 +49,9 @@ final class Creation {
                 + transform.describe() + ": name columns, or use CLUSTERED BY ... INTO n BUCKETS.");
         }
         List<Map<String, Object>> plain = new ArrayList<>(), keys = new ArrayList<>();
-        for (Column column : columns) if (!keyNames.contains(column.name())) plain.add(described(column));
+        for (Column column : columns) if (!keyNames.contains(AcidCatalogBase.lower(column.name()))) plain.add(described(column));
         for (String key : keyNames) {
-            Arrays.stream(columns).filter(column -> column.name().equals(key)).forEach(column -> keys.add(described(column)));
+            Arrays.stream(columns).filter(column -> AcidCatalogBase.lower(column.name()).equals(key)).forEach(column -> keys.add(described(column)));
         }
         arguments.put("columns", plain);
         arguments.put("partition_keys", keys);
@@ -90,11 +98,24 @@ final class Creation {
     private static Map<String, Object> described(Column column) {
         Map<String, Object> described = new HashMap<>();
         described.put("name", AcidCatalogBase.lower(column.name()));
-        described.put("type", column.dataType().catalogString());
+        described.put("type", type(column.name(), column.dataType()));
         described.put("comment", column.comment());
         described.put("not_null", !column.nullable());
         described.put("default", column.defaultValue() == null ? null : column.defaultValue().getSql());
         return described;
+    }
+
+    /** A type in Hive's text, which has no place for a collation, nor for each name of a field: a table would be made that nobody can read. */
+    private static String type(String column, DataType type) {
+        if (type.existsRecursively(part -> part instanceof StringType text && !text.isUTF8BinaryCollation())) {
+            throw new AcidException("UNSUPPORTED", "The column " + column + " cannot have a collation: transactional tables compare "
+                + "texts byte by byte, as Hive does. Leave out COLLATE, and write it in queries.");
+        }
+        if (type.existsRecursively(part -> part instanceof StructType struct && !Stream.of(struct.fieldNames()).allMatch(IS_WORD))) {
+            throw new AcidException("UNSUPPORTED", "The column " + column + " has a field whose name is not of letters, digits and _ "
+                + "alone: Hive's types hold no other. Give the field another name.");
+        }
+        return type.catalogString();
     }
 
     /** bucket(n, columns) or sorted_bucket(columns, n, columns): Spark tells the number as a literal, columns as references. */
@@ -149,7 +170,7 @@ final class Creation {
                     + "constraints with session.sql of acid(spark).");
             }
             argument.put("op", "add_column");
-            argument.put("type", add.dataType().catalogString());
+            argument.put("type", type(path(add.fieldNames()), add.dataType()));
             argument.put("comment", add.comment());
             argument.put("after", after(add.position()));
         } else if (change instanceof TableChange.RenameColumn rename) {
@@ -157,7 +178,7 @@ final class Creation {
             argument.put("to", AcidCatalogBase.lower(rename.newName()));
         } else if (change instanceof TableChange.UpdateColumnType type) {
             argument.put("op", "change_type");
-            argument.put("type", type.newDataType().catalogString());
+            argument.put("type", type(path(type.fieldNames()), type.newDataType()));
         } else if (change instanceof TableChange.UpdateColumnComment comment) {
             argument.put("op", "comment");
             argument.put("comment", comment.newComment());

@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.expressions.LiteralValue;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.plain.PlainStorage;
+import transactionmetastore.spark.write.WriterFunction;
 
 /** A table as the planner describes it: metastore/planner/tables.py. */
 public record TableDefinition(
@@ -113,7 +114,7 @@ public record TableDefinition(
 
     Transform[] partitioning() {
         List<Transform> all = new ArrayList<>();
-        for (Field field : partitionKeys) all.add(Expressions.identity(field.name));
+        for (Field field : partitionKeys) all.add(Expressions.identity(WriterFunction.quoted(field.name)));
         return all.toArray(new Transform[0]);
     }
 }

@@ -320,7 +320,7 @@ public final class AcidScan
     @Override
     public NamedReference[] filterAttributes() {
         List<String> names = List.of(table.definition().partitionType().fieldNames());
-        return Arrays.stream(wanted.fieldNames()).filter(names::contains).map(FieldReference::apply).toArray(NamedReference[]::new);
+        return Arrays.stream(wanted.fieldNames()).filter(names::contains).map(FieldReference::column).toArray(NamedReference[]::new);
     }
 
     @Override

@@ -17,6 +17,7 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.read.AcidScanBuilder;
 import transactionmetastore.spark.read.ChangeColumn;
 import transactionmetastore.spark.read.ChangeRange;
+import transactionmetastore.spark.write.WriterFunction;
 
 /**
  * The changes of a table's rows: versions are write ids.
@@ -93,7 +94,7 @@ record AcidChangelog(AcidTable table, ChangeRange range) implements Changelog {
         List<String> key = table.definition().primaryKey();
         Stream<String> names = !key.isEmpty() ? key.stream()
             : Stream.concat(Stream.of(RowId.ROW__ID.column()), Arrays.stream(table.definition().partitionType().fieldNames()));
-        return names.map(Expressions::column).toArray(NamedReference[]::new);
+        return names.map(name -> Expressions.column(WriterFunction.quoted(name))).toArray(NamedReference[]::new);
     }
 
     @Override
