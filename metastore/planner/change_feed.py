@@ -11,6 +11,7 @@ from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.client.scans import snapshot_directories
 from metastore.planner.call import Answer, Call
+from metastore.planner.known import require_known
 from metastore.planner.scans import Laps, Snapshot, delete_files, files_of, snapshot_at, write_ids_at, write_ids_of
 from metastore.planner.tables import acid_table
 from metastore.telemetry.logs import get_logger
@@ -27,6 +28,7 @@ def changes(call: Call) -> Answer:
     laps = Laps()
     table = acid_table(call.client, call.body.table())
     table.require(TableKind.FULL_ACID, action="Reading changes")
+    require_known(table, call.body)
     wanted = _range(call, table)
     laps.end("table")
     now = snapshot_at(call, table, wanted.until, laps, is_past=True)

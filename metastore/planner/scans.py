@@ -30,6 +30,7 @@ from metastore.errors import InvalidInputError
 from metastore.files import Files
 from metastore.planner.call import Answer, Call
 from metastore.planner.column_statistics import estimates
+from metastore.planner.known import require_known
 from metastore.planner.tables import acid_table, format_of
 from metastore.telemetry.logs import get_logger
 
@@ -60,9 +61,13 @@ class Snapshot:
 
 
 def plan(call: Call) -> Answer:
-    """The plan of one scan. Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError."""
+    """The plan of one scan.
+
+    Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError; WriteConflictError for another definition.
+    """
     laps, body = Laps(), call.body
     table = acid_table(call.client, body.table())
+    require_known(table, body)
     laps.end("table")
     seen = snapshot_of(call, table, laps)
     answer = files_of(seen)

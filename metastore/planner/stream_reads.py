@@ -9,6 +9,7 @@ from metastore.client import txn_calls
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.planner.call import Answer, Call
+from metastore.planner.known import require_known
 from metastore.planner.scans import Laps, files_of, snapshot_at, write_ids_of
 from metastore.planner.tables import acid_table
 from metastore.telemetry.logs import get_logger
@@ -35,6 +36,7 @@ def appended(call: Call) -> Answer:
     laps, body = Laps(), call.body
     table = acid_table(call.client, body.table())
     table.require(TableKind.FULL_ACID, action="Reading a stream")
+    require_known(table, body)
     laps.end("table")
     wanted = Range(body.number("after"), body.number("up_to"))
     # What was there before a compaction, as long as it is there: rows may have been deleted since.

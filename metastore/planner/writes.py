@@ -22,6 +22,7 @@ from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.locks.rules import Operation
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
+from metastore.planner.known import require_known
 from metastore.planner.publication import StagedFile, names_in_place, staged_directories
 from metastore.planner.spellings import as_spark_writes
 from metastore.planner.tables import acid_table
@@ -36,9 +37,10 @@ def write(call: Call) -> Answer:
     """Begin a statement that writes a table: its write id, where it may stage files, what its rows must keep.
 
     ``in_place``: the number of statement ids whose files tasks can upload to their final names. The answer has these
-    names, or null where files are to be staged all the same.
+    names, or null where files are to be staged all the same. Raises: WriteConflictError for another definition.
     """
     body, table = call.body, _written_table(call)
+    require_known(table, body)
     txn_id, statement = body.number("txn"), body.number("statement")
     rules = enabled_constraints(call.client, table.name).rules()
     write_id = txn_calls.allocate_write_id(call.client, txn_id, table.name.db, table.name.table)

@@ -4,6 +4,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from metastore.client import DomainClient
+from metastore.planner import server as planner_server
+from metastore.planner.call import Method
 from tests.support.spark_sessions import is_before, skip_where_inserts_give_all_columns
 
 pytestmark = pytest.mark.spark
@@ -86,6 +88,47 @@ def test_what_hives_types_do_not_hold_is_refused(catalog, db, column, why) -> No
     with pytest.raises(PySparkException, match=f"The column s {why}"):
         catalog.sql(f"ALTER TABLE {db}.t ADD COLUMN {column}")
     assert catalog.table(f"{db}.t").columns == ["id"]
+
+
+@pytest.fixture
+def altered(monkeypatch, client):
+    """A function: the next statement finds a table with other columns once it has waited for its locks."""
+    def soon(altered: str, /, **columns: str) -> None:
+        def lock(call):
+            monkeypatch.setitem(planner_server.CALLS, "lock", Method(answer))
+            table, types = client.get_table(*altered.split(".")), client.types
+            table.sd.cols = [types.FieldSchema(column, kind, None) for column, kind in columns.items()]
+            client.alter_table(table.dbName, table.tableName, table)
+            return answer(call)
+
+        monkeypatch.setitem(planner_server.CALLS, "lock", Method(lock))
+
+    answer = planner_server.CALLS["lock"].answer
+    return soon
+
+
+def test_a_statement_that_began_with_another_definition_is_refused(catalog, db, altered, open_transactions) -> None:
+    """It would write rows without the new columns, and read NULL in those that are gone: nobody would hear of it."""
+    name = f"{db}.t"
+    catalog.sql(f"CREATE TABLE {name} (id INT, name STRING) {_ACID}")
+    catalog.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
+    source = "(SELECT 2 AS id, 'new' AS name) s"
+    writes = [f"INSERT INTO {name} VALUES (3, 'c')", f"INSERT OVERWRITE {name} SELECT 3, 'c'", f"UPDATE {name} SET id = id + 10 WHERE id = 1",
+              f"DELETE FROM {name} WHERE id = 1", f"MERGE INTO {name} t USING {source} ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"]
+    for write in writes:
+        altered(name, id="int", name="string", more="string")
+        with pytest.raises(PySparkException, match=rf"{name} was altered or replaced .* \(id int, name string, more string\).*Run the statement again") as refused:
+            catalog.sql(write)
+        assert refused.value.getSqlState() == "40001"
+        altered(name, id="int", name="string")
+        catalog.sql(f"SELECT id FROM {name} WHERE id < 0").collect()
+    altered(name, id="int")
+    with pytest.raises(PySparkException, match=rf"{name} was altered or replaced"):
+        catalog.sql(f"SELECT max(name) FROM {name}").collect()
+    altered(name, id="int", name="string")
+    assert sorted(map(tuple, catalog.sql(f"SELECT id FROM {name}").collect())) == [(1,), (2,)]
+    assert sorted(map(tuple, catalog.table(name).collect())) == [(1, "a"), (2, "b")]
+    assert open_transactions() == []
 
 
 def test_tables_of_sparks_own_stay_its_own(catalog, db) -> None:

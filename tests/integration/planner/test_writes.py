@@ -81,6 +81,49 @@ def test_rows_go_to_the_partition_that_spells_the_same_otherwise(client, call):
     assert len(names(client)) == 1
 
 
+def test_an_overwrite_empties_all_that_has_some_values_however_they_are_spelled(client, call):
+    create_table(client, "t", {"id": "int"}, keys={"n": "int", "d": "date"})
+    types, sd = client.types, client.get_table("d", "t").sd
+    sd.location = None
+    for values in (["03", "2024-1-5"], ["3", "2024-01-06"], ["4", "2024-01-05"], ["3", "__HIVE_DEFAULT_PARTITION__"]):
+        client.add_partition(types.Partition(values=values, dbName="d", tableName="t", sd=sd, parameters={}))
+    txn, _ = begun(call, "INSERT_OVERWRITE")
+
+    def emptied(**values):
+        published = call("publish", txn=txn, table="d.t", statement=0, overwrite={"values": values}, files=[])
+        return sorted(one["to"].rpartition("/base")[0].partition("/t/")[2] for one in published["inserts"])
+
+    def places(*of):
+        return sorted(client.get_partition("d", "t", list(values)).sd.location.partition("/t/")[2] for values in of)
+
+    assert emptied(n="3") == places(("03", "2024-1-5"), ("3", "2024-01-06"), ("3", "__HIVE_DEFAULT_PARTITION__"))
+    assert emptied(d="2024-01-05") == places(("03", "2024-1-5"), ("4", "2024-01-05"))
+    assert emptied(d=None) == places(("3", "__HIVE_DEFAULT_PARTITION__"))
+    assert emptied(n="9") == []
+
+
+def test_who_knows_another_definition_neither_reads_nor_writes(client, call):
+    create_table(client, "t", {"id": "int", "name": "string"}, keys={"k": "int"})
+    known = {"columns": [["id", "int"], ["name", "string"]], "partition_keys": [["k", "int"]], "buckets": [0]}
+    changed = [{"columns": [["id", "int"]]}, {"columns": [["name", "string"], ["id", "int"]]}, {"columns": [["id", "bigint"], ["name", "string"]]},
+               {"partition_keys": []}, {"buckets": [4, "id"]}]
+    txn = call.begin()
+    call("lock", txn=txn, reads=["d.t"], writes=[{"table": "d.t", "kind": "INSERT"}], wait_s=0, **WHO)
+    for other in changed:
+        status, error, message = call.refused("write", txn=txn, table="d.t", statement=0, kind="INSERT", known=known | other)
+        assert (status, error) == (409, "WriteConflictError")
+        assert message.startswith("d.t was altered or replaced after this statement had begun")
+        assert "now it has (id int, name string, k int)" in message
+    assert call("write", txn=txn, table="d.t", statement=0, kind="INSERT", known=known)["write_id"] == 1
+    call("commit", txn=txn)
+
+    assert call.planned("d.t", columns=[["k", "int"], ["id", "int"]])["events"] == []
+    with pytest.raises(AssertionError, match="altered or replaced"):
+        call.planned("d.t", columns=[["id", "bigint"]])
+    with pytest.raises(AssertionError, match="altered or replaced"):
+        call.planned("d.t", columns=[["id", "int"], ["gone", "string"]])
+
+
 def test_an_overwrite_empties_what_it_is_about(client, call):
     create_table(client, "t", {"id": "int"}, keys={"n": "int"})
     for number in "12":
@@ -100,6 +143,8 @@ def test_an_overwrite_empties_what_it_is_about(client, call):
     assert bases({"key": '["9"]'}) == {"/n=9/base_0000003": ["bucket_00000"]}
     assert bases({"key": '["2"]'}, staged("s/i", '["2"]')) == {"/n=2/base_0000003": []}
     assert bases({"keys": ['["2"]', '["1"]']}) == {"/n=2/base_0000003": ["bucket_00000"], "/n=1/base_0000003": ["bucket_00000"]}
+    assert bases({"values": {"n": "1"}}, staged("s/i", '["1"]')) == {"/n=1/base_0000003": []}
+    assert bases({"values": {"n": None}}) == {}
     status, error, message = call.refused("publish", txn=txn, table="d.t", statement=0, overwrite="some", files=[])
     assert (status, error) == (400, "InvalidInputError")
     assert "overwrite must be null" in message

@@ -3,9 +3,11 @@ package transactionmetastore.spark.catalog;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -84,6 +86,22 @@ public record TableDefinition(
     /** The arguments by which a call to the planner names it. */
     public Map<String, String> dbAndTable() {
         return Map.of("db", db, "table", table);
+    }
+
+    /** What decides about its files: of another definition the planner refuses a write. */
+    public Map<String, Object> known() {
+        List<Object> placed = new ArrayList<>(List.of(buckets.count));
+        placed.addAll(buckets.columns);
+        return Map.of("columns", typed(columns), "partition_keys", typed(partitionKeys), "buckets", placed);
+    }
+
+    /** Those of its columns that have one of these names, with their types: without them, or with others, the planner refuses a read. */
+    public List<List<String>> known(Collection<String> names) {
+        return typed(Stream.concat(columns.stream(), partitionKeys.stream()).filter(field -> names.contains(field.name)).toList());
+    }
+
+    private static List<List<String>> typed(List<Field> fields) {
+        return fields.stream().map(field -> List.of(field.name, field.type)).toList();
     }
 
     public boolean isFullAcid() {

@@ -127,6 +127,7 @@ public final class AcidScan
             arguments.put("write_ids", snapshot.writeIds().get(table.fullName()));
             arguments.put("own_write_id", snapshot.ownWriteIds().get(table.fullName()));
             arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
+            arguments.put("columns", table.definition().known(List.of(wanted.fieldNames())));
             arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
             arguments.put("row_ids", layout().areIdsWanted);
             arguments.put("count", isCounted);

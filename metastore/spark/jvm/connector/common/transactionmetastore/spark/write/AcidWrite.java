@@ -206,6 +206,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             transaction.lock();
             Map<String, Object> how = new HashMap<>(Map.of("kind", kind()));
             how.put("overwrite", overwriting == null ? null : overwriting.argument(table));
+            if (!target.isReplaced()) how.put("known", target.definition().known());
             if (new InPlaceUploads().isFor(table.location(), settings)) how.put("in_place", further + 1);
             JsonNode answer = call("write", how);
             inPlace = FinalNames.of(answer.path("in_place"), table, statement);
