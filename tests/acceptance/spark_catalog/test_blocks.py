@@ -1,5 +1,8 @@
 """CALL system.begin() ... commit(): several statements of a session in one transaction."""
 
+import gc
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +18,7 @@ from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.spark.check.table_check import check_table
 from tests.support.spark_sessions import is_before
+from tests.support.thrift_server import until
 
 pytestmark = pytest.mark.spark
 
@@ -199,6 +203,37 @@ def test_reads_of_a_block_are_of_one_moment_and_of_no_other_session(catalog, spa
     assert {row.type for row in catalog.sql(f"CALL system.show_locks('{parted}')").collect()} == {"SHARED_READ"}
     block("commit")
     assert rows(catalog, flat) == [tuple(row) for row in frame.collect()] == committed(lakehouse, flat) == [(1, "a")]
+
+
+@pytest.mark.robustness  # waits for the garbage collector
+def test_the_block_of_a_session_that_is_gone_is_rolled_back(catalog, spark, flat, open_transactions, lakehouse) -> None:
+    other = spark.newSession()
+    for key in ("spark.sql.catalog.spark_catalog", "spark.sql.catalog.spark_catalog.planner"):
+        other.conf.set(key, catalog.conf.get(key))
+    other.sql("CALL spark_catalog.system.begin()")
+    other.sql(f"INSERT INTO {flat} VALUES (1, 'a')")
+    assert len(open_transactions()) == 1
+
+    del other
+    spark.newSession()  # PySpark keeps the last one
+    gc.collect()
+
+    until(lambda: open_transactions() == [])
+    assert committed(lakehouse, flat) == []
+    catalog.sql(f"INSERT OVERWRITE {flat} VALUES (2, 'b')")  # nobody keeps it out
+    assert rows(catalog, flat) == [(2, "b")]
+
+
+@pytest.mark.robustness  # a Spark of its own
+def test_the_block_of_a_spark_that_is_stopped_is_rolled_back(flat, open_transactions, lakehouse) -> None:
+    """Also where its program goes on: nothing would end the heartbeats."""
+    program = [sys.executable, "-m", "tests.acceptance.tables.stopping", lakehouse.uri, flat]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        said = running.stdout.readlines(1)
+        left = open_transactions()
+        running.communicate("")
+    assert (said, left) == (["stopped\n"], [])
+    assert committed(lakehouse, flat) == []
 
 
 def test_caches_are_of_what_is_committed(catalog, parted, block, spark) -> None:

@@ -117,7 +117,7 @@ public final class ReadsEnd extends SparkListener {
 
     @Override
     public void onApplicationEnd(SparkListenerApplicationEnd end) {
-        AcidTransaction.endReaders();
+        AcidTransaction.endAll();
     }
 
     /** Whether the plan fills a cache. */

@@ -149,9 +149,9 @@ public final class AcidTransaction {
         }
     }
 
-    /** Spark stops: end all readers. */
-    public static void endReaders() {
-        Heartbeats.releaseReaders();
+    /** Spark stops: end what no execution ends. */
+    public static void endAll() {
+        Heartbeats.endAll();
     }
 
     public synchronized boolean hasEnded() {

@@ -32,9 +32,10 @@ final class Heartbeats {
         if (beats != null) beats.cancel(false);
     }
 
+    /** They inherit nothing: Spark lets a thread inherit the session that runs, which would never be garbage then. */
     private static ThreadFactory daemons(String name) {
         return work -> {
-            Thread thread = new Thread(work, name);
+            Thread thread = new Thread(null, work, name, 0, false);
             thread.setDaemon(true);
             return thread;
         };
@@ -45,13 +46,20 @@ final class Heartbeats {
         LATER.execute(work);
     }
 
-    static void releaseReaders() {
+    /** End what no execution ends: readers, and the blocks of sessions. */
+    static void endAll() {
         for (Lease lease : readers()) lease.release();
+        for (Lease lease : all()) if (lease.isOfBlock) lease.abandon();
+    }
+
+    /** The open transactions of this JVM. */
+    static List<Lease> all() {
+        return KEPT.keySet().stream().filter(lease -> !lease.isOver()).toList();
     }
 
     /** The open transactions of this JVM that only read. */
     static List<Lease> readers() {
-        return KEPT.keySet().stream().filter(lease -> lease.reader != null && !lease.isOver()).toList();
+        return all().stream().filter(lease -> lease.reader != null).toList();
     }
 
     static void after(long pauseMs, Runnable work) {

@@ -19,16 +19,19 @@ final class Lease {
     final PlannerClient planner;
     final long txn;
     final Reader reader;
+    /** Whether it goes on for as long as a session lives, which may go without a word. */
+    final boolean isOfBlock;
     final double timeoutSeconds;
     final Duration every;
     private boolean isOver;
     private AcidException lost;
 
     /** "reader": of a transaction that only reads; else null. */
-    Lease(PlannerClient planner, long txn, Reader reader, double timeoutSeconds) {
+    Lease(PlannerClient planner, long txn, Reader reader, boolean isOfBlock, double timeoutSeconds) {
         this.planner = planner;
         this.txn = txn;
         this.reader = reader;
+        this.isOfBlock = isOfBlock;
         this.timeoutSeconds = timeoutSeconds;
         this.every = Duration.ofMillis(Math.max(100L, (long) (timeoutSeconds * 1000 / 3)));
     }
@@ -89,6 +92,17 @@ final class Lease {
         end();
         Heartbeats.forget(this);
         return planner.call("abort", Map.of("txn", txn)).path("aborted").asBoolean(false);
+    }
+
+    /** Abort a transaction that nobody ends any more, or should. */
+    void abandon() {
+        if (isOver()) return;
+        lose(new AcidException("TxnAbortedError", "Spark was stopped before the end of this transaction: nothing of it is committed."));
+        try {
+            abort();
+        } catch (AcidException error) {
+            // it expires
+        }
     }
 
     /** End a transaction that has only read. Nothing is lost where that fails: it expires. */

@@ -6,8 +6,8 @@ import org.apache.spark.SparkContext;
 import transactionmetastore.spark.HeldSnapshots;
 
 /**
- * Lets the garbage collector look, at growing intervals, for what nothing can read any more: it seldom does by itself, and the Cleaner
- * and who needs a table for himself wait for it. Between two looks lies 50 times what the last has taken.
+ * Lets the garbage collector look, at growing intervals, for what nothing can read any more, and for blocks whose session is gone: it
+ * seldom does by itself, and the Cleaner and who needs a table for himself wait for it. Between two looks lies 50 times what the last has taken.
  */
 final class Looks {
     private static final Duration FIRST = Duration.ofSeconds(5), LONGEST = Duration.ofSeconds(60);
@@ -48,6 +48,6 @@ final class Looks {
     }
 
     private static boolean isAnythingKept() {
-        return Heartbeats.readers().stream().anyMatch(lease -> lease.reader.isKept);
+        return Heartbeats.all().stream().anyMatch(lease -> lease.isOfBlock || lease.reader != null && lease.reader.isKept);
     }
 }

@@ -2,6 +2,7 @@ package transactionmetastore.spark.txn;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.ref.Cleaner;
+import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -9,6 +10,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.SparkSession;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
@@ -283,20 +285,25 @@ final class MetastoreTxn {
 
     private void begin() {
         JsonNode answer = planner.call("begin", opening());
-        keep(new Lease(planner, answer.path("txn").asLong(), reader, answer.path("timeout_s").asDouble(300)));
+        keep(new Lease(planner, answer.path("txn").asLong(), reader, isOfBlock(), answer.path("timeout_s").asDouble(300)));
     }
 
     /** The planner has opened another transaction in the place of this, which waited for its locks: see its call "lock". */
     private void adopt(long txn, Lease before) {
         before.forget();
-        keep(new Lease(planner, txn, reader, before.timeoutSeconds));
+        keep(new Lease(planner, txn, reader, isOfBlock(), before.timeoutSeconds));
     }
 
     private void keep(Lease opened) {
         lease = opened;
         Heartbeats.keep(opened);
-        if (!isReader) CLEANER.register(this, () -> Heartbeats.later(() -> abandon(opened)));
+        if (!isReader) CLEANER.register(this, () -> Heartbeats.later(opened::abandon));
         if (isKept()) CLEANER.register(this, () -> Heartbeats.later(opened::release));
+        if (isOfBlock()) Looks.whileAnythingIsKept(new WeakReference<>(SparkSession.active().sparkContext()));
+    }
+
+    private boolean isOfBlock() {
+        return readsMore && !isReader;
     }
 
     private Map<String, Object> opening() {
@@ -304,15 +311,5 @@ final class MetastoreTxn {
         opening.put("kind", isReader ? "READ_ONLY" : "DEFAULT");
         opening.put("statement", statement);
         return opening;
-    }
-
-    /** Static, and without "this": what the cleaner runs must not keep what it waits for. */
-    private static void abandon(Lease lease) {
-        if (lease.isOver()) return;
-        try {
-            lease.abort();
-        } catch (AcidException error) {
-            // it expires
-        }
     }
 }
