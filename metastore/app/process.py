@@ -169,7 +169,7 @@ class Process:
 
     def _start_loops(self, url: str, loops: list[Loop]) -> None:
         """Run loops: those that need a leader on that, the others on every replica."""
-        leader = Leadership(url, "loops")
+        leader = Leadership(url)
         scheduler = Scheduler(loops, leader, self.stopping, self.metrics.loops)
         scheduler.start()
         self.running.callback(leader.release)

@@ -14,7 +14,7 @@ from metastore.config.values import choice, duration, integer
 _S, _MS, _H, _D = duration("s"), duration("ms"), duration("h"), duration("d")
 _POSITIVE = integer(1)
 _ALERT = "Prometheus warns: the threshold stands in deploy/alerts/compaction.yaml."
-_LEADER = "The servers that share a database elect the one that runs the loops, by a lock in it."
+_LEADER = "The servers that share a database elect who runs each loop, by locks in it."
 
 
 # A row of the table of keys stays together.

@@ -1,8 +1,8 @@
-"""Leadership: one replica at a time holds a session advisory lock of the database.
+"""Leadership: of each role one replica at a time holds a session advisory lock of the database.
 
 Rule: leadership only saves duplicate work; what a leader does must be correct with two of them, because the lock goes
-when its connection breaks, and its former holder learns that late. The connection is never pooled: a pool would lend
-the lock to others. Who asks waits for PostgreSQL a few seconds at most.
+when its connection breaks, and its former holder learns that late. All roles of a process are held by one connection,
+which is never pooled: a pool would lend the locks to others. Who asks waits for PostgreSQL a few seconds at most.
 """
 
 import zlib
@@ -21,52 +21,55 @@ _FAMILY = 0x6C656164  # "lead"; the first half of every such lock's key
 
 
 class Leadership:
-    """A role in the whole installation, for example ``loops``. Safe to ask from several threads."""
+    """The roles of a process in the whole installation. Safe to ask from several threads."""
 
-    def __init__(self, url: str, role: str) -> None:
-        self._url, self._key = url, zlib.crc32(role.encode()) - 2**31
+    def __init__(self, url: str) -> None:
+        self._url = url
         self._session: connection | None = None
+        self._held: set[str] = set()
         self._one_at_a_time = Lock()
 
-    def is_leader(self) -> bool:
-        """Take the leadership if it is free, or make sure that it is still ours."""
+    def is_leader(self, role: str) -> bool:
+        """Take the leadership of a role if it is free, or make sure that it is still ours."""
         with self._one_at_a_time:
-            return self._hold()
+            return self._hold(role)
 
     def release(self) -> None:
-        """Let it go, so that another replica need not wait for a time-out; the end of the process does it as well."""
+        """Let all go, so that another replica need not wait for a time-out; the end of the process does it as well."""
         if self._one_at_a_time.acquire(timeout=_LAST_SECONDS):
             self._close()
             self._one_at_a_time.release()
 
-    def _hold(self) -> bool:
+    def _hold(self, role: str) -> bool:
         try:
             if self._session is None:
-                return self._take()
-            network.ask(self._session, "SELECT 1", seconds=_SECONDS)
+                self._session = self._connected()
+            if role in self._held:
+                network.ask(self._session, "SELECT 1", seconds=_SECONDS)
+            elif self._take(self._session, role):
+                self._held.add(role)
+            elif not self._held:
+                self._close()  # who leads nothing keeps no connection
         except (psycopg2.Error, TimeoutError, UnavailableError):
             self._close()
-            return False
-        return True
+        return role in self._held
 
     def _close(self) -> None:
         session, self._session = self._session, None
+        self._held.clear()
         if session is None:
             return
         with suppress(psycopg2.Error, TimeoutError):  # a closed session's end is noticed a little later
             network.ask(session, "SELECT pg_advisory_unlock_all()", seconds=_LAST_SECONDS)
         session.close()
 
-    def _take(self) -> bool:
-        session = network.connect(
+    def _connected(self) -> connection:
+        return network.connect(
             sessions.parameters(self._url, "metastore leader", {"statement_timeout": "5s"}), _SECONDS
         )
-        taken = False
-        try:
-            [(taken,)] = network.ask(session, "SELECT pg_try_advisory_lock(%s, %s)", [_FAMILY, self._key], _SECONDS)
-        finally:
-            if taken:
-                self._session = session
-            else:
-                session.close()
+
+    @staticmethod
+    def _take(session: connection, role: str) -> bool:
+        key = zlib.crc32(role.encode()) - 2**31
+        [(taken,)] = network.ask(session, "SELECT pg_try_advisory_lock(%s, %s)", [_FAMILY, key], _SECONDS)
         return bool(taken)

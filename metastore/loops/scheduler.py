@@ -1,8 +1,8 @@
 """When the loops run: intervals, one run of a loop at a time, leadership, stopping.
 
 Rule: a loop is a ``tick()``; only this module waits, and whoever has news for a loop wakes it. Loops that need one
-runner in the cluster ask the leader lock before each tick. That saves duplicate work and is never relied upon: every
-tick is safe beside another.
+runner in the cluster ask for the leadership of the loop before each tick: of servers with different settings each may
+lead only what it runs (ADR 123). That saves duplicate work and is never relied upon: every tick is safe beside another.
 APScheduler plans by this machine's clock; when that is set back, everything planned moves with it (ADR 0041).
 """
 
@@ -32,8 +32,8 @@ _log = get_logger(__name__)
 class Leader(Protocol):
     """Who runs the cluster's loops."""
 
-    def is_leader(self) -> bool:
-        """Whether this process does, as far as it can tell now; never raises."""
+    def is_leader(self, role: str) -> bool:
+        """Whether this process runs the loop of that name, as far as it can tell now; never raises."""
 
 
 class Observer(Protocol):
@@ -135,7 +135,7 @@ class Scheduler:
             self._ticking.add(loop.name)
         rests = False
         try:
-            while not rests and not self._stopping.is_set() and (loop.everywhere or self._leader.is_leader()):
+            while not rests and not self._stopping.is_set() and (loop.everywhere or self._leader.is_leader(loop.name)):
                 with self._idle:
                     self._again.discard(loop.name)
                 report = self._tick(loop)

@@ -130,19 +130,19 @@ def test_a_postgres_that_is_frozen_holds_nobody_for_ever(database):
 
 
 def test_a_leader_whose_postgres_is_frozen_learns_it(database_url, monkeypatch):
-    first = Leadership(database_url, "loops")
-    until(first.is_leader)
+    first = Leadership(database_url)
+    until(lambda: first.is_leader("loops"))
     with frozen(first._session), monkeypatch.context() as impatient:
         impatient.setattr(leader, "_SECONDS", 0.1)
         impatient.setattr(leader, "_LAST_SECONDS", 0.05)
-        assert not first.is_leader()
-    until(first.is_leader)
+        assert not first.is_leader("loops")
+    until(lambda: first.is_leader("loops"))
     first.release()
 
 
 def test_letting_go_does_not_wait_for_who_is_asking(database_url, monkeypatch):
     monkeypatch.setattr(leader, "_LAST_SECONDS", 0.05)
-    first = Leadership(database_url, "loops")
+    first = Leadership(database_url)
     with first._one_at_a_time:   # another thread asks PostgreSQL, which says nothing
         first.release()
 
@@ -152,8 +152,8 @@ def test_silence_ends_connections_of_every_kind(own_postgres):
     database = Database(own_postgres.tcp_url)
     ear = Listener(own_postgres.tcp_url, "anything")
     ear.connect()
-    first = Leadership(own_postgres.tcp_url, "loops")
-    assert first.is_leader()
+    first = Leadership(own_postgres.tcp_url)
+    assert first.is_leader("loops")
     with database.begin() as pg:
         assert pg.sql("SELECT current_setting('tcp_user_timeout'), current_setting('tcp_keepalives_idle')") == [("20000", "10")]
         for session in (pg._lease.link.raw, ear._session, first._session):

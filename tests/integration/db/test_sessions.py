@@ -105,8 +105,8 @@ def test_the_other_sessions_are_ours_as_well(hostile_url, role):
 
 
 def test_a_leader_of_an_idle_database_stays_one(hostile_url):
-    leader = Leadership(hostile_url, "loops")
-    assert leader.is_leader()
+    leader = Leadership(hostile_url)
+    assert leader.is_leader("loops")
     assert network.ask(leader._session, "SHOW idle_session_timeout", seconds=60) == [("0",)]
     leader.release()
 

@@ -54,7 +54,7 @@ def test_a_server_and_its_migrations(secured, front, tmp_path):
             assert [txns.open().id for _ in range(3)] == [1, 2, 3]
             assert client.get_open_txns().open_txns == [1, 2, 3]
         assert app.waiting._listener.connected
-        assert Leadership(url, "test").is_leader()
+        assert Leadership(url).is_leader("loops")
     finally:
         app.stop()
     assert front.served - before >= 4  # the migrations, the pool, the ear, the leader

@@ -18,8 +18,8 @@ class Leading:
     def __init__(self, leads=True):
         self.leads = leads
 
-    def is_leader(self):
-        return self.leads
+    def is_leader(self, role):
+        return self.leads if isinstance(self.leads, bool) else role in self.leads
 
 
 @pytest.fixture
@@ -37,6 +37,18 @@ def test_a_loop_for_the_leader_rests_elsewhere(stopping):
         scheduler.run(loop)
 
     assert ticks == ["free"]
+
+
+def test_each_loop_has_a_leader_of_its_own(stopping):
+    """Another server may lead a loop, and not have the Initiator at all."""
+    ticks = []
+    loops = [Loop(name, lambda name=name: ticks.append(name), LONG) for name in ("reaper", "initiator")]
+    scheduler = Scheduler(loops, Leading(leads={"initiator"}), stopping)
+
+    for loop in loops:
+        scheduler.run(loop)
+
+    assert ticks == ["initiator"]
 
 
 def test_a_busy_loop_goes_on_at_once(stopping):
