@@ -11,9 +11,6 @@ from metastore.ids import TableName
 from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 
-_NOT_CLEANED = frozenset({"initiated", "working", "refused", "did not initiate"})
-"""States, in SHOW COMPACTIONS' words, of requests that the Cleaner has never seen."""
-
 PENDING = frozenset({CompactionState.INITIATED.display, CompactionState.WORKING.display})
 DONE = frozenset({CompactionState.READY_FOR_CLEANING.display, CompactionState.SUCCEEDED.display})
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
@@ -120,7 +117,7 @@ def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int
     """By partition name ("": no partitions) the write id up to which the Cleaner may have removed replaced files."""
     cleaned: dict[str, int] = {}
     for row in _of_table(client, name):
-        if row.state not in _NOT_CLEANED and not _is_untouched(row):
+        if row.state == CompactionState.SUCCEEDED.display or _is_begun(row):
             partition = canonical(row.partitionname or "")
             cleaned[partition] = max(cleaned.get(partition, 0), row.hightestWriteId or 0)
     return cleaned
@@ -138,4 +135,9 @@ def _of_table(client: MetastoreClient, name: TableName) -> Iterator[ttypes.ShowC
 
 def _is_untouched(row: ttypes.ShowCompactResponseElement) -> bool:
     """Whether the Cleaner has yet to begin."""
-    return row.state == CompactionState.READY_FOR_CLEANING.display and (row.cleanerStart or 0) <= 0
+    return row.state == CompactionState.READY_FOR_CLEANING.display and not _is_begun(row)
+
+
+def _is_begun(row: ttypes.ShowCompactResponseElement) -> bool:
+    """Whether the Cleaner has begun, whatever came of it. What no Cleaner has seen removed nothing."""
+    return (row.cleanerStart or 0) > 0

@@ -21,6 +21,7 @@ from metastore.locks.rules import LockType
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.txns.core.rules import Operation, reader_snapshot
 from tests.support.answers import shown_compactions
+from tests.support.lake import FakeRunner
 from tests.support.transactions import named
 
 DAY = timedelta(days=1)
@@ -95,6 +96,39 @@ def test_every_point_that_is_kept_can_be_read(lake, test_clock):
                 refused = True
         test_clock.advance(DAY)
     assert refused
+
+
+def test_a_compaction_that_failed_takes_nothing_of_the_past(lake):
+    """It has a mark above the base before it, and the Cleaner has never seen it."""
+    lake.table(**{HISTORY_RETENTION: "7"})
+    lake.insert(times=3)
+    lake.compact()
+    lake.insert()
+    report, _ = lake.work(runner=FakeRunner(lake.files, fails="no memory"))
+    assert report.outcome == "failed"
+    assert lake.outcomes() == ["waiting"]
+
+    expected = [set(range(1, write_id + 1)) for write_id in range(5)]
+    assert [rows_at(lake, write_id, expected) for write_id in range(5)] == expected
+
+
+def test_what_a_cleaning_removed_before_it_failed_is_known_for_good(new_lake, broken):
+    """Whatever the history forgets: nobody reads an older point without what is gone."""
+    lake = new_lake(cleaner_retry_maxattempts=0)
+    lake.table()
+    lake.insert(times=3)
+    overwrite(lake)
+    assert lake.work()[0].outcome == "nothing to compact"
+    assert [one.outcome.value for one in lake.cleaner(broken("delta_0000002")).tick()] == ["failed"]
+    for _ in range(6):
+        lake.insert()
+        lake.work(runner=FakeRunner(lake.files, fails="no memory"))
+    assert lake.initiator().compactions.purge_history() == 3
+
+    expected = [*(set(range(1, write_id + 1)) for write_id in range(4)), *(set(range(4, last)) for last in range(5, 12))]
+    with pytest.raises(NotEnoughHistoryError):
+        rows_at(lake, 3, expected)
+    assert rows_at(lake, 9, expected) == expected[9]
 
 
 def test_a_cleaning_that_stopped_in_the_middle_counts_as_begun(lake, test_clock, monkeypatch):

@@ -260,14 +260,18 @@ def expendable(newest_first: Sequence[Compaction], retention: Retention, now: da
     """The ids of one entity's history that may go.
 
     A row goes when enough newer rows of its state exist, or when it did not succeed, is older than the time-out and a
-    newer success covers it (a major success covers everything, any other only minor requests).
+    newer success covers it (a major success covers everything, any other only minor requests). One stays that alone
+    tells how far files have been removed, also by a cleaning that failed: who reads the past asks.
     """
-    gone, seen = [], dict.fromkeys(CompactionState, 0)
+    gone, seen, removed_up_to = [], dict.fromkeys(CompactionState, 0), 0
     newer: set[CompactionType] = set()
     for request in newest_first:
         seen[request.state] += 1
-        if seen[request.state] > retention.kept(request.state) or _is_timed_out(request, newer, retention.timeout, now):
+        up_to = (request.highest_write_id or 0) if request.cleaner_started_at is not None else 0
+        is_enough = seen[request.state] > retention.kept(request.state)
+        if up_to <= removed_up_to and (is_enough or _is_timed_out(request, newer, retention.timeout, now)):
             gone.append(request.id)
+        removed_up_to = max(removed_up_to, up_to)
         if request.state is CompactionState.SUCCEEDED:
             newer.add(request.type)
     return gone

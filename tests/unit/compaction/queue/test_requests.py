@@ -170,6 +170,16 @@ def test_timed_out_rows_go_once_something_newer_succeeded(newer, older, left):
     assert kept(rows) == left
 
 
+def test_what_alone_tells_how_far_files_were_removed_stays():
+    def cleaned(state, number, up_to, began=NOW):
+        return request(state, "major", number, highest_write_id=up_to, cleaner_started_at=began)
+
+    rows = [*history("fff", highest_write_id=90), cleaned("f", -1, 50), cleaned("s", -2, 40), cleaned("s", -3, 30),
+            cleaned("s", -4, 60), cleaned("f", -5, 70, None)]
+
+    assert kept(rows) == "fffsss", "besides two of each state those that tell of 50 and of 60"
+
+
 def test_an_older_success_covers_nothing():
     rows = [replace(row, id=10 - place) for place, row in enumerate([*history("f", **OLD), *history("s", "major")])]
 
