@@ -5,11 +5,12 @@ or aborts the compaction's transaction first and removes what the job wrote afte
 comes after the job is tried again while the lease lives; the outcome of a commit without an answer is looked up.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from threading import Event
+from threading import Event, Thread
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -290,7 +291,8 @@ class _Work:
 
     def _state(self, started: Started, write_ids: ValidWriteIdList | None = None) -> AcidState:
         """What the compaction sees of the location; or another list of write ids."""
-        listing = self._worker.files.listing(self._location)
+        with self._kept_alive():
+            listing = self._worker.files.listing(self._location)
         return acid_state(
             listing,
             write_ids or started.write_ids.for_compactor(),
@@ -371,7 +373,9 @@ class _Work:
             self._beat(Job(result.application_id, f"{result.rows_in} rows read, {result.rows_out} written{where}"))
 
     def _require_results(self) -> None:
-        if not self._results():
+        with self._kept_alive():
+            results = self._results()
+        if not results:
             raise RuntimeError(f"The compaction job reported success but left nothing in {self._location}")
 
     def _commit(self, started: Started) -> None:
@@ -400,11 +404,12 @@ class _Work:
 
         Raises: what the step raises: at once what stays so, and what may pass when the lease is over or we are stopped.
         """
-        ends_at, pause = self._held_since + self._lease().total_seconds(), _FIRST_PAUSE_S
+        pause = _FIRST_PAUSE_S
         while True:
             try:
                 step()
             except (UnavailableError, OutcomeUnknownError, OSError) as error:
+                ends_at = self._held_since + self._lease().total_seconds()
                 if perf_counter() + pause > ends_at or self._worker.stopping.wait(pause):
                     raise
                 self._log.warning("compaction_end_tried_again", error=str(error))
@@ -425,6 +430,31 @@ class _Work:
         self._progress = progress or self._progress
         if is_new or perf_counter() - self._beat_at >= self._lease().total_seconds() / 4:
             self._beat(Job(self._progress.application_id, str(self._progress)) if self._progress else None)
+
+    @contextmanager
+    def _kept_alive(self) -> Iterator[None]:
+        """Renew the lease while a file system answers: it may take minutes to list a directory of a million files.
+
+        Raises: ClaimLostError, TxnAbortedError.
+        """
+        answered, lost = Event(), list[MetastoreError]()
+
+        def beat() -> None:
+            while not lost and not answered.wait(max(self._lease().total_seconds() / 4, _FIRST_PAUSE_S)):
+                try:
+                    self._beat(None)
+                except MetastoreError as error:
+                    lost.append(error)
+
+        keeper = Thread(target=beat, name=f"compaction-{self._claimed.id}", daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            answered.set()
+            keeper.join()
+        if lost:
+            raise lost[0]
 
     def _beat(self, job: Job | None) -> None:
         self._beat_at = perf_counter()

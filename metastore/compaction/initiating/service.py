@@ -12,6 +12,7 @@ from metastore.compaction.inventory.rules import COMMIT_MARGIN, Kept, Listing, M
 from metastore.compaction.measuring import store as measures
 from metastore.compaction.measuring.rules import DeltasOf
 from metastore.compaction.queue.rules.requests import (
+    Claim,
     Compaction,
     CompactionState,
     CompactionType,
@@ -19,13 +20,15 @@ from metastore.compaction.queue.rules.requests import (
     Retention,
     expendable,
     is_claim_dead,
+    is_silent,
+    too_deadly,
 )
 from metastore.compaction.queue.store import components, opens
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.config import CompactionSettings
-from metastore.db.engine import Database
+from metastore.db.engine import Database, PgTx
 from metastore.txns.core import store as txn_store
 from metastore.txns.core.rules import AbortCode
 
@@ -186,7 +189,7 @@ class InitiatorService:
                     self.settings.worker_timeout,
                     states.get(request.txn_id or 0),
                 )
-                if reason is not None and queue.update_waiting_again(pg, request, f"Taken back: {reason}", None):
+                if reason is not None and self._taken_back(pg, request, reason):
                     revoked.append(Revoked(request, reason))
             orphans = [
                 (request.compaction.txn_id, AbortCode.COMPACTION, request.reason)
@@ -196,6 +199,14 @@ class InitiatorService:
             if orphans:
                 txn_store.abort(pg, orphans)
             return revoked
+
+    def _taken_back(self, pg: PgTx, request: Compaction, reason: str) -> bool:
+        deaths = request.failures + is_silent(request, pg.now, self.settings.worker_lease)
+        given_up = too_deadly(deaths, reason)
+        if given_up is None:
+            return queue.update_waiting_again(pg, request, f"Taken back: {reason}", None, deaths)
+        claim = Claim(request.id, request.worker_id, request.attempt)
+        return queue.move_to_history(pg, request.id, CompactionState.WORKING, CompactionState.FAILED, given_up, claim)
 
     def purge_history(self) -> int:
         """Forget what is beyond the retention, a page of the history at a time; how many rows went."""

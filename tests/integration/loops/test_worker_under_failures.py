@@ -1,14 +1,19 @@
 """What fails a Worker on its way: time, lost answers, a database that is away, its own end (COMP-12 to COMP-16)."""
 
 from datetime import timedelta
+from threading import Event
+from threading import enumerate as enumerate_threads
 
 import pytest
 
+from metastore.compaction.working.service import WorkerService
 from metastore.errors import OutcomeUnknownError, UnavailableError
+from metastore.files import Files
 from metastore.loops import worker as loops_worker
 from metastore.loops.job_process import JobLivesError
 from metastore.loops.worker import WorkOutcome
 from tests.support.lake import FakeRunner
+from tests.support.thrift_server import until
 
 
 def test_a_job_that_may_still_write_is_not_forgotten(lake):
@@ -104,6 +109,55 @@ def test_heartbeats_keep_transaction_and_claim(new_lake, test_clock):
 
     assert report.outcome is WorkOutcome.COMPACTED
     assert request.attempt == 1
+
+
+def test_a_directory_may_take_longer_to_list_than_the_lease(new_lake, test_clock, monkeypatch):
+    """Else its claim would be taken back each time, and it would be begun anew for ever."""
+    lease = timedelta(seconds=1)
+    lake = new_lake(worker_lease=lease)
+    lake.table()
+    lake.insert(times=2)
+    beaten, heartbeat = Event(), WorkerService.heartbeat
+    lists = []
+
+    class Slow(Files):
+        def listing(self, uri):
+            lists.append(uri)
+            beaten.clear()
+            test_clock.advance(2 * lease)
+            beaten.wait(20)
+            assert not lake.initiator().compactions.revoke_dead_claims()
+            return super().listing(uri)
+
+    def heard(self, *arguments):
+        heartbeat(self, *arguments)
+        beaten.set()
+
+    monkeypatch.setattr(WorkerService, "heartbeat", heard)
+    runner, lake.files = FakeRunner(lake.files), Slow()
+    report, request = lake.work(runner=runner)
+
+    assert (report.outcome, request.attempt, len(lists)) == (WorkOutcome.COMPACTED, 1, 2)
+
+
+def test_a_claim_that_is_lost_while_a_directory_is_listed_ends_the_work(new_lake, test_clock, monkeypatch):
+    lake = new_lake(worker_lease=timedelta(milliseconds=1))
+    lake.table()
+    lake.insert(times=2)
+    asked = lake.request()
+
+    class Slow(Files):
+        def listing(self, uri):
+            while lake.state(asked.id) == "working":
+                test_clock.advance(timedelta(minutes=1))
+                lake.initiator().compactions.revoke_dead_claims()
+            until(lambda: not any(thread.name == f"compaction-{asked.id}" for thread in enumerate_threads()))
+            return super().listing(uri)
+
+    runner, lake.files = FakeRunner(lake.files), Slow()
+
+    assert lake.worker(runner).tick().outcome is WorkOutcome.LOST
+    assert (runner.specs, lake.state(asked.id)) == ([], "initiated")
 
 
 def test_too_long_a_run_is_ended(new_lake):
@@ -306,6 +360,43 @@ def test_a_crash_before_the_commit_never_looks_like_a_success(lake, monkeypatch,
 
     assert lake.directories() == [f"base_0000003_v{lake.one(asked.id).txn_id:07d}"]
     assert lake.state(asked.id) == "succeeded"
+
+
+def dies(lake, test_clock):
+    """A Worker claims, and is never heard of again."""
+    [claimed] = [WorkerService(lake.db, lake.settings).claim("host-9", "v", None)]
+    test_clock.advance(timedelta(minutes=3))
+    assert len(lake.initiator().compactions.revoke_dead_claims()) == 1
+    return claimed.id
+
+
+def test_a_compaction_that_ends_its_workers_fails(lake, test_clock):
+    """What gives it back, or is stopped, is no death."""
+    lake.table()
+    lake.insert(times=2)
+    asked = lake.request()
+    for death in range(1, 6):
+        assert lake.state(asked.id) == "initiated", death
+        assert dies(lake, test_clock) == asked.id
+        if death < 5:
+            WorkerService(lake.db, lake.settings).release(
+                WorkerService(lake.db, lake.settings).claim("host-1", "v", None), "later", timedelta(0))
+
+    ended = lake.one(asked.id)
+    assert ended.state == "failed"
+    assert ended.error_message.startswith("Its Worker died 5 times, the last time so: worker host-9 gave no sign of life for 18")
+
+
+def test_a_worker_that_died_does_not_count_against_the_cleaner(lake, test_clock):
+    lake.table()
+    lake.insert(times=2)
+    asked = lake.request()
+    dies(lake, test_clock)
+    assert lake.one(asked.id).failures == 1
+
+    assert lake.worker().tick().outcome is WorkOutcome.COMPACTED
+    assert lake.one(asked.id).failures == 0
+    assert lake.outcomes() == ["cleaned"]
 
 
 def test_a_claim_that_cannot_be_made_marks_nothing(lake, monkeypatch):

@@ -111,7 +111,11 @@ CHANNEL = "metastore_compaction_queued"
 """On which PostgreSQL says that a request was queued."""
 NO_CLEANUP = "no_cleanup"
 LOCATION = "location"
-"""The property of a soft drop: what the Cleaner removes."""
+"""The property of a soft drop, or of a CREATE TABLE AS that failed: what the Cleaner removes."""
+
+
+MOST_DEATHS = 5
+"""Of Workers at one compaction, which may be what they die of: it fails then, and no more of them go."""
 
 
 class Entity(NamedTuple):
@@ -218,13 +222,28 @@ def is_claim_dead(
     ``txn_state``: the compaction transaction's, None when it has none (yet) or it is forgotten.
     """
     worker = claimed.worker_id or "unknown"
-    if claimed.heartbeat_at is not None and claimed.heartbeat_at + lease < now:
+    if claimed.heartbeat_at is not None and is_silent(claimed, now, lease):
         return f"worker {worker} gave no sign of life for {_seconds(now - claimed.heartbeat_at)} s"
     if claimed.txn_id and txn_state == "aborted":
         return f"the transaction {claimed.txn_id} of worker {worker} was aborted"
     if claimed.started_at is not None and claimed.started_at + worker_timeout < now:
         return f"worker {worker} has been at it for {_seconds(now - claimed.started_at)} s"
     return None
+
+
+def is_silent(claimed: Compaction, now: datetime, lease: timedelta) -> bool:
+    """Whether a Worker of ours has let its lease run out: it died, or its machine did."""
+    return claimed.heartbeat_at is not None and claimed.heartbeat_at + lease < now
+
+
+def too_deadly(deaths: int, reason: str) -> str | None:
+    """Why a compaction is not begun once more whose Workers died, or None: it may have nothing to do with it."""
+    if deaths < MOST_DEATHS:
+        return None
+    return (
+        f"Its Worker died {deaths} times, the last time so: {reason}. It may need more memory than there is: see the "
+        "logs of the Workers, and spark.driver.memory in metastore.compactor.spark.conf"
+    )
 
 
 def cleaner_retry_delay(failures: int, first: timedelta) -> timedelta:

@@ -316,7 +316,10 @@ def update_remote_job_id(pg: PgTx, request_id: int, job_id: str) -> bool:
 def update_ready_for_cleaning(pg: PgTx, claim: Claim) -> bool:
     """Working → ready for cleaning; False when the claim is lost."""
     return _touch(
-        pg, "state = 'ready_for_cleaning', worker_id = NULL, heartbeat_at = NULL, error_message = NULL", (), claim
+        pg,
+        "state = 'ready_for_cleaning', worker_id = NULL, heartbeat_at = NULL, error_message = NULL, failures = 0",
+        (),
+        claim,
     )
 
 
@@ -329,15 +332,17 @@ def update_committed(pg: PgTx, request_id: int) -> None:
     )
 
 
-def update_waiting_again(pg: PgTx, claimed: Compaction, reason: str, not_before: datetime | None) -> bool:
-    """Working → initiated, fenced by the attempt; the reason shows in SHOW COMPACTIONS."""
+def update_waiting_again(
+    pg: PgTx, claimed: Compaction, reason: str, not_before: datetime | None, deaths: int | None = None
+) -> bool:
+    """Working → initiated, fenced by the attempt; the reason shows in SHOW COMPACTIONS. ``deaths``: of its Workers."""
     pg.sql(
         "UPDATE compaction_queue SET state = 'initiated', worker_id = NULL, worker_version = NULL,"
         " started_at = NULL, heartbeat_at = NULL, txn_id = NULL, highest_write_id = NULL, hadoop_job_id = NULL,"
         " meta_info = NULL, error_message = %s,"
-        " not_before = %s"
+        " not_before = %s, failures = coalesce(%s, failures)"
         " WHERE id = %s AND state = 'working' AND attempt = %s",
-        (reason, not_before, claimed.id, claimed.attempt),
+        (reason, not_before, deaths, claimed.id, claimed.attempt),
     )
     return pg.rowcount == 1
 
