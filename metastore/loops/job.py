@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from metastore.compaction.queue.rules.properties import SPARK_QUEUE, spark_settings
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, JobProgress, telling_line
+from metastore.compaction.working.job import IN_UTC, CompactionJobResult, CompactionJobSpec, JobProgress, telling_line
 from metastore.config import CompactionSettings
 from metastore.loops.job_process import JobProcess
 from metastore.loops.warm_sparks import IdleReport, WarmSparks
@@ -28,6 +28,8 @@ JOB_MODULE = "metastore.spark.compaction.process"
 KEPT_LOGS = 20
 _LOG_TAIL = 100_000
 _DEPLOY_MODE = "spark.submit.deployMode"
+_SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
+"""The variable with options for the JVM of spark-submit, beside those of its settings."""
 
 
 class JobOutcome(NamedTuple):
@@ -127,7 +129,8 @@ class SubprocessRunner:
         self.sparks.close()
 
     def _submitted(self, spec: CompactionJobSpec, log: Path, beat: Callable[[], None]) -> int:
-        process = JobProcess(self._command(spec), log, self.environment)
+        options = f"{os.environ.get(_SUBMIT_OPTIONS, '')} {IN_UTC}".strip()  # the job finds that JVM at work
+        process = JobProcess(self._command(spec), log, {**self.environment, _SUBMIT_OPTIONS: options})
         try:
             return process.wait(beat)
         finally:

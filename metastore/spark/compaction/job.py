@@ -350,6 +350,7 @@ class _Job:
 def _own_session(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     session.conf.set("spark.sql.orc.impl", "native")
+    session.conf.set("spark.sql.caseSensitive", "false")  # files may write a column's name in another case
     session.conf.set("spark.sql.timestampType", "TIMESTAMP_LTZ")
     session.conf.set("spark.sql.files.maxRecordsPerFile", "0")
     tasks = 2 * session.sparkContext.defaultParallelism  # else a task for each file looks whether it is there

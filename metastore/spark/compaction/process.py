@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason
+from metastore.compaction.working.job import IN_UTC, CompactionJobResult, CompactionJobSpec, reason
 from metastore.compaction.working.rules import UnprovenError
 from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.compaction.job import run_for
@@ -122,9 +122,9 @@ def _session(conf: Mapping[str, str], name: str) -> SparkSession:
 
 
 def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:
-    """Run the JVMs in UTC: elsewhere a timestamp in the hour that daylight saving skips would be moved."""
+    """Run the JVMs in UTC; that of spark-submit is there by now, which is told by who submits."""
     names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-    return {name: f"{conf.get(name, '')} -Duser.timezone=UTC".strip() for name in names}
+    return {name: f"{conf.get(name, '')} {IN_UTC}".strip() for name in names}
 
 
 def _require_claim(spec: CompactionJobSpec) -> None:

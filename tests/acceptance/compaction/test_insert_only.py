@@ -150,3 +150,24 @@ def test_what_cannot_be_copied_exactly_is_left_alone(acid_session, db, spark, la
                              metastore_uri=lakehouse.uri)
     with pytest.raises(InvalidOperationError, match="nanoseconds"):
         run_for(spark, spec, described_table(spec))
+
+
+def test_a_column_is_known_in_any_case_of_its_name(acid_session, db, loops, spark):
+    """Whatever the settings of the cluster say: else its values came out as NULL, as many as went in."""
+    acid_session.sql(f"CREATE TABLE {db}.cased (id INT) STORED AS PARQUET {INSERT_ONLY}")
+    for number in range(2):
+        acid_session.sql(f"INSERT INTO {db}.cased VALUES ({number})")
+    place = Path(unquote(urlsplit(acid_session.client.get_table(db, "cased").sd.location).path))
+    for file in place.glob("delta_*/0*"):
+        pq.write_table(pq.read_table(file).rename_columns(["ID"]), file)
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    types, defaults = acid_session.client.types, spark.sparkContext._jsc.sc().conf()
+    acid_session.client.compact2(types.CompactionRequest(db, "cased", None, types.CompactionType.MAJOR))
+
+    defaults.set("spark.sql.caseSensitive", "true")
+    try:
+        report = loops[0].tick()
+    finally:
+        defaults.remove("spark.sql.caseSensitive")
+    assert report.outcome is WorkOutcome.COMPACTED, report
+    assert sorted(map(tuple, acid_session.table(f"{db}.cased").collect())) == [(0,), (1,)]

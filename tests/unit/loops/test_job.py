@@ -270,15 +270,17 @@ def test_a_driver_in_the_cluster_is_refused():
 
 def test_spark_submit_gets_master_settings_and_the_spec_itself(monkeypatch, tmp_path):
     submit = tmp_path / "spark-submit"
-    submit.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('|'.join(sys.argv[1:]))\n")
+    submit.write_text(f"#!{sys.executable}\nimport os, sys\nsys.exit('|'.join([os.environ['SPARK_SUBMIT_OPTS'], *sys.argv[1:]]))\n")
     submit.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Da=b")
     settings = replace(CompactionSettings(), submit="spark-submit", spark_master="yarn", job_queue="low",
                        log_dir=str(tmp_path))
     chosen = SubprocessRunner(settings)
 
     assert chosen.unavailable() is None
     told = chosen.run(SPEC, nothing).message.partition("status 1: ")[2].rpartition(" (its log: ")[0].split("|")
-    assert told[:4] == ["--master", "yarn", "--deploy-mode", "client"]
+    assert told[0] == "-Da=b -Duser.timezone=UTC", "its driver has a JVM before the job can say anything"
+    assert told[1:5] == ["--master", "yarn", "--deploy-mode", "client"]
     assert "spark.yarn.queue=low" in told
     assert CompactionJobSpec.from_json(told[-1]).txn_id == 9
