@@ -39,6 +39,8 @@ _ACROSS_BUCKETS = {"s3", "gs"}
 _CHANGED = ("LastModified", "last_modified", "mtime", "updated", "created")
 """What the stores call the time of a file's last change."""
 _AT_A_TIME = 32  # copies between two looks whether to go on
+_PATTERN = frozenset("*?[")
+"""What fsspec takes for a pattern when it removes; in a location it is a character like others."""
 
 
 class FileEntry(NamedTuple):
@@ -407,7 +409,10 @@ class _Store(NamedTuple):
         """Remove what is there, if there is something. s3fs says nothing when the store refuses to."""
         if self.fs.exists(key):
             with suppress(FileNotFoundError):
-                self.fs.rm(key, recursive=True)
+                if self.has_objects and not _PATTERN.isdisjoint(key):
+                    self._remove_each([*self.fs.find(key)])
+                else:
+                    self.fs.rm(key, recursive=True)
             if self.has_objects and self.fs.exists(key):
                 raise OSError(f"{key} cannot be removed, or not all of it")
 
@@ -427,12 +432,24 @@ class _Store(NamedTuple):
         objects = [name for name in self._objects() if not name.endswith("/")]
         if objects:
             self.fs.copy(objects, [to + name.removeprefix(self.key) for name in objects], on_error="raise")
-            self.fs.rm(objects)
+            self._remove_each(objects)
         left = self._objects()
         if not set(left).isdisjoint(objects):
             raise OSError(f"{self.key} is copied to {to}, but cannot be removed, or not all of it")
         if all(name.endswith("/") for name in left):
             self.remove(self.key)
+
+    def _remove_each(self, names: Sequence[str]) -> None:
+        """Remove these and no others: what looks like a pattern by itself, the rest in few requests."""
+        patterns = [name for name in names if not _PATTERN.isdisjoint(name)]
+        for name in patterns:
+            if self.protocol_name == "s3" and name.endswith("/"):  # s3fs would cut the slash
+                bucket, _, key = name.partition("/")
+                self.fs.call_s3("delete_object", Bucket=bucket, Key=key)
+            else:
+                self.fs.rm_file(name)
+        if len(patterns) < len(names):
+            self.fs.rm([name for name in names if _PATTERN.isdisjoint(name)])
 
     def _objects(self) -> list[str]:
         return [self.key] if self.fs.isfile(self.key) else [*self.fs.find(self.key)]

@@ -51,6 +51,17 @@ def test_empty_objects_of_hadoop_stand_for_directories(store, place):
     assert "Contents" not in store.client.list_objects_v2(Bucket=store.bucket, Prefix=prefix)
 
 
+def test_what_looks_like_a_pattern_is_a_name(store, place):
+    """With the empty objects of Hadoop, and a neighbour that the name would match."""
+    prefix, uri = place
+    for key in ("t[1]/", "t[1]/d/", "t[1]/d/f", "t1/d/f"):
+        put(store, f"{prefix}/{key}", b"x" if key.endswith("f") else b"")
+    FILES.delete(f"{uri}/t[1]/d")
+    assert not FILES.exists(f"{uri}/t[1]/d")
+    FILES.delete(f"{uri}/t[1]")
+    assert store.keys(prefix) == [f"{prefix}/t1/d/f"]
+
+
 def test_a_directory_that_is_made_is_there_for_hadoop(store, place):
     prefix, uri = place
     assert FILES.mkdirs(f"{uri}/t")

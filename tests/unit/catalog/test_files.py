@@ -193,6 +193,20 @@ def test_a_store_that_quietly_removes_nothing_is_found_out(objects):
         FILES.delete("s3a://b/t/d")
 
 
+@pytest.mark.parametrize("root", ["objects"], indirect=True)
+def test_what_looks_like_a_pattern_is_a_name(root):
+    """fsspec would remove what matches: the directory of another table."""
+    for name in ("t[1]/d/f", "t1/d/f", "t?/f", "x1/f", "x[1]/f"):
+        FILES.write(f"{root}/{name}", name.encode())
+    FILES.delete(f"{root}/t[1]/d")
+    FILES.delete(f"{root}/t?")
+    FILES.delete_children(f"{root}/t[1]")
+    FILES.rename(f"{root}/x[1]", f"{root}/y[1]")
+    assert [FILES.files_of(f"{root}/{name}") for name in ("t1", "x1", "y[1]")] == [
+        [f"{root}/t1/d/f"], [f"{root}/x1/f"], [f"{root}/y[1]/f"]]
+    assert [FILES.exists(f"{root}/{name}") for name in ("t[1]", "t?", "x[1]")] == [False] * 3
+
+
 def test_errors_of_a_store_s_library_are_errors_of_the_system(objects):
     class NoCredentialsError(Exception):
         pass
