@@ -19,6 +19,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
 from metastore.catalog.model import TableType
 from metastore.catalog.rules.change_management import is_needed
+from metastore.catalog.rules.locations import is_below, qualified
 from metastore.catalog.service import change_management
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.rules import (
@@ -29,27 +30,21 @@ from metastore.compaction.cleaning.rules import (
     cleaning_write_ids,
     dead_staging,
     mixed_write_ids,
+    shared,
     superseded_outputs,
     top_directories,
 )
 from metastore.compaction.cleaning.service import AbortCleaning, CleanerService, Cleaning
 from metastore.compaction.cleaning.store import GONE, WHOLE_TABLE, Covered
-from metastore.compaction.queue.rules.requests import (
-    LOCATION,
-    NO_CLEANUP,
-    Compaction,
-    CompactionState,
-    Entity,
-    is_switched_on,
-)
+from metastore.compaction.queue.rules.requests import NO_CLEANUP, Compaction, CompactionState, Entity, is_switched_on
 from metastore.compaction.queue.store.entities import Described
 from metastore.db import failpoints
-from metastore.errors import MetastoreError, UnavailableError
+from metastore.errors import InvalidOperationError, MetastoreError, UnavailableError
 from metastore.files import FileEntry, Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
 from metastore.loops.parallel import in_parallel
-from metastore.roots import OutsideError
+from metastore.roots import OutsideError, spellings
 from metastore.telemetry.logs import get_logger
 
 _NO_CLEANUP_TEXT = "NO_CLEANUP is set: nothing was removed"
@@ -166,11 +161,10 @@ class Cleaner:
         if table is not None and _keeps_everything(table):
             self.compactions.end(request, CompactionState.REFUSED, _NO_CLEANUP_TEXT)
             return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
-        exists = table is not None and table.partition_exists
-        dropped = request.properties.get(LOCATION)
-        if table is None or not exists:
-            if dropped is not None:
-                return self._clean_dropped(cleaning, dropped)
+        abandoned = request.abandoned_place
+        if abandoned is not None and abandoned.rstrip("/") != cleaning.location:
+            return self._clean_abandoned(cleaning, abandoned)
+        if table is None or not table.partition_exists:
             self.compactions.end(request, CompactionState.SUCCEEDED, None)
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "the table or partition was dropped")
         if table.lacks_partition:
@@ -188,17 +182,18 @@ class Cleaner:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else finished it", tuple(removed))
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
 
-    def _clean_dropped(self, cleaning: Cleaning, location: str) -> Cleaned:
-        """A soft drop: the whole location goes, unless something else lives there by now.
+    def _clean_abandoned(self, cleaning: Cleaning, location: str) -> Cleaned:
+        """What a soft drop left, or a CREATE TABLE AS that failed: all of it goes, unless something else has the place.
 
         Who writes to a new partition of this name holds a lock that ours is in the way of; who adds one, or a table,
-        needs a place that we hold. Source: COMP-C24.
+        needs a place that we hold. Where the name is somewhere else by now, nobody writes here. Source: COMP-C24.
         """
         request, user = cleaning.request, None
+        lives_elsewhere = bool(cleaning.location)
         try:
-            with self._locked_out(request) as blocker:
+            with nullcontext() if lives_elsewhere else self._locked_out(request) as blocker:
                 if blocker is None:
-                    user = self._remove_dropped(request.entity, location)
+                    user = self._remove_abandoned(request.entity, location)
         except UnavailableError as error:  # the place is taken for a while; where it is the database, noting it fails
             blocker = str(error)
         if blocker is not None:
@@ -208,14 +203,19 @@ class Cleaner:
             reason = f"{location} is used by {user}: nothing was removed"
             self.compactions.end(request, CompactionState.REFUSED, reason)
             return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
-        forgotten = self.compactions.clean(cleaning, (), GONE) or 0
+        forgotten = 0
+        if lives_elsewhere:  # what is known of the name's writes is about the other place
+            self.compactions.end(request, CompactionState.SUCCEEDED, None)
+        else:
+            forgotten = self.compactions.clean(cleaning, (), GONE) or 0
         self._tidy_database(request.entity, location)
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
 
-    def _remove_dropped(self, entity: Entity, location: str) -> str | None:
+    def _remove_abandoned(self, entity: Entity, location: str) -> str | None:
         """Remove a place that has no object; who has it, if somebody does. Raises: UnavailableError if it is taken."""
         with self.moves.held(location.rstrip("/")) if self.moves is not None else nullcontext() as place:
-            user = self.compactions.user_of_location(location)
+            alike = dict.fromkeys([location, *spellings(qualified(location, "file:"))])  # as a client has said it
+            user = next(filter(None, map(self.compactions.user_of_location, alike)), None)
             if user is None:
                 failpoints.hit("cleaner.before_drop")
                 if place is not None:
@@ -258,7 +258,8 @@ class Cleaner:
             entries = list(listing)
             covered = self._state(location, entries, mark, cleaning.txns)
             now = self._state(location, entries, cleaning.write_ids, cleaning.txns)
-            return list(dict.fromkeys([*covered.obsolete, *covered.aborted, *now.aborted]))
+            paths = dict.fromkeys([*covered.obsolete, *covered.aborted, *now.aborted])
+            return self._own(table, location, list(paths))
 
         listing = self._listing(location)
         self._remove_leftovers(table, cleaning.txns, cleaning.request.txn_id)
@@ -275,6 +276,8 @@ class Cleaner:
             if table is None or not table.partition_exists:
                 forgotten = self.compactions.forget_aborted(cleaning, (), GONE)
                 return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped", (), forgotten)
+            if sharer := self.compactions.shared_with(table):
+                raise InvalidOperationError(shared(table.location, sharer))
             removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
             if not left:
                 keep, covered = self._mixed(table, cleaning.write_ids), self._covered(table, cleaning)
@@ -300,9 +303,19 @@ class Cleaner:
         self._remove_leftovers(table, txns)
         for location in self._locations(table):
             aborted = self._aborted_below(location, self._listing(location), write_ids, txns)
-            removed += self._delete(table, location, aborted)
-            left += self._aborted_below(location, self.files.listing(location), write_ids, txns)
+            removed += self._delete(table, location, self._own(table, location, aborted))
+            after = self._aborted_below(location, self.files.listing(location), write_ids, txns)
+            left += self._own(table, location, after)
         return removed, left
+
+    def _own(self, table: Described, location: str, paths: list[str]) -> list[str]:
+        """Without what others have inside of a directory of the table: it is theirs, whatever its name looks like."""
+        others = self.compactions.places_of_others(table, location) if paths else []
+
+        def is_theirs(place: str) -> bool:
+            return any(is_below(other, place) or is_below(place, other) for other in others)
+
+        return [path for path in paths if not is_theirs(f"{location}/{path}")]
 
     def _remove_leftovers(self, table: Described, txns: ValidTxnList, proven_by: int | None = None) -> None:
         """What dead writers and jobs have left in hidden directories, which are of no state: nobody waits for them.

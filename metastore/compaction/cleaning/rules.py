@@ -66,7 +66,7 @@ class Hold(NamedTuple):
 
 
 LOOK_AGAIN = timedelta(minutes=5)
-"""How soon the Cleaner notices that a table keeps its past for a shorter time."""
+"""How soon the Cleaner notices that a table keeps its past for a shorter time, or has its directory to itself."""
 
 
 def gate(
@@ -83,7 +83,7 @@ def gate(
     ``open_txns``: the open transactions, at least those with ids up to the request's ``next_txn_id``. ``per_table``: a
     transaction that says what it reads is waited for with that only.
     """
-    if txn_state == "aborted":
+    if txn_state == "aborted" and request.abandoned_place is None:
         return Gate(Verdict.FAIL, f"The compaction's transaction {request.txn_id} was aborted: its result is void")
     if txn_state == "open":
         return Gate(Verdict.WAIT, f"waiting for the commit of the compaction's transaction {request.txn_id}")
@@ -112,6 +112,22 @@ def keeps_history(request: Compaction, parameters: Mapping[str, str], now: datet
     return Hold(
         f"{HISTORY_RETENTION} keeps replaced files until {until:%Y-%m-%d %H:%M} UTC", min(until, now + LOOK_AGAIN)
     )
+
+
+def shared(location: str, sharer: str) -> str:
+    """Why nothing is removed from a directory that two tables have: each has write ids of its own."""
+    return (
+        f"{location} is also the directory of the table {sharer}, whose files nobody can tell from its own: nothing is "
+        "removed until one of the two is somewhere else"
+    )
+
+
+def has_ended(request: Compaction, txn_state: str | None) -> bool:
+    """Whether the transaction of a request has ended so that it may be cleaned; None: it is not on record any more.
+
+    Hive 4 hands over what a CREATE TABLE AS has written, and aborts its transaction then.
+    """
+    return txn_state in {None, "committed"} or (txn_state == "aborted" and request.abandoned_place is not None)
 
 
 def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) -> bool:

@@ -7,21 +7,23 @@ from datetime import datetime
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.cleaning import store
 from metastore.compaction.cleaning.rules import (
+    LOOK_AGAIN,
     Gate,
     Hold,
     OpenTxn,
     Verdict,
     cleaning_txns,
     gate,
+    has_ended,
     is_hidden,
     keeps_history,
     may_come_to_read,
     next_in_line,
+    shared,
 )
 from metastore.compaction.cleaning.store import Covered
 from metastore.compaction.initiating.rules import Aborts
 from metastore.compaction.queue.rules.requests import (
-    LOCATION,
     Compaction,
     CompactionState,
     CompactionType,
@@ -49,6 +51,11 @@ class Cleaning:
     table: Described | None
     write_ids: ValidWriteIdList
     txns: ValidTxnList
+
+    @property
+    def location(self) -> str:
+        """Where the table or partition is; "" where there is none."""
+        return self.table.location.rstrip("/") if self.table is not None and self.table.partition_exists else ""
 
 
 @dataclass(frozen=True)
@@ -106,8 +113,8 @@ class CleanerService:
             if request.id not in gates or gates[request.id].verdict is not Verdict.CLEAN:
                 return None
             table = self.catalog.described(pg, request.entity)
-            if table is not None and table.partition_exists and LOCATION not in request.properties:
-                hold = keeps_history(request, table.parameters, pg.now)
+            if table is not None and table.partition_exists and request.abandoned_place is None:
+                hold = keeps_history(request, table.parameters, pg.now) or self._shared(pg, table)
                 if hold is not None:
                     queue.update_cleaner_waiting(pg, request.id, hold.reason, hold.not_before)
                     return hold
@@ -194,6 +201,16 @@ class CleanerService:
                 entity, self.catalog.described(pg, entity), *components.select_lists(pg, entity.table), retry
             )
 
+    def shared_with(self, table: Described) -> str | None:
+        """Another transactional table with the same directory."""
+        with self.db.begin(durable=False) as pg:
+            return self.catalog.sharer(pg, table)
+
+    def places_of_others(self, table: Described, location: str) -> list[str]:
+        """What databases, other tables and, below a partition, the table's other partitions have inside a directory."""
+        with self.db.begin(durable=False) as pg:
+            return self.catalog.places_inside(pg, table, location)
+
     def is_still(self, table: Described) -> bool:
         """Whether the name and place belong to the table that was looked up; asked before each deletion."""
         with self.db.begin(durable=False) as pg:
@@ -252,8 +269,8 @@ class CleanerService:
         oldest = store.select_oldest_open(pg)
         for request in ready:
             state = states.get(request.txn_id or 0)
-            if request.next_txn_id is None and state in (None, "committed"):
-                queue.update_committed(pg, request.id)  # nobody noted its commit: now is certainly late enough
+            if request.next_txn_id is None and has_ended(request, state):
+                queue.update_committed(pg, request.id)  # nobody noted its end: now is certainly late enough
             up_to = request.next_txn_id or 0
             held = oldest is not None and oldest <= up_to  # of most requests this tells that nobody holds them up
             open_txns = store.select_open_txns(pg, up_to, request.entity.table) if held else []
@@ -261,6 +278,10 @@ class CleanerService:
                 request, pg.now, self.settings.cleanup_delay, state, open_txns, per_table=self.settings.use_min_history
             )
         return gates
+
+    def _shared(self, pg: PgTx, table: Described) -> Hold | None:
+        sharer = self.catalog.sharer(pg, table)
+        return Hold(shared(table.location, sharer), pg.now + LOOK_AGAIN) if sharer else None
 
     def _readers(self, pg: PgTx, request: Compaction, up_to: int) -> list[OpenTxn]:
         """Who may come to read the table; from now on none of those who read others and may need the old files."""

@@ -153,6 +153,14 @@ class UpstreamCatalog:
         """Unknown: a Hive metastore finds nothing by location, so what has no table is not removed."""
         return f"some table of the upstream, which cannot be asked who has {location}"
 
+    def sharer(self, _pg: PgTx, _table: Described) -> str | None:
+        """Unknown: see `user_of`."""
+        return None
+
+    def places_inside(self, _pg: PgTx, _table: Described, _location: str) -> list[str]:
+        """Unknown: see `user_of`."""
+        return []
+
     def database_parameters(self, _pg: PgTx, _table: TableName) -> dict[str, str] | None:
         """As if it were there: directories of databases, and of tables that were dropped, are the upstream's."""
         return {}

@@ -427,11 +427,54 @@ def test_a_soft_drop_waits_for_its_transaction(lake):
     assert not place.exists()
 
 
+def test_what_a_create_table_as_that_failed_has_written_goes(lake):
+    """Hive 4 hands its directory over while its transaction is open, and aborts it then."""
+    txn_id = lake.t.open()
+    place = lake.path("made")
+    place.mkdir(parents=True)
+    lake.service.submit_for_cleanup(
+        NewRequest(entity("d.made"), CompactionType.MAJOR, {"location": f"file://{place}"}), 1, txn_id)
+
+    assert [one.outcome for one in lake.cleaner().tick()] == ["waiting"]
+    lake.t.abort(txn_id)
+    assert [one.outcome for one in lake.cleaner().tick()] == ["waiting"], "who is open now may be older than its end"
+    assert place.exists()
+    assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["at rest", "in use"])
+def test_what_was_left_behind_goes_though_the_name_is_somewhere_else_by_now(lake, held):
+    """Made again, with a suffix of its own at its directory; what it holds stays, and so does what is known of it."""
+    dropped(lake, "d.t", lake.path("t.v1"))
+    lake.table("t")
+    lake.insert(times=2)
+    lake.abort()
+    if held:
+        lake.t.lock(lake.t.open(), "d.t", Operation.SELECT, LockType.SHARED_READ)
+        lake.db.once("UPDATE compaction_queue SET next_txn_id = 0")
+
+    assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
+    assert not lake.path("t.v1").exists()
+    assert len(lake.directories()) == 3
+    assert lake.t.rows("SELECT write_id FROM completed_txn_components ORDER BY 1") == [(1,), (2,)]
+    assert lake.t.rows("SELECT cleaned FROM txn_components") == [(False,)]
+    assert {request.state for request in lake.shown()} == {"succeeded"}
+
+
+def test_a_place_is_the_same_however_a_client_writes_it(lake):
+    lake.table("kept", location=f"file:{lake.path('kept')}")
+    dropped(lake, "d.gone", lake.path("kept"))
+
+    assert [one.outcome for one in lake.cleaner().tick()] == ["refused"]
+    assert lake.path("kept").exists()
+
+
 def dropped(lake, what, place):
     """A soft drop, committed."""
     from metastore.txns.core.rules import TxnType
 
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=True)
     txn_id = lake.t.open(kind=TxnType.SOFT_DELETE)
     table, _, partition = what.partition("/")
     lake.service.submit_for_cleanup(NewRequest(entity(table)._replace(partition=partition), CompactionType.MAJOR,

@@ -367,3 +367,47 @@ def test_the_look_at_what_is_ready_asks_no_more_for_many_than_for_one(lake, monk
         lake.t.commit(later)
 
     assert counts[0] == counts[1]
+
+
+def test_what_others_have_inside_of_a_tables_directory_is_theirs(lake):
+    """A base covers files of before its time, also in subdirectories; a table that lies in one is none of them."""
+    lake.table()
+    lake.table("t/raw/u")
+    lake.db.once("INSERT INTO databases (catalog, name, location) VALUES ('hive', 'e', %s)", [f"file://{lake.path('t')}/e.db"])
+    lake.put("d.t/raw/u", "delta_0000001_0000001_0000")
+    lake.put("d.t", "e.db", "old/deep")
+    lake.insert(times=2)
+    lake.compact()
+
+    assert lake.outcomes() == ["cleaned"]
+    assert [name.partition("_v")[0] for name in lake.directories()] == ["base_0000002", "e.db", "raw"]
+    assert lake.directories("d.t/raw/u") == ["delta_0000001_0000001_0000"]
+
+
+def test_another_partition_inside_of_a_partitions_directory_stays(lake):
+    lake.table("p", keys=["x"])
+    lake.partition("x=1", "p")
+    lake.partition("x=2", "p")
+    lake.db.once("UPDATE partitions SET location = %s WHERE name = 'x=2'", [f"file://{lake.path('p')}/x=1/two"])
+    lake.put("d.p/x=1/two", "delta_0000001_0000001_0000")
+    lake.seed(1, "d.p")
+    lake.insert("d.p/x=1", times=2)
+    lake.compact(what="d.p/x=1")
+
+    assert lake.outcomes() == ["cleaned"]
+    assert [name.partition("_v")[0] for name in lake.directories("d.p/x=1")] == ["base_0000003", "two"]
+
+
+def test_nothing_is_removed_from_a_directory_that_two_tables_have(lake, test_clock):
+    """A write id of the one says nothing of a file of the other."""
+    lake.table()
+    lake.table("u", location=f"file://{lake.path('t')}")
+    lake.insert(times=2)
+    asked = lake.compact()
+
+    assert lake.outcomes() == ["waiting"]
+    assert "is also the directory of the table d.u" in lake.one(asked).error_message
+    assert "is also the directory of the table d.u" in lake.explained()[0].cleanings[0].text
+    lake.drop("u")
+    test_clock.advance(timedelta(minutes=5))
+    assert lake.outcomes() == ["cleaned"]

@@ -8,6 +8,8 @@ import pytest
 from metastore.acid.names import DeltaName
 from metastore.db.engine import PgTx
 from metastore.files import Files
+from metastore.locks.rules import LockType
+from metastore.txns.core.rules import Operation
 from tests.support.transactions import named
 
 HOUR = timedelta(hours=1)
@@ -325,3 +327,32 @@ def test_another_table_in_the_same_place_loses_nothing(eager, monkeypatch):
     assert happened
     assert report.outcome == "nothing to clean any more"
     assert lake.directories() == ["delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
+
+
+def test_a_table_in_another_tables_directory_keeps_what_the_others_aborted_writes_are_called(eager):
+    """An aborted insert without partitions is looked for in the whole tree, where its write ids may be committed ones."""
+    lake = eager
+    lake.table("p", keys=["x"])
+    lake.partition("x=1", "p")
+    lake.table("p/inner")
+    lake.put("d.p/inner", "delta_0000001_0000001_0000")
+    lake.abort("d.p/x=1")
+    txn_id = lake.t.open()
+    lake.t.lock(txn_id, "d.p", Operation.INSERT, LockType.SHARED_WRITE)
+    lake.t.abort(txn_id)
+
+    lake.cleaner().tick()
+    assert lake.directories("d.p/inner") == ["delta_0000001_0000001_0000"]
+    assert lake.directories("d.p/x=1") == []
+
+
+def test_aborted_writes_stay_where_two_tables_have_a_directory(eager):
+    lake = eager
+    lake.table()
+    lake.table("u", location=f"file://{lake.path('t')}")
+    lake.abort()
+
+    [failed] = lake.cleaner().tick()
+    assert (failed.outcome.value, "is also the directory of the table d.u" in failed.reason) == ("failed", True)
+    assert lake.directories() == ["delta_0000001_0000001_0000"]
+    assert lake.remembered() == [("t", 1)]

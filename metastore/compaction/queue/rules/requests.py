@@ -164,6 +164,11 @@ class Compaction:
     not_before: datetime | None = None
 
     @property
+    def abandoned_place(self) -> str | None:
+        """The directory that a soft drop, or a CREATE TABLE AS that failed, left to the Cleaner; None: a compaction."""
+        return self.properties.get(LOCATION) or None
+
+    @property
     def has_files_to_clean(self) -> bool:
         """Whether it has a result, and what that replaced is still to be removed."""
         return self.state is CompactionState.READY_FOR_CLEANING and self.type is not CompactionType.ABORT_TXN_CLEANUP

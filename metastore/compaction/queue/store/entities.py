@@ -14,6 +14,8 @@ _SQL = Statements(__file__)
 
 _SELECT_DESCRIBED = _SQL.text("select_described", wanted=WANTED)
 _SELECT_USER_OF = _SQL.text("select_user_of")
+_SELECT_SHARER = _SQL.text("select_sharer")
+_SELECT_INSIDE = _SQL.text("select_inside")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,12 @@ class Catalog(Protocol):
     def user_of(self, pg: PgTx, location: str) -> str | None:
         """Who has a location, or a place below it; a table or partition also: a place above it."""
 
+    def sharer(self, pg: PgTx, table: Described) -> str | None:
+        """Another transactional table with the directory of this table or partition."""
+
+    def places_inside(self, pg: PgTx, table: Described, location: str) -> list[str]:
+        """What others have inside a directory of a table: databases, tables, and partitions beside the one named."""
+
     def database_parameters(self, pg: PgTx, table: TableName) -> dict[str, str] | None:
         """Those of a table's database; None when it does not exist."""
 
@@ -97,6 +105,17 @@ class OwnCatalog:
     def user_of(self, pg: PgTx, location: str) -> str | None:
         """See `Catalog`."""
         return select_user_of(pg, location)
+
+    def sharer(self, pg: PgTx, table: Described) -> str | None:
+        """See `Catalog`."""
+        rows = pg.sql(_SELECT_SHARER, {"at": table.location.rstrip("/"), "table_id": table.table_id})
+        return str(rows[0][0]) if rows else None
+
+    def places_inside(self, pg: PgTx, table: Described, location: str) -> list[str]:
+        """See `Catalog`."""
+        own = None if table.lacks_partition else table.table_id  # of which partitions are others'
+        rows = pg.sql(_SELECT_INSIDE, {"at": location.rstrip("/"), "table_id": table.table_id, "partitions_of": own})
+        return [place for (place,) in rows]
 
     def database_parameters(self, pg: PgTx, table: TableName) -> dict[str, str] | None:
         """See `Catalog`."""
