@@ -63,7 +63,7 @@ public final class TxnTests {
     }
 
     private void keep(Planner planner, long txn) {
-        Lease lease = new Lease(planner.client, txn, null, TIMEOUT_SECONDS);
+        Lease lease = new Lease(planner.client, txn, null, false, TIMEOUT_SECONDS);
         leases.add(lease);
         Heartbeats.keep(lease);
     }
