@@ -19,7 +19,6 @@ from metastore.compaction.queue.rules.requests import (
     CompactionState,
     CompactionType,
     Entity,
-    is_active_duplicate,
     is_opted_out,
     is_stopped_by_failures,
     is_switched_on,
@@ -302,7 +301,7 @@ def verdict(
     if due_now is None or due_now.type is None:
         return due_now or Due(None, "no aborted transaction wrote to it without naming a partition")
     for request in queued:
-        if request.state not in ACTIVE and is_active_duplicate(request, due_now.type, write_ids.high_watermark):
+        if request.has_files_to_clean and request.highest_write_id == write_ids.high_watermark:
             doing = f"compaction {request.id} is {request.state.display} and nothing was written since"
             return Due(None, f"{due_now.reason}, but: {doing}")
     return due_now

@@ -51,7 +51,7 @@ def block(catalog, monkeypatch, open_transactions):
     yield call
     with suppress(SparkRuntimeException):  # no transaction is open, unless the test has failed
         call("rollback")
-    assert open_transactions() == []
+    assert until(lambda: open_transactions() == []), "what a cache held is found by the garbage collector"
 
 
 def rows(session, name):

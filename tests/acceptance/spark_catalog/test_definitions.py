@@ -44,7 +44,7 @@ def test_a_table_is_created_changed_and_dropped(catalog, lakehouse, db) -> None:
 def test_partition_keys_are_found_in_any_case(catalog, db) -> None:
     """As other names: a key that is not found would be a column of a table without partitions."""
     def shown(name):
-        catalog.sql(f"INSERT INTO {db}.{name} (Id, day, REGION) VALUES (1, 'mon', 'eu')")
+        catalog.sql(f"INSERT INTO {db}.{name} (Id, day, REGION, oTHER) VALUES (1, 'mon', 'eu', 4)")
         columns, [partition] = catalog.table(f"{db}.{name}").columns, catalog.sql(f"SHOW PARTITIONS {db}.{name}").collect()
         return columns, partition[0]
 

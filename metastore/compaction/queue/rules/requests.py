@@ -193,12 +193,14 @@ def may_become(before: CompactionState | None, after: CompactionState) -> bool:
 def is_active_duplicate(existing: Compaction, kind: CompactionType, current_write_id: int) -> bool:
     """Whether a new request would repeat a request that is waiting, running, or finished with nothing written since.
 
-    A rebalance has something to do even where nothing was written: into other buckets, or in another order.
+    A rebalance has something to do even where nothing was written: into other buckets, or in another order. A major
+    one has, too, behind a minor one, whose cleaning may wait for as long as the table keeps its past.
     """
+    does_more = kind is CompactionType.REBALANCE or (
+        kind is CompactionType.MAJOR and existing.type is CompactionType.MINOR
+    )
     return existing.state in ACTIVE or (
-        kind is not CompactionType.REBALANCE
-        and existing.has_files_to_clean
-        and existing.highest_write_id == current_write_id
+        not does_more and existing.has_files_to_clean and existing.highest_write_id == current_write_id
     )
 
 

@@ -80,12 +80,21 @@ def test_exactly_the_specified_arrows_exist():
 
 @pytest.mark.parametrize(("existing", "duplicate"), [
     (request("i"), True), (request("w"), True),
-    (request("r", highest_write_id=7), True), (request("r", highest_write_id=6), False),
+    (request("r", "major", highest_write_id=7), True), (request("r", "major", highest_write_id=6), False),
     (request("r", "abort_txn_cleanup", highest_write_id=7), False), (request("s", highest_write_id=7), False)])
 def test_a_request_repeats_another_one(existing, duplicate):
     """COMP-Q02, COMP-Q03: write id 7 is the newest that a compaction could reach."""
     assert is_active_duplicate(existing, CompactionType.MAJOR, 7) is duplicate
     assert is_active_duplicate(existing, CompactionType.REBALANCE, 7) is (existing.state in ACTIVE)
+    assert is_active_duplicate(existing, CompactionType.MINOR, 7) is duplicate
+
+
+def test_a_major_compaction_has_something_to_do_behind_a_minor_one():
+    """COMP-Q03, other than Hive: its cleaning may wait for days, since the table keeps its past."""
+    waiting = request("r", "minor", highest_write_id=7)
+    assert is_active_duplicate(waiting, CompactionType.MINOR, 7)
+    assert not is_active_duplicate(waiting, CompactionType.MAJOR, 7)
+    assert is_active_duplicate(request("i", "minor"), CompactionType.MAJOR, 7)
 
 
 @pytest.mark.parametrize(("codes", "age", "retry", "stopped"), [
