@@ -7,13 +7,12 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
+from pyspark.errors import SparkRuntimeException
 
 from metastore.errors import MetastoreError
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark.check.table_check import check_table
-from metastore.spark.write.acid_writer import LeftoverError
-from metastore.spark.write.in_place import InPlaceWrite
 from tests.acceptance.spark_session import test_streaming
 from tests.acceptance.tables import test_concurrent_writers, test_kills
 from tests.acceptance.tables.dying import POINTS, Point
@@ -58,23 +57,13 @@ def asked(session, store, name):
     return counted
 
 
-def test_nothing_is_copied(acid_session, db, store, create, monkeypatch):
+def test_nothing_is_copied(acid_session, db, store, create):
     name, prefix = create(is_partitioned=True)
     in_place = asked(acid_session, store, name)
     assert all(not COPIES & counted.keys() for counted in in_place.values())
     assert all(counted["CreateMultipartUpload"] == counted[COMPLETE] > 0 for counted in in_place.values())
     assert store.uploads(prefix) == []
     assert check_table(acid_session.client, Files(), table_name(db, "t")) == []
-
-    acid_session.sql(f"DROP TABLE {name}")
-    create(is_partitioned=True)
-    monkeypatch.setattr(InPlaceWrite, "into", classmethod(lambda *_: None))
-    staged = asked(acid_session, store, name)
-    for statement, counted in staged.items():
-        assert counted["CopyObject"] > 0
-        print(f"\n{statement}: {in_place[statement].total()} requests in place, {counted.total()} staged, "
-              f"{counted['CopyObject']} of them copies")
-        assert in_place[statement].total() * 2 < counted.total()
 
 
 def test_nobody_sees_a_file_before_its_upload_is_completed(acid_session, store, create):
@@ -172,7 +161,7 @@ def test_half_of_a_statement_is_withdrawn(acid_session, store, create, refused):
 
     with pytest.raises(MetastoreError), acid_session.transaction():
         acid_session.insert(name, some(acid_session, [98]))
-        with store.answering(nothing_goes), pytest.raises(LeftoverError):
+        with store.answering(nothing_goes), pytest.raises(SparkRuntimeException, match="cannot be removed, and is not to be committed"):
             acid_session.insert(name, some(acid_session, range(4, 20), tasks=1))
     assert len(rows(acid_session, name)) == 4
     assert all("/p=b/" in key for key in store.uploads(prefix))
@@ -183,10 +172,9 @@ def test_partitions_that_lie_elsewhere_are_written_by_way_of_staging(acid_sessio
     acid_session.sql(f"ALTER TABLE {name} ADD PARTITION (p = 'b') LOCATION 's3a://{store.bucket}/elsewhere/{db}'")
     with store.watched() as seen:
         assert acid_session.insert(name, some(acid_session, range(10))) == 10
-    assert {"CopyObject", "AbortMultipartUpload"} <= {request.kind for request in seen}
-    with store.watched() as seen:
         assert acid_session.update(name, {"name": "'u'"}, "id < 4") == 4
-    assert "CreateMultipartUpload" not in {request.kind for request in seen}, "that the partition lies there is known by now"
+    kinds = {request.kind for request in seen}
+    assert ("CopyObject" in kinds, "CreateMultipartUpload" in kinds) == (True, False), "the planner knows where the partition lies"
     assert rows(acid_session, name) == sorted([(one, "u" if one < 4 else f"n{one}", "ab"[one % 2]) for one in range(10)], key=repr)
     assert [key for key in store.keys(prefix) if "p=b" in key] == []
     assert len(store.keys(f"elsewhere/{db}")) > 3
