@@ -69,6 +69,7 @@ reachable. Errors are sentences on stderr.
 
 
 def _help(command: click.Command, context: click.Context) -> Iterator[str]:
+    command._help_option = None  # click keeps the names of the first context, which a test may have made for it alone
     yield f"\n## `{context.command_path}`\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
