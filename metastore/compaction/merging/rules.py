@@ -6,6 +6,7 @@ of inserts, which have write ids of their own, are open one after the other. The
 row below its own write ids: those are open from the beginning.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
@@ -125,11 +126,15 @@ def are_known(files: Sequence[StripedFile]) -> bool:
     )
 
 
-def cut(files: Sequence[StripedFile], number: int) -> Cut:
-    """The stripes among whose rows is the one with this number, from 0; the files ``are_known``, and in order."""
+def cuts(files: Sequence[StripedFile], numbers: Sequence[int]) -> list[Cut]:
+    """The stripes among whose rows are those with these numbers, from 0; the files ``are_known``, and in order."""
     stripes = [(stripe, StripeOfFile(file.path, place)) for file in files for place, stripe in enumerate(file.stripes)]
-    floor = _reached([(stripe.lowest, stripe.rows) for stripe, _ in stripes], number)
-    ceiling = _reached([(stripe.last, stripe.rows) for stripe, _ in stripes], number)
+    floors = _reached([(stripe.lowest, stripe.rows) for stripe, _ in stripes], numbers)
+    ceilings = _reached([(stripe.last, stripe.rows) for stripe, _ in stripes], numbers)
+    return [_between(stripes, *bounds) for bounds in zip(floors, ceilings, strict=True)]
+
+
+def _between(stripes: Sequence[tuple[Stripe, StripeOfFile]], floor: RowKey, ceiling: RowKey) -> Cut:
     among = [(stripe, name) for stripe, name in stripes if floor <= stripe.last and stripe.lowest <= ceiling]
     return Cut(
         stripes=tuple(name for _, name in among),
@@ -138,8 +143,8 @@ def cut(files: Sequence[StripedFile], number: int) -> Cut:
     )
 
 
-def _reached(rows: Iterable[tuple[RowKey, int]], number: int) -> RowKey:
-    """The key with which there are more than ``number`` rows, added up in the order of the keys."""
+def _reached(rows: Iterable[tuple[RowKey, int]], numbers: Sequence[int]) -> list[RowKey]:
+    """For each number the key with which there are more rows than that, added up in the order of the keys."""
     keys = sorted(rows)
-    sums = accumulate(count for _, count in keys)
-    return next(key for (key, _), total in zip(keys, sums, strict=True) if total > number)
+    sums = list(accumulate(count for _, count in keys))
+    return [keys[bisect_right(sums, number)][0] for number in numbers]

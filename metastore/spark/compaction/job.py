@@ -237,7 +237,7 @@ class _Job:
         events = Events(reading.inserts())
         if len(shares) > 1 and not order and reading.has_ranges():
             striped = striped_files(self.spark, inputs.read)
-            firsts = first_ids(self.files, striped, reading.unmarked(), self.row_type, shares)
+            firsts = first_ids(self.files, striped, reading, self.row_type, shares)
             ranges = reading.in_ranges(firsts, _BUCKET)
             events = Events(numbered_in_order(ranges, _BUCKET, shares), is_ordered=True)
         elif len(shares) > 1:

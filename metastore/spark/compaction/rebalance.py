@@ -39,10 +39,11 @@ from metastore.acid.events import ID_COLUMNS
 from metastore.acid.orc_footer import RowKey
 from metastore.acid_tables.footers import damage_named
 from metastore.acid_tables.table import OURS
-from metastore.compaction.merging.rules import Cut, StripedFile, StripeOfFile, are_known, cut
+from metastore.compaction.merging.rules import Cut, StripedFile, StripeOfFile, are_known, cuts
 from metastore.compaction.queue.rules.ordering import SortColumn
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
+from metastore.spark.compaction.events import Reading
 from metastore.spark.read.raw_files import POSITION_BITS
 
 _NUMBER, _PART = f"{OURS}number", f"{OURS}part"
@@ -110,7 +111,7 @@ def deal(
 
 
 def first_ids(
-    files: Files, striped: Sequence[StripedFile], surveyed: DataFrame, row: StructType, dealt: Sequence[int]
+    files: Files, striped: Sequence[StripedFile], reading: Reading, row: StructType, dealt: Sequence[int]
 ) -> list[RowKey]:
     """The ROW__IDs of the first rows of all buckets but the lowest, where the order is that of the ROW__IDs.
 
@@ -119,21 +120,21 @@ def first_ids(
     """
     numbers = dealt[1:-1]
     if are_known(striped):
-        cuts = [cut(striped, number) for number in numbers]
-        if all(each.rows <= _MOST for each in cuts):
-            return list(_rows_at(files, cuts, numbers))
+        places = cuts(striped, numbers)
+        if all(cut.rows <= _MOST for cut in places):
+            return list(_rows_at(files, places, numbers))
     ids = [_Key(F.col(name), "bigint") for name in ID_COLUMNS]
-    bounds, _ = _survey(surveyed.where(_has_row(row)), ids, numbers)
+    bounds, _ = _survey(reading.unmarked().where(_has_row(row)), ids, numbers)
     return [RowKey(*bound) for bound in bounds]
 
 
-def _rows_at(files: Files, cuts: Sequence[Cut], numbers: Sequence[int]) -> Iterator[RowKey]:
+def _rows_at(files: Files, places: Sequence[Cut], numbers: Sequence[int]) -> Iterator[RowKey]:
     """The ROW__IDs of the rows with these numbers."""
-    for stripes, pairs in groupby(zip(cuts, numbers, strict=True), key=lambda pair: pair[0].stripes):
+    for stripes, pairs in groupby(zip(places, numbers, strict=True), key=lambda pair: pair[0].stripes):
         ids = pa.concat_tables([_ids_in(files, stripe) for stripe in stripes])
         ordered = ids.sort_by([(name, "ascending") for name in ID_COLUMNS])
-        for each, number in pairs:
-            yield RowKey(*ordered.slice(number - each.before, 1).to_pylist()[0].values())
+        for cut, number in pairs:
+            yield RowKey(*ordered.slice(number - cut.before, 1).to_pylist()[0].values())
 
 
 def _ids_in(files: Files, stripe: StripeOfFile) -> pa.Table:

@@ -16,7 +16,7 @@ from metastore.compaction.merging.rules import (
     StripeOfFile,
     are_known,
     by_bucket,
-    cut,
+    cuts,
     in_one_file,
     open_at_once,
 )
@@ -103,7 +103,7 @@ SEVERAL = [striped(stripe(1, 0, 9), stripe(1, 10, 19), stripe(1, 20, 29)), strip
 def test_the_stripe_of_a_row_by_its_number(number, file, place, before):
     files = SEVERAL[::-1]
     assert are_known(files)
-    assert cut(files, number) == Cut((StripeOfFile(SEVERAL[file].path, place),), 10, before)
+    assert cuts(files, [number]) == [Cut((StripeOfFile(SEVERAL[file].path, place),), 10, before)]
 
 
 def test_a_row_may_be_in_one_of_several_stripes():
@@ -111,7 +111,7 @@ def test_a_row_may_be_in_one_of_several_stripes():
     mixed = [striped(*(stripe(number, 0, 9, lowest=RowKey(number - 3, encode(bucket), 0), bucket=bucket) for number in (5, 9, 13)))
              for bucket in (0, 1)]
 
-    found = cut(mixed, 30)
+    [found] = cuts(mixed, [30])
 
     assert {name.place for name in found.stripes} == {1}
     assert (len(found.stripes), found.rows, found.before) == (2, 20, 20)
@@ -131,8 +131,7 @@ def test_every_row_is_where_it_is_said_to_be():
                 lowest, highest = (RowKey(*(bound(numbers) for numbers in zip(*held, strict=True))) for bound in (min, max))
                 stripes.append(Stripe(len(held), BIG, lowest, highest, held[-1]))
             files.append(StripedFile(str(bucket), sum(each.rows for each in stripes), "f", stripes))
-        for number, key in enumerate(keys):
-            found = cut(files, number)
+        for number, (key, found) in enumerate(zip(keys, cuts(files, range(len(keys))), strict=True)):
             among = sorted(key for name in found.stripes for key in rows[name])
             assert (len(among), among[number - found.before]) == (found.rows, key)
 

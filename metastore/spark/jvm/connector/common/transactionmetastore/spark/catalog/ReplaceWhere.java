@@ -30,10 +30,8 @@ final class ReplaceWhere {
 
     /** An INSERT has it from Spark 4.3 on. */
     private static boolean hasCondition(InsertIntoStatement insert) {
-        for (int place = 0; place < insert.productArity(); ++place) {
-            if (insert.productElementName(place).equals("replaceCriteriaOpt")) return ((Option<?>) insert.productElement(place)).isDefined();
-        }
-        return false;
+        int place = RoutingRule.place(insert, "replaceCriteriaOpt");
+        return place >= 0 && ((Option<?>) insert.productElement(place)).isDefined();
     }
 
     /** The statement with the option. Spark wants the options of the write and of the table to be the same, or one of both to be empty. */
@@ -53,10 +51,7 @@ final class ReplaceWhere {
     }
 
     private static LogicalPlan with(LogicalPlan node, String name, Object part) {
-        for (int place = 0; place < node.productArity(); ++place) {
-            if (!node.productElementName(place).equals(name)) continue;
-            return node.productElement(place) == part ? node : (LogicalPlan) RoutingRule.with(node, place, part);
-        }
-        throw new IllegalStateException(node.nodeName() + " without " + name);
+        int place = RoutingRule.place(node, name);
+        return node.productElement(place) == part ? node : (LogicalPlan) RoutingRule.with(node, place, part);
     }
 }

@@ -207,6 +207,14 @@ final class RoutingRule extends Rule<LogicalPlan> {
         return PythonUtils.toScalaMap(properties);
     }
 
+    /** The place of a part of a node by its name; -1: nodes of this Spark have none. */
+    static int place(Product node, String name) {
+        for (int place = 0; place < node.productArity(); ++place) {
+            if (node.productElementName(place).equals(name)) return place;
+        }
+        return -1;
+    }
+
     /** The node with another part. Versions of Spark differ in the parts. */
     static <N extends TreeNode<?> & Product> TreeNode<?> with(N node, int place, Object part) {
         Object[] parts = new Object[node.productArity()];
@@ -309,10 +317,8 @@ final class RoutingRule extends Rule<LogicalPlan> {
     /** Whether a statement says WITH SCHEMA EVOLUTION; INSERT has these words since Spark 4.2. */
     private static boolean hasSchemaEvolution(LogicalPlan plan) {
         if (!(plan instanceof MergeIntoTable) && !(plan instanceof InsertIntoStatement)) return false;
-        for (int place = 0; place < plan.productArity(); ++place) {
-            if (plan.productElementName(place).equals("withSchemaEvolution")) return Boolean.TRUE.equals(plan.productElement(place));
-        }
-        return false;
+        int place = place(plan, "withSchemaEvolution");
+        return place >= 0 && Boolean.TRUE.equals(plan.productElement(place));
     }
 
     /** Spark 4.0 would leave new columns out. And Spark finds columns by the places that they had, where a new one comes before the keys. */

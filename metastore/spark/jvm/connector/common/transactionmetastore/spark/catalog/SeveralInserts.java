@@ -147,9 +147,6 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
         if (group.size() == 1) return first;
         List<LogicalPlan> queries = group.stream().map(InsertIntoStatement::query).toList();
         Union all = new Union(CollectionConverters.asScala(queries).toSeq(), false, false);
-        for (int place = 0; place < first.productArity(); ++place) {
-            if (first.productElementName(place).equals("query")) return (LogicalPlan) RoutingRule.with(first, place, all);
-        }
-        throw new IllegalStateException("An INSERT without a query");
+        return (LogicalPlan) RoutingRule.with(first, RoutingRule.place(first, "query"), all);
     }
 }
