@@ -398,6 +398,16 @@ def test_another_partition_inside_of_a_partitions_directory_stays(lake):
     assert [name.partition("_v")[0] for name in lake.directories("d.p/x=1")] == ["base_0000003", "two"]
 
 
+def test_a_plain_table_over_its_directory_is_in_nobodys_way(lake):
+    """As tools look at files: it has no write ids."""
+    lake.table()
+    lake.table("u", location=f"file://{lake.path('t')}", transactional="false")
+    lake.insert(times=2)
+    lake.compact()
+
+    assert lake.outcomes() == ["cleaned"]
+
+
 def test_nothing_is_removed_from_a_directory_that_two_tables_have(lake, test_clock):
     """A write id of the one says nothing of a file of the other."""
     lake.table()

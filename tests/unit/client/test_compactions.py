@@ -7,6 +7,7 @@ import pytest
 from metastore.client import compactions
 from metastore.client.compactions import compaction_type
 from metastore.errors import InvalidInputError, NoSuchObjectError
+from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes
 
 REQUEST = ttypes.CompactionRequest(dbname="d", tablename="t", type=ttypes.CompactionType.MAJOR)
@@ -18,6 +19,8 @@ def row(number, state):
 
 class Server:
     """Shows the next of these answers at each look."""
+
+    types = ttypes
 
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), []
@@ -86,3 +89,13 @@ def test_a_kind_of_compaction_is_a_word_whatever_its_case():
     assert [compaction_type(word) for word in ("minor", "MAJOR", "Rebalance")] == [1, 2, 3]
     with pytest.raises(InvalidInputError, match="'medium' is not a kind of compaction: the kinds are 'minor'"):
         compaction_type("medium")
+
+
+@pytest.mark.parametrize(("state", "began", "cleaned"), [
+    ("succeeded", None, {"": 7}),           # of a server that notes no beginning
+    ("succeeded", 1, {"": 7}), ("failed", 1, {"": 7}), ("ready for cleaning", 1, {"": 7}),
+    ("failed", None, {}), ("ready for cleaning", 0, {}), ("working", None, {}), ("refused", None, {})])
+def test_files_are_gone_where_a_cleaner_has_begun_or_has_ended_well(state, began, cleaned):
+    shown = row(3, state)
+    shown.hightestWriteId, shown.cleanerStart = 7, began
+    assert compactions.cleaned_write_ids(Server([shown]), TableName("hive", "d", "t")) == cleaned
