@@ -18,8 +18,12 @@ rm -rf "$place/release/migrations"
 cp -r migrations "$place/release/"
 python=$PWD/.venv/bin/python
 cd "$place/release"
-# A release restores nothing over tables that it does not know, and says so: these restore over the newest schema.
-backups=tests/integration/cli/test_backup.py
-over=(test_a_restore_that_is_killed_leaves_what_was_there test_the_commands_of_the_pages test_what_is_there_is_not_overwritten_unasked)
+# A release restores nothing over tables that it does not know, and says so: three restore over the newest schema. The last
+# changes each column of `tables`, also one that only triggers of a newer schema fill in.
+not_here=(
+  tests/integration/cli/test_backup.py::test_a_restore_that_is_killed_leaves_what_was_there
+  tests/integration/cli/test_backup.py::test_the_commands_of_the_pages
+  tests/integration/cli/test_backup.py::test_what_is_there_is_not_overwritten_unasked
+  tests/integration/catalog/test_table_pieces.py::test_each_change_of_a_column_changes_what_clients_read)
 # shellcheck disable=SC2086 - several paths and options
-PYTHONPATH=$PWD "$python" -m pytest -q -n "${WORKERS:-2}" -m "not spark and not robustness" "${over[@]/#/--deselect=$backups::}" $tests "$@"
+PYTHONPATH=$PWD "$python" -m pytest -q -n "${WORKERS:-2}" -m "not spark and not robustness" "${not_here[@]/#/--deselect=}" $tests "$@"
