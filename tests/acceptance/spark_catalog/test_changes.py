@@ -33,10 +33,10 @@ def now(catalog, name):
 
 
 def applied(state, changes):
-    """The rows that ``changes`` make of those of ``state``."""
+    """The rows that ``changes``, collected, make of those of ``state``."""
     result = Counter(state)
-    for *row, kind in changes.drop("ROW__ID", "_commit_version", "_commit_timestamp").collect():
-        result[tuple(row)] += {"insert": 1, "delete": -1}[kind]
+    for change in changes:
+        result[change.id, change.name, change.p] += {"insert": 1, "delete": -1}[change["_change_type"]]
     assert all(count >= 0 for count in result.values()), "nothing is deleted that was not there"
     return +result
 
@@ -72,8 +72,8 @@ def test_changes_make_the_later_state_of_the_earlier(catalog, lakehouse, spark, 
         go_on(chance.choice(statements)())
     go_on(f"TRUNCATE TABLE {table}")
     for first in range(1, len(states)):
-        changes = catalog.sql(f"SELECT * FROM {table} CHANGES FROM VERSION {first}")
-        assert applied(states[first - 1], changes) == states[-1], first
+        changes = catalog.sql(f"SELECT * FROM {table} CHANGES FROM VERSION {first}").drop("ROW__ID", "_commit_version", "_commit_timestamp")
+        assert applied(states[first - 1], changes.collect()) == states[-1], first
 
     begin = len(states)
     go_on(f"INSERT INTO {table} VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 1)")
@@ -83,13 +83,17 @@ def test_changes_make_the_later_state_of_the_earlier(catalog, lakehouse, spark, 
 
     def require_all():
         for first, end in [(begin, last), (begin + 2, last), (begin + 1, begin + 3), (last, last)]:
-            changes = catalog.sql(f"SELECT * FROM {table} CHANGES FROM VERSION {first} TO VERSION {end}")
+            changes = catalog.sql(f"SELECT * FROM {table} CHANGES FROM VERSION {first} TO VERSION {end}").collect()
             assert applied(states[first - 1], changes) == states[end], (first, end)
-            assert {row[0] for row in changes.select("_commit_version").collect()} <= set(range(first, end + 1))
-            ids = [tuple(row) for row in changes.select("p", *_CHANGES[:2]).collect()]
+            assert {change["_commit_version"] for change in changes} <= set(range(first, end + 1))
+            ids = [(change.p, *(change[name] for name in _CHANGES[:2])) for change in changes]
             assert len(ids) == len(set(ids)), "a row is inserted once, and deleted once"
 
     require_all()
+    columns = catalog.sql(f"SELECT * FROM {table} CHANGES FROM VERSION {begin}")
+    assert {row[0] for row in columns.select("_commit_version").collect()} <= set(range(begin, last + 1))
+    ids = [tuple(row) for row in columns.select("p", *_CHANGES[:2]).collect()]
+    assert len(ids) == len(set(ids)) > 0
     with closing(Compacting(lakehouse.database_url, lakehouse.uri, spark)) as compacting:
         def require_compacted(kind, part):
             assert compacting.compact(*table.split("."), kind, f"p={part}") == "compacted"
