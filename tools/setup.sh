@@ -12,6 +12,24 @@ if ! command -v "$python" >/dev/null || ! "$python" -c 'import sys; sys.exit(sys
   exit 1
 fi
 
+# Spark needs Java 17 or newer, and the tests that ask Hive's own classes a compiler; everything else runs without it.
+see_to_java() {
+  local java=java major
+  [ -n "${JAVA_HOME:-}" ] && [ -x "$JAVA_HOME/bin/java" ] && java="$JAVA_HOME/bin/java"
+  major=$("$java" -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | head -1 || true)
+  if [ "${major:-0}" -lt 17 ] || ! command -v "${java%java}javac" >/dev/null; then
+    if as_root; then
+      say "installing Java 17 with its compiler (found: ${major:-none}), which Spark and the tests need"
+      if ! { apt-get update -qq && apt-get install -y -qq openjdk-17-jdk-headless >/dev/null; }; then
+        say "Java 17 could not be installed with apt-get. The server runs without it; reading, writing and compacting tables does not."
+      fi
+    else
+      say "Java 17 or its compiler is missing (found: ${major:-none}). The server runs without it; reading, writing and compacting tables with"
+      say "Spark does not. Install a JDK 17 (Debian and Ubuntu: apt-get install openjdk-17-jdk-headless)."
+    fi
+  fi
+}
+
 stamp=.venv/.setup-stamp
 wanted=$(cat pyproject.toml setup.py constraints.txt tools/setup.sh | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
@@ -25,24 +43,12 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
     "$python" -m venv .venv
   fi
+  see_to_java & # apt-get and pip do not wait for each other
   say "installing the packages into .venv (about a minute and a half)"
-  PIP_CONSTRAINT="" .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+  PIP_CONSTRAINT="" .venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
+  wait
   printf '%s' "$wanted" >"$stamp"
   say "done"
-fi
-
-# Spark needs Java 17 or newer, and the tests that ask Hive's own classes a compiler; everything else runs without it.
-java=java
-[ -n "${JAVA_HOME:-}" ] && [ -x "$JAVA_HOME/bin/java" ] && java="$JAVA_HOME/bin/java"
-major=$("$java" -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | head -1 || true)
-if [ "${major:-0}" -lt 17 ] || ! command -v "${java%java}javac" >/dev/null; then
-  if as_root; then
-    say "installing Java 17 with its compiler (found: ${major:-none}), which Spark and the tests need"
-    if ! { apt-get update -qq && apt-get install -y -qq openjdk-17-jdk-headless >/dev/null; }; then
-      say "Java 17 could not be installed with apt-get. The server runs without it; reading, writing and compacting tables does not."
-    fi
-  else
-    say "Java 17 or its compiler is missing (found: ${major:-none}). The server runs without it; reading, writing and compacting tables with"
-    say "Spark does not. Install a JDK 17 (Debian and Ubuntu: apt-get install openjdk-17-jdk-headless)."
-  fi
+else
+  see_to_java
 fi
