@@ -24,7 +24,10 @@ run: setup ## Serve on Thrift 9083 and HTTP 9084 with an embedded PostgreSQL and
 demo: setup ## The tour on real data, with a server of its own; exits 0 only if every check holds
 	@$(bin)/python -m tests.demo.tour $(ARGS)
 
-test: setup lint types layers idl-check docs-check test-cov ## Everything that CI runs
+test: setup ## Everything that CI runs
+	@$(MAKE) --no-print-directory -j2 lint types layers idl-check docs-check
+	@$(MAKE) --no-print-directory soak MINUTES=3
+	@$(MAKE) --no-print-directory test-cov
 
 test-fast: setup ## Unit tests and scripts on the model: seconds, no database, no Java
 	@$(pytest) tests/unit tests/model tests/scripts -m "not spark"
