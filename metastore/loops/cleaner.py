@@ -23,6 +23,7 @@ from metastore.catalog.rules.locations import is_below, qualified
 from metastore.catalog.service import change_management
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.rules import (
+    LOOK_AGAIN,
     Gate,
     Hold,
     Verdict,
@@ -83,6 +84,10 @@ class _GoneError(Exception):
     """The name has another table by now, or none."""
 
 
+class _LeftError(Exception):
+    """Something is still there that was removed."""
+
+
 @dataclass(frozen=True)
 class Cleaner:
     """One round over everything that is ready for cleaning, then over what aborted transactions left."""
@@ -98,11 +103,7 @@ class Cleaner:
         """Clean what may be cleaned; say of the rest what it waits for."""
         report = self._each(lambda of: self._decided(*of), self.compactions.waiting(), lambda of: of[0].entity)
         if self.compactions.settings.clean_aborts_using_cleaner and not self.stopping.is_set():
-            report += self._each(
-                lambda of: self._aborted(self.compactions.start_aborted(*of)),
-                self.compactions.aborted_entities(),
-                lambda of: of[0],
-            )
+            report += self._each(lambda of: self._aborted(*of), self.compactions.aborted_entities(), lambda of: of[0])
         for cleaned in report:
             say = _log.debug if cleaned.outcome is CleanOutcome.WAITING else _log.info
             say(
@@ -130,31 +131,40 @@ class Cleaner:
     def _decided(self, request: Compaction, gate: Gate) -> Cleaned:
         if gate.verdict is Verdict.WAIT:
             return Cleaned(request.id, request.entity, CleanOutcome.WAITING, gate.reason)
-        if gate.verdict is Verdict.FAIL:
-            self.compactions.end(request, CompactionState.FAILED, gate.reason)
-            return Cleaned(request.id, request.entity, CleanOutcome.FAILED, gate.reason)
-        return self._one(request)
-
-    def _one(self, request: Compaction) -> Cleaned:
         try:
-            cleaning = self.compactions.start(request)
-            if cleaning is None:
-                return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else took it")
-            if isinstance(cleaning, Hold):
-                return Cleaned(request.id, request.entity, CleanOutcome.WAITING, cleaning.reason)
-            return self._clean(cleaning)
-        except UnavailableError:
-            raise
+            if gate.verdict is Verdict.FAIL:
+                self.compactions.end(request, CompactionState.FAILED, gate.reason)
+                return Cleaned(request.id, request.entity, CleanOutcome.FAILED, gate.reason)
+            return self._one(request)
+        except UnavailableError as error:
+            return self._unavailable(request, str(error))
         except _GoneError as error:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, str(error))
         except OutsideError as error:  # trying again would change nothing
             self.compactions.end(request, CompactionState.REFUSED, str(error))
             return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, str(error))
-        except (MetastoreError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one table, the others get their turn
             message = f"{type(error).__name__}: {error}"
             final = self.compactions.fail_attempt(request, message)
             _log.warning("compaction_cleaning_failed", compaction_id=request.id, error=message, given_up=final)
             return Cleaned(request.id, request.entity, CleanOutcome.FAILED, message)
+
+    def _one(self, request: Compaction) -> Cleaned:
+        cleaning = self.compactions.start(request)
+        if cleaning is None:
+            return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else took it")
+        if isinstance(cleaning, Hold):
+            return Cleaned(request.id, request.entity, CleanOutcome.WAITING, cleaning.reason)
+        return self._clean(cleaning)
+
+    def _unavailable(self, request: Compaction, reason: str) -> Cleaned:
+        """The table cannot be had at this moment: no attempt is lost. Raises: UnavailableError where nothing can."""
+        self.compactions.require_available()
+        if reason != request.error_message:
+            _log.warning("compaction_cleaning_put_off", compaction_id=request.id, reason=reason)
+        with suppress(UnavailableError):  # what is not to be had may be the request itself
+            self.compactions.leave(request, reason, LOOK_AGAIN)
+        return Cleaned(request.id, request.entity, CleanOutcome.FAILED, reason)
 
     def _clean(self, cleaning: Cleaning) -> Cleaned:
         request, table = cleaning.request, cleaning.table
@@ -268,31 +278,37 @@ class Cleaner:
         keep = mixed_write_ids(top_directories(after), cleaning.write_ids)
         return removed, doomed(after), keep, self._covered(table, cleaning)
 
-    def _aborted(self, cleaning: AbortCleaning) -> Cleaned:
-        entity, table = cleaning.entity, cleaning.table
+    def _aborted(self, entity: Entity, retry: Compaction | None) -> Cleaned:
         try:
-            if table is not None and _keeps_everything(table):
-                return Cleaned(None, entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
-            if table is None or not table.partition_exists:
-                forgotten = self.compactions.forget_aborted(cleaning, (), GONE)
-                return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped", (), forgotten)
-            if sharer := self.compactions.shared_with(table):
-                raise InvalidOperationError(shared(table.location, sharer))
-            removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
-            if not left:
-                keep, covered = self._mixed(table, cleaning.write_ids), self._covered(table, cleaning)
-                forgotten = self.compactions.forget_aborted(cleaning, keep, covered)
-                return Cleaned(None, entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
-            message = f"still there: {', '.join(left)}"
-        except UnavailableError:
-            raise
+            return self._clean_aborted(self.compactions.start_aborted(entity))
+        except UnavailableError as error:
+            self.compactions.require_available()
+            message = str(error)
         except _GoneError as error:
             return Cleaned(None, entity, CleanOutcome.GONE, str(error))
-        except (MetastoreError, OSError) as error:
+        except _LeftError as error:
+            message = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one table, the others get their turn
             message = f"{type(error).__name__}: {error}"
-        self.compactions.fail_abort_cleaning(cleaning, message)
+        self.compactions.fail_abort_cleaning(entity, retry, message)
         _log.warning("compaction_abort_cleaning_failed", entity=str(entity), error=message)
         return Cleaned(None, entity, CleanOutcome.FAILED, message)
+
+    def _clean_aborted(self, cleaning: AbortCleaning) -> Cleaned:
+        entity, table = cleaning.entity, cleaning.table
+        if table is not None and _keeps_everything(table):
+            return Cleaned(None, entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
+        if table is None or not table.partition_exists:
+            forgotten = self.compactions.forget_aborted(cleaning, (), GONE)
+            return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped", (), forgotten)
+        if sharer := self.compactions.shared_with(table):
+            raise InvalidOperationError(shared(table.location, sharer))
+        removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
+        if left:
+            raise _LeftError(f"still there: {', '.join(left)}")
+        keep, covered = self._mixed(table, cleaning.write_ids), self._covered(table, cleaning)
+        forgotten = self.compactions.forget_aborted(cleaning, keep, covered)
+        return Cleaned(None, entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
 
     def _remove_aborted(
         self, table: Described, write_ids: ValidWriteIdList, txns: ValidTxnList

@@ -20,7 +20,7 @@ from metastore.compaction.queue.rules.turns import Benefit, head_start
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.config.keys import stored_pool
-from metastore.errors import MetastoreError, UnavailableError
+from metastore.errors import UnavailableError
 from metastore.files import Files
 from metastore.loops.parallel import in_parallel
 from metastore.telemetry.logs import get_logger
@@ -32,7 +32,7 @@ _log = get_logger(__name__)
 class Finding(NamedTuple):
     """What became of a candidate. ``id``: the queued request; ``again``: look at it in the next round too.
 
-    ``known``: what is there was known without a listing.
+    ``known``: what is there was known without a listing; ``failed``: it could not be looked at.
     """
 
     entity: Entity
@@ -41,6 +41,7 @@ class Finding(NamedTuple):
     id: int | None = None
     again: bool = False
     known: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,12 @@ class InitiatorReport:
     def queued(self) -> list[Finding]:
         """What was queued."""
         return [finding for finding in self.findings if finding.id is not None]
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """For the metrics: whether something could not be looked at, and what that was."""
+        entities = ", ".join(str(finding.entity) for finding in self.findings if finding.failed)
+        return {"compaction_check": entities} if entities else {}
 
 
 @dataclass
@@ -76,6 +83,8 @@ class Initiator:
     _again: set[Entity] = field(default_factory=set)
     _measured: dict[Entity, Deltas] = field(default_factory=dict)
     _listed: list[Listing] = field(default_factory=list)
+    _unmeasured: dict[Entity, str] = field(default_factory=dict)
+    """What could not be measured in this round, and why."""
 
     def tick(self) -> InitiatorReport:
         """Take back dead claims and queue what is due."""
@@ -132,11 +141,15 @@ class Initiator:
         """Look all of them up at once; nothing if one of them is in the way of the others: each is looked up alone."""
         try:
             return self.compactions.inputs(entities)
-        except UnavailableError:
-            raise
-        except (MetastoreError, ValueError) as error:
-            _log.warning("candidates_not_looked_up_at_once", error=str(error))
+        except Exception as error:  # noqa: BLE001 - each of them is looked up again
+            self._require_available(error)
+            _log.debug("candidates_not_looked_up_at_once", error=str(error))
             return {}
+
+    def _require_available(self, error: Exception) -> None:
+        """Raises: UnavailableError where it is not only what was asked for that is unavailable."""
+        if isinstance(error, UnavailableError):
+            self.compactions.require_available()
 
     def _keep_listings(self) -> int:
         """Keep what was listed; how many that were."""
@@ -151,10 +164,12 @@ class Initiator:
         """
         if self.compactions.settings.metrics_on:
             stale = [entity for entity in self.compactions.stale_measures() if entity not in self._measured]
-            inputs = self._inputs(stale)
+            inputs, before, self._unmeasured = self._inputs(stale), self._unmeasured, {}
             in_parallel(
                 lambda entity: self._measure(entity, inputs.get(entity)), stale, self.compactions.threads, self.stopping
             )
+            for entity, reason in sorted(self._unmeasured.items() - before.items()):
+                _log.warning("deltas_not_measured", entity=str(entity), error=reason)
             self.compactions.note_measures([DeltasOf(*each) for each in sorted(self._measured.items())])
         self._measured = {}
         return self._keep_listings()
@@ -166,10 +181,9 @@ class Initiator:
                 self._measured[entity] = Deltas()
             else:
                 self._state(inputs, inputs.table)
-        except UnavailableError:
-            raise
-        except (MetastoreError, OSError, ValueError) as error:
-            _log.warning("deltas_not_measured", entity=str(entity), error=str(error))
+        except Exception as error:  # noqa: BLE001 - it is measured in the next round
+            self._require_available(error)
+            self._unmeasured[entity] = f"{type(error).__name__}: {error}"
 
     def _alone(self, entity: Entity) -> Inputs:
         return self.compactions.inputs([entity])[entity]
@@ -181,13 +195,12 @@ class Initiator:
                 return self._examine(candidate, inputs or self._alone(entity))
             except NotEnoughHistoryError:  # a compaction may have been cleaned since the candidates were looked up
                 return self._examine(candidate, self._alone(entity))
-        except UnavailableError:
-            raise
-        except (MetastoreError, OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one table, the others get their turn
+            self._require_available(error)
             reason = f"{type(error).__name__}: {error}"
-            _log.warning("compaction_did_not_initiate", entity=str(entity), error=reason)
-            self.compactions.note_not_initiated(entity, self.initiator_id, reason)
-            return Finding(entity, None, reason)
+            if self.compactions.note_not_initiated(entity, self.initiator_id, reason):
+                _log.warning("compaction_did_not_initiate", entity=str(entity), error=reason)
+            return Finding(entity, None, reason, failed=True)
 
     def _examine(self, candidate: Candidate, inputs: Inputs) -> Finding:
         entity, settings = candidate.entity, self.compactions.settings

@@ -70,10 +70,19 @@ class KeptFiles:
     retention: timedelta
 
     def purge(self) -> int:
-        """Remove what has been kept for long enough; how many files. A failure leaves the rest for the next round."""
+        """Remove what has been kept for long enough; how many files. What cannot be removed holds up nothing else.
+
+        Raises: OSError, the first, when all others are gone.
+        """
         with self.db.begin(durable=False) as pg:
             now = pg.now
         gone = rules.expired(self.files.changed(self.files.cmroot), now, self.retention)
+        failure = None
         for name in gone:
-            self.files.delete(f"{self.files.cmroot.rstrip('/')}/{name}", recursive=False)
+            try:
+                self.files.delete(f"{self.files.cmroot.rstrip('/')}/{name}", recursive=False)
+            except OSError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
         return len(gone)

@@ -186,7 +186,10 @@ class UpstreamChanges:
             raise UnavailableError(f"{name} is being dropped or renamed by the upstream, try again")
 
     def settle(self) -> int:
-        """End what the dead have left; how many changes that were. Raises: UnavailableError."""
+        """End what the dead have left; how many changes that were.
+
+        What the upstream does not tell about one table is asked again in the next round, and keeps no other waiting.
+        """
         settled, after = 0, 0
         while True:
             with self.db.begin() as pg:
@@ -194,7 +197,12 @@ class UpstreamChanges:
                 if note is None:
                     return settled
                 after = note.id
-                judged = verdict(note, self._seen(note), pg.now, self.patience)
+                try:
+                    seen = self._seen(note)
+                except MetastoreError as error:
+                    _log.warning("upstream_change_not_judged", table=str(note.table), reason=str(error))
+                    continue
+                judged = verdict(note, seen, pg.now, self.patience)
                 if judged is not Verdict.WAIT:
                     self._follow(pg, note, done=judged is Verdict.HAPPENED)
                     settled += 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.cleaning import store
@@ -60,13 +60,12 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class AbortCleaning:
-    """An entity that aborted transactions wrote to. ``retry``: the marker of an earlier failure."""
+    """An entity that aborted transactions wrote to."""
 
     entity: Entity
     table: Described | None
     write_ids: ValidWriteIdList
     txns: ValidTxnList
-    retry: Compaction | None = None
 
 
 @dataclass(frozen=True)
@@ -125,10 +124,10 @@ class CleanerService:
             hidden = [sibling.txn_id for sibling in siblings if sibling.txn_id and is_hidden(sibling, readers)]
             return Cleaning(request, table, lists.write_ids, cleaning_txns(lists.txns, hidden, readers))
 
-    def leave(self, request: Compaction, reason: str) -> None:
-        """Nothing could be removed yet: stay ready for cleaning, without a delay."""
+    def leave(self, request: Compaction, reason: str, pause: timedelta | None = None) -> None:
+        """Nothing could be removed yet: stay ready for cleaning, and be looked at again at once, or after a pause."""
         with self.db.begin(durable=False) as pg:
-            queue.update_cleaner_waiting(pg, request.id, reason)
+            queue.update_cleaner_waiting(pg, request.id, reason, None if pause is None else pg.now + pause)
 
     def clean(self, cleaning: Cleaning, keep: Collection[int], covered: Covered) -> int | None:
         """Ready for cleaning → succeeded; what was compacted away is forgotten (COMP-21); how much that was.
@@ -194,12 +193,10 @@ class CleanerService:
             and (retry or self._is_due(aborted.txns, aborted.oldest_started_at, now))
         ]
 
-    def start_aborted(self, entity: Entity, retry: Compaction | None) -> AbortCleaning:
+    def start_aborted(self, entity: Entity) -> AbortCleaning:
         """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""
         with self.db.begin(durable=False) as pg:
-            return AbortCleaning(
-                entity, self.catalog.described(pg, entity), *components.select_lists(pg, entity.table), retry
-            )
+            return AbortCleaning(entity, self.catalog.described(pg, entity), *components.select_lists(pg, entity.table))
 
     def shared_with(self, table: Described) -> str | None:
         """Another transactional table with the same directory."""
@@ -231,16 +228,19 @@ class CleanerService:
             count += removed
         return count
 
-    def fail_abort_cleaning(self, cleaning: AbortCleaning, message: str) -> None:
+    def fail_abort_cleaning(self, entity: Entity, retry: Compaction | None, message: str) -> None:
         """Note a failed clean-up of aborted writes: tried again after a doubling pause, without an end."""
-        retry = cleaning.retry
         with self.db.begin() as pg:
             failures = (retry.failures if retry else 0) + 1
             not_before = pg.now + cleaner_retry_delay(min(failures, 20), self.settings.cleaner_retry_retention)
             if retry is None or not queue.update_cleaner_failure(pg, retry.id, failures, message, not_before):
                 queue.insert_ready_for_cleaning(
-                    pg, NewRequest(cleaning.entity, CompactionType.ABORT_TXN_CLEANUP), None, None, message, not_before
+                    pg, NewRequest(entity, CompactionType.ABORT_TXN_CLEANUP), None, None, message, not_before
                 )
+
+    def require_available(self) -> None:
+        """Raises: UnavailableError unless it is a single table that cannot be had at this moment."""
+        entities.require_available(self.db, self.catalog)
 
     def partitions(self, entity: Entity) -> list[tuple[str, str]]:
         """(name, location) of every partition of the entity's table."""

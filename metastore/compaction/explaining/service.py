@@ -41,7 +41,7 @@ from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Desc
 from metastore.compaction.queue.store.requests import Filter
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
-from metastore.errors import InvalidOperationError, NoSuchObjectError
+from metastore.errors import InvalidOperationError, MetastoreError, NoSuchObjectError
 from metastore.files import Files
 from metastore.ids import TableName
 
@@ -107,7 +107,7 @@ class ExplainingService:
     def examine(self, table: TableName, partition: str, limit: int) -> Examination:
         """Examine a table or partition; of a partitioned table all partitions with something to compact or to clean.
 
-        Raises: NoSuchObjectError, InvalidOperationError (not transactional), OSError.
+        Raises: NoSuchObjectError, InvalidOperationError (not transactional).
         """
         with self.db.begin(durable=False) as pg:
             described = self.catalog.described(pg, Entity(table, partition))
@@ -125,7 +125,7 @@ class ExplainingService:
                 for name in names[:limit]
                 if (of_name := self.catalog.described(pg, Entity(table, name))) is not None
             ]
-        return Examination([self._examined(each) for each in facts], max(0, len(names) - limit))
+        return Examination([self._each(each) for each in facts], max(0, len(names) - limit))
 
     def _partitions(self, pg: PgTx, table: TableName, aborts: dict[Entity, Aborts]) -> list[str]:
         """Those that the Initiator or the Cleaner look at; "" for what was aborted before it named a partition."""
@@ -169,6 +169,24 @@ class ExplainingService:
             components.select_txn_states(pg, [request.txn_id for request in queued if request.txn_id]),
         )
 
+    def _each(self, facts: _Facts) -> Examined:
+        """What there is to say of an entity: that it cannot be looked at is an answer, and others are asked for too."""
+        try:
+            return self._examined(facts)
+        except (MetastoreError, OSError) as error:
+            reason = f"it cannot be looked at, and so it is not by the Initiator: {type(error).__name__}: {error}"
+            return Examined(
+                facts.entity,
+                facts.table.location.rstrip("/"),
+                Plan(None, reason),
+                None,
+                "",
+                Reason(f"Nothing is done: {reason}"),
+                self._cleanings(facts),
+                0,
+                [],
+            )
+
     def _examined(self, facts: _Facts) -> Examined:
         settings, table, write_ids = self.settings, facts.table, facts.whole.lists.write_ids.for_compactor()
         per_table = settings.use_min_history
@@ -206,10 +224,13 @@ class ExplainingService:
             why_not_compacted(
                 facts.entity, no, planned, facts.queued, writers, settings.check_interval, facts.whole.full
             ),
-            [self._cleaning(facts, request) for request in facts.queued if request.has_files_to_clean],
+            self._cleanings(facts),
             state.held_size,
             delays_of_cleaning(facts.whole.holders, per_table=per_table),
         )
+
+    def _cleanings(self, facts: _Facts) -> list[Reason]:
+        return [self._cleaning(facts, request) for request in facts.queued if request.has_files_to_clean]
 
     def _cleaning(self, facts: _Facts, request: Compaction) -> Reason:
         settings = self.settings

@@ -25,7 +25,7 @@ from metastore.compaction.queue.rules.requests import (
 )
 from metastore.compaction.queue.store import components, opens
 from metastore.compaction.queue.store import requests as queue
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described, require_available
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
@@ -162,15 +162,26 @@ class InitiatorService:
         with self.db.begin() as pg:
             return queue.insert_request(pg, request)
 
-    def note_not_initiated(self, entity: Entity, initiator_id: str, reason: str) -> None:
-        """Leave a history row that says why nothing was queued."""
+    def note_not_initiated(self, entity: Entity, initiator_id: str, reason: str) -> bool:
+        """Leave a history row that says why nothing was queued; False where the newest says the same already."""
         with self.db.begin() as pg:
+            newest = next(iter(queue.select_history_of(pg, entity)), None)
+            if newest is not None and (newest.state, newest.error_message) == (
+                CompactionState.DID_NOT_INITIATE,
+                reason,
+            ):
+                return False
             queue.insert_history(
                 pg,
                 NewRequest(entity, CompactionType.MINOR, initiator_id=initiator_id),
                 CompactionState.DID_NOT_INITIATE,
                 reason,
             )
+            return True
+
+    def require_available(self) -> None:
+        """Raises: UnavailableError unless it is a single table that cannot be had at this moment."""
+        require_available(self.db, self.catalog)
 
     def revoke_dead_claims(self) -> list[Revoked]:
         """Give back what dead workers claimed, and abort their transactions so that a late commit fails.

@@ -3,7 +3,10 @@
 import getpass
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
+
+from thrift.Thrift import TApplicationException
 
 from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.service.upstream_changes import UpstreamChanges
@@ -112,7 +115,10 @@ class UpstreamCatalog:
         table = self._asking.table(entity.table)
         if table is None:
             return None
-        database = self._asking.ask("get_database", database_of(entity.table.database))
+        try:
+            database = self._asking.ask("get_database", database_of(entity.table.database))
+        except NoSuchObjectError:  # dropped since the table was asked for, and the table with it
+            return None
         partition = self._asking.partition(entity.table, entity.partition) if entity.partition else None
         location = (partition or table).sd.location or ""
         return Described(
@@ -164,6 +170,11 @@ class UpstreamCatalog:
     def database_parameters(self, _pg: PgTx, _table: TableName) -> dict[str, str] | None:
         """As if it were there: directories of databases, and of tables that were dropped, are the upstream's."""
         return {}
+
+    def require_available(self) -> None:
+        """See `Catalog`."""
+        with suppress(TApplicationException):  # who knows no such call has answered
+            self._asking.ask("getName")
 
     def columns_with_statistics(self, _pg: PgTx, entity: Entity) -> list[str]:
         """Names of the columns that have statistics, in the table or in the partition."""

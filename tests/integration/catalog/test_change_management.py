@@ -224,3 +224,21 @@ def test_kept_files_go_when_they_are_old(source, database):
     os.utime(source.warehouse / ".cmroot" / file, (0, 0))
     assert keeper.purge() == 1
     assert kept(source) == ["directory"]
+
+
+def test_a_kept_file_that_cannot_be_removed_holds_up_no_other(source, database, monkeypatch):
+    root, remove, asked = source.warehouse / ".cmroot", Files.delete, []
+
+    def denied(files, uri, *, recursive=True):
+        asked.append(uri.rpartition("/")[2])
+        if len(asked) == 1:
+            raise PermissionError(f"{uri}: permission denied")
+        remove(files, uri, recursive=recursive)
+
+    monkeypatch.setattr(Files, "delete", denied)
+    put(root, a="1", b="1", c="1")
+    for file in root.iterdir():
+        os.utime(file, (0, 0))
+    with pytest.raises(PermissionError):
+        KeptFiles(database, source.moves.files, timedelta(days=10)).purge()
+    assert (len(asked), kept(source)) == (3, asked[:1])

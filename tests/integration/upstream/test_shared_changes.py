@@ -1,5 +1,6 @@
 """Drop, rename and alter of transactional tables keep both sides right, also when either dies in between."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import psycopg2
@@ -7,11 +8,16 @@ import pytest
 from thrift.Thrift import TApplicationException
 
 from metastore.catalog.service.upstream_changes import Forwarded, OutcomeLostError
+from metastore.compaction.queue.rules.requests import Entity
 from metastore.db import failpoints
-from metastore.errors import UnavailableError
+from metastore.errors import NoSuchObjectError, UnavailableError
+from metastore.files import Files
 from metastore.ids import TableName
+from metastore.loops.cleaner import Cleaner
+from metastore.loops.initiator import Initiator
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from metastore.thrift_server import middleware
+from metastore.thrift_server.upstream.asking import Asking
 from tests.integration.upstream.conftest import ACID, table
 
 NAME = TableName("hive", "d", "t")
@@ -139,6 +145,24 @@ def test_compaction_leaves_a_table_alone_while_a_change_is_on_its_way(client, fr
         client.compact2(T.CompactionRequest(dbname="d", tablename="t", type=T.CompactionType.MINOR))
     with database.begin() as pg, pytest.raises(UnavailableError):
         front.services.upstream.changes.require_settled(pg, NAME)
+    compaction = front.services.compaction
+    report = Initiator(compaction.initiator, Files(), "host-1", "test").tick()
+    assert ([str(finding.entity) for finding in report.findings if finding.failed], report.queued) == (["d.t"], [])
+    eager = replace(compaction.cleaner, settings=replace(compaction.cleaner.settings, aborted_txn_threshold=0))
+    [cleaned] = Cleaner(eager, Files()).tick()
+    assert (cleaned.is_failure, "being dropped" in cleaned.reason) == (True, True)
+
+
+def test_a_table_whose_database_goes_between_two_questions_is_not_there(front, database, written, monkeypatch):
+    def ask(asking, method, *arguments):
+        if method == "get_database":
+            raise NoSuchObjectError("d")
+        return asked(asking, method, *arguments)
+
+    asked = Asking.ask
+    monkeypatch.setattr(Asking, "ask", ask)
+    with database.begin() as pg:
+        assert front.services.upstream.catalog.described(pg, Entity(NAME)) is None
 
 
 def test_a_renamed_tables_history_follows(client, catalog, database, written, writing):
@@ -247,6 +271,30 @@ def test_a_lost_answer_is_told_and_left_to_the_keeper(database, written, keeper,
     assert notes(database) == 1
     assert keeper.settle() == 1
     assert history(database) == EMPTY
+
+
+def test_a_change_that_cannot_be_judged_holds_up_no_other(client, database, written, keeper, catalog, monkeypatch):
+    client.create_table(table("u"))
+    database.once("INSERT INTO next_write_ids SELECT catalog, db, 'u', next_write_id FROM next_write_ids")
+
+    def forward():
+        raise OutcomeLostError("the connection broke off")
+
+    for name in ("t", "u"):
+        with pytest.raises(OutcomeLostError):
+            keeper.drop_table(TableName("hive", "d", name), forward)
+        catalog.drop_table("d", name, True)
+    identity = type(keeper.tables).identity
+
+    def denied(tables, name):
+        if name.table == "t":
+            raise UnavailableError("the upstream did not answer in time")
+        return identity(tables, name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(keeper.tables), "identity", denied)
+        assert (keeper.settle(), notes(database)) == (1, 1)
+    assert keeper.settle() == 1
 
 
 def test_an_upstream_that_was_not_asked_leaves_no_note(database, written, keeper):

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store.components import WANTED, all_named
-from metastore.db.engine import PgTx
+from metastore.db.engine import Database, PgTx
 from metastore.db.statements import Statements
 from metastore.ids import TableName
 
@@ -86,6 +86,9 @@ class Catalog(Protocol):
     def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
         """Names of the columns that have statistics, in the table or in the partition."""
 
+    def require_available(self) -> None:
+        """Raises: UnavailableError where nobody gets an answer, whichever table is asked for."""
+
 
 class OwnCatalog:
     """The tables of this database."""
@@ -126,8 +129,17 @@ class OwnCatalog:
         """See `Catalog`."""
         return select_columns_with_statistics(pg, entity)
 
+    def require_available(self) -> None:
+        """It is available where the database is."""
+
 
 OWN_CATALOG = OwnCatalog()
+
+
+def require_available(db: Database, catalog: Catalog) -> None:
+    """For who was told that something is unavailable: raises UnavailableError unless it is only what was asked for."""
+    db.once("SELECT 1", durable=False)
+    catalog.require_available()
 
 
 def select_described(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:
