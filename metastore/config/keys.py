@@ -217,7 +217,8 @@ class CompactionSettings:
         "Tables or partitions read from the database at a time.")
     failed_compacts_threshold: int = key(
         integer(1, 20), "hive.compactor.initiator.failed.compacts.threshold", "2",
-        "Failures in a row after which the Initiator leaves a table or partition alone.")
+        "Failures in a row after which the Initiator leaves a table or partition alone. What failed for a cause "
+        "outside of it (full disks, lost machines, rights) does not count: it is tried again sooner.")
     failed_retry_time: timedelta = key(
         _D, "hive.compactor.initiator.failed.retry.time", "7d", "When it tries again after that; 0: never.")
     compact_insert_only: bool = key(

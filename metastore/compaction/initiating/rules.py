@@ -22,6 +22,7 @@ from metastore.compaction.queue.rules.requests import (
     is_opted_out,
     is_stopped_by_failures,
     is_switched_on,
+    put_off,
 )
 from metastore.compaction.queue.rules.turns import Benefit
 from metastore.errors import InvalidRequestError
@@ -222,6 +223,7 @@ def ineligible(
         _switched_off(table, limits)
         or _busy(queued)
         or _stopped(history, limits, now)
+        or _put_off(history, now)
         or _misses_partition(entity, table, aborts)
     )
 
@@ -356,6 +358,17 @@ def _stopped(history: Sequence[Compaction], limits: Limits, now: datetime) -> In
         f"{limits.failed_retry_time}, or request one",
         again=True,
         recorded=not said_already,
+    )
+
+
+def _put_off(history: Sequence[Compaction], now: datetime) -> Ineligible | None:
+    pause = put_off(history)
+    if pause is None or pause.until <= now:
+        return None
+    return Ineligible(
+        f"its last compaction failed for a cause outside of the table ({pause.cause}); the next automatic one comes "
+        f"after {pause.until:%Y-%m-%d %H:%M} UTC, or request one",
+        again=True,
     )
 
 

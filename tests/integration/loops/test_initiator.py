@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from tests.support.lake import FakeRunner
+
 HOUR = timedelta(hours=1)
 
 
@@ -97,22 +99,35 @@ def test_a_failed_entity_stays_a_candidate(lake, test_clock):
 
 def test_two_failures_stop_it_until_the_retry_time(lake, test_clock):
     """COMP-I23; the history says so once."""
-    from metastore.compaction.queue.rules.requests import Claim, CompactionType
-    from metastore.compaction.queue.store.requests import NewRequest
-
     lake.table()
     lake.insert(times=11)
     initiator = lake.initiator()
     for _ in range(2):
         initiator.tick()
-        claimed = lake.service.find_next_compact2("w-1", "v", None)
-        lake.service.mark_failed(Claim(claimed.id, "w-1", 1), "x", NewRequest(claimed.entity, CompactionType.MINOR))
+        assert lake.worker(FakeRunner(lake.files, fails="x")).tick().outcome == "failed"
         test_clock.advance(HOUR)
 
     for _ in range(3):
         assert "the last 2 compactions failed" in reasons(initiator.tick())["d.t"]
     assert [one.state.value for one in lake.shown()].count("did_not_initiate") == 1
     test_clock.advance(timedelta(days=8))
+    assert kinds(initiator.tick()) == [("d.t", "major")]
+
+
+def test_what_fails_for_a_cause_outside_of_the_table_is_tried_again_soon(lake, test_clock):
+    lake.table()
+    lake.insert(times=11)
+    initiator, tried = lake.initiator(), 0
+    for minutes in range(0, 120, 5):
+        if initiator.tick().queued:
+            tried += 1
+            lake.worker(FakeRunner(lake.files, fails=f"job {minutes}: No space left on device")).tick()
+            [it] = lake.explained()
+            assert "outside of the table (no space left on device)" in it.compaction.text
+        test_clock.advance(timedelta(minutes=5))
+
+    assert 4 <= tried <= 6
+    test_clock.advance(HOUR * 2)
     assert kinds(initiator.tick()) == [("d.t", "major")]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import takewhile
 from typing import NamedTuple
 
 from metastore.errors import InvalidRequestError
@@ -118,6 +119,34 @@ MOST_DEATHS = 5
 """Of Workers at one compaction, which may be what they die of: it fails then, and no more of them go."""
 
 
+OUTSIDE_CAUSES = (
+    "no space left on device",
+    "quota exceeded",
+    "quotaexceeded",
+    "read-only file system",
+    "permission denied",
+    "accesscontrolexception",
+    "access denied",
+    "accessdenied",
+    "executorlostfailure",
+    "all masters are unresponsive",
+    "connection refused",
+    "connection reset",
+    "connection timed out",
+    "sockettimeoutexception",
+    "unknownhostexception",
+    "name or service not known",
+    "no route to host",
+    "safemodeexception",
+    "too many open files",
+    "did not answer within",
+    "does not answer",
+)
+"""What the message of a failure says, in any case of its letters, where somebody else ends its cause."""
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
+"""Before a compaction is tried again that failed for such a cause."""
+
+
 class Entity(NamedTuple):
     """What is compacted: an unpartitioned table (partition "") or one partition."""
 
@@ -209,15 +238,52 @@ def is_stopped_by_failures(
 ) -> bool:
     """Whether the Initiator must leave a table or partition alone: its last ``threshold`` compactions all failed.
 
-    It is tried again once the newest failed request is older than ``retry_after``; zero or less means never.
+    It is tried again once the newest failed request is older than ``retry_after``; zero or less means never. What
+    failed for an `outside_cause` does not count.
     """
-    ended = [
-        request for request in newest_first if request.state in (CompactionState.SUCCEEDED, CompactionState.FAILED)
-    ]
+    ended = [request for request in _ended(newest_first) if not _failed_outside(request)]
     latest = ended[:threshold]
     if len(latest) < threshold or any(request.state is not CompactionState.FAILED for request in latest):
         return False
     return not (retry_after > timedelta(0) and latest[0].enqueued_at + retry_after < now)
+
+
+def outside_cause(message: str | None) -> str | None:
+    """What a failure's message says of a cause that lies outside of the table: full disks, lost machines, rights.
+
+    The error of a job is a text, whatever it met; what is not known here counts as the table's.
+    """
+    text = (message or "").lower()
+    return next((cause for cause in OUTSIDE_CAUSES if cause in text), None)
+
+
+class PutOff(NamedTuple):
+    """When to try a compaction again, and what it failed for."""
+
+    until: datetime
+    cause: str
+
+
+def put_off(newest_first: Iterable[Compaction]) -> PutOff | None:
+    """Of what last failed for an `outside_cause`; None: it did not.
+
+    The pause is twice the time between the last two such failures: it doubles, and what takes long is tried seldom.
+    """
+    failed = list(takewhile(_failed_outside, _ended(newest_first)))[:2]
+    ends = [request.ended_at or request.enqueued_at for request in failed]
+    if not ends:
+        return None
+    until = ends[0] + min(max(2 * (ends[0] - ends[-1]), FIRST_PAUSE), LONGEST_PAUSE)
+    return PutOff(until, outside_cause(failed[0].error_message) or "")
+
+
+def _ended(newest_first: Iterable[Compaction]) -> list[Compaction]:
+    """Those of a history that tell how compactions went."""
+    return [request for request in newest_first if request.state in (CompactionState.SUCCEEDED, CompactionState.FAILED)]
+
+
+def _failed_outside(request: Compaction) -> bool:
+    return request.state is CompactionState.FAILED and outside_cause(request.error_message) is not None
 
 
 def is_claim_dead(

@@ -22,6 +22,8 @@ from metastore.compaction.queue.rules.requests import (
     is_stopped_by_failures,
     is_switched_on,
     may_become,
+    outside_cause,
+    put_off,
 )
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
@@ -115,6 +117,46 @@ def test_failure_stop(codes, age, retry, stopped):
 
 
 MINUTE = timedelta(minutes=1)
+DISK_FULL = ("The compaction job ended with status 1: Py4JJavaError: An error occurred while calling o81.save. "
+             "java.io.IOException: No space left on device (its log: /tmp/failed-compaction-7/job.log)")  # fmt: skip
+CORRUPT = ("The compaction job ended with status 1: Py4JJavaError: An error occurred while calling o81.save. "
+           "java.io.IOException: Problem opening stripe 0 footer in file:/w/t/base_0000001/bucket_00000.")  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "cause"), [
+    (DISK_FULL, "no space left on device"),
+    ("OSError: [Errno 28] No space left on device", "no space left on device"),
+    ("Lost task 0.3 in stage 1.0 (TID 5) (h executor 3): ExecutorLostFailure (executor 3 exited)", "executorlostfailure"),
+    ("All masters are unresponsive! Giving up.", "all masters are unresponsive"),
+    ("java.net.ConnectException: Call From a to nn:8020 failed: Connection refused", "connection refused"),
+    ("org.apache.hadoop.security.AccessControlException: Permission denied: user=m", "permission denied"),
+    ("s3a://b/x: com.amazonaws.AmazonS3Exception: Access Denied (Status Code: 403)", "access denied"),
+    ("s3://b: s3 did not answer within 60 s", "did not answer within"),
+    (CORRUPT, None), ("UnprovenError: bucket 0: 10 rows went in, 9 came out", None), ("", None), (None, None)])
+def test_a_cause_that_lies_outside_of_the_table(message, cause):
+    assert outside_cause(message) == cause
+
+
+@pytest.mark.parametrize(("failed", "until"), [
+    ([], None),
+    ([(0, CORRUPT)], None),
+    ([(0, DISK_FULL)], MINUTE * 5),
+    ([(0, DISK_FULL), (-1, DISK_FULL)], MINUTE * 5),
+    ([(0, DISK_FULL), (-10, DISK_FULL)], MINUTE * 20),
+    ([(0, DISK_FULL), (-10, CORRUPT)], MINUTE * 5),
+    ([(0, CORRUPT), (-10, DISK_FULL)], None),
+    ([(0, DISK_FULL), (-60 * 24, DISK_FULL)], MINUTE * 360)])
+def test_the_pause_after_a_failure_from_outside_doubles(failed, until):
+    rows = [request("f", number=9 - place, ended_at=NOW + MINUTE * at, error_message=message)
+            for place, (at, message) in enumerate(failed)]
+    assert put_off(rows) == (until and (NOW + until, "no space left on device"))
+
+
+@pytest.mark.parametrize(("messages", "stopped"), [
+    ([DISK_FULL] * 3, False), ([CORRUPT] * 2, True), ([DISK_FULL, CORRUPT], False), ([CORRUPT, DISK_FULL, CORRUPT], True)])
+def test_a_failure_from_outside_is_not_counted(messages, stopped):
+    rows = [request("f", number=9 - place, error_message=message) for place, message in enumerate(messages)]
+    assert is_stopped_by_failures(rows, 2, DAY * 7, NOW) is stopped
 
 
 @pytest.mark.parametrize(("fields", "txn_state", "why"), [
