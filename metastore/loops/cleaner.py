@@ -10,7 +10,7 @@ not there is an error, not "nothing to remove": a file system that is not mounte
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from threading import Event
 from typing import NamedTuple, TypeVar
@@ -19,7 +19,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
 from metastore.catalog.model import TableType
 from metastore.catalog.rules.change_management import is_needed
-from metastore.catalog.rules.locations import is_below, qualified
+from metastore.catalog.rules.locations import qualified
 from metastore.catalog.service import change_management
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.rules import (
@@ -30,6 +30,7 @@ from metastore.compaction.cleaning.rules import (
     acid_directories,
     cleaning_write_ids,
     dead_staging,
+    is_own,
     mixed_write_ids,
     shared,
     superseded_outputs,
@@ -325,13 +326,19 @@ class Cleaner:
         return removed, left
 
     def _own(self, table: Described, location: str, paths: list[str]) -> list[str]:
-        """Without what others have inside of a directory of the table: it is theirs, whatever its name looks like."""
-        others = self.compactions.places_of_others(table, location) if paths else []
+        """Without what others have inside of a directory of the table: it is theirs, whatever its name looks like.
 
-        def is_theirs(place: str) -> bool:
-            return any(is_below(other, place) or is_below(place, other) for other in others)
-
-        return [path for path in paths if not is_theirs(f"{location}/{path}")]
+        What lies in a partition of the table is its own again. Raises: InvalidOperationError where a partition of it
+        and another transactional table have one directory: whose a file there is, nobody can tell.
+        """
+        others = {other.rstrip("/") for other in (self.compactions.places_of_others(table, location) if paths else [])}
+        if not others:
+            return paths
+        homes = {location, *self._partition_places(table)}
+        for home in sorted(homes & others):
+            if sharer := self.compactions.shared_with(replace(table, location=home)):
+                raise InvalidOperationError(shared(home, sharer))
+        return [path for path in paths if is_own(f"{location}/{path}", homes, others)]
 
     def _remove_leftovers(self, table: Described, txns: ValidTxnList, proven_by: int | None = None) -> None:
         """What dead writers and jobs have left in hidden directories, which are of no state: nobody waits for them.
@@ -381,14 +388,14 @@ class Cleaner:
     def _locations(self, table: Described) -> list[str]:
         """The directory trees of an entity; of a partitioned table also partitions that lie elsewhere."""
         root = table.location.rstrip("/")
-        if not table.lacks_partition:
-            return [root]
-        elsewhere = [
-            location.rstrip("/")
-            for _, location in self.compactions.partitions(table.entity)
-            if not location.startswith(f"{root}/")
-        ]
+        elsewhere = [place for place in self._partition_places(table) if not place.startswith(f"{root}/")]
         return [root, *dict.fromkeys(elsewhere)]
+
+    def _partition_places(self, table: Described) -> list[str]:
+        """Where the partitions of an entity are that is a whole partitioned table."""
+        if not table.lacks_partition:
+            return []
+        return [location.rstrip("/") for _, location in self.compactions.partitions(table.entity)]
 
     def _listing(self, location: str) -> list[FileEntry]:
         listing = self.files.listing(location)

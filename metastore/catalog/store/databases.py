@@ -7,8 +7,8 @@ the same row, so that nothing is created in a database that goes away.
 from psycopg2.errors import ForeignKeyViolation
 
 from metastore.catalog.model import Catalog, Database
-from metastore.catalog.store import places
 from metastore.catalog.store.jsonb import to_json
+from metastore.db import places
 from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, NoSuchObjectError
 from metastore.ids import DatabaseName

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from metastore.catalog.rules import locations
-from metastore.catalog.store import places
+from metastore.db import places
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
 
@@ -39,7 +39,7 @@ _USERS = " UNION ALL ".join(
         places.first_of("databases", "'database ' || name", "location", "s.source"),
         places.first_of("databases", "'database ' || name", "managed_location", "s.source"),
         places.first_of("tables", "'table ' || db || '.' || name", "location", "s.source"),
-        places.first_of("partitions", "'partition ' || name", "location", "s.source", "table_id = s.table_id"),
+        places.first_of("partitions", "'partition ' || name", "location", "s.source"),
     )
 )
 _SELECT_USERS = _SQL.text("select_users", creators=_CREATORS, users=_USERS)
@@ -137,14 +137,9 @@ def select_moving(pg: PgTx, places: Sequence[str]) -> str | None:
 def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
     """What has the source of a change, or something below, by now: everybody who was about to take it has finished.
 
-    Serialises on: all who give a place to an object. Of partitions, only those of the change's table count.
+    Serialises on: all who give a place to an object.
     """
-    return dict(
-        pg.sql(
-            _SELECT_USERS,
-            {"tables": [change.table_id for change in changes], "sources": [change.source for change in changes]},
-        )
-    )
+    return dict(pg.sql(_SELECT_USERS, {"sources": [change.source for change in changes]}))
 
 
 def _overlapping(pg: PgTx, query: str, places: Sequence[str]) -> str | None:

@@ -10,9 +10,8 @@ from typing import Any
 from metastore.catalog.model import Json, Table
 from metastore.catalog.rules import descriptors
 from metastore.catalog.rules.partitions import UNLIMITED, Doomed, Partition
-from metastore.catalog.store import places
 from metastore.catalog.store.jsonb import to_json
-from metastore.db import arrays
+from metastore.db import arrays, places
 from metastore.db.engine import PgTx, Row
 from metastore.db.pieces import Run, Sizes
 from metastore.db.wires import TextList

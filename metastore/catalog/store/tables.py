@@ -11,8 +11,8 @@ from psycopg2.errors import ForeignKeyViolation, UniqueViolation
 
 from metastore.catalog.model import Json, Table
 from metastore.catalog.rules import descriptors
-from metastore.catalog.store import places
 from metastore.catalog.store.jsonb import to_json
+from metastore.db import places
 from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, InvalidOperationError
 from metastore.ids import DatabaseName, TableName

@@ -122,6 +122,19 @@ def shared(location: str, sharer: str) -> str:
     )
 
 
+def is_own(place: str, homes: Collection[str], others: Collection[str]) -> bool:
+    """Whether a directory or file is the table's own: the innermost place around it is, and no other's lies inside.
+
+    ``homes``: the table's places, of which one is around it; ``others``: those of others. What is of both counts as the
+    table's.
+    """
+    if any(other == place or other.startswith(f"{place}/") for other in others):
+        return False
+    parts = place.split("/")
+    around = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next(above in homes for above in around if above in homes or above in others)
+
+
 def has_ended(request: Compaction, txn_state: str | None) -> bool:
     """Whether the transaction of a request has ended so that it may be cleaned; None: it is not on record any more.
 

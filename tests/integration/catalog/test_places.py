@@ -1,8 +1,11 @@
 """Who lies at a place or below it: what the indexes on locations answer, beside the plain comparison of all of them."""
 
+import pytest
+
 from metastore.catalog.store import databases as database_store
 from metastore.catalog.store import directory_changes, partitions
 from metastore.catalog.store.directory_changes import Change
+from metastore.compaction.queue.store.entities import select_user_of
 
 LONG = "file:/w/" + "l" * 600
 PLACES = ("file:/w/t", "file:/w/t/", "file:/w/t/x", "file:/w/t-1", "file:/w/t0", "file:/w/t!", "file:/w", "file:/w/tä/ö",
@@ -40,20 +43,35 @@ def test_every_kind_of_object_that_has_a_place_or_something_below_it(database):
         assert database_store.is_location_used(pg, "x:/")
 
 
-def test_of_partitions_those_of_the_changes_own_table(database):
+def test_partitions_of_any_table(database):
     with database.begin() as pg:
         fill(pg, ["file:/elsewhere", "file:/elsewhere"])
-        [(first,), (second,)] = pg.sql("SELECT id FROM tables ORDER BY id")
+        [(first,), _] = pg.sql("SELECT id FROM tables ORDER BY id")
         for place in PLACES:
             pg.sql("INSERT INTO partitions (table_id, name, \"values\", location) VALUES (%s, %s, '{}', %s)",
                    (first, place, place))  # fmt: skip
         for source in PLACES:
-            users = directory_changes.select_users(pg, [Change(1, second, source, None), Change(2, first, source, None)])
-            assert is_at_or_below(users[source].removeprefix("partition "), source)
-            assert directory_changes.select_users(pg, [Change(1, second, source, None)]) == {}
+            users = directory_changes.select_users(pg, [Change(1, 0, source, None), Change(2, 0, "file:/none", None)])
+            [(_, who)] = users.items()
+            assert is_at_or_below(who.removeprefix("partition "), source)
         table = type("Table", (), {"id": first})
         wanted = [*PLACES, "file:/none", LONG + "y"]
         assert partitions.select_shared_locations(pg, table, wanted) == set(PLACES)
+
+
+@pytest.mark.parametrize("kind", ["tables", "partitions"])
+def test_who_has_a_place_or_one_below_or_above_it(database, kind):
+    """As the Cleaner asks before it removes what a drop has left."""
+    with database.begin() as pg:
+        fill(pg, [*PLACES[:2], LONG] if kind == "tables" else ["file:/elsewhere"])
+        if kind == "partitions":
+            pg.sql("INSERT INTO partitions (table_id, name, \"values\", location) SELECT id, 'p=1', '{}', %s FROM tables", ("file:/w/t",))
+        has = [place.rstrip("/") for place in (PLACES[:1] if kind == "partitions" else [*PLACES[:2], LONG])]
+        for source in (place.rstrip("/") for place in (*PLACES, "file:/w/t/x/y/z", "file:/none/t")):
+            overlaps = any(is_at_or_below(place, source) or is_at_or_below(source, place) for place in has)
+            assert bool(select_user_of(pg, source)) is overlaps, source
+        pg.sql("UPDATE tables SET partition_keys = '[{}]'")  # whose partitions may lie in it
+        assert bool(select_user_of(pg, "file:/w/t/x")) is (kind == "partitions")
 
 
 def test_a_place_is_taken_while_a_change_is_at_it_above_it_or_below_it(database):

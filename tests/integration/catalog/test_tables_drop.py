@@ -65,6 +65,30 @@ def test_drop_takes_partitions_elsewhere_along(d, tmp_path):
     assert d.get_partition_names("d", "t", -1) == []
 
 
+@pytest.mark.parametrize("drop", ["table", "partition", "database"])
+def test_a_partition_of_another_table_in_a_directory_keeps_it(d, drop):
+    """Whoever drops a table, a partition or a database, does not remove what belongs to a table that stays."""
+    if drop != "partition":
+        directory = with_data(d)
+    else:
+        d.create(keys="p:string")
+        directory = d.path(d.append_partition("d", "t", ["a"]).sd.location)
+    (directory / "theirs").mkdir(parents=True)
+    (directory / "theirs" / "data").write_text("x")
+    d.create_database(T.Database("other", locationUri=d.warehouse.joinpath("elsewhere").as_uri()))
+    d.create("u", db="other", keys="p:string")
+    theirs = d.append_partition("other", "u", ["b"])
+    theirs.sd.location = f"file:{directory}/theirs"
+    d.alter_partition("other", "u", theirs)
+    if drop == "table":
+        d.drop_table("d", "t", True)
+    elif drop == "partition":
+        d.drop_partition("d", "t", ["a"], True)
+    else:
+        d.drop_database("d", True, True)
+    assert (directory / "theirs" / "data").exists()
+
+
 def test_drop_without_right_to_delete(d, monkeypatch):
     def refused(*_, **__):
         raise PermissionError("not yours")

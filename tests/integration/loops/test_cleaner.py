@@ -398,6 +398,85 @@ def test_another_partition_inside_of_a_partitions_directory_stays(lake):
     assert [name.partition("_v")[0] for name in lake.directories("d.p/x=1")] == ["base_0000003", "two"]
 
 
+def elsewhere(lake, place, table="u", partition="x=1", **parameters):
+    """A partition of another table, whose own directory is beside."""
+    lake.table(table, keys=["x"], **parameters)
+    lake.partition(partition, table)
+    lake.db.once("UPDATE partitions SET location = %s WHERE name = %s AND table_id = (SELECT id FROM tables WHERE name = %s)",
+                 [f"file://{lake.path(place)}", partition, table])
+
+
+def test_a_partition_of_another_table_inside_of_a_tables_directory_stays(lake):
+    lake.table()
+    elsewhere(lake, "d.t/raw/x=1")
+    lake.put("d.t/raw/x=1", "delta_0000001_0000001_0000")
+    lake.put("d.t", "old")
+    lake.insert(times=2)
+    lake.compact()
+
+    assert lake.outcomes() == ["cleaned"]
+    assert [name.partition("_v")[0] for name in lake.directories()] == ["base_0000002", "raw"]
+    assert lake.directories("d.t/raw/x=1") == ["delta_0000001_0000001_0000"]
+
+
+def test_a_partition_of_another_table_is_not_taken_for_an_aborted_inserts(new_lake):
+    """Its write ids are another table's; the table's own partitions are looked into."""
+    lake = new_lake(aborted_txn_threshold=0)
+    lake.table("p", keys=["y"])
+    lake.partition("y=1", "p")
+    elsewhere(lake, "d.p/raw")
+    lake.abort("d.p")
+    lake.put("d.p/raw", "delta_0000001_0000001_0000")
+    lake.put("d.p/y=1", "delta_0000001_0000001_0000")
+
+    assert lake.outcomes() == ["cleaned"]
+    assert (lake.directories("d.p"), lake.directories("d.p/y=1")) == (["raw", "y=1"], [])
+    assert lake.directories("d.p/raw") == ["delta_0000001_0000001_0000"]
+
+
+@pytest.mark.parametrize(("parameters", "place", "outcome"), [
+    ({}, "d.p/y=1", "failed"), ({"transactional": "false"}, "d.p/y=1", "cleaned"), ({}, "d.p", "failed"),
+    ({}, "d.p/y=1/more", "cleaned"), ({}, "d.p/y", "cleaned")])
+def test_an_aborted_insert_is_not_forgotten_where_two_tables_have_its_directory(new_lake, parameters, place, outcome):
+    """Nobody removes what may be another's; forgotten, it would be read."""
+    lake = new_lake(aborted_txn_threshold=0)
+    lake.table("p", keys=["y"])
+    lake.partition("y=1", "p")
+    elsewhere(lake, place, **parameters)
+    lake.abort("d.p")
+    lake.put("d.p/y=1", "delta_0000001_0000001_0000")
+
+    assert lake.outcomes() == [outcome]
+    assert lake.directories("d.p/y=1") == ["delta_0000001_0000001_0000"] * (outcome == "failed")
+    assert lake.remembered() == [("p", 1)] * (outcome == "failed")
+
+
+def test_a_partition_inside_of_another_tables_directory_is_looked_into(new_lake):
+    lake = new_lake(aborted_txn_threshold=0)
+    lake.table("p", keys=["y"])
+    lake.table("u", location=f"file://{lake.path('p')}/raw")
+    lake.partition("y=1", "p")
+    lake.db.once("UPDATE partitions SET location = %s", [f"file://{lake.path('p')}/raw/y=1"])
+    lake.abort("d.p")
+    lake.put("d.p/raw", "delta_0000001_0000001_0000")
+    lake.put("d.p/raw/y=1", "delta_0000001_0000001_0000")
+
+    assert lake.outcomes() == ["cleaned"]
+    assert (lake.directories("d.p/raw"), lake.directories("d.p/raw/y=1")) == (["delta_0000001_0000001_0000", "y=1"], [])
+
+
+@pytest.mark.parametrize(("parameters", "outcome"), [({}, "waiting"), ({"transactional": "false"}, "cleaned")])
+def test_a_directory_that_is_also_a_partition_of_another_table(lake, parameters, outcome):
+    lake.table("p", keys=["y"])
+    lake.partition("y=1", "p")
+    elsewhere(lake, "d.p/y=1", **parameters)
+    lake.insert("d.p/y=1", times=2)
+    number = lake.compact(what="d.p/y=1")
+
+    assert lake.outcomes() == [outcome]
+    assert "the directory of the table d.u" in (lake.one(number).error_message or "") or outcome == "cleaned"
+
+
 def test_a_plain_table_over_its_directory_is_in_nobodys_way(lake):
     """As tools look at files: it has no write ids."""
     lake.table()

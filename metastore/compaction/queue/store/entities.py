@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store.components import WANTED, all_named
+from metastore.db import places
 from metastore.db.engine import Database, PgTx
 from metastore.db.statements import Statements
 from metastore.ids import TableName
@@ -13,9 +14,28 @@ from metastore.ids import TableName
 _SQL = Statements(__file__)
 
 _SELECT_DESCRIBED = _SQL.text("select_described", wanted=WANTED)
-_SELECT_USER_OF = _SQL.text("select_user_of")
-_SELECT_SHARER = _SQL.text("select_sharer")
-_SELECT_INSIDE = _SQL.text("select_inside")
+_TABLE = "'table ' || db || '.' || name"
+_PARTITION = (
+    "(SELECT 'partition ' || t.db || '.' || t.name || '/' || partitions.name FROM tables AS t"
+    " WHERE t.id = partitions.table_id)"
+)
+_AT, _BELOW = places.at("location", "s.place"), places.below("location", "s.place")
+_SELECT_USER_OF = _SQL.text(
+    "select_user_of",
+    at_or_below=" UNION ALL ".join(
+        (
+            places.first_of("databases", "'database ' || name", "location", "s.place"),
+            places.first_of("databases", "'database ' || name", "managed_location", "s.place"),
+            places.first_of("tables", _TABLE, "location", "s.place"),
+            places.first_of("partitions", _PARTITION, "location", "s.place"),
+        )
+    ),
+    table=_TABLE,
+    partition=_PARTITION,
+    at=_AT,
+)
+_SELECT_SHARER = _SQL.text("select_sharer", at=_AT)
+_SELECT_INSIDE = _SQL.text("select_inside", below=_BELOW, managed_below=places.below("managed_location", "s.place"))
 
 
 @dataclass(frozen=True)
@@ -75,10 +95,10 @@ class Catalog(Protocol):
         """Who has a location, or a place below it; a table or partition also: a place above it."""
 
     def sharer(self, pg: PgTx, table: Described) -> str | None:
-        """Another transactional table with the directory of this table or partition."""
+        """Another transactional table that has, itself or by a partition, the directory of this table or partition."""
 
     def places_inside(self, pg: PgTx, table: Described, location: str) -> list[str]:
-        """What others have inside a directory of a table: databases, tables, and partitions beside the one named."""
+        """What others have inside a directory of a table: databases, tables, partitions but its own or the named."""
 
     def database_parameters(self, pg: PgTx, table: TableName) -> dict[str, str] | None:
         """Those of a table's database; None when it does not exist."""
@@ -116,8 +136,8 @@ class OwnCatalog:
 
     def places_inside(self, pg: PgTx, table: Described, location: str) -> list[str]:
         """See `Catalog`."""
-        own = None if table.lacks_partition else table.table_id  # of which partitions are others'
-        rows = pg.sql(_SELECT_INSIDE, {"at": location.rstrip("/"), "table_id": table.table_id, "partitions_of": own})
+        but = table.table_id if table.lacks_partition else 0  # whose partitions are not others'
+        rows = pg.sql(_SELECT_INSIDE, {"at": location.rstrip("/"), "table_id": table.table_id, "but": but})
         return [place for (place,) in rows]
 
     def database_parameters(self, pg: PgTx, table: TableName) -> dict[str, str] | None:
@@ -188,7 +208,10 @@ def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:
 
 def select_user_of(pg: PgTx, location: str) -> str | None:
     """A database, table or partition whose location is this or below it (a table or partition also: above it)."""
-    rows = pg.sql(_SELECT_USER_OF, {"at": location.rstrip("/")})
+    at = location.rstrip("/")
+    parts = at.split("/")
+    above = ["/".join(parts[:count]) for count in range(1, len(parts))]
+    rows = pg.sql(_SELECT_USER_OF, {"at": at, "above": [*above, *(f"{place}/" for place in above)]})
     return str(rows[0][0]) if rows else None
 
 

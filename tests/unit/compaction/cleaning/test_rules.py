@@ -18,6 +18,7 @@ from metastore.compaction.cleaning.rules import (
     dead_staging,
     gate,
     is_hidden,
+    is_own,
     keeps_history,
     may_come_to_read,
     may_read,
@@ -234,3 +235,12 @@ def test_unproven_outputs_are_kept_until_a_later_compaction_was_proven():
 
     assert superseded_outputs(names, 9) == [".unproven_0000005"]
     assert superseded_outputs(names, None) == []
+
+
+@pytest.mark.parametrize(("place", "own"), [
+    ("w/t/delta_1", True), ("w/t/old/deep", True), ("w/t/y=1/delta_1", True), ("w/t/y=10", True),
+    ("w/t/raw", False), ("w/t/raw/delta_1", False), ("w/t/raw2", True), ("w/t/raw/y=2/delta_1", True), ("w/t/raw/y=2/u/x", False),
+    ("w/t/a", False), ("w/t/both/delta_1", True)])
+def test_what_lies_in_a_place_of_its_own(place, own):
+    homes, others = {"w/t", "w/t/y=1", "w/t/raw/y=2", "w/t/both"}, {"w/t/raw", "w/t/raw/y=2/u", "w/t/a/b", "w/t/both"}
+    assert is_own(place, homes, others) is own

@@ -5,7 +5,7 @@ as bytes, so that everything below a place is a range of them. What the index gi
 """
 
 _INDEXED = 500
-"""Characters of a location that are in the indexes of migration 0028."""
+"""Characters of a location that are in the indexes of migrations 0028 and 0041."""
 
 
 def at(location: str, place: str) -> str:
