@@ -7,7 +7,6 @@ groups of steps at three intervals.
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from metastore.errors import MetastoreError
 from metastore.housekeeping.service import PurgeService
 from metastore.telemetry.logs import get_logger
 from metastore.txns.core.service import TxnService
@@ -69,9 +68,9 @@ class Reaper:
                     spare.append(left)
                 else:
                     done[name] = steps[name]()
-            except MetastoreError as error:
-                failed[name] = str(error)
-                log.warning("reaper_step_failed", step=name, reason=str(error))
+            except Exception as error:  # noqa: BLE001 - each step runs whatever became of the others
+                failed[name] = f"{type(error).__name__}: {error}"
+                log.warning("reaper_step_failed", step=name, reason=failed[name])
         return ReaperReport(**done, failed=failed, spare=min(spare, default=None))
 
 

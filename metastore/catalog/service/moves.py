@@ -178,18 +178,22 @@ class DirectoryMoves:
     def _settle(self, host: str, abandoned: Sequence[tuple[Change, Phase, bool]]) -> None:
         try:
             for change, phase, is_over in abandoned:
-                with self.db.begin() as pg:
-                    if not store.update_renewed(pg, [change], self.owner):
-                        continue  # another's by now, since those before took long
-                with Ownership(self.db, [change], self.owner):
-                    if phase is Phase.DONE:
-                        self._remove([change], for_good=is_over)
-                    else:
-                        self._undo(change, for_good=is_over)
-        except Exception:  # noqa: BLE001 - as in a loop's tick: the rows are still there for the next round
-            _log.exception("directory_changes_not_settled", host=host)
+                try:
+                    self._settle_one(change, phase, is_over=is_over)
+                except Exception:  # noqa: BLE001 - as in a loop's tick: the row is still there for the next round
+                    _log.exception("directory_change_not_settled", source=change.source)
         finally:
             self.settling.discard(host)
+
+    def _settle_one(self, change: Change, phase: Phase, *, is_over: bool) -> None:
+        with self.db.begin() as pg:
+            if not store.update_renewed(pg, [change], self.owner):
+                return  # another's by now, since those before took long
+        with Ownership(self.db, [change], self.owner):
+            if phase is Phase.DONE:
+                self._remove([change], for_good=is_over)
+            else:
+                self._undo(change, for_good=is_over)
 
     def _go_on(self, move: Change, before: Phase, after: Phase) -> None:
         with self.db.begin() as pg:

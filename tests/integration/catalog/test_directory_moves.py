@@ -368,3 +368,22 @@ def test_who_could_not_renew_stops(d, database, monkeypatch):
     ownership._renewed_at -= LEASE.total_seconds()  # a clock that only this process has
     with pytest.raises(UnavailableError, match="interrupted"):
         ownership.require()
+
+
+def test_a_change_that_cannot_be_settled_holds_up_no_other_of_its_host(database, tmp_path, monkeypatch, replica, test_clock):
+    places = [tmp_path / "a", tmp_path / "b"]
+    for place in places:
+        place.mkdir()
+    remove = Files.delete
+
+    def broken(files, uri, *, recursive=True):
+        if uri.endswith("/a"):
+            raise RuntimeError("what nobody thought of")
+        remove(files, uri, recursive=recursive)
+
+    monkeypatch.setattr(Files, "delete", broken)
+    with database.begin() as pg:
+        DirectoryMoves(database, Files()).announce_removals(pg, 0, [f"file:{place}" for place in places])
+    test_clock.advance(LEASE + SECOND)
+    replica.settle_moves()
+    assert [place.exists() for place in places] == [True, False]
