@@ -104,7 +104,7 @@ partitions = Table(
     Column("location", Text), Column("digest", Text), _parameters(),
     Column("write_id", BigInteger, nullable=False, server_default=text("-1")),
     Column("wire", LargeBinary),
-    Index("partitions_place_idx", _place("location"), "table_id"),
+    Index("partitions_place_idx", _place("location")),
     ForeignKeyConstraint(["table_id", "digest"], ["partition_descriptors.table_id", "partition_descriptors.digest"]))
 
 functions = Table(

@@ -10,7 +10,7 @@ depends_on = None
 
 def upgrade() -> None:
     """Writers of partitions wait while the index is made, some seconds for a million; readers wait for its name only."""
-    _replace('left(location COLLATE "C", 500), table_id')
+    _replace('left(location COLLATE "C", 500)')
 
 
 def downgrade() -> None:

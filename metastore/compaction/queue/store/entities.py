@@ -19,6 +19,7 @@ _PARTITION = (
     "(SELECT 'partition ' || t.db || '.' || t.name || '/' || partitions.name FROM tables AS t"
     " WHERE t.id = partitions.table_id)"
 )
+_PLACE = "(SELECT %(at)s::text AS place) AS s"
 _AT, _BELOW = places.at("location", "s.place"), places.below("location", "s.place")
 _SELECT_USER_OF = _SQL.text(
     "select_user_of",
@@ -32,10 +33,13 @@ _SELECT_USER_OF = _SQL.text(
     ),
     table=_TABLE,
     partition=_PARTITION,
+    place=_PLACE,
     at=_AT,
 )
-_SELECT_SHARER = _SQL.text("select_sharer", at=_AT)
-_SELECT_INSIDE = _SQL.text("select_inside", below=_BELOW, managed_below=places.below("managed_location", "s.place"))
+_SELECT_SHARER = _SQL.text("select_sharer", place=_PLACE, at=_AT)
+_SELECT_INSIDE = _SQL.text(
+    "select_inside", place=_PLACE, below=_BELOW, managed_below=places.below("managed_location", "s.place")
+)
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,21 @@ LEFT JOIN partitions AS p ON p.table_id = t.id AND p.name = wanted.partition;
 
 -- name: select_user_of
 SELECT who FROM (
-    SELECT used.who FROM (SELECT %(at)s::text AS place) AS s, LATERAL ({at_or_below}) AS used (who)
+    SELECT used.who FROM {place}, LATERAL ({at_or_below}) AS used (who)
     UNION ALL SELECT {table} FROM tables, unnest(%(above)s::text[]) AS s (place) WHERE partition_keys = '[]' AND {at}
     UNION ALL SELECT {partition} FROM partitions, unnest(%(above)s::text[]) AS s (place) WHERE {at}) AS users
 LIMIT 1;
 
 -- name: select_sharer
 SELECT t.db || '.' || t.name FROM tables AS t
-WHERE t.id IN (SELECT id FROM tables, (SELECT %(at)s::text AS place) AS s WHERE {at}
-               UNION ALL SELECT table_id FROM partitions, (SELECT %(at)s::text AS place) AS s WHERE {at})
+WHERE t.id IN (SELECT id FROM tables, {place} WHERE {at}
+               UNION ALL SELECT table_id FROM partitions, {place} WHERE {at})
   AND t.id <> %(table_id)s AND lower(t.parameters ->> 'transactional') = 'true'
 ORDER BY 1 LIMIT 1;
 
 -- name: select_inside
--- A table's own partitions may be a million: the index tells whose they are, where it is asked for those before and behind.
-WITH s AS (SELECT %(at)s::text AS place)
-SELECT location FROM databases, s WHERE {below}
-UNION SELECT managed_location FROM databases, s WHERE {managed_below}
-UNION SELECT location FROM tables, s WHERE {below} AND id <> %(table_id)s
-UNION SELECT location FROM partitions, s WHERE {below} AND table_id < %(but)s
-UNION SELECT location FROM partitions, s WHERE {below} AND table_id > %(but)s;
+-- The place is known when the statement is planned, and so is how much lies below it.
+SELECT location FROM databases, {place} WHERE {below}
+UNION SELECT managed_location FROM databases, {place} WHERE {managed_below}
+UNION SELECT location FROM tables, {place} WHERE {below} AND id <> %(table_id)s
+UNION SELECT location FROM partitions, {place} WHERE {below} AND table_id <> %(but)s;
