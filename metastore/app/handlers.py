@@ -112,7 +112,7 @@ def _catalog(
 def _shared(upstream: UpstreamServices, settings: Settings, changers: Changers) -> list[object]:
     """What both this service and the upstream have to know."""
     return [
-        UpstreamSessionHandlers(settings),
+        UpstreamSessionHandlers(settings, upstream.forwarding),
         UpstreamStreamHandlers(),
         UpstreamTableHandlers(),
         SharedTableHandlers(upstream.changes, upstream.forwarding, changers),

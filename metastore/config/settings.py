@@ -128,6 +128,12 @@ def _rows() -> Iterator[tuple[str, Row]]:
 ROWS: Mapping[str, Row] = dict(_rows())
 
 
+def concept_of(name: str | None) -> str | None:
+    """The field of `Settings` that a key in any spelling belongs to; None: it is no key of ours."""
+    row = ROWS.get(name or "")
+    return row.concept if row else None
+
+
 def build(sources: Iterable[Source]) -> Settings:
     """Put the sources together, the last winning.
 

@@ -3,24 +3,29 @@
 from typing import NoReturn
 
 from metastore.config import Settings
+from metastore.config.settings import concept_of
 from metastore.errors import InvalidOperationError
 from metastore.thrift_gen.operators import ttypes
-from metastore.thrift_server.call import Call, immediate, refused, shared
+from metastore.thrift_server.call import Call, PassedOn, immediate, refused, shared
 from metastore.thrift_server.handlers.session import SessionHandlers
 from metastore.thrift_server.upstream.connecting import session_of
+from metastore.thrift_server.upstream.shared import Forwarding
 
 _NO_STREAMS = (
     "A metastore in front of another one (metastore.upstream.uris) cannot remember which batch of a "
     "streaming query a commit was: the memory goes with the table, which is the other's"
 )
 
+_OURS = {"txns", "locks", "compaction", "planner", "clients"}
+"""Concepts of whose settings this service tells; of all others the upstream does."""
+
 
 class UpstreamSessionHandlers:
-    """set_ugi: noted here, and said first on the client's connections to the upstream."""
+    """set_ugi: noted here, and said first on the client's connections to the upstream. Settings: whose they are."""
 
-    def __init__(self, settings: Settings) -> None:
-        """``settings``: whether what clients say of themselves counts."""
-        self._own = SessionHandlers(settings)
+    def __init__(self, settings: Settings, forwarding: Forwarding) -> None:
+        """``settings``: those of this service; ``forwarding``: passes on."""
+        self._own, self._forwarding = SessionHandlers(settings), forwarding
 
     @immediate
     @shared
@@ -28,6 +33,13 @@ class UpstreamSessionHandlers:
         """Note who the client says it is, here and for the upstream; a proven identity stays, there as well."""
         session_of(call.connection).name(call.raw)
         return self._own.set_ugi(call, user_name, group_names)
+
+    @shared
+    def get_config_value(self, call: Call, name: str | None, default: str | None) -> str | PassedOn:
+        """How long a transaction lives, how to lock, where the planner is: as it is here. The rest: as it is there."""
+        if concept_of(name) in _OURS:
+            return self._own.get_config_value(call, name, default)
+        return PassedOn(*self._forwarding.of(call)())
 
 
 class UpstreamTableHandlers:

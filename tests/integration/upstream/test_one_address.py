@@ -99,3 +99,23 @@ def described(known, pg, name, at):
     assert known.columns_with_statistics(pg, Entity(name, "day=1")) == []
     assert known.columns_with_statistics(pg, Entity(TableName("hive", "d", "none"))) == []
     assert "cannot be asked" in known.user_of(pg, at)
+
+
+def test_settings_of_transactions_and_the_planner_are_ours_and_all_others_the_upstreams(database_url, behind, tmp_path):
+    """An engine asks for them where it asks for tables."""
+    asked = ("hive.metastore.planner.uri", "metastore.planner.uri", "hive.txn.timeout", "hive.lock.numretries",
+             "hive.metastore.warehouse.dir", "hive.of.another.program")
+    app = App(settings(database_url, tmp_path / "front", **{
+        "metastore.upstream.uris": behind.thrift_uri, "hive.txn.timeout": "77s", "metastore.planner.uri": "http://planner:9085"}), loops=False)
+    app.start()
+    try:
+        with MetastoreClient(app.thrift_uri) as client, MetastoreClient(behind.thrift_uri) as catalog:
+            told, upstreams = ([one.get_config_value(name, "none") for name in asked] for one in (client, catalog))
+            with pytest.raises(T.ConfigValSecurityException):
+                client.get_config_value("java.home", "")
+    finally:
+        app.stop()
+
+    assert told[:4] == ["http://planner:9085", "http://planner:9085", "77s", "100"]
+    assert told[4:] == upstreams[4:]
+    assert told[5] == "none"
