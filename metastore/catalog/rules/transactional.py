@@ -1,6 +1,6 @@
 """Transactional tables: what ``transactional`` and ``transactional_properties`` may be set to, and when.
 
-Holds for the default catalog only. Source: CAT-V1 to CAT-V11.
+Holds for the default catalog only. Source: CAT-V1 to CAT-V12.
 """
 
 import re
@@ -13,6 +13,7 @@ from metastore.errors import MetaError
 TRANSACTIONAL = "transactional"
 PROPERTIES = "transactional_properties"
 INSERT_ONLY = "insert_only"
+BUCKETING = "bucketing_version"  # 2, or else 1
 # A converted table's files count as written by ids below this (Hive: RemoteOperations of the original files).
 CONVERSION_SEED = 10_000_000
 
@@ -63,6 +64,7 @@ def validated_altered(old: Table, new: Table) -> Table:
             if is_insert_only(old.parameters):
                 return new
             raise MetaError(f"{old.name}: TBLPROPERTIES with 'transactional'='true' cannot be unset")
+        _require_same_buckets(old, new)
         if new.type == TableType.EXTERNAL:
             raise MetaError(f"{old.name} cannot become an external table because it is transactional")
         before, after = old.parameters.get(PROPERTIES), parameters.get(PROPERTIES)
@@ -91,6 +93,16 @@ def foreign_file(paths: Iterable[str]) -> str | None:
         if not hidden and not _ORIGINAL_FILE.fullmatch(name):
             return path
     return None
+
+
+def _require_same_buckets(old: Table, new: Table) -> None:
+    """Rows would be looked for in other buckets than theirs: Hive and Trino skip files by them. Raises: MetaError."""
+    before, after = (table.parameters.get(BUCKETING, "1") for table in (old, new))
+    if old.sd["bucketCols"] and (before == "2") != (after == "2"):
+        raise MetaError(
+            f"{old.name}: by 'bucketing_version'='{after}' its rows would be in other buckets than where they have "
+            f"been written to by '{before}': CREATE another table with it and INSERT the rows there"
+        )
 
 
 def _is_acid_format(table: Table) -> bool:

@@ -332,6 +332,25 @@ def test_transactional_refused(d, before, change, words):
         altered(d, change)
 
 
+BUCKETED = {**ORC, "bucketCols": ["id"], "numBuckets": 2}
+
+
+@pytest.mark.parametrize(("before", "after"), [("2", "1"), ("2", None), ("1", "2"), (None, "2")])
+def test_the_buckets_of_rows_that_are_there_stay_the_same(d, before, after):  # CAT-V12
+    said = {"bucketing_version": before} if before else {}
+    d.create(parameters={**ACID, **said}, sd=BUCKETED)
+    with pytest.raises(T.MetaException, match="other buckets than"):
+        altered(d, becoming(bucketing_version=after))
+    assert d.get_table("d", "t").parameters.get("bucketing_version") == before
+
+
+@pytest.mark.parametrize(("parameters", "sd", "after"), [
+    (ACID, ORC, "2"), ({**ACID, "bucketing_version": "1"}, BUCKETED, None), ({}, BUCKETED, "2")], ids=["no buckets", "the same", "plain"])
+def test_a_bucketing_version_that_moves_no_rows_may_be_set(d, parameters, sd, after):
+    d.create(parameters=parameters, sd=sd)
+    assert altered(d, becoming(bucketing_version=after)).parameters.get("bucketing_version") == after
+
+
 def test_transactional_stays_when_nothing_is_said(d):
     d.create(parameters=ACID, sd=ORC)
 
