@@ -134,6 +134,13 @@ def cuts(files: Sequence[StripedFile], numbers: Sequence[int]) -> list[Cut]:
     return [_between(stripes, *bounds) for bounds in zip(floors, ceilings, strict=True)]
 
 
+def parts(files: Sequence[StripedFile], count: int) -> list[RowKey]:
+    """ROW__IDs between which about as many rows are each time, as far as the footers tell; at most ``count`` parts."""
+    stripes = [(stripe.lowest, stripe.rows) for file in files for stripe in file.stripes]
+    rows = sum(rows for _, rows in stripes)
+    return sorted(set(_reached(stripes, [place * rows // count for place in range(1, count)]))) if rows else []
+
+
 def _between(stripes: Sequence[tuple[Stripe, StripeOfFile]], floor: RowKey, ceiling: RowKey) -> Cut:
     among = [(stripe, name) for stripe, name in stripes if floor <= stripe.last and stripe.lowest <= ceiling]
     return Cut(

@@ -6,8 +6,8 @@ come out. For each bucket these agree, each output is in order without a row twi
 transaction hides.
 Source: HIVE-23763, HIVE-29567; ACID-10 to ACID-12.
 
-A rebalance deals rows that nobody has deleted to buckets anew: as many come out as went in, each bucket holds its
-share, and the row ids ascend by one from 0, from bucket to bucket (COMP-16).
+A rebalance deals the rows that nobody has deleted to buckets anew: as many come out as went in and are not left out,
+each bucket holds its share, and the row ids ascend by one from 0, from bucket to bucket (COMP-16).
 """
 
 from collections import Counter
@@ -198,15 +198,21 @@ def _names(evidence: Evidence) -> Iterator[str]:
 
 
 def _shares(evidence: Evidence) -> Iterator[str]:
-    """Rows in = rows out, each bucket its share; their ids go on from bucket to bucket."""
-    there, read = sum(file.rows for file in evidence.inputs), _sum(evidence.tallies)
-    if there != read.inserts:
-        yield f"The input files have {there} rows, and {read.inserts} were read"
-    if others := read.deletes + read.hidden_inserts + read.hidden_deletes:
-        yield f"{others} events came that are no rows, where only rows may come"
+    """Rows in = rows out + rows left out, each bucket its share; their ids go on from bucket to bucket."""
+    read = _sum(evidence.tallies)
+    rows, deletes = (
+        sum(file.rows for file in evidence.inputs if file.is_of_deletes == is_delete) for is_delete in (False, True)
+    )
+    if rows != (seen := read.inserts + read.hidden_inserts):
+        yield f"The input files have {rows} rows, and {seen} were read"
+    if deletes != (seen := read.deletes + read.hidden_deletes):
+        yield f"The input files have {deletes} delete events, and {seen} were read"
+    if (hidden := read.hidden_inserts + read.hidden_deletes) and not evidence.may_hide:
+        yield f"{hidden} events were left out as invisible, and none is"
+    yield from _deleted("The rebalance", evidence, read)
     shares = list(pairwise(evidence.dealt))
-    if evidence.dealt[-1] != there:
-        yield f"{evidence.dealt[-1]} rows were dealt to buckets, and the input files have {there}"
+    if evidence.dealt[-1] != (left := rows - read.hidden_inserts - read.deleted):
+        yield f"{evidence.dealt[-1]} rows were dealt to buckets, and the input files have {left}"
     written = {output.bucket: output for output in evidence.outputs if output.rows}
     if len(written) < sum(1 for output in evidence.outputs if output.rows):
         yield "A bucket has several files"
@@ -251,13 +257,18 @@ def _counts(evidence: Evidence) -> Iterator[str]:
                 yield (
                     f"Bucket {bucket}: of {seen} {word} events {out} were written and {left_out} left out as deleted"
                 )
-        if here.deleted != here.found:
-            yield f"Bucket {bucket}: {here.deleted} events were left out for {here.found} deleted rows"
-        if evidence.is_major and here.highest_named > evidence.highest_write_id:
-            yield (
-                f"Bucket {bucket}: a delete event names a row of write id {here.highest_named}, above the mark "
-                f"{evidence.highest_write_id}: it would be lost"
-            )
+        yield from _deleted(f"Bucket {bucket}", evidence, here)
+
+
+def _deleted(place: str, evidence: Evidence, read: Tally) -> Iterator[str]:
+    """Each deleted row is left out once, and no delete event is lost."""
+    if read.deleted != read.found:
+        yield f"{place}: {read.deleted} events were left out for {read.found} deleted rows"
+    if (evidence.is_major or evidence.is_rebalance) and read.highest_named > evidence.highest_write_id:
+        yield (
+            f"{place}: a delete event names a row of write id {read.highest_named}, above the mark "
+            f"{evidence.highest_write_id}: it would be lost"
+        )
 
 
 def _file(file: OutputFile) -> Iterator[str]:

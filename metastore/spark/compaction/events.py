@@ -7,7 +7,7 @@ and drop them, as they count all others (``compaction.working.rules``).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain, pairwise
+from itertools import chain
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -30,6 +30,10 @@ _OPERATIONS = ((False, INSERT_EVENT, HIDDEN_INSERT), (True, DELETE_EVENT, HIDDEN
 """Of insert and of delete events: what an event becomes that the compaction sees, and what one that it does not."""
 _HAS_ROW = "row IS NOT NULL"
 _ALL_COLUMNS = " AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS if name != "row")
+
+
+Range = tuple[RowKey | None, RowKey | None]
+"""From one ROW__ID to before another; None: from the first, or to the last."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,12 @@ class Inputs:
 
 
 class Events(NamedTuple):
-    """Events of an output. ``is_routed`` and ``is_ordered``: as ``staged_acid`` has them."""
+    """Events of an output. ``is_routed``, ``is_ordered``: as ``staged_acid`` has them; ``numbers``: as ``Counting``."""
 
     rows: DataFrame
     is_routed: bool = False
     is_ordered: bool = False
+    numbers: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -129,15 +134,18 @@ class Reading:
         buckets = self.buckets(read)
         return self._scanned([Task(bucket) for bucket in buckets]) if buckets else None
 
-    def in_ranges(self, firsts: Sequence[RowKey], number: str) -> DataFrame:
-        """Insert events of all buckets by their ROW__IDs, a task from each of these on; ``number``: a column for it."""
-        files = sorted(chain.from_iterable(self.buckets(self.inputs.read)), key=lambda file: file.lowest)
-        bounds = [None, *firsts, None]
-        return self._scanned([Task(files, *bound) for bound in pairwise(bounds)], number)
+    def in_ranges(self, ranges: Sequence[Range], number: str, row_type: StructType | None = None) -> DataFrame:
+        """The events of all buckets by their ROW__IDs, a task for each range; ``number``: a column for its number.
 
-    def _scanned(self, tasks: Sequence[Task], number: str = "") -> DataFrame:
+        ``row_type``: what to read of a row, if not all of it.
+        """
+        files = sorted(chain.from_iterable(self.buckets(self.inputs.read)), key=lambda file: file.lowest)
+        return self._scanned([Task(files, *bounds) for bounds in ranges], number, row_type)
+
+    def _scanned(self, tasks: Sequence[Task], number: str = "", row_type: StructType | None = None) -> DataFrame:
         sizes = {file.path: file.size for file in (*self.inputs.sources.events, *self.inputs.sources.deletes)}
-        events = merged_events(self.spark, event_type(self.row_type), tasks, sizes, number)
+        kind = event_type(self.row_type if row_type is None else row_type)
+        events = merged_events(self.spark, kind, tasks, sizes, number)
         insert, delete = (
             F.when(F.expr(" AND ".join(self._counts(deletes=deletes))), F.lit(seen)).otherwise(F.lit(unseen))
             for deletes, seen, unseen in _OPERATIONS

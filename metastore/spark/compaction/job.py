@@ -9,7 +9,7 @@ any point it leaves a hidden staging directory or an invisible output.
 
 MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
 MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
-REBALANCE: as MAJOR, and then the rows with new ids, evenly in the buckets asked for → ``base_<H>_v<T>``.
+REBALANCE: as MAJOR, with new ids, evenly in the buckets asked for → ``base_<H>_v<T>``.
 Files in the order of their ROW__IDs are merged as they lie (``merged``), large stripes copied (``stripes``), else rows
 are sorted.
 Source: ACID-29, COMP-14, COMP-16.
@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructField, StructType
 
@@ -28,7 +28,7 @@ from metastore.acid.names import BaseName, DeltaName, compaction_staging
 from metastore.acid.snapshots import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
 from metastore.acid_tables.sources import DataFile, Sources, acid_sources
-from metastore.acid_tables.table import OURS, AcidTable, HiveColumn, TableKind
+from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.compaction.merging.rules import LARGE_STRIPE
 from metastore.compaction.queue.rules.ordering import SortColumn, sort_columns
 from metastore.compaction.queue.rules.properties import orc_settings
@@ -38,10 +38,11 @@ from metastore.compaction.working.rules import dealt
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.compaction.events import Events, Inputs, Reading
+from metastore.spark.compaction.live_rows import LiveRows
 from metastore.spark.compaction.merged import UNSORTED
 from metastore.spark.compaction.plain_rows import compact_rows
 from metastore.spark.compaction.proof import Proof, input_files
-from metastore.spark.compaction.rebalance import deal, first_ids, numbered_in_order, require_sortable
+from metastore.spark.compaction.rebalance import deal, first_ids, in_order, require_sortable
 from metastore.spark.compaction.stripes import Buckets, copied_stripes, copyable, striped_files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.precision import require_exact
@@ -57,7 +58,6 @@ from metastore.spark.write.acid_writer import (
 )
 from metastore.spark.write.event_format import Counting
 
-_BUCKET = f"{OURS}bucket"
 _STEP_BEFORE = 9
 """The number of the staging directory of what a rebalance makes before its output."""
 _OF_A_STEP = {"orc.compress": "lz4"}
@@ -213,14 +213,20 @@ class _Job:
         return self._write(inputs, {self._base: self._reading(inputs).live()}, empty=True)
 
     def rebalance(self, inputs: Inputs) -> _Compacted:
-        """Write every live row once, with a new id. Deleted and invisible rows are left out by a major one before."""
+        """Write every live row once, with a new id.
+
+        Deleted and invisible rows are left out by the tasks that write, or, where rows have to be sorted, by a major
+        compaction into staging before.
+        """
         order = sort_columns(self.spec.order_by)
         require_sortable(order, self.row_type, f"{self.spec.database}.{self.spec.table}")
         wanted = self.spec.number_of_buckets or len({file.bucket for file in inputs.read if not file.is_of_deletes})
-        proof = self._proof(inputs)
-        if not inputs.sources.deletes and not proof.may_hide:
+        if not self._leaves_out(inputs):
             return self._dealt(inputs, order, wanted)
-        live: dict[BaseName | DeltaName, Events | Buckets] = {self._base: self._reading(inputs).live()}
+        reading = self._reading(inputs)
+        if not order and reading.has_ranges():
+            return self._dealt_live(inputs, reading, wanted)
+        live: dict[BaseName | DeltaName, Events | Buckets] = {self._base: reading.live()}
         with self._staged(inputs, live, "major", empty=True, in_place=False) as merged:
             rows = [
                 DataFile(f"{directory.out}/{file.path}", file.size)
@@ -238,11 +244,18 @@ class _Job:
         if len(shares) > 1 and not order and reading.has_ranges():
             striped = striped_files(self.spark, inputs.read)
             firsts = first_ids(self.files, striped, reading, self.row_type, shares)
-            ranges = reading.in_ranges(firsts, _BUCKET)
-            events = Events(numbered_in_order(ranges, _BUCKET, shares), is_ordered=True)
+            events = in_order(reading, firsts, shares)
         elif len(shares) > 1:
             dealt_rows = deal(events.rows, reading.unmarked(), self.row_type, order, shares)
             events = Events(dealt_rows, is_routed=True)
+        return self._write(inputs, {self._base: events}, empty=True, shares=shares)
+
+    def _dealt_live(self, inputs: Inputs, reading: Reading, buckets: int) -> _Compacted:
+        """Deal rows among which there are deleted ones: they are counted by their ids before any is written."""
+        inserts = [file for file in inputs.read if not file.is_of_deletes]
+        live = LiveRows.counted(reading, striped_files(self.spark, inserts))
+        shares = dealt(live.rows, buckets)
+        events = in_order(reading, live.at(shares[1:-1]), shares)
         return self._write(inputs, {self._base: events}, empty=True, shares=shares)
 
     def minor(self, inputs: Inputs) -> _Compacted:
@@ -302,7 +315,7 @@ class _Job:
         hadoop, location = Hadoop(self.spark), self.spec.location
         orc = orc_settings(self.spec.properties) if in_place else _OF_A_STEP.copy()
         compression = orc.pop("orc.compress", "zlib").lower()
-        counting = Counting(merges=kind == "major", columns=self._tallied(inputs))
+        columns, merges = self._tallied(inputs), kind == "major" or (kind == "rebalance" and self._leaves_out(inputs))
         staged = StagedWrite([], [], [])
         with ExitStack() as kept:
             for number, (name, events) in enumerate(outputs.items()):
@@ -313,7 +326,7 @@ class _Job:
                     copied_stripes(self.spark, events, name, location, staging)
                     if not isinstance(events, Events)
                     else staged_acid(
-                        events.rows.withColumn(WRITER_COLUMN, writer_id(F.col("bucket"))),
+                        events.rows.withColumn(WRITER_COLUMN, _writer(events)),
                         name,
                         location,
                         staging=staging,
@@ -322,7 +335,7 @@ class _Job:
                         is_ordered=events.is_ordered,
                         compression=compression,
                         orc=orc,
-                        counting=counting,
+                        counting=Counting(merges, columns, events.numbers),
                         in_place=in_place,
                     )
                 )
@@ -331,6 +344,10 @@ class _Job:
                 staged.columns.extend(written.columns)
             self._proof(inputs).require_staged(kind, inputs.read, staged.directories, staged.tallies, shares)
             yield staged
+
+    def _leaves_out(self, inputs: Inputs) -> bool:
+        """Whether rows may be deleted, or invisible to the compaction."""
+        return bool(inputs.sources.deletes) or self._proof(inputs).may_hide
 
     def _reading(self, inputs: Inputs) -> Reading:
         return Reading(self.spark, self.row_type, inputs, self.spec.max_num_delta if self.merges else 0)
@@ -345,6 +362,10 @@ class _Job:
         return Proof(
             Hadoop(self.spark), self.files, self.spec, inputs.state, inputs.write_ids, inputs.lowest_write_id, there
         )
+
+
+def _writer(events: Events) -> Column:
+    return F.col("currentTransaction").cast("int") if events.numbers else writer_id(F.col("bucket"))
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

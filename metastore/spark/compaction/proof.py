@@ -113,6 +113,8 @@ class Proof:
     @property
     def may_hide(self) -> bool:
         """Whether inputs may hold events that do not count: of aborted write ids, or of Hive before 3."""
+        if self.staged is not None:
+            return False
         marked = [*self.state.insert_deltas, *([self.state.base] if self.state.base else [])]
         return bool(hidden_write_ids(self.state.deltas, self.write_ids)) or not all(
             directory.is_marked for directory in marked

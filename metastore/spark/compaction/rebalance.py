@@ -1,10 +1,11 @@
 """Rows of a rebalance: numbered from 0 over all of them, dealt evenly to buckets.
 
-Rule: only rows come here, deletes are applied before. The rows are ordered by their ROW__IDs, or as the request says
-and then by their ROW__IDs. In the order of the ROW__IDs, which is that of the files, footers and a few stripes say
-which row each bucket begins with, and a task for each bucket merges what lies between. Else a first pass reads what the
-rows are ordered by, and a second sends each to its bucket, one task each, which sorts. Tasks number as they write. So
-rows are moved once at most. A comparison that were not that of the sort would only make uneven buckets, which the proof
+Rule: the rows are ordered by their ROW__IDs, or as the request says and then by their ROW__IDs. In the order of the
+ROW__IDs, which is that of the files, a task for each bucket merges what lies between two rows; it leaves deleted rows
+out, and numbers what it writes. Which row each bucket begins with, footers and a few stripes say, or where there are
+deletes a pass over ids (``live_rows``). Else only rows come here, deletes are applied before: a first pass reads what
+the rows are ordered by, and a second sends each to its bucket, one task each, which sorts and numbers. So rows are
+moved once at most. A comparison that were not that of the sort would only make uneven buckets, which the proof
 finds.
 Source: COMP-16; Hive numbers in one task.
 """
@@ -43,7 +44,8 @@ from metastore.compaction.merging.rules import Cut, StripedFile, StripeOfFile, a
 from metastore.compaction.queue.rules.ordering import SortColumn
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.compaction.events import Reading
+from metastore.spark.compaction.events import Events, Reading
+from metastore.spark.compaction.live_rows import ranges
 from metastore.spark.read.raw_files import POSITION_BITS
 
 _NUMBER, _PART = f"{OURS}number", f"{OURS}part"
@@ -142,9 +144,15 @@ def _ids_in(files: Files, stripe: StripeOfFile) -> pa.Table:
         return pa.table(orc.ORCFile(source).read_stripe(stripe.place, columns=list(ID_COLUMNS)))
 
 
-def numbered_in_order(events: DataFrame, bucket: str, dealt: Sequence[int]) -> DataFrame:
-    """Give rows their new ids that come in the order of their old ones, each bucket's in a task; as ``deal``."""
-    return _numbered(events, bucket, dealt[:-1], F.col("originalTransaction"))
+def in_order(reading: Reading, firsts: Sequence[RowKey], dealt: Sequence[int]) -> Events:
+    """Events in the order of their ROW__IDs, those of each bucket in a task, which numbers what it writes; as ``deal``.
+
+    ``firsts``: as ``first_ids`` has them.
+    """
+    bucket = f"{OURS}bucket"
+    rows = reading.in_ranges(ranges(firsts), bucket).withColumn("currentTransaction", F.col(bucket).cast("bigint"))
+    numbers = [(first, encode(writer)) for writer, first in enumerate(dealt[:-1] or (0,))]
+    return Events(rows.drop(bucket), is_ordered=True, numbers=numbers)
 
 
 def _has_row(row: StructType) -> Column:

@@ -32,6 +32,7 @@ NEEDED: Mapping[str, Sequence[str]] = {
     "CopiedStripes": ("Messages",),
     "HeldSnapshots": (),
     "InPlaceUploads": ("Messages", "SparkInternals"),
+    "LiveRows": ("Messages", "EventFile", "ColumnTallies", "AcidOrcWriter"),
     "MergedEvents": ("Messages", "SmallOrcFile", "OrcBatches", "MergedReader", "ListedFiles"),
     "SerdeFormat": ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),
 }

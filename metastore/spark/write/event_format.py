@@ -54,11 +54,13 @@ class Counting(NamedTuple):
     """How every event is counted, so that a compaction can be proven.
 
     Events with HIDDEN_INSERT or HIDDEN_DELETE are not written. ``merges``: a delete event, and the insert event of its
-    row behind it, are not written either. ``columns``: those whose written values are tallied too.
+    row behind it, are not written either. ``columns``: those whose written values are tallied too. ``numbers``: of each
+    writer the first row id and the bucket of its events, which get new ids; its number is in ``currentTransaction``.
     """
 
     merges: bool
     columns: Sequence[str] = ()
+    numbers: Sequence[tuple[int, int]] = ()
 
 
 HIDDEN_INSERT, HIDDEN_DELETE = 3, 4
@@ -74,7 +76,8 @@ def write_events(
     """
     jvm_spark, jvm_writer = spark._jsparkSession, writer._jwrite  # noqa: SLF001
     format_, described = java_object(spark, "AcidOrcWriter"), to_java(list(counting.columns))
-    reports = from_java(format_.save(jvm_spark, jvm_writer, path, around, counting.merges, described))
+    numbers = to_java(list(counting.numbers))
+    reports = from_java(format_.save(jvm_spark, jvm_writer, path, around, counting.merges, described, numbers))
     return Reports(
         [
             FileReport(**report | {"repeated": RowKey(*report["repeated"]), "last": RowKey(*report["last"])})

@@ -30,6 +30,7 @@ from metastore.spark.compaction import events as compacted_events
 from metastore.spark.compaction import job as compact_job
 from metastore.spark.compaction import rebalance, stripes
 from metastore.spark.compaction.job import run
+from metastore.spark.compaction.live_rows import LiveRows
 from metastore.spark.compaction.merged import OF_DELETES
 from metastore.spark.write import acid_writer
 from tests.support.acid.tables import B0, B1, AcidTable
@@ -111,6 +112,12 @@ def test_minor_and_major_keep_what_hive_reads(table: AcidTable, oracle: HiveOrac
 def _dealt(name: str, change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     real = getattr(compact_job, name)
     return lambda patch: patch.setattr(compact_job, name, lambda *given: change(real(*given)))
+
+
+def _counted(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    real = LiveRows.counted
+    return lambda patch: patch.setattr(
+        LiveRows, "counted", lambda *given: replace(live := real(*given), counts=change(live.counts)))
 
 
 def _not_merged(patch: pytest.MonkeyPatch) -> None:
@@ -203,24 +210,28 @@ def test_files_in_another_order_are_sorted(table: AcidTable, oracle: HiveOracle,
     assert len(_hive(oracle, _only(table, *major.directories), table, f"4:{NO_OPEN}::")) == 13
 
 
-@pytest.mark.parametrize("most", [rebalance._MOST, 0], ids=["by footers", "surveyed"])
+@pytest.mark.parametrize(("most", "deleted"), [(rebalance._MOST, 0), (0, 0), (0, 4)], ids=["by footers", "surveyed", "counted by ids"])
 def test_a_rebalance_gives_new_ids_and_even_buckets(
-        table: AcidTable, oracle: HiveOracle, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+        table: AcidTable, oracle: HiveOracle, monkeypatch: pytest.MonkeyPatch, most: int, deleted: int) -> None:
     """COMP-W18: deletes are applied, write ids are kept, row ids ascend over the buckets."""
     surveys: list[object] = []
     survey = rebalance._survey
     monkeypatch.setattr(rebalance, "_survey", lambda *rows: surveys.append(rows) or survey(*rows))
     monkeypatch.setattr(rebalance, "_MOST", most)
     _fill(table)
+    for name in table.names():
+        if name.startswith("delete_") and not deleted:
+            shutil.rmtree(table.directory / name)
     before = _hive(oracle, table.directory, table, f"4:{NO_OPEN}::")
 
     result = _compact(table, "rebalance", f"4:{NO_OPEN}::", number_of_buckets=3)
 
-    assert bool(surveys) == (most == 0)
+    assert bool(surveys) == (most == 0 and not deleted)
     assert result.directories == ("base_0000004_v0000020",)
-    assert (result.rows_in, result.rows_out, result.rows_deleted) == (21, 13, 4)
+    assert (result.rows_in, result.rows_out, result.rows_deleted) == (17 + deleted, 17 - deleted, deleted)
     rows = _hive(oracle, _only(table, *result.directories), table, f"4:{NO_OPEN}::")
-    buckets = [encode(0)] * 5 + [encode(1)] * 4 + [encode(2)] * 4
+    shares = (5, 4, 4) if deleted else (6, 6, 5)
+    buckets = [encode(bucket) for bucket, share in enumerate(shares) for _ in range(share)]
     assert [(row_id, value) for row_id, value in sorted(rows, key=lambda row: row[0][2])] == [
         ((row_id[0], bucket, number), value) for number, (bucket, (row_id, value)) in enumerate(zip(buckets, before, strict=True))]
     assert not [child.name for child in table.directory.iterdir() if child.name.startswith(".")]
@@ -273,11 +284,18 @@ def test_a_rebalance_sorts_as_it_is_told(spark: SparkSession, oracle: HiveOracle
 
 @pytest.mark.robustness
 @pytest.mark.parametrize(("plant", "said"), [
-    pytest.param(_dealt("first_ids", lambda ids: [RowKey(9, 0, 0) for _ in ids]), "Bucket 0 has 13 rows instead of 7", id="uneven"),
-    pytest.param(_dealt("numbered_in_order", lambda rows: rows.withColumn("rowId", F.col("rowId").bitwiseAND(3))),
-                 "do not follow the one before them", id="ids given twice"),
-    pytest.param(_dealt("numbered_in_order", lambda rows: rows.where("rowId > 0")),
-                 "The input files have 13 rows, and 12 were read", id="lost rows"),
+    pytest.param(lambda patch: patch.setattr(LiveRows, "at", lambda *_: [RowKey(9, 0, 0)]),
+                 "Bucket 0 has 13 rows instead of 7", id="uneven"),
+    pytest.param(_counted(lambda counts: [*counts[:-1], counts[-1] + 1]),
+                 "14 rows were dealt to buckets, and the input files have 13", id="counted too many"),
+    pytest.param(_counted(lambda counts: [*counts[:-1], counts[-1] - 1]),
+                 "12 rows were dealt to buckets, and the input files have 13", id="counted too few"),
+    pytest.param(_dealt("in_order", lambda events: events._replace(numbers=[(0, number) for _, number in events.numbers])),
+                 "The row ids of bucket 1 begin with 0 instead of 7", id="ids given twice"),
+    pytest.param(_dealt("in_order", lambda events: events._replace(rows=events.rows.where("rowId > 0"))),
+                 "The input files have 17 rows, and 12 were read", id="lost rows"),
+    pytest.param(_dealt("in_order", lambda events: events._replace(rows=events.rows.where("operation = 0"))),
+                 "The input files have 4 delete events, and 0 were read", id="lost deletes"),
     pytest.param(_sorted_and(lambda patch: patch.setattr(rebalance, "_bucket", lambda *_: F.lit(0))),
                  "Bucket 0 has 13 rows instead of 7", id="sorted, uneven"),
     pytest.param(_sorted_and(_dealt("deal", lambda rows: rows.withColumn("rowId", F.col("rowId").bitwiseAND(3)))),

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from metastore.acid.bucket import encode
+from metastore.acid.bucket import decode, encode
 from metastore.acid.orc_footer import RowKey
 from metastore.compaction.merging.rules import (
     LARGE_STRIPE,
@@ -19,6 +19,7 @@ from metastore.compaction.merging.rules import (
     cuts,
     in_one_file,
     open_at_once,
+    parts,
 )
 from metastore.compaction.working.rules import InputFile
 
@@ -104,6 +105,14 @@ def test_the_stripe_of_a_row_by_its_number(number, file, place, before):
     files = SEVERAL[::-1]
     assert are_known(files)
     assert cuts(files, [number]) == [Cut((StripeOfFile(SEVERAL[file].path, place),), 10, before)]
+
+
+@pytest.mark.parametrize(("files", "count", "begins"), [
+    (SEVERAL[::-1], 6, [(1, 0, 10), (1, 0, 20), (1, 1, 0), (1, 1, 10), (2, 0, 0)]), (SEVERAL, 2, [(1, 1, 0)]), (SEVERAL, 1, []),
+    ([striped(stripe(1, 0, 9))], 4, [(1, 0, 0)]), ([], 4, []),
+])
+def test_rows_are_parted_at_stripes(files, count, begins):
+    assert [(key.write_id, decode(key.bucket).writer_id, key.row_id) for key in parts(files, count)] == begins
 
 
 def test_a_row_may_be_in_one_of_several_stripes():

@@ -174,9 +174,11 @@ def test_rows_are_dealt_evenly(rows, buckets, firsts):
     (without(REBALANCE, "inputs", 2), ["t/delta_2_5/bucket_00001 was not read", "The input files have 10 rows, and 13 were read",
                                        "13 rows were dealt to buckets, and the input files have 10"]),
     (changed(REBALANCE, "tallies", 0, inserts=6, hidden_inserts=1), [
-        "The input files have 13 rows, and 12 were read", "1 events came that are no rows, where only rows may come"]),
+        "1 events were left out as invisible, and none is", "13 rows were dealt to buckets, and the input files have 12"]),
+    (changed(REBALANCE, "tallies", 0, inserts=6), ["The input files have 13 rows, and 12 were read"]),
     (changed(REBALANCE, "tallies", 0, deletes=1, hidden_inserts=1, hidden_deletes=2), [
-        "4 events came that are no rows, where only rows may come"]),
+        "The input files have 13 rows, and 14 were read", "The input files have 0 delete events, and 3 were read",
+        "3 events were left out as invisible, and none is", "13 rows were dealt to buckets, and the input files have 12"]),
     (without(REBALANCE, "outputs", 1), ["Bucket 1 has 0 rows instead of 6"]),
     (changed(REBALANCE, "outputs", 0, rows=6, footer=None), ["Bucket 0 has 6 rows instead of 7"]),
     (replace(REBALANCE, outputs=(*REBALANCE.outputs, output(BASE, 2, 1))), ["Bucket 2 has 1 rows instead of 0"]),
@@ -189,6 +191,31 @@ def test_rows_are_dealt_evenly(rows, buckets, firsts):
      ["base_0000005_v0000009/bucket_00000 has 3 events that do not belong behind the ones before them"]),
 ])
 def test_a_planted_fault_of_a_rebalance_is_said(evidence, said):
+    assert differences(evidence) == said
+
+
+OF_DELETED = replace(
+    REBALANCE, may_hide=True, there=MAJOR.there, inputs=MAJOR.inputs, dealt=(0, 5, 10),
+    tallies=(Tally(0, 1, inserts=7, deletes=1, deleted=1, found=1, highest_named=5), Tally(0, 1, inserts=5, hidden_inserts=1,
+             deletes=1, deleted=1, found=1)),
+    outputs=(output(BASE, 0, 5, first_row_id=0), output(BASE, 1, 5, first_row_id=5)))
+
+
+@pytest.mark.parametrize(("evidence", "said"), [
+    (OF_DELETED, []),
+    (changed(OF_DELETED, "tallies", 0, found=0), ["The rebalance: 2 events were left out for 1 deleted rows"]),
+    (changed(OF_DELETED, "tallies", 0, deleted=0, found=0), ["10 rows were dealt to buckets, and the input files have 11"]),
+    (changed(OF_DELETED, "tallies", 0, deletes=0), ["The input files have 2 delete events, and 1 were read"]),
+    (changed(OF_DELETED, "tallies", 1, hidden_inserts=0), [
+        "The input files have 13 rows, and 12 were read", "10 rows were dealt to buckets, and the input files have 11"]),
+    (replace(OF_DELETED, may_hide=False), ["1 events were left out as invisible, and none is"]),
+    (changed(OF_DELETED, "tallies", 0, highest_named=6), [
+        "The rebalance: a delete event names a row of write id 6, above the mark 5: it would be lost"]),
+    (replace(OF_DELETED, dealt=(0, 6, 11)), [
+        "11 rows were dealt to buckets, and the input files have 10", "Bucket 0 has 5 rows instead of 6",
+        "The row ids of bucket 1 begin with 5 instead of 6, and 0 of them do not follow the one before them"]),
+])
+def test_a_rebalance_that_leaves_deleted_rows_out_is_proven(evidence, said):
     assert differences(evidence) == said
 
 

@@ -194,6 +194,42 @@ public final class Tests {
         return used;
     }
 
+    public void whatIsWrittenMayGetNewIds() throws Exception {
+        int bucket = bucket(1, 0), other = bucket(1, 1);
+        AcidOrcWriter.Events writer = numbering(true);
+        writer.write(change(INSERT, 3L, bucket, 7L, 1L, row(7, "a")));
+        writer.write(change(DELETE, 3L, bucket, 8L, 1L, null));
+        writer.write(change(INSERT, 3L, bucket, 8L, 1L, row(8, "gone")));
+        writer.write(change(INSERT, 4L, other, 0L, 1L, row(0, "b")));
+        writer.close();
+
+        Map<?, ?> file = reported(0);
+        same(Arrays.asList(2, 0, 1L << 40), Arrays.asList(file.get("rows"), file.get("jumps"), file.get("first_row_id")));
+        same(Arrays.asList(1, 1), Arrays.asList(file.get("lowest_writer"), file.get("highest_writer")));
+        same(Arrays.asList(4, other, (1L << 40) + 1), file.get("last"));
+        same(Arrays.asList(3, 1, 1), Arrays.asList(reported(1).get("inserts"), reported(1).get("deleted"), reported(1).get("lowest_writer")));
+    }
+
+    public void ofTwoRowsWithOneIdNoneGetsANewOneWhereDeletesAreApplied() throws Exception {
+        int bucket = bucket(1, 0);
+        AcidOrcWriter.Events writer = numbering(true), other = numbering(false);
+        for (AcidOrcWriter.Events each : List.of(writer, other)) each.write(change(INSERT, 3L, bucket, 7L, 0L, row(7, "a")));
+        other.write(change(INSERT, 3L, bucket, 7L, 0L, row(7, "a")));
+        try {
+            writer.write(change(INSERT, 3L, bucket, 7L, 0L, row(7, "a")));
+        } catch (IllegalStateException error) {
+            same("The row 3," + bucket + ",7 does not belong behind the row before it", error.getMessage());
+            return;
+        }
+        throw new AssertionError("a row was written twice");
+    }
+
+    private AcidOrcWriter.Events numbering(boolean merges) {
+        return new AcidOrcWriter.Events(
+            path("part-" + merges).toUri().toString(), EVENTS, settings, reports, new AcidOrcWriter.Tally(merges), NO_COLUMNS,
+            List.of(List.of(0, bucket(1, 0)), List.of(1L << 40, bucket(1, 1))));
+    }
+
     public void aWriterWithoutARowLeftReportsNoFile() throws Exception {
         AcidOrcWriter.Events writer = compactor("part-0", true);
         writer.write(change(DELETE, 3L, bucket(1, 0), 0L, 9L, null));
@@ -243,7 +279,7 @@ public final class Tests {
             19000};
         StructType events = StructType.fromDDL(EVENTS.toDDL().replace("STRUCT<n: INT, t: STRING>", type.sql()));
         AcidOrcWriter.Events writer = new AcidOrcWriter.Events(
-            path("part-0").toUri().toString(), events, settings, reports, new AcidOrcWriter.Tally(false), NO_COLUMNS);
+            path("part-0").toUri().toString(), events, settings, reports, new AcidOrcWriter.Tally(false), NO_COLUMNS, List.of());
         writer.write(change(INSERT, 5L, 0, 0L, 5L, new GenericInternalRow(full)));
         writer.write(change(INSERT, 5L, 0, 1L, 5L, new GenericInternalRow(new Object[full.length])));
         writer.write(change(INSERT, 5L, 0, 2L, 5L, null));
@@ -382,13 +418,13 @@ public final class Tests {
     }
 
     private AcidOrcWriter.Events writer(String name) {
-        return new AcidOrcWriter.Events(path(name).toUri().toString(), EVENTS, settings, reports, new AcidOrcWriter.Tally(false), NO_COLUMNS);
+        return new AcidOrcWriter.Events(path(name).toUri().toString(), EVENTS, settings, reports, new AcidOrcWriter.Tally(false), NO_COLUMNS, List.of());
     }
 
     private AcidOrcWriter.Events compactor(String name, boolean merges) {
         return new AcidOrcWriter.Events(
             path(name).toUri().toString(), EVENTS, settings, reports, new AcidOrcWriter.Tally(merges),
-            new ColumnTallies(ROW, Arrays.asList("t", "n")));
+            new ColumnTallies(ROW, Arrays.asList("t", "n")), List.of());
     }
 
     private void write(String name, int writer, long... rowIds) {

@@ -3,6 +3,7 @@ package transactionmetastore.spark;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -38,19 +39,22 @@ public class AcidOrcWriter extends OrcFileFormat {
     /**
      * Let a writer that has got everything but its format write below a path. "around", if there is one, makes another factory of
      * writers of the one here. "merges": whether an insert event behind a delete event of its row is left out, and the delete event
-     * too; "described": the columns whose written values are tallied, as JSON.
+     * too; "described": the columns whose written values are tallied, as JSON. "numbers": as JSON, of each writer the first row id and the
+     * bucket of its events, which get new ids as they are written, and the number of whose writer stands in "currentTransaction"; or an
+     * empty list.
      *
      * Returns the report of each file (Events.finished), the tallies of events and those of columns, as JSON. Spark finds a format by
      * its class's name.
      */
-    public String save(SparkSession spark, DataFrameWriter<?> writer, String path, Function<?, ?> around, boolean merges, String described) {
+    public String save(
+            SparkSession spark, DataFrameWriter<?> writer, String path, Function<?, ?> around, boolean merges, String described, String numbers) {
         CollectionAccumulator<String> reports = new CollectionAccumulator<>();
         spark.sparkContext().register(reports);
         String name = UUID.randomUUID().toString();
         Thread thread = Thread.currentThread();
         ClassLoader usual = thread.getContextClassLoader();
         thread.setContextClassLoader(new KnowingUs(usual));
-        WRITES.put(name, new Write(reports, around, merges, described));
+        WRITES.put(name, new Write(reports, around, merges, described, numbers));
         try {
             writer.format(getClass().getName()).option(REPORTS, name).save(path);
         } finally {
@@ -65,13 +69,14 @@ public class AcidOrcWriter extends OrcFileFormat {
         final CollectionAccumulator<String> reports;
         final Function<?, ?> around;
         final boolean merges;
-        final String described;
+        final String described, numbers;
 
-        Write(CollectionAccumulator<String> reports, Function<?, ?> around, boolean merges, String described) {
+        Write(CollectionAccumulator<String> reports, Function<?, ?> around, boolean merges, String described, String numbers) {
             this.reports = reports;
             this.around = around;
             this.merges = merges;
             this.described = described;
+            this.numbers = numbers;
         }
     }
 
@@ -94,7 +99,7 @@ public class AcidOrcWriter extends OrcFileFormat {
         Object found = WRITES.get((Object) options.apply(REPORTS));
         Write write = (Write) found;
         OutputWriterFactory made = new Factory(
-            super.prepareWrite(spark, job, options, events), write.reports, write.merges, write.described);
+            super.prepareWrite(spark, job, options, events), write.reports, write.merges, write.described, write.numbers);
         return write.around == null ? made : around(write.around, made);
     }
 
@@ -109,13 +114,15 @@ public class AcidOrcWriter extends OrcFileFormat {
         private final OutputWriterFactory plain;
         private final CollectionAccumulator<String> reports;
         private final boolean merges;
-        private final String described;
+        private final String described, numbers;
 
-        public Factory(OutputWriterFactory plain, CollectionAccumulator<String> reports, boolean merges, String described) {
+        public Factory(
+                OutputWriterFactory plain, CollectionAccumulator<String> reports, boolean merges, String described, String numbers) {
             this.plain = plain;
             this.reports = reports;
             this.merges = merges;
             this.described = described;
+            this.numbers = numbers;
         }
 
         @Override
@@ -127,7 +134,7 @@ public class AcidOrcWriter extends OrcFileFormat {
         public OutputWriter newInstance(String path, StructType events, TaskAttemptContext context) {
             return new Events(
                 path, events, context.getConfiguration(), reports, new Tally(merges),
-                new ColumnTallies((StructType) events.fields()[ROW].dataType(), Messages.list(described)));
+                new ColumnTallies((StructType) events.fields()[ROW].dataType(), Messages.list(described)), Messages.list(numbers));
         }
     }
 
@@ -140,16 +147,20 @@ public class AcidOrcWriter extends OrcFileFormat {
         private final int columns;
         private final Tally tally;
         private final ColumnTallies described;
+        private final List<?> numbers;
+        private List<?> number;
         private EventFile inserts, deletes;
+        private long written;
 
         public Events(String path, StructType events, Configuration settings, CollectionAccumulator<String> reports, Tally tally,
-                      ColumnTallies described) {
+                      ColumnTallies described, List<?> numbers) {
             this.path = path;
             this.events = events;
             this.settings = settings;
             this.reports = reports;
             this.tally = tally;
             this.described = described;
+            this.numbers = numbers;
             this.columns = ((StructType) events.fields()[ROW].dataType()).length();
         }
 
@@ -175,10 +186,20 @@ public class AcidOrcWriter extends OrcFileFormat {
                 if (inserts == null) inserts = open("", false);
                 InternalRow row = event.isNullAt(ROW) ? null : event.getStruct(ROW, columns);
                 if (row != null) described.add(row);
-                inserts.write(original, bucket, rowId, current, row);
+                if (numbers.isEmpty()) {
+                    inserts.write(original, bucket, rowId, current, row);
+                } else {
+                    tally.requireNext(original, bucket, rowId);
+                    if (number == null) number = (List<?>) numbers.get((int) current);
+                    inserts.write(original, number(1).intValue(), number(0).longValue() + written++, original, row);
+                }
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
+        }
+
+        private Number number(int place) {
+            return (Number) number.get(place);
         }
 
         private EventFile open(String prefix, boolean isOfDeletes) throws IOException {
@@ -226,19 +247,19 @@ public class AcidOrcWriter extends OrcFileFormat {
     }
 
     /** What became of all events that came to one writer, also of those that are in no file: Tally in metastore/compaction/working/rules.py. */
-    static class Tally {
+    public static class Tally {
         private final boolean merges;
-        private int lowest = Integer.MAX_VALUE, highest = Integer.MIN_VALUE, namedBucket;
+        private int lowest = Integer.MAX_VALUE, highest = Integer.MIN_VALUE, namedBucket, lastBucket;
         private long inserts, deletes, hiddenInserts, hiddenDeletes, deleted, found, highestNamed = -1;
-        private long namedOriginal = -1, namedRowId = -1;
+        private long namedOriginal = -1, namedRowId = -1, lastOriginal = -1, lastRowId = -1;
         private boolean isFound;
 
-        Tally(boolean merges) {
+        public Tally(boolean merges) {
             this.merges = merges;
         }
 
         /** Count an event; whether it is not to be written. Of one row the delete events come first. */
-        boolean leavesOut(int operation, long original, int bucket, long rowId) {
+        public boolean leavesOut(int operation, long original, int bucket, long rowId) {
             lowest = Math.min(lowest, EventFile.writerId(bucket));
             highest = Math.max(highest, EventFile.writerId(bucket));
             boolean isNamed = original == namedOriginal && rowId == namedRowId && bucket == namedBucket;
@@ -269,6 +290,18 @@ public class AcidOrcWriter extends OrcFileFormat {
             default:
                 throw new IllegalStateException("No event of a compaction has the operation " + operation);
             }
+        }
+
+        /** No report tells of the old ids of rows that get new ones. */
+        void requireNext(long original, int bucket, long rowId) {
+            boolean isNext = original != lastOriginal ? original > lastOriginal
+                : bucket != lastBucket ? bucket > lastBucket : rowId > lastRowId;
+            if (merges && !isNext) {
+                throw new IllegalStateException("The row " + original + "," + bucket + "," + rowId + " does not belong behind the row before it");
+            }
+            lastOriginal = original;
+            lastBucket = bucket;
+            lastRowId = rowId;
         }
 
         String text() {

@@ -1,0 +1,75 @@
+"""The rows of a compaction by their numbers, as its writer will count them: what is deleted or hidden is left out.
+
+Rule: a number depends on how many rows before it are deleted. So ranges of ROW__IDs are merged by ids alone, delete
+events among them, and what the writer would leave out is left out by the same code (``AcidOrcWriter.Tally``). The
+driver gets a number for each range. Should the writer count otherwise, the proof finds it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from metastore.acid.events import ID_COLUMNS
+from metastore.acid.orc_footer import RowKey
+from metastore.acid_tables.table import OURS
+from metastore.compaction.merging.rules import StripedFile, parts
+from metastore.errors import MetaError
+from metastore.spark.compaction.events import Range, Reading
+from metastore.spark.jvm.compiled import java_object
+from metastore.spark.jvm.messages import from_java, to_java
+
+_RANGE = f"{OURS}range"
+_NO_COLUMN = StructType()
+
+
+def ranges(firsts: Sequence[RowKey]) -> list[Range]:
+    """What is before the first of these ROW__IDs, between them, and from the last on."""
+    return list(pairwise([None, *firsts, None]))
+
+
+@dataclass(frozen=True)
+class LiveRows:
+    """Ranges of ROW__IDs, and the number of rows in each."""
+
+    reading: Reading
+    ranges: Sequence[Range]
+    counts: Sequence[int]
+
+    @classmethod
+    def counted(cls, reading: Reading, striped: Sequence[StripedFile]) -> "LiveRows":
+        """Count them; ``striped``: the files with rows, whose footers tell where to begin a task."""
+        found = ranges(parts(striped, 2 * reading.spark.sparkContext.defaultParallelism))
+        counted = _counted(reading, found, [() for _ in found])
+        return cls(reading, found, [counted.get(place, {"rows": 0})["rows"] for place in range(len(found))])
+
+    @property
+    def rows(self) -> int:
+        """All of them."""
+        return sum(self.counts)
+
+    def at(self, numbers: Sequence[int]) -> list[RowKey]:
+        """The ROW__IDs of the rows with these numbers, ascending from 0: only ranges with one of them are read."""
+        befores = [0, *accumulate(self.counts)]
+        wanted = [
+            (bounds, [number - before for number in numbers if before <= number < end])
+            for bounds, (before, end) in zip(self.ranges, pairwise(befores), strict=True)
+        ]
+        chosen = [(bounds, places) for bounds, places in wanted if places]
+        if not chosen:
+            return []
+        counted = _counted(self.reading, [bounds for bounds, _ in chosen], [places for _, places in chosen])
+        found = [RowKey(*key) for _, report in sorted(counted.items()) for key in report["keys"]]
+        if len(found) != len(numbers):
+            raise MetaError(f"Of {len(numbers)} rows by their numbers, {len(found)} were found: the files have changed")
+        return found
+
+
+def _counted(reading: Reading, found: Sequence[Range], wanted: Sequence[Sequence[int]]) -> dict[int, dict[str, Any]]:
+    """The report of each range with events, by its place (``LiveRows.java``)."""
+    events = reading.in_ranges(found, _RANGE, _NO_COLUMN).select(_RANGE, "operation", *ID_COLUMNS)
+    rows = events._jdf.queryExecution().toRdd()  # noqa: SLF001 - PySpark shows no other way
+    reports = from_java(java_object(reading.spark, "LiveRows").counted(rows, to_java([list(one) for one in wanted])))
+    return {report["range"]: report for report in reports}
