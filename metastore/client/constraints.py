@@ -1,12 +1,11 @@
 """The constraints of a table in the metastore; its writers must keep those that are ENABLEd."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from thrift.Thrift import TApplicationException
 
-from metastore.acid.types import HiveType
 from metastore.acid_tables.table import quoted
 from metastore.catalog.model import ConstraintKind
 from metastore.client.answers import is_undeclared, is_unknown_method
@@ -33,15 +32,6 @@ class Rule(NamedTuple):
     label: str
     broken: str
     """SQL over the table's columns; NULL: the row is right."""
-
-
-def length_rules(columns: Iterable[tuple[str, HiveType]]) -> tuple[Rule, ...]:
-    """CHAR(n) and VARCHAR(n) hold n characters, blanks at the end left out. Hive cuts what is longer when it reads."""
-    return tuple(
-        Rule(f"{str(kind).upper()} of {name}", f"length(rtrim({quoted(name)})) > {kind.arguments[0]}")
-        for name, kind in columns
-        if kind.kind in ("char", "varchar")
-    )
 
 
 class EnabledConstraints(NamedTuple):

@@ -15,7 +15,7 @@ from metastore.acid_tables.pruning import Constant, Values, is_text, typed
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient, txn_calls
-from metastore.client.constraints import enabled_constraints, length_rules
+from metastore.client.constraints import enabled_constraints
 from metastore.client.fence import Fence
 from metastore.client.partitions import Locations, partition_places, places_named, typed_values
 from metastore.errors import InvalidInputError, InvalidOperationError
@@ -42,8 +42,7 @@ def write(call: Call) -> Answer:
     body, table = call.body, _written_table(call)
     require_known(table, body)
     txn_id, statement = body.number("txn"), body.number("statement")
-    lengths = length_rules((column.name, parse_type(column.type)) for column in (*table.columns, *table.partition_keys))
-    rules = (*lengths, *enabled_constraints(call.client, table.name).rules())
+    rules = enabled_constraints(call.client, table.name).rules()
     write_id = txn_calls.allocate_write_id(call.client, txn_id, table.name.db, table.name.table)
     in_place = None
     if body.has("in_place") and _has_usual_places(call.client, table):

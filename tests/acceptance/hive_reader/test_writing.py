@@ -29,7 +29,7 @@ TYPES = {
     "a_double": ("double", "cast(-0.1 as double)", -0.1),
     "a_decimal": ("decimal(20,4)", "cast(-12345678901.2345 as decimal(20,4))", "-12345678901.2345"),
     "a_string": ("string", "'größe 你好'", "größe 你好"),
-    "a_varchar": ("varchar(3)", "'abc  '", "abc"),
+    "a_varchar": ("varchar(3)", "'abcdef'", "abc"),
     "a_char": ("char(5)", "'ab'", "ab   "),
     "a_binary": ("binary", "X'00FF10'", "AP8Q"),
     "a_date": ("date", "date'1969-12-31'", "1969-12-31"),

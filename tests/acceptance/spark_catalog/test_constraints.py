@@ -63,21 +63,6 @@ def test_rows_that_break_a_constraint_are_not_written(catalog, acid_session, db,
     assert rows(catalog, name) == [(1, 2, "now", "p"), (2, 1000, "x", "BIG"), (3, 500, "y", "p")]
 
 
-def test_texts_that_are_longer_than_their_column_are_not_written(catalog, db) -> None:
-    """Hive would show the first characters of them, and nobody would know."""
-    name = f"{db}.t"
-    catalog.sql(f"CREATE TABLE {name} (c CHAR(2), v VARCHAR(3)) PARTITIONED BY (k VARCHAR(1)) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
-    catalog.sql(f"INSERT INTO {name} VALUES ('ab ', 'äöü  ', 'p'), (NULL, '', NULL)")
-
-    for statement, reason in {"INSERT INTO {t} VALUES ('abc', 'x', 'p'), ('xyz', 'long', 'p')": "CHAR(2) of c by 2 rows; VARCHAR(3) of v by 1 row",
-                              "UPDATE {t} SET v = concat(v, 'x') WHERE k = 'p'": "VARCHAR(3) of v by 1 row",
-                              "INSERT INTO {t} VALUES ('a', 'b', 'pp')": "VARCHAR(1) of k by 1 row"}.items():
-        with pytest.raises(PySparkException) as refused:
-            catalog.sql(statement.format(t=name))
-        assert f"{name}: nothing was written, because rows break {reason}." in str(refused.value), statement
-    assert rows(catalog, name) == [("ab ", "äöü  ", "p"), (None, "", None)]
-
-
 @pytest.mark.robustness
 def test_a_column_that_is_left_out_has_its_default(catalog, acid_session, db) -> None:
     name = f"{db}.t"
