@@ -466,7 +466,7 @@ def test_a_failing_step_does_not_stop_the_others(t, test_clock, monkeypatch):
 
     report = t.reaper.tick()
 
-    assert report.failed == {"write_sets": "no database"}
+    assert report.failed == {"write_sets": "UnavailableError: no database"}
     assert (report.expired_txns, report.emptied_txns) == (1, 1)
 
 
