@@ -230,8 +230,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private AcidTransaction ownTransaction() {
         if (command != null) {
             throw new AcidException("NO_TRANSACTION", command + " of " + table.name() + " needs a transaction of the statement, "
-                + "and Spark has begun none: for what is no SQL it asks the thread's active session for the catalog, else the program's first. Run the "
-                + "statement by spark.sql, or set the catalog where the first session is made (SparkSession.builder).");
+                + "and Spark has begun none: set the catalog for the session that runs the statement.");
         }
         AcidTransaction own = target.block() == null
             ? AcidTransaction.committingItself(target.planner(), description()) : target.block().statement(true);
