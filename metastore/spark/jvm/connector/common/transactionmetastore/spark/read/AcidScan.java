@@ -16,9 +16,7 @@ import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
-import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
@@ -111,7 +109,7 @@ public final class AcidScan
 
     /** The execution that read it has ended. */
     public synchronized void release() {
-        if (plan == null) return;
+        if (use == null) return;
         isLost |= !hasRun && !use.isRun();
         hasRun = true;
         use.end();
@@ -122,7 +120,7 @@ public final class AcidScan
      * What has run stays, since Spark keeps the results of its parts.
      */
     private synchronized ScanPlan running() {
-        if (isLost) throw lost();  // other scans of the query were read in a snapshot that has ended
+        if (isLost) throw another();  // other scans of the query were read in a snapshot that has ended
         plan();
         if (!hasRun && !use.isRun()) {
             boolean wasColumnar = plain() == null || plain().isColumnar();
@@ -132,7 +130,7 @@ public final class AcidScan
             plain = null;
             plan();
             use.isRun();
-            if (wasColumnar != (plain() == null || plain().isColumnar())) throw lost();
+            if (wasColumnar != (plain() == null || plain().isColumnar())) throw another();
         }
         hasRun = true;
         ReadsEnd.isUsed(spark().sparkContext(), use);
@@ -144,13 +142,11 @@ public final class AcidScan
         ScanPlan first = plan;
         if (running() == first) return before;
         List<Object[]> rows = rowsOfFooters(wanted);
-        if (rows == null) throw lost();
+        if (rows == null) throw another();
         return rows;
     }
 
-    /** For good: Spark would go on with a part of the first plan. */
-    private AcidException lost() {
-        isLost = true;
+    private AcidException another() {
         return new AcidException("WriteConflictError", table.name() + " has changed since this query was planned (as for EXPLAIN), and has to be read in "
             + "another way: make the DataFrame anew.");
     }
@@ -161,35 +157,27 @@ public final class AcidScan
             use = planned.use;
         }
         if (plan == null) {
-            try {
-                plan = made();
-            } finally {
-                if (plan == null && use != null) use.end();
-            }
+            if (transaction == null) table.transaction();  // throws: it says why there is none
+            if (transaction.planner() != table.planner()) throw new AcidException("UNSUPPORTED", table.name()
+                + " is of another metastore than the transaction that reads it: read it by a statement of its own.");
+            Snapshot snapshot = snapshot();
+            Map<String, Object> arguments = new HashMap<>();
+            arguments.put("table", table.fullName());
+            arguments.put("txns", snapshot.txns());
+            arguments.put("write_ids", snapshot.writeIds().get(table.fullName()));
+            arguments.put("own_write_id", snapshot.ownWriteIds().get(table.fullName()));
+            arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
+            arguments.put("columns", table.definition().known(List.of(wanted.fieldNames())));
+            arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
+            arguments.put("row_ids", layout().areIdsWanted);
+            arguments.put("count", isCounted);
+            arguments.put("limit", limit);
+            if (range == null && SQLConf.get().cboEnabled()) arguments.put("statistics", ColumnEstimates.named(wanted));
+            if (range != null) range.addTo(arguments);
+            plan = planned(arguments);
             if (!ReadsEnd.isRunning(spark().sparkContext())) use.isOfPlan();  // it may never run
         }
         return plan;
-    }
-
-    private ScanPlan made() {
-        if (transaction == null) table.transaction();  // throws: it says why there is none
-        if (transaction.planner() != table.planner()) throw new AcidException("UNSUPPORTED", table.name()
-            + " is of another metastore than the transaction that reads it: read it by a statement of its own.");
-        Snapshot snapshot = snapshot();
-        Map<String, Object> arguments = new HashMap<>();
-        arguments.put("table", table.fullName());
-        arguments.put("txns", snapshot.txns());
-        arguments.put("write_ids", snapshot.writeIds().get(table.fullName()));
-        arguments.put("own_write_id", snapshot.ownWriteIds().get(table.fullName()));
-        arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
-        arguments.put("columns", table.definition().known(List.of(wanted.fieldNames())));
-        arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
-        arguments.put("row_ids", layout().areIdsWanted);
-        arguments.put("count", isCounted);
-        arguments.put("limit", limit);
-        if (range == null && SQLConf.get().cboEnabled()) arguments.put("statistics", ColumnEstimates.named(wanted));
-        if (range != null) range.addTo(arguments);
-        return planned(arguments);
     }
 
     /** Where a frame is held, the table may have been cleaned since that began to read: then it has a snapshot of its own. */
@@ -418,16 +406,9 @@ public final class AcidScan
         List<Filter> filters = new ArrayList<>();
         for (Predicate condition : ofRows) {
             scala.Option<Filter> filter = PredicateUtils.toV1(condition);
-            if (filter.isDefined() && isOfRow(filter.get(), row) && !isOfZero(condition)) filters.add(filter.get());
+            if (filter.isDefined() && isOfRow(filter.get(), row)) filters.add(filter.get());
         }
         return filters;
-    }
-
-    /** To ORC's statistics -0.0 is less than 0.0, to Spark they are equal: what is pushed must not tell them apart. */
-    private static boolean isOfZero(Expression condition) {
-        boolean isZero = condition instanceof Literal<?> literal && (literal.value() instanceof Double || literal.value() instanceof Float)
-            && ((Number) literal.value()).doubleValue() == 0;
-        return isZero || Arrays.stream(condition.children()).anyMatch(AcidScan::isOfZero);
     }
 
     private static boolean isOfRow(Filter filter, StructType row) {
