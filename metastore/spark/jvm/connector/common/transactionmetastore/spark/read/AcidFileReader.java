@@ -36,7 +36,6 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
 
     private final ReadContext context;
     private final Iterator<AcidPartition.Split> splits;
-    private AcidPartition.Split split;
     private Opened file;
     private ColumnarBatch batch;
 
@@ -50,17 +49,20 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         while (true) {
             if (file == null) {
                 if (!splits.hasNext()) return false;
-                split = splits.next();
+                file = opened(splits.next());
             }
-            try {
-                if (file == null) file = new Opened(context, split);
-                batch = file.next();
-            } catch (FileNotFoundException error) {
-                throw GoneFile.of(split.file().path(), error);
-            }
+            batch = file.next();
             if (batch != null) return true;
             file.close();
             file = null;
+        }
+    }
+
+    private Opened opened(AcidPartition.Split split) throws IOException {
+        try {
+            return new Opened(context, split);
+        } catch (FileNotFoundException error) {
+            throw GoneFile.of(split.file().path(), error);
         }
     }
 

@@ -57,7 +57,7 @@ public final class AcidScan
     private final AcidTable table;
     private final StructType wanted;
     private final boolean isCounted, isMoving;
-    private AcidScan planned;
+    private final AcidScan planned;
     private final CaseInsensitiveStringMap options;
     private final PlannedRange range;
     private final List<Predicate> ofKeys, ofRows;
@@ -68,7 +68,6 @@ public final class AcidScan
     private PlainScan plain;
     private Groups groups;
     private AcidTransaction.Use use;
-    private boolean hasRun, isLost;
     private Integer limit;
 
     /**
@@ -109,46 +108,7 @@ public final class AcidScan
 
     /** The execution that read it has ended. */
     public synchronized void release() {
-        if (use == null) return;
-        isLost |= !hasRun && !use.isRun();
-        hasRun = true;
-        use.end();
-    }
-
-    /**
-     * What is read. What was only planned may be held no more: it is planned anew, in the snapshot that all scans of the query have now.
-     * What has run stays, since Spark keeps the results of its parts.
-     */
-    private synchronized ScanPlan running() {
-        if (isLost) throw another();  // other scans of the query were read in a snapshot that has ended
-        plan();
-        if (!hasRun && !use.isRun()) {
-            boolean wasColumnar = plain() == null || plain().isColumnar();
-            plan = null;
-            planned = null;
-            keys = null;
-            plain = null;
-            plan();
-            use.isRun();
-            if (wasColumnar != (plain() == null || plain().isColumnar())) throw another();
-        }
-        hasRun = true;
-        ReadsEnd.isUsed(spark().sparkContext(), use);
-        return plan;
-    }
-
-    /** What footers say of the rows of the plan that runs. "before": what they said of the first. */
-    synchronized List<Object[]> rowsOfFooters(FooterValues wanted, List<Object[]> before) {
-        ScanPlan first = plan;
-        if (running() == first) return before;
-        List<Object[]> rows = rowsOfFooters(wanted);
-        if (rows == null) throw another();
-        return rows;
-    }
-
-    private AcidException another() {
-        return new AcidException("WriteConflictError", table.name() + " has changed since this query was planned (as for EXPLAIN), and has to be read in "
-            + "another way: make the DataFrame anew.");
+        if (use != null) use.end();
     }
 
     private synchronized ScanPlan plan() {
@@ -175,7 +135,6 @@ public final class AcidScan
             if (range == null && SQLConf.get().cboEnabled()) arguments.put("statistics", ColumnEstimates.named(wanted));
             if (range != null) range.addTo(arguments);
             plan = planned(arguments);
-            if (!ReadsEnd.isRunning(spark().sparkContext())) use.isOfPlan();  // it may never run
         }
         return plan;
     }
@@ -329,7 +288,7 @@ public final class AcidScan
         SQLConf settings = SQLConf.get();
         scala.Option<Object> least = settings.filesMinPartitionNum();
         int parallelism = least.isDefined() ? (Integer) least.get() : spark().leafNodeDefaultParallelism();
-        List<ScanPlan.DataFile> files = running().files();
+        List<ScanPlan.DataFile> files = plan().files();
         if (!whileRunning.isEmpty()) files = files.stream().filter(file -> mayHoldRows(keys().get(file.directory()))).toList();
         long largest = settings.filesMaxPartitionBytes(), openCost = settings.filesOpenCostInBytes();
         if (groups == null || !groups.areKnownOf(plan().files())) {

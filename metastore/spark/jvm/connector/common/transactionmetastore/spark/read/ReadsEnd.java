@@ -33,12 +33,12 @@ import transactionmetastore.spark.txn.AcidTransaction;
  * That is each scan of its plan, also of branches that turned out to be empty, which the plan that ran lacks; and whatever was
  * planned while it ran, for EXPLAIN or a command of Spark's own. What a cache holds is read again when its blocks are lost. So scans below a cache go on until the
  * garbage collector finds nothing left that refers to them, and so do those of an iterator, which reads on when its execution
- * is over, and of an RDD.
+ * is over, of an RDD, and of a plan that nobody executes.
  */
 public final class ReadsEnd extends SparkListener {
     private static final Map<SparkContext, ReadsEnd> WATCHED = Collections.synchronizedMap(new WeakHashMap<>());
 
-    private final Map<Long, CopyOnWriteArrayList<AcidTransaction.Use>> during = new ConcurrentHashMap<>();
+    private final Map<Long, List<AcidTransaction.Use>> during = new ConcurrentHashMap<>();
 
     private final Map<Integer, Long> jobs = new HashMap<>();  // those that run: their executions
     private final WeakReference<SparkContext> context;
@@ -63,12 +63,8 @@ public final class ReadsEnd extends SparkListener {
     static void isUsed(SparkContext context, AcidTransaction.Use use) {
         String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
         if (execution == null) return;
-        if (watching(context).during.computeIfAbsent(Long.valueOf(execution), key -> new CopyOnWriteArrayList<>()).addIfAbsent(use)) use.isOfExecution();
-    }
-
-    /** Whether an execution runs in this thread. */
-    static boolean isRunning(SparkContext context) {
-        return context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY()) != null;
+        use.isOfExecution();
+        watching(context).during.computeIfAbsent(Long.valueOf(execution), key -> new CopyOnWriteArrayList<>()).add(use);
     }
 
     @Override

@@ -3,12 +3,8 @@ package transactionmetastore.spark.txn;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.util.ArrayList;
-import java.util.Collection;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
@@ -20,17 +16,13 @@ import transactionmetastore.spark.planner.PlannerClient;
  * block of statements.
  *
  * Rules kept here. The plan of a statement first names the tables that it reads and writes, so that locks come before the snapshot.
- * A reader (kind READ_ONLY) is open while it has uses. The next use opens another transaction, with a new snapshot. What is only planned
- * is a use for a moment. Readers of
+ * A reader (kind READ_ONLY) is open while it has uses. The next use opens another transaction, with a new snapshot. Readers of
  * tables that meet in a statement are joined, for good; but a table that was cleaned since the one began has the other for itself.
  * A writer ends once, by commit or abort. In a block neither ends the
  * transaction: what the statement has written waits for the end of the block, or is removed.
  */
 public final class AcidTransaction {
     private static final int STATEMENT_LENGTH = 1000;
-    /** How long a plan that nothing runs yet is waited with. */
-    private static final long PLAN_MS = 1000L;
-    private static final Set<AcidTransaction> PLANNED = ConcurrentHashMap.newKeySet();
     private static final ThreadLocal<long[]> COUNTED = new ThreadLocal<>();  // statements, rows
 
     private final MetastoreTxn txn;
@@ -40,8 +32,6 @@ public final class AcidTransaction {
     private final List<Runnable> undo = new ArrayList<>();
     private boolean hasEnded;
     private int uses;
-    private long turn;
-    private final List<Use> plans = new ArrayList<>();
     private StreamBatch batch;
     private final WrittenRows written = new WrittenRows();
     private volatile AcidTransaction joined;
@@ -120,34 +110,7 @@ public final class AcidTransaction {
     /** Begin a use: a reader stays open until all its uses have ended. A writer stays open until its own end. */
     public synchronized Use use() {
         ++uses;
-        ++turn;
         return new Use(this);
-    }
-
-    private boolean endsWithItsUses() {
-        return isReader() && !txn.isKept();
-    }
-
-    /** Where all that is left are plans that nothing runs, they end soon. */
-    private void endPlansSoon() {
-        if (plans.isEmpty() || plans.size() < uses) return;
-        long now = ++turn;
-        Heartbeats.after(PLAN_MS, () -> Heartbeats.later(() -> endPlans(now)));
-    }
-
-    private synchronized void endPlans(long now) {
-        if (now == turn) endPlans();
-    }
-
-    private synchronized void endPlans() {
-        List.copyOf(plans).forEach(Use::end);
-    }
-
-    /** For who needs some tables ("db.table") for itself: plans that nothing runs are made anew when something does. */
-    static void endPlans(PlannerClient metastore, Collection<String> tables) {
-        for (AcidTransaction each : PLANNED) {
-            if (each.planner() == metastore && !Collections.disjoint(each.txn.reads(), tables)) each.endPlans();
-        }
     }
 
     /** A read of the transaction. Only the first end() counts. */
@@ -165,34 +128,6 @@ public final class AcidTransaction {
             return this;
         }
 
-        /**
-         * It is of a plan that may never be run, as that of EXPLAIN, so it ends soon. Not at once: Spark Connect, for one, plans a query just
-         * before it runs it.
-         */
-        public void isOfPlan() {
-            synchronized (transaction) {
-                if (hasEnded || !transaction.endsWithItsUses()) return;
-                transaction.plans.add(this);
-                PLANNED.add(transaction);
-                transaction.endPlansSoon();
-            }
-        }
-
-        /** What was planned is run. Returns false where nothing has held it since. */
-        public boolean isRun() {
-            synchronized (transaction) {
-                if (hasEnded && transaction.endsWithItsUses()) return false;
-                noPlan();
-                ++transaction.turn;
-                return true;
-            }
-        }
-
-        private void noPlan() {
-            transaction.plans.remove(this);
-            if (transaction.plans.isEmpty()) PLANNED.remove(transaction);
-        }
-
         /** It is of an execution that has begun: executionEnded says when that is over. */
         public void isOfExecution() {
             transaction.txn.runs();
@@ -208,10 +143,8 @@ public final class AcidTransaction {
             synchronized (transaction) {
                 if (hasEnded) return;
                 hasEnded = true;
-                noPlan();
                 boolean isLast = --transaction.uses == 0;
-                if (isLast && transaction.endsWithItsUses()) transaction.txn.release();
-                transaction.endPlansSoon();
+                if (isLast && transaction.isReader() && !transaction.txn.isKept()) transaction.txn.release();
             }
         }
     }
