@@ -34,15 +34,9 @@ _SELECT_MOVING = _SELECT_NEAR.format(
     "WHERE target IS NOT NULL AND phase IN ('announced', 'begun', 'undoing')"
 )
 
-_USERS = " UNION ALL ".join(
-    (
-        places.first_of("databases", "'database ' || name", "location", "s.source"),
-        places.first_of("databases", "'database ' || name", "managed_location", "s.source"),
-        places.first_of("tables", "'table ' || db || '.' || name", "location", "s.source"),
-        places.first_of("partitions", "'partition ' || name", "location", "s.source"),
-    )
+_SELECT_USERS = _SQL.text(
+    "select_users", creators=_CREATORS, users=places.first_users("s.source", "'partition ' || name")
 )
-_SELECT_USERS = _SQL.text("select_users", creators=_CREATORS, users=_USERS)
 
 
 class Phase(StrEnum):

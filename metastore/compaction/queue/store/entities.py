@@ -14,7 +14,6 @@ from metastore.ids import TableName
 _SQL = Statements(__file__)
 
 _SELECT_DESCRIBED = _SQL.text("select_described", wanted=WANTED)
-_TABLE = "'table ' || db || '.' || name"
 _PARTITION = (
     "(SELECT 'partition ' || t.db || '.' || t.name || '/' || partitions.name FROM tables AS t"
     " WHERE t.id = partitions.table_id)"
@@ -23,15 +22,8 @@ _PLACE = "(SELECT %(at)s::text AS place) AS s"
 _AT, _BELOW = places.at("location", "s.place"), places.below("location", "s.place")
 _SELECT_USER_OF = _SQL.text(
     "select_user_of",
-    at_or_below=" UNION ALL ".join(
-        (
-            places.first_of("databases", "'database ' || name", "location", "s.place"),
-            places.first_of("databases", "'database ' || name", "managed_location", "s.place"),
-            places.first_of("tables", _TABLE, "location", "s.place"),
-            places.first_of("partitions", _PARTITION, "location", "s.place"),
-        )
-    ),
-    table=_TABLE,
+    at_or_below=places.first_users("s.place", _PARTITION),
+    table=places.TABLE,
     partition=_PARTITION,
     place=_PLACE,
     at=_AT,
