@@ -7,7 +7,7 @@ and drop them, as they count all others (``compaction.working.rules``).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -34,6 +34,11 @@ _ALL_COLUMNS = " AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS if name != 
 
 Range = tuple[RowKey | None, RowKey | None]
 """From one ROW__ID to before another; None: from the first, or to the last."""
+
+
+def ranges(firsts: Sequence[RowKey]) -> list[Range]:
+    """What is before the first of these ROW__IDs, between them, and from the last on."""
+    return list(pairwise([None, *firsts, None]))
 
 
 @dataclass(frozen=True)

@@ -315,7 +315,8 @@ class _Job:
         hadoop, location = Hadoop(self.spark), self.spec.location
         orc = orc_settings(self.spec.properties) if in_place else _OF_A_STEP.copy()
         compression = orc.pop("orc.compress", "zlib").lower()
-        columns, merges = self._tallied(inputs), kind == "major" or (kind == "rebalance" and self._leaves_out(inputs))
+        columns = self._tallied(inputs)
+        merges = kind == "major" or (kind == "rebalance" and self._leaves_out(inputs))
         staged = StagedWrite([], [], [])
         with ExitStack() as kept:
             for number, (name, events) in enumerate(outputs.items()):

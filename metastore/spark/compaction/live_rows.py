@@ -17,17 +17,12 @@ from metastore.acid.orc_footer import RowKey
 from metastore.acid_tables.table import OURS
 from metastore.compaction.merging.rules import StripedFile, parts
 from metastore.errors import MetaError
-from metastore.spark.compaction.events import Range, Reading
+from metastore.spark.compaction.events import Range, Reading, ranges
 from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.messages import from_java, to_java
 
 _RANGE = f"{OURS}range"
 _NO_COLUMN = StructType()
-
-
-def ranges(firsts: Sequence[RowKey]) -> list[Range]:
-    """What is before the first of these ROW__IDs, between them, and from the last on."""
-    return list(pairwise([None, *firsts, None]))
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,10 @@ class Proof:
 
     @property
     def may_hide(self) -> bool:
-        """Whether inputs may hold events that do not count: of aborted write ids, or of Hive before 3."""
+        """Whether inputs may hold events that do not count: of aborted write ids, or of Hive before 3.
+
+        What a step before has staged holds none.
+        """
         if self.staged is not None:
             return False
         marked = [*self.state.insert_deltas, *([self.state.base] if self.state.base else [])]

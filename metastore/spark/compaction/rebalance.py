@@ -44,8 +44,7 @@ from metastore.compaction.merging.rules import Cut, StripedFile, StripeOfFile, a
 from metastore.compaction.queue.rules.ordering import SortColumn
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.compaction.events import Events, Reading
-from metastore.spark.compaction.live_rows import ranges
+from metastore.spark.compaction.events import Events, Reading, ranges
 from metastore.spark.read.raw_files import POSITION_BITS
 
 _NUMBER, _PART = f"{OURS}number", f"{OURS}part"
