@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.own_database import *  # noqa: F403
 
 settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True,
+settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True,
                           suppress_health_check=[HealthCheck.too_slow])
 # A Spark of a test ends before it has earned what the second compiler costs, and that runs beside other tests.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
