@@ -12,7 +12,7 @@ from typing import Any
 from thrift.Thrift import TApplicationException, TException
 
 from metastore.client import MetastoreClient
-from metastore.compaction.queue.rules.requests import CompactionState
+from metastore.compaction.queue.rules.requests import CompactionState, outside_cause
 from metastore.errors import MetastoreError
 
 PATIENCE_S = 300.0
@@ -75,31 +75,32 @@ class Role:
         def is_over(state: str) -> bool:
             return state != CompactionState.INITIATED.display
 
-        number, state = self._followed(lambda client: self._asked_for(client, table, partition), is_over)
+        number, state, _ = self._followed(lambda client: self._asked_for(client, table, partition), is_over)
         return number if state == CompactionState.WORKING.display else 0
 
     def end_of(self, number: int) -> str:
-        """The state of a compaction once no job is at work on it."""
-        return self._followed(lambda _: number, lambda state: state not in _GOING_ON)[1]
+        """The state of a compaction once no job is at work on it; of one that failed also which cause outside of its table the service sees."""
+        _, state, message = self._followed(lambda _: number, lambda state: state not in _GOING_ON)
+        return f"{state}, for {outside_cause(message)}" if state == CompactionState.FAILED.display else state
 
-    def _followed(self, asked_for: Callable[[MetastoreClient], int], is_over: Callable[[str], bool]) -> tuple[int, str]:
-        """The number and the last state of a compaction, when that is as it is waited for, or after very long."""
+    def _followed(self, asked_for: Callable[[MetastoreClient], int], is_over: Callable[[str], bool]) -> tuple[int, str, str]:
+        """The number of a compaction, its last state and error, when it is as it is waited for, or after very long."""
         ends_at = time.monotonic() + 2 * COMPACTION_S
-        number, state = 0, ""
+        number, state, message = 0, "", ""
         while time.monotonic() < ends_at and not self.has_to_stop():
             try:
                 with MetastoreClient(self.uris, user="soak-requester") as client:
                     number = number or asked_for(client)
                     rows = client.show_compact(client.types.ShowCompactRequest(id=number)).compacts
-                state = rows[0].state if rows else ""
+                state, message = (rows[0].state, rows[0].errorMessage or "") if rows else ("", "")
                 if is_over(state):
                     break
             except TApplicationException:  # there is nothing to compact
-                return 0, ""
+                return 0, "", ""
             except (MetastoreError, TException, OSError):
                 self.count("servers away")
             pause(0.5)
-        return number, state
+        return number, state, message
 
     def _asked_for(self, client: MetastoreClient, table: str, partition: str | None) -> int:
         """The number of the compaction, also of one that somebody else has asked for."""
