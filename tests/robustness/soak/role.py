@@ -79,9 +79,9 @@ class Role:
         return number if state == CompactionState.WORKING.display else 0
 
     def end_of(self, number: int) -> str:
-        """The state of a compaction once no job is at work on it; of one that failed also which cause outside of its table the service sees."""
+        """The state of a compaction once no job is at work on it; of one that failed also the cause outside of its table that the service sees, or its message."""
         _, state, message = self._followed(lambda _: number, lambda state: state not in _GOING_ON)
-        return f"{state}, for {outside_cause(message)}" if state == CompactionState.FAILED.display else state
+        return f"{state}, for {outside_cause(message) or message}" if state == CompactionState.FAILED.display else state
 
     def _followed(self, asked_for: Callable[[MetastoreClient], int], is_over: Callable[[str], bool]) -> tuple[int, str, str]:
         """The number of a compaction, its last state and error, when it is as it is waited for, or after very long."""

@@ -124,6 +124,7 @@ OUTSIDE_CAUSES = (
     "quota exceeded",
     "quotaexceeded",
     "read-only file system",
+    "mkdirs failed to create",  # Hadoop's words where the file system is read-only, or a right is missing
     "permission denied",
     "accesscontrolexception",
     "access denied",

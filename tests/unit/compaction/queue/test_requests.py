@@ -119,12 +119,15 @@ def test_failure_stop(codes, age, retry, stopped):
 MINUTE = timedelta(minutes=1)
 DISK_FULL = ("The compaction job ended with status 1: Py4JJavaError: An error occurred while calling o81.save. "
              "java.io.IOException: No space left on device (its log: /tmp/failed-compaction-7/job.log)")  # fmt: skip
+FORBIDDEN = ("The compaction job ended with status 1: Py4JJavaError: An error occurred while calling o277.save. java.io.IOException: Mkdirs failed to "
+             "create file:/w/t/.compaction_6_0/tasks/_temporary/0 (exists=false, cwd=file:/) (its log: /tmp/failed-compaction-7/job.log)")  # fmt: skip
 CORRUPT = ("The compaction job ended with status 1: Py4JJavaError: An error occurred while calling o81.save. "
            "java.io.IOException: Problem opening stripe 0 footer in file:/w/t/base_0000001/bucket_00000.")  # fmt: skip
 
 
 @pytest.mark.parametrize(("message", "cause"), [
     (DISK_FULL, "no space left on device"),
+    (FORBIDDEN, "mkdirs failed to create"),
     ("OSError: [Errno 28] No space left on device", "no space left on device"),
     ("Lost task 0.3 in stage 1.0 (TID 5) (h executor 3): ExecutorLostFailure (executor 3 exited)", "executorlostfailure"),
     ("All masters are unresponsive! Giving up.", "all masters are unresponsive"),
