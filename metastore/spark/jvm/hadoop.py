@@ -38,14 +38,14 @@ class Hadoop:
     def mkdirs(self, path: str) -> None:
         """Make a directory and its parents. Raises: OSError."""
         if not self._fs(path).mkdirs(self._path(path)):
-            raise OSError(f"Cannot make the directory {path}")
+            raise _refused(f"make the directory {path}")
 
     def rename(self, source: str, target: str) -> None:
         """Rename. Raises: FileExistsError for an existing target, *into* which Hadoop would move; OSError."""
         if self.exists(target):
             raise FileExistsError(f"{target} exists already")
         if not self._fs(source).rename(self._path(source), self._path(target)):
-            raise OSError(f"Cannot rename {source} to {target}")
+            raise _refused(f"rename {source} to {target}")
 
     def delete(self, path: str) -> None:
         """Remove a file or a whole directory, if it exists."""
@@ -114,3 +114,8 @@ class Hadoop:
     @cached_property
     def _configuration(self) -> Any:
         return self.spark._jsc.hadoopConfiguration()  # noqa: SLF001
+
+
+def _refused(change: str) -> OSError:
+    """Hadoop answers no, and not why."""
+    return OSError(f"The file system refuses to {change}: is it read-only, or is a right missing?")

@@ -125,6 +125,7 @@ OUTSIDE_CAUSES = (
     "quotaexceeded",
     "read-only file system",
     "mkdirs failed to create",  # Hadoop's words where the file system is read-only, or a right is missing
+    "the file system refuses to",  # ours, there
     "permission denied",
     "accesscontrolexception",
     "access denied",

@@ -128,6 +128,7 @@ CORRUPT = ("The compaction job ended with status 1: Py4JJavaError: An error occu
 @pytest.mark.parametrize(("message", "cause"), [
     (DISK_FULL, "no space left on device"),
     (FORBIDDEN, "mkdirs failed to create"),
+    ("OSError: The file system refuses to rename file:/w/t/.compaction_6_0/out to file:/w/t/base_0000001_v0000006", "the file system refuses to"),
     ("OSError: [Errno 28] No space left on device", "no space left on device"),
     ("Lost task 0.3 in stage 1.0 (TID 5) (h executor 3): ExecutorLostFailure (executor 3 exited)", "executorlostfailure"),
     ("All masters are unresponsive! Giving up.", "all masters are unresponsive"),
