@@ -4,14 +4,15 @@ import os
 import re
 import signal
 import subprocess
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pyspark
 import pytest
 
-from metastore.compaction.queue.rules.requests import CompactionType, Entity
+from metastore.compaction.queue.rules.requests import CompactionType, Entity, outside_cause
 from metastore.compaction.queue.service import CompactionService
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.compaction.working.service import WorkerService
@@ -128,4 +129,31 @@ def test_a_submitted_job_that_lost_its_claim_is_dead(acid_session, db, worker, l
     assert "was aborted while the compaction ran" in report.reason
     assert shown(lakehouse, number).state == "failed"
     assert re.fullmatch(r"app-\d+-\d+", noted[0])
+    assert sorted(map(tuple, acid_session.table(f"{db}.t").collect())) == rows
+
+
+def kill_executors(work: Path, ended: threading.Event) -> None:
+    """Kill each executor that a Worker starts in its directory once it has a task, until the end."""
+    while not ended.wait(0.05):
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):   # it went away meanwhile
+                place = process.joinpath("cwd").readlink()
+                if place.is_relative_to(work) and b"Got assigned task" in place.joinpath("stderr").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
+
+
+def test_lost_executors_do_not_count_against_the_table(acid_session, db, worker, lakehouse, tmp_path):
+    """The job fails by them, nothing has changed, and the Initiator tries again soon, not after a week."""
+    rows = written(acid_session, f"{db}.t")
+    number, ended = request(worker, db, "t"), threading.Event()
+    killing = threading.Thread(target=kill_executors, args=(tmp_path / "work", ended))
+    killing.start()
+    try:
+        report = worker.tick()
+    finally:
+        ended.set()
+        killing.join()
+
+    assert (report.outcome, report.compaction_id) == (WorkOutcome.FAILED, number)
+    assert outside_cause(shown(lakehouse, number).errorMessage), report.reason
     assert sorted(map(tuple, acid_session.table(f"{db}.t").collect())) == rows
