@@ -1,6 +1,6 @@
 """Transactional tables: what ``transactional`` and ``transactional_properties`` may be set to, and when.
 
-Holds for the default catalog only. Source: CAT-V1 to CAT-V12.
+Holds for the default catalog only. Source: CAT-V1 to CAT-V13.
 """
 
 import re
@@ -103,6 +103,27 @@ def _require_same_buckets(old: Table, new: Table) -> None:
             f"{old.name}: by 'bucketing_version'='{after}' its rows would be in other buckets than where they have "
             f"been written to by '{before}': CREATE another table with it and INSERT the rows there"
         )
+    declared = _buckets(new)
+    if declared and declared != _buckets(old):
+        count, columns = declared
+        by = ", ".join(f"{name} {kind}" for name, kind in columns)
+        raise MetaError(
+            f"{old.name}: CLUSTERED BY ({by}) INTO {count} BUCKETS says other buckets than those that its rows "
+            "have been written to: CREATE another table with it and INSERT the rows there"
+        )
+    if is_full_acid(old.parameters) and new.sd["sortCols"] and not old.sd["sortCols"]:
+        raise _sorted(new)
+
+
+def _buckets(table: Table) -> tuple[int, list[tuple[str, str]]] | None:
+    """CLUSTERED BY, with the types by which values are hashed; None: rows may be in any bucket."""
+    count, types = table.sd["numBuckets"], {column["name"]: column["type"] for column in table.sd["cols"]}
+    columns = [(name, types.get(name, "")) for name in table.sd["bucketCols"]]
+    return (count, columns) if columns and count > 0 else None
+
+
+def _sorted(table: Table) -> MetaError:
+    return MetaError(f"{table.name}: ACID tables cannot be sorted (SORTED BY)")
 
 
 def _is_acid_format(table: Table) -> bool:
@@ -130,5 +151,5 @@ def _made_transactional(table: Table, wanted: str) -> Table:
         if not _is_acid_format(table):
             raise MetaError(f"{table.name}: the table must be stored using an ACID compliant format (such as ORC)")
         if table.sd["sortCols"]:
-            raise MetaError(f"{table.name}: ACID tables cannot be sorted (SORTED BY)")
+            raise _sorted(table)
     return replace(table, parameters={**table.parameters, TRANSACTIONAL: "true", PROPERTIES: properties})

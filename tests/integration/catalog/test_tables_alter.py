@@ -351,6 +351,44 @@ def test_a_bucketing_version_that_moves_no_rows_may_be_set(d, parameters, sd, af
     assert altered(d, becoming(bucketing_version=after)).parameters.get("bucketing_version") == after
 
 
+CLUSTERED = {"more buckets": {"numBuckets": 3}, "by another column": {"bucketCols": ["name"]}, "by one more": {"bucketCols": ["id", "name"]},
+             "another type": {"cols": [T.FieldSchema("id", "bigint"), T.FieldSchema("name", "string")]}}
+
+
+@pytest.mark.parametrize("fields", CLUSTERED.values(), ids=CLUSTERED)
+@pytest.mark.parametrize("properties", ["default", "insert_only"])
+def test_a_transactional_table_is_clustered_as_its_rows_are(d, fields, properties):  # CAT-V13
+    before = d.create(parameters={**ACID, "transactional_properties": properties}, sd=BUCKETED)
+    with pytest.raises(T.MetaException, match=r"INTO . BUCKETS says other buckets than"):
+        altered(d, in_sd(**fields))
+    assert d.get_table("d", "t").sd == before.sd
+
+
+@pytest.mark.parametrize("unbucketed", [{}, {"numBuckets": -1}, {"bucketCols": ["id"]}], ids=["nothing", "-1", "columns alone"])
+def test_rows_that_are_in_any_bucket_stay_so(d, unbucketed):  # CAT-V13
+    d.create(parameters=ACID, sd={**ORC, **unbucketed})
+    with pytest.raises(T.MetaException, match=r"CLUSTERED BY \(id int\) INTO 2 BUCKETS says other buckets than"):
+        altered(d, in_sd(bucketCols=["id"], numBuckets=2))
+
+
+UNCLUSTERED = {"no buckets any more": (ACID, {"bucketCols": [], "numBuckets": -1}), "plain": ({}, {"numBuckets": 3}),
+               "the same": (ACID, {"bucketCols": ["ID"], "numBuckets": 2}),
+               "another column is added": (ACID, {"cols": [T.FieldSchema(name, "int") for name in ("id", "name", "c")]})}
+
+
+@pytest.mark.parametrize(("parameters", "fields"), UNCLUSTERED.values(), ids=UNCLUSTERED)
+def test_what_moves_no_rows_may_be_altered_of_buckets(d, parameters, fields):  # CAT-V13
+    d.create("t", "id int, name int", parameters=parameters, sd=BUCKETED)
+    after = altered(d, in_sd(**fields)).sd
+    assert {name: getattr(after, name) for name in fields} == {**fields, **({"bucketCols": ["id"]} if fields.get("bucketCols") else {})}
+
+
+def test_full_acid_stays_unsorted(d):  # CAT-V5
+    d.create(parameters=ACID, sd=ORC)
+    with pytest.raises(T.MetaException, match="cannot be sorted"):
+        altered(d, in_sd(sortCols=[T.Order("id", 1)]))
+
+
 def test_transactional_stays_when_nothing_is_said(d):
     d.create(parameters=ACID, sd=ORC)
 
