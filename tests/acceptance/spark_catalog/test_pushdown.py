@@ -114,6 +114,21 @@ def test_explain_shows_what_is_left_to_the_scan(catalog, both) -> None:
     assert "day" not in re.search(r"Filter \((.*)\)", text)[1]
 
 
+@pytest.mark.parametrize("kind", ["", ", 'transactional_properties'='insert_only'"], ids=["full ACID", "insert-only"])
+def test_a_condition_is_known_to_files_as_a_whole_or_not_at_all(catalog, db, kind) -> None:
+    """Files that can hold no row of one side of an OR may hold those of the other, which has a function that they do not know."""
+    catalog.sql(f"CREATE TABLE {db}.t (n INT, a STRING, b STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true'{kind})")
+    for row in ("1, 'x', 'y'", "2, 'z', 'q'", "3, 'z', 'r'"):
+        catalog.sql(f"INSERT INTO {db}.t VALUES ({row})")
+    for condition, found in {"a = 'x' OR upper(b) = 'Q'": [1, 2], "NOT (a = 'z' AND upper(b) <> 'Q')": [1, 2], "upper(b) = 'Q' OR n = 3": [2, 3],
+                             "n > 1 AND (a = 'x' OR length(b) = 1)": [2, 3]}.items():
+        assert sorted(row.n for row in catalog.sql(f"SELECT n FROM {db}.t WHERE {condition}").collect()) == found, condition
+    if not kind:
+        catalog.sql(f"UPDATE {db}.t SET n = n + 10 WHERE a = 'x' OR upper(b) = 'Q'")
+        catalog.sql(f"DELETE FROM {db}.t WHERE n = 12 OR upper(b) = 'R'")
+        assert [row.n for row in catalog.table(f"{db}.t").collect()] == [11]
+
+
 def test_rows_are_estimated_by_the_bytes_that_are_read(catalog, db) -> None:
     """What ``analyze`` has noted is of an earlier state."""
     def estimated(where: str) -> int:

@@ -16,6 +16,7 @@ import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -227,10 +228,16 @@ public final class AcidScan
     private static List<Object> shown(List<Predicate> conditions) {
         List<Object> shown = new ArrayList<>();
         for (Predicate condition : conditions) {
-            scala.Option<Filter> filter = PredicateUtils.toV1(condition);
-            shown.add(filter.isDefined() ? filter.get() : condition);
+            Filter filter = known(condition);
+            shown.add(filter == null ? condition : filter);
         }
         return shown;
+    }
+
+    /** Null unless all parts of a condition are known: of an OR Spark's function gives the side that is, which not all of the rows meet. */
+    private static Filter known(Predicate condition) {
+        for (Expression part : condition.children()) if (part instanceof Predicate inner && known(inner) == null) return null;
+        return PredicateUtils.toV1(condition).getOrElse(() -> null);
     }
 
     @Override
@@ -364,8 +371,8 @@ public final class AcidScan
         StructType row = table.definition().rowType();
         List<Filter> filters = new ArrayList<>();
         for (Predicate condition : ofRows) {
-            scala.Option<Filter> filter = PredicateUtils.toV1(condition);
-            if (filter.isDefined() && isOfRow(filter.get(), row)) filters.add(filter.get());
+            Filter filter = known(condition);
+            if (filter != null && isOfRow(filter, row)) filters.add(filter);
         }
         return filters;
     }
