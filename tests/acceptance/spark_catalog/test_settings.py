@@ -1,0 +1,55 @@
+"""A session's settings, and values at the limits of their types: the model is a plain ORC table."""
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+_COLUMNS = "id INT, f DOUBLE, d DATE, t TIMESTAMP, n DECIMAL(38,18), s STRING, b BINARY, place STRUCT<City: STRING, At: TIMESTAMP>, l BIGINT"
+_ROWS = """(1, -0.0D, DATE'1582-10-10', TIMESTAMP'1899-12-31 23:59:59.123456', 99999999999999999999.999999999999999999BD, '', X'', struct('x', TIMESTAMP'1900-01-01'), 9223372036854775807L),
+    (2, double('NaN'), DATE'0001-01-01', TIMESTAMP'0001-01-01 00:00:00', -99999999999999999999.999999999999999999BD, ' ', X'00FF', NULL, -9223372036854775808L),
+    (3, 0.0D, DATE'9999-12-31', TIMESTAMP'9999-12-31 23:59:59.999999', 0.000000000000000001BD, 'x ', X'20', struct(NULL, NULL), 0L),
+    (4, double('-Infinity'), DATE'1582-10-15', TIMESTAMP'1582-10-14 12:00:00', 0BD, NULL, NULL, struct('', NULL), NULL),
+    (5, NULL, NULL, TIMESTAMP'2024-03-10 02:30:00', 1.5BD, 'A', X'41', struct('A', TIMESTAMP'2024-10-06 02:15:00'), 5L)"""
+_CONDITIONS = (
+    "f = 0.0D", "f = double('NaN')", "f <= 0D", "f > 1D", "f IN (-0.0D, double('NaN'))", "d = DATE'1582-10-10'", "d < DATE'1582-10-15'", "d = '0001-01-01'",
+    "t < TIMESTAMP'1900-01-01'", "t = '2024-03-10 02:30:00'", "t = TIMESTAMP'1899-12-31 23:59:59.123456'", "n = 99999999999999999999.999999999999999999BD",
+    "n < 0.000000000000000001BD", "n > 1e19D", "s = ''", "s = 'x'", "s > ''", "b = X''", "b > X'20'", "place.City = ''", "place.At >= '2024-10-06'",
+    "l >= 9223372036854775807L")
+_SHOWN = "SELECT id, f, cast(d AS STRING), cast(t AS STRING), unix_micros(t), cast(t AS DATE), n, s, b, place.City, cast(place.At AS STRING), l FROM {t}"
+_COUNTED = "SELECT f, count(*), max(d), min(s), max(n), min(l) FROM {t} GROUP BY f"
+
+
+def answers(session, table: str) -> list[str]:
+    met = " UNION ALL ".join(f"SELECT {number}, id FROM {table} WHERE {one}" for number, one in enumerate(_CONDITIONS))
+    return [sorted(map(str, session.sql(query.format(t=table)).collect())) for query in (met, _SHOWN, _COUNTED)]
+
+
+@pytest.mark.parametrize("settings", [
+    {"caseSensitive": True, "session.timeZone": "America/Los_Angeles", "datetime.java8API.enabled": True, "orc.columnarReaderBatchSize": 2},
+    pytest.param(
+        {"ansi.enabled": False, "session.timeZone": "Australia/Lord_Howe", "orc.enableVectorizedReader": False, "orc.filterPushdown": False,
+         "legacy.timeParserPolicy": "LEGACY", "storeAssignmentPolicy": "STRICT"}, marks=pytest.mark.robustness),
+], ids=["Los Angeles", "Lord Howe"])
+def test_whatever_is_set_rows_are_those_of_a_plain_table(catalog, db, settings) -> None:
+    before = {f"spark.sql.{key}": catalog.conf.get(f"spark.sql.{key}") for key in settings}
+    try:
+        for key, value in settings.items():
+            catalog.conf.set(f"spark.sql.{key}", value)
+        catalog.sql(f"CREATE TABLE {db}.t ({_COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+        catalog.sql(f"CREATE TABLE {db}.model ({_COLUMNS}) USING orc")
+        for table in ("t", "model"):
+            catalog.sql(f"INSERT INTO {db}.{table} VALUES {_ROWS}")
+        assert answers(catalog, f"{db}.t") == answers(catalog, f"{db}.model")
+    finally:
+        for key, value in before.items():
+            catalog.conf.set(key, value)
+
+
+def test_both_zeros_are_the_same_number(catalog, db) -> None:
+    """To the statistics of ORC files they are not."""
+    catalog.sql(f"CREATE TABLE {db}.t (id INT, f DOUBLE, r FLOAT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    catalog.sql(f"INSERT INTO {db}.t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, -0.0D, float(0.0)), (2, 0.0D, float(-0.0))")
+    for condition in ("f = 0.0D", "r = float(-0.0)", "f >= 0.0D AND r <= float(-0.0)", "f IN (0.0D, 7D)", "NOT (f < 0.0D)", "NOT (r > float(-0.0))"):
+        assert catalog.table(f"{db}.t").where(condition).count() == 2, condition
+    catalog.sql(f"UPDATE {db}.t SET id = 3 WHERE f = 0.0D")
+    assert [row.id for row in catalog.table(f"{db}.t").collect()] == [3, 3]
