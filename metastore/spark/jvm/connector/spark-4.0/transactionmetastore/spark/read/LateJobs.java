@@ -2,7 +2,7 @@ package transactionmetastore.spark.read;
 
 import org.apache.spark.SparkContext;
 
-/** What Spark keeps of jobs that end behind the end of their execution, as those of an iterator: nothing before 4.3. */
+/** What Spark keeps of jobs that end behind the end of their execution, as those of an iterator: nothing before 4.2. */
 final class LateJobs {
     private LateJobs() {}
 
