@@ -3,6 +3,7 @@
 from contextlib import closing
 
 import pytest
+from pyspark.errors import PySparkException
 
 from metastore.client import scan
 from tests.support.compacting import Compacting
@@ -72,3 +73,14 @@ def test_a_cache_is_in_the_way_of_no_other_table(catalog, three, compacting) -> 
     finally:
         catalog.sql("DROP VIEW held")
         frame.unpersist()
+
+
+def test_a_frame_that_is_run_again_reads_what_it_read_or_says_that_it_is_gone(catalog, three, compacting) -> None:
+    frame = catalog.table(three[0])
+    assert sorted(row.id for row in frame.collect()) == [0, 1, 2]
+    catalog.sql(f"DELETE FROM {three[0]} WHERE id = 0")
+    assert sorted(row.id for row in frame.collect()) == [0, 1, 2]
+    assert cleaned(compacting, three[:1]) == ["cleaned"]
+    with pytest.raises(PySparkException, match="Make the DataFrame anew"):
+        frame.collect()
+    assert sorted(row.id for row in catalog.table(three[0]).collect()) == [1, 2]

@@ -123,7 +123,7 @@ public final class ReadTests {
     public void aFileThatIsGoneIsNamedWithTheReason() throws Exception {
         try {
             read("{" + directories() + ", 'events': [" + file("gone", 3).replace("'size': 0", "'size': 9") + "]}", ROW);
-        } catch (java.io.FileNotFoundException error) {
+        } catch (AcidException error) {
             same(true, error.getMessage().contains("gone is not there any more: the snapshot"));
             return;
         }

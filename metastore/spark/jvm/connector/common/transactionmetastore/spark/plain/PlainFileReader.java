@@ -17,6 +17,7 @@ final class PlainFileReader<T> implements PartitionReader<T> {
     private final PlainReaderFactory how;
     private final java.util.Iterator<PlainParts.Part> parts;
     private final JoinedRow joined = new JoinedRow();
+    private PlainParts.Part part;
     private Iterator<?> rows;
     private InternalRow keys;
     private Object current;
@@ -31,28 +32,33 @@ final class PlainFileReader<T> implements PartitionReader<T> {
         while (true) {
             if (rows == null) {
                 if (!parts.hasNext()) return false;
-                rows = opened(parts.next());
+                part = parts.next();
             }
-            if (rows.hasNext()) {
-                current = rows.next();
-                return true;
-            }
+            if (isRead()) return true;
             close();
         }
     }
 
-    private Iterator<?> opened(PlainParts.Part part) throws IOException {
+    /** Whether the file has another row, or batch. */
+    private boolean isRead() throws IOException {
+        try {
+            if (rows == null) rows = opened();
+            if (!rows.hasNext()) return false;
+            current = rows.next();
+            return true;
+        } catch (Exception error) {  // Scala declares none of what it throws
+            if (error instanceof FileNotFoundException) throw GoneFile.of(part.path(), error);
+            throw error;
+        }
+    }
+
+    private Iterator<?> opened() {
         PartitionedFile file = new PartitionedFile(
             how.keys[part.directory()], SparkPath.fromPath(new Path(part.path())), part.start(), part.length(), new String[0], 0L,
             part.size(), Map$.MODULE$.empty());
         int reader = how.readerOf[part.directory()];
         keys = how.lacksKeys[reader] ? how.keys[part.directory()] : null;
-        try {
-            return how.readers.get(reader).apply(file);
-        } catch (Exception error) {  // Scala declares none of what it throws
-            if (error instanceof FileNotFoundException) throw GoneFile.of(part.path(), error);
-            throw error;
-        }
+        return how.readers.get(reader).apply(file);
     }
 
     @Override

@@ -36,6 +36,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
 
     private final ReadContext context;
     private final Iterator<AcidPartition.Split> splits;
+    private AcidPartition.Split split;
     private Opened file;
     private ColumnarBatch batch;
 
@@ -49,20 +50,17 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         while (true) {
             if (file == null) {
                 if (!splits.hasNext()) return false;
-                file = opened(splits.next());
+                split = splits.next();
             }
-            batch = file.next();
+            try {
+                if (file == null) file = new Opened(context, split);
+                batch = file.next();
+            } catch (FileNotFoundException error) {
+                throw GoneFile.of(split.file().path(), error);
+            }
             if (batch != null) return true;
             file.close();
             file = null;
-        }
-    }
-
-    private Opened opened(AcidPartition.Split split) throws IOException {
-        try {
-            return new Opened(context, split);
-        } catch (FileNotFoundException error) {
-            throw GoneFile.of(split.file().path(), error);
         }
     }
 
