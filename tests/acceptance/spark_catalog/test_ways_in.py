@@ -14,6 +14,7 @@ from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.spark.catalog import CATALOG
 from metastore.spark.check.table_check import check_table
+from tests.support.spark_sessions import is_before
 
 pytestmark = pytest.mark.spark
 _ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
@@ -291,6 +292,22 @@ def test_a_planner_that_hangs_is_asked_once_in_a_minute(catalog, tmp_path) -> No
 
 
 # -- INSERT in other words
+
+
+@pytest.mark.robustness  # beside the refusals of what is written past the catalog
+def test_what_spark_begins_no_transaction_for_is_refused_and_says_why(catalog, spark, two, called) -> None:
+    """The active session is another, in which no catalog is set."""
+    spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
+    first, second = two
+    source = catalog.table(second).alias("s")
+    merge = source.mergeInto(first, F.expr(f"{first}.id = s.id")).whenMatched().delete().whenNotMatched().insertAll()
+    if is_before(spark, "4.2"):  # each statement has one of ours there
+        merge.merge()
+        assert (sorted(row.id for row in catalog.table(first).collect()), called) == ([1, 11], ["begin", "commit"])
+        return
+    with pytest.raises(PySparkException, match=f"{first} needs a transaction.* by spark.sql, or set the catalog where"):
+        merge.merge()
+    assert (sorted(row.id for row in catalog.table(first).collect()), called) == ([1], [])
 
 
 def test_insert_by_name_and_replace(catalog, db, called) -> None:

@@ -230,7 +230,9 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private AcidTransaction ownTransaction() {
         if (command != null) {
             throw new AcidException("NO_TRANSACTION", command + " of " + table.name() + " needs a transaction of the statement, "
-                + "and Spark has begun none: set the catalog for the session that runs the statement.");
+                + "and Spark has begun none: for what is no SQL it looks for the catalog in the settings of the session that is active in the thread, "
+                + "which may be another than the DataFrame's. Run the statement by spark.sql, or set the catalog where Spark is started "
+                + "(SparkSession.builder), for all sessions.");
         }
         AcidTransaction own = target.block() == null
             ? AcidTransaction.committingItself(target.planner(), description()) : target.block().statement(true);
