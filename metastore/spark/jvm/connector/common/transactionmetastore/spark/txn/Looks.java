@@ -8,6 +8,8 @@ import transactionmetastore.spark.HeldSnapshots;
 /**
  * Lets the garbage collector look, at growing intervals, for what nothing can read any more, and for blocks whose session is gone: it
  * seldom does by itself, and the Cleaner and who needs a table for himself wait for it. Between two looks lies 50 times what the last has taken.
+ *
+ * Of reads, only frames, and what Spark has left of an execution, as a cache, an iterator or an RDD: what runs ends by itself.
  */
 final class Looks {
     private static final Duration FIRST = Duration.ofSeconds(5), LONGEST = Duration.ofSeconds(60);
@@ -20,7 +22,14 @@ final class Looks {
 
     static synchronized void whileAnythingIsKept(WeakReference<SparkContext> context) {
         pause = FIRST;
-        if (!isDue) later(context, pause);
+        whileAnybodyReads(context);
+    }
+
+    /** The same for the many reads that run: they hurry nobody. */
+    static synchronized void whileAnybodyReads(WeakReference<SparkContext> context) {
+        if (isDue) return;
+        pause = FIRST;
+        later(context, pause);
     }
 
     private static synchronized void later(WeakReference<SparkContext> context, Duration wait) {
@@ -41,13 +50,17 @@ final class Looks {
 
     private static synchronized void goOn(WeakReference<SparkContext> of, Duration took) {
         isDue = false;
-        if (of.get() == null || of.get().isStopped() || !isAnythingKept()) return;
+        if (of.get() == null || of.get().isStopped() || !mayAnythingBeKept()) return;
         Duration least = took.multipliedBy(SHARE);
         later(of, least.compareTo(pause) > 0 ? least : pause);
         pause = pause.multipliedBy(2).compareTo(LONGEST) > 0 ? LONGEST : pause.multipliedBy(2);
     }
 
-    private static boolean isAnythingKept() {
-        return Heartbeats.all().stream().anyMatch(lease -> lease.isOfBlock || lease.reader != null && lease.reader.isKept);
+    static boolean isAnythingKept() {
+        return Heartbeats.all().stream().anyMatch(lease -> lease.isOfBlock || lease.reader != null && lease.reader.isIdle());
+    }
+
+    static boolean mayAnythingBeKept() {
+        return Heartbeats.all().stream().anyMatch(lease -> lease.isOfBlock || lease.reader != null);
     }
 }

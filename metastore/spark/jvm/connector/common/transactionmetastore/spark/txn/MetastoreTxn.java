@@ -10,6 +10,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
@@ -299,7 +300,9 @@ final class MetastoreTxn {
         Heartbeats.keep(opened);
         if (!isReader) CLEANER.register(this, () -> Heartbeats.later(opened::abandon));
         if (isKept()) CLEANER.register(this, () -> Heartbeats.later(opened::release));
-        if (isOfBlock()) Looks.whileAnythingIsKept(new WeakReference<>(SparkSession.active().sparkContext()));
+        WeakReference<SparkContext> context = new WeakReference<>(SparkSession.active().sparkContext());
+        if (isOfBlock()) Looks.whileAnythingIsKept(context);
+        if (isReader) Looks.whileAnybodyReads(context);
     }
 
     private boolean isOfBlock() {

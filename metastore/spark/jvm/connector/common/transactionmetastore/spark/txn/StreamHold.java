@@ -63,6 +63,7 @@ public final class StreamHold {
         opening.put("statement", "stream of " + table);
         JsonNode answer = planner.call("begin", opening);
         Reader reader = Reader.ofExecutions(AcidTransaction.session());
+        reader.running.incrementAndGet();  // a stream ends it, not the garbage collector
         Lease lease = new Lease(planner, answer.path("txn").asLong(), reader, false, answer.path("timeout_s").asDouble(300));
         Heartbeats.keep(lease);
         try {
