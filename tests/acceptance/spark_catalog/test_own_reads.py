@@ -87,6 +87,27 @@ def test_a_query_that_runs_is_waited_for(catalog, days, lakehouse, tmp_path) -> 
     assert rows(catalog.table(days)) == []
 
 
+def test_who_waits_for_a_table_keeps_no_query_of_others_waiting(catalog, days, db, lakehouse) -> None:
+    """Frames of one table read in one transaction, and each plan that they are a part of joins it."""
+    for name in ("other", "third"):
+        catalog.sql(f"CREATE TABLE {db}.{name} (id INT) {ACID}")
+    first, types = catalog.table(days), MetastoreClient.types
+    part = types.LockComponent(type=types.LockType.EXCLUSIVE, level=types.LockLevel.TABLE, dbname=db, tablename="other")
+    with ThreadPoolExecutor(3) as threads, MetastoreClient(lakehouse.uri) as client:
+        held = client.lock(types.LockRequest(component=[part], user="trino", hostname="elsewhere"))
+        try:
+            waiting = [threads.submit(first.join(catalog.table(f"{db}.other"), "id").collect)]
+            until(lambda: is_waiting(client, f"{db}.other"))
+            same = threads.submit(first.where, "id = 1").result(timeout=60)  # only analysed
+            waiting.append(threads.submit(same.collect))
+            between = catalog.table(f"{db}.third").join(catalog.table(days), "id")
+            assert threads.submit(between.collect).result(timeout=60) == []
+            assert not waiting[0].done()
+        finally:
+            client.unlock(types.UnlockRequest(held.lockid))
+        assert [len(one.result()) for one in waiting] == [0, 1]
+
+
 def is_waiting(client, name) -> bool:
     """Whether somebody waits for a lock of the table."""
     db, table = name.split(".")

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.ref.Cleaner;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
@@ -19,7 +20,8 @@ import transactionmetastore.spark.planner.PlannerClient;
  * What a transaction has in the metastore: its id, its locks, its snapshot, and what it has written itself.
  *
  * Rules kept here. Nothing is opened before somebody needs it. Locks come before the snapshot, which is one of all tables.
- * What was written in it counts in what it reads.
+ * What was written in it counts in what it reads. Who notes a read, or asks how it stands, waits for nobody who calls the planner:
+ * that may wait for a lock of the metastore as long as another statement has it.
  */
 final class MetastoreTxn {
     static final Cleaner CLEANER = Cleaner.create();
@@ -32,7 +34,7 @@ final class MetastoreTxn {
     private final Reader reader;
     private final String statement;
     private final boolean readsMore;
-    private final Set<String> reads = new LinkedHashSet<>();
+    private final Set<String> reads = Collections.synchronizedSet(new LinkedHashSet<>());
     private final Set<Write> writes = new LinkedHashSet<>();
     private final Set<Object> locked = new LinkedHashSet<>();
     private final Set<String> declared = new LinkedHashSet<>();
@@ -44,7 +46,7 @@ final class MetastoreTxn {
     private volatile Lease lease;
     private String txns;
     private int statements;
-    private boolean isOver;
+    private volatile boolean isOver;
     private boolean isVouched = true;
     private boolean hasSaid;
 
@@ -75,12 +77,12 @@ final class MetastoreTxn {
         if (isReader) reader.running.decrementAndGet();
     }
 
-    synchronized void read(String table) {
+    void read(String table) {
         reads.add(table);
     }
 
-    synchronized List<String> reads() {
-        return List.copyOf(reads);
+    List<String> reads() {
+        return List.of(reads.toArray(new String[0]));
     }
 
     /** "partition": the name of the only partition that it writes, or null. */
@@ -88,11 +90,11 @@ final class MetastoreTxn {
         writes.add(new Write(table, kind, partition));
     }
 
-    synchronized boolean hasBegun() {
+    boolean hasBegun() {
         return lease != null;
     }
 
-    synchronized boolean isOver() {
+    boolean isOver() {
         return isOver;
     }
 
@@ -109,7 +111,8 @@ final class MetastoreTxn {
         if (table != null) reads.add(table);
         long txn = id();
         if (txns == null || table != null && !writeIds.containsKey(table)) {
-            List<String> wanted = new ArrayList<>(reads);
+            List<String> wanted = new ArrayList<>(reads());
+            wanted.retainAll(locked);  // what was noted since is locked first
             wanted.removeAll(writeIds.keySet());
             Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "tables", wanted));
             if (txns != null) arguments.put("txns", txns);  // a table that was added later has the same snapshot
@@ -130,16 +133,17 @@ final class MetastoreTxn {
     }
 
     private Set<String> used() {
-        Set<String> used = new LinkedHashSet<>(reads);
+        Set<String> used = new LinkedHashSet<>(reads());
         for (Write write : writes) used.add(write.table);
         return used;
     }
 
     /** Take the locks for the tables noted by read and write, as far as they are not held yet. */
     synchronized void lock() {
+        List<String> noted = reads();  // more may be noted while the planner is asked
         List<String> ofReads = new ArrayList<>();
         List<Map<String, Object>> ofWrites = new ArrayList<>();
-        for (String table : reads) if (!locked.contains(table)) ofReads.add(table);
+        for (String table : noted) if (!locked.contains(table)) ofReads.add(table);
         for (Write write : writes) {
             if (locked.contains(write)) continue;
             Map<String, Object> argument = new HashMap<>(Map.of("table", write.table, "kind", write.kind.name()));
@@ -158,9 +162,9 @@ final class MetastoreTxn {
         JsonNode answer = locked(arguments);
         isVouched &= answer.path("vouched").asBoolean(false);
         if (answer.path("txn").asLong(lease.txn) != lease.txn) adopt(answer.path("txn").asLong(), lease);
-        locked.addAll(reads);
+        locked.addAll(noted);
         locked.addAll(writes);
-        if (isReader) reader.tables.addAll(reads);
+        if (isReader) reader.tables.addAll(noted);
     }
 
     /** Where reads of this JVM would be waited for, the planner locks nothing yet. */
