@@ -69,6 +69,24 @@ def test_a_cache_and_a_view_keep_every_statement_out_that_needs_the_table(catalo
         catalog.sql(statement)
 
 
+def test_what_is_only_planned_keeps_nobody_out_and_is_planned_anew(catalog, days, open_transactions) -> None:
+    """Each of one snapshot: that of the run, whatever was planned in another."""
+    joined = catalog.sql(f"SELECT a.id, b.id, (SELECT count(*) FROM {days}) FROM {days} a JOIN {days} b USING (day)")
+    counted, changed = (catalog.sql(f"SELECT count(*), max(id) AS {name} FROM {days}") for name in ("most", "other"))
+    for frame in (joined, counted, changed):
+        frame._jdf.queryExecution().executedPlan()  # as explain() does
+    catalog.sql(f"INSERT OVERWRITE {days} PARTITION (day = 1) VALUES (10), (11)")
+    until(lambda: open_transactions() == [])
+
+    assert rows(joined) == [(2, 2, 3), (10, 10, 3), (10, 11, 3), (11, 10, 3), (11, 11, 3)]
+    assert rows(counted) == [(3, 11)]
+    catalog.sql(f"DELETE FROM {days} WHERE id = 11")
+    for _ in range(2):  # footers count what is deleted, too
+        with pytest.raises(PySparkException, match=f"{days} has changed .* DataFrame anew"):
+            changed.collect()
+    assert open_transactions() == []
+
+
 @pytest.mark.robustness  # beside the refusal of what does not run
 def test_a_query_that_runs_is_waited_for(catalog, days, lakehouse, tmp_path) -> None:
     """Its task reads from a pipe, whose other end the test opens once the statement waits."""

@@ -59,7 +59,7 @@ public final class AcidScan
     private final AcidTable table;
     private final StructType wanted;
     private final boolean isCounted, isMoving;
-    private final AcidScan planned;
+    private AcidScan planned;
     private final CaseInsensitiveStringMap options;
     private final PlannedRange range;
     private final List<Predicate> ofKeys, ofRows;
@@ -69,7 +69,8 @@ public final class AcidScan
     private List<InternalRow> keys;
     private PlainScan plain;
     private Groups groups;
-    private AcidTransaction.Use use;
+    private volatile AcidTransaction.Use use;
+    private volatile boolean isLost;
     private Integer limit;
 
     /**
@@ -108,9 +109,52 @@ public final class AcidScan
         return table;
     }
 
-    /** The execution that read it has ended. */
-    public synchronized void release() {
-        if (use != null) use.end();
+    /** The execution that read it has ended. It waits for nobody who plans. */
+    public void release() {
+        AcidTransaction.Use read = use;
+        if (read != null) read.end();
+    }
+
+    /** An execution of its plan is over, whether it has read this or not. */
+    void wasExecuted() {
+        AcidTransaction.Use read = use;
+        isLost |= read != null && !read.isOfWhatHasRun();
+    }
+
+    /**
+     * What is read. What was only planned may be held no more: it is planned anew, in the snapshot that all scans of the query have now.
+     * What has run stays, since Spark keeps the results of its parts.
+     */
+    private synchronized ScanPlan running() {
+        if (isLost) throw lost();
+        plan();
+        boolean wasColumnar = isColumnar();
+        while (!use.runs()) {
+            plan = null;
+            planned = null;
+            keys = null;
+            plain = null;
+            plan();
+        }
+        if (wasColumnar != isColumnar()) throw lost();
+        ReadsEnd.isUsed(spark().sparkContext(), use);
+        return plan;
+    }
+
+    /** What footers say of the rows of the plan that runs. "before": what they said of the first. */
+    synchronized List<Object[]> rowsOfFooters(FooterValues wanted, List<Object[]> before) {
+        ScanPlan first = plan;
+        if (running() == first) return before;
+        List<Object[]> rows = rowsOfFooters(wanted);
+        if (rows == null) throw lost();
+        return rows;
+    }
+
+    /** For good: Spark would go on with a part of the first plan. */
+    private AcidException lost() {
+        isLost = true;
+        return new AcidException("WriteConflictError", table.name() + " has changed since this query was planned (as for EXPLAIN), and has to be read in "
+            + "another way: make the DataFrame anew.");
     }
 
     private synchronized ScanPlan plan() {
@@ -119,26 +163,35 @@ public final class AcidScan
             use = planned.use;
         }
         if (plan == null) {
-            if (transaction == null) table.transaction();  // throws: it says why there is none
-            if (transaction.planner() != table.planner()) throw new AcidException("UNSUPPORTED", table.name()
-                + " is of another metastore than the transaction that reads it: read it by a statement of its own.");
-            Snapshot snapshot = snapshot();
-            Map<String, Object> arguments = new HashMap<>();
-            arguments.put("table", table.fullName());
-            arguments.put("txns", snapshot.txns());
-            arguments.put("write_ids", snapshot.writeIds().get(table.fullName()));
-            arguments.put("own_write_id", snapshot.ownWriteIds().get(table.fullName()));
-            arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
-            arguments.put("columns", table.definition().known(List.of(wanted.fieldNames())));
-            arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
-            arguments.put("row_ids", layout().areIdsWanted);
-            arguments.put("count", isCounted);
-            arguments.put("limit", limit);
-            if (range == null && SQLConf.get().cboEnabled()) arguments.put("statistics", ColumnEstimates.named(wanted));
-            if (range != null) range.addTo(arguments);
-            plan = planned(arguments);
+            try {
+                plan = made();
+            } finally {
+                if (plan == null) release();
+            }
+            if (!ReadsEnd.isRunning(spark().sparkContext())) use.isOfPlan();
         }
         return plan;
+    }
+
+    private ScanPlan made() {
+        if (transaction == null) table.transaction();  // throws: it says why there is none
+        if (transaction.planner() != table.planner()) throw new AcidException("UNSUPPORTED", table.name()
+            + " is of another metastore than the transaction that reads it: read it by a statement of its own.");
+        Snapshot snapshot = snapshot();
+        Map<String, Object> arguments = new HashMap<>();
+        arguments.put("table", table.fullName());
+        arguments.put("txns", snapshot.txns());
+        arguments.put("write_ids", snapshot.writeIds().get(table.fullName()));
+        arguments.put("own_write_id", snapshot.ownWriteIds().get(table.fullName()));
+        arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
+        arguments.put("columns", table.definition().known(List.of(wanted.fieldNames())));
+        arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
+        arguments.put("row_ids", layout().areIdsWanted);
+        arguments.put("count", isCounted);
+        arguments.put("limit", limit);
+        if (range == null && SQLConf.get().cboEnabled()) arguments.put("statistics", ColumnEstimates.named(wanted));
+        if (range != null) range.addTo(arguments);
+        return planned(arguments);
     }
 
     /** Where a frame is held, the table may have been cleaned since that began to read: then it has a snapshot of its own. */
@@ -253,7 +306,11 @@ public final class AcidScan
 
     @Override
     public ColumnarSupportMode columnarSupportMode() {
-        return plain() == null || plain().isColumnar() ? ColumnarSupportMode.SUPPORTED : ColumnarSupportMode.UNSUPPORTED;
+        return isColumnar() ? ColumnarSupportMode.SUPPORTED : ColumnarSupportMode.UNSUPPORTED;
+    }
+
+    private boolean isColumnar() {
+        return plain() == null || plain().isColumnar();
     }
 
     /** Of the columns that are read, by their share of a row, as Spark estimates for its own files. */
@@ -296,7 +353,7 @@ public final class AcidScan
         SQLConf settings = SQLConf.get();
         scala.Option<Object> least = settings.filesMinPartitionNum();
         int parallelism = least.isDefined() ? (Integer) least.get() : spark().leafNodeDefaultParallelism();
-        List<ScanPlan.DataFile> files = plan().files();
+        List<ScanPlan.DataFile> files = running().files();
         if (!whileRunning.isEmpty()) files = files.stream().filter(file -> mayHoldRows(keys().get(file.directory()))).toList();
         long largest = settings.filesMaxPartitionBytes(), openCost = settings.filesOpenCostInBytes();
         if (groups == null || !groups.areKnownOf(plan().files())) {
@@ -344,6 +401,7 @@ public final class AcidScan
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
+        running();  // of the same plan as the partitions, whichever Spark asks for first
         Configuration settings = spark().sessionState().newHadoopConf();
         if (plain() != null) return plain().readers(storages(), keys(), filters(), settings, this);
         OrcConf.IS_SCHEMA_EVOLUTION_CASE_SENSITIVE.setBoolean(settings, SQLConf.get().caseSensitiveAnalysis());

@@ -33,12 +33,12 @@ import transactionmetastore.spark.txn.AcidTransaction;
  * That is each scan of its plan, also of branches that turned out to be empty, which the plan that ran lacks; and whatever was
  * planned while it ran, for EXPLAIN or a command of Spark's own. What a cache holds is read again when its blocks are lost. So scans below a cache go on until the
  * garbage collector finds nothing left that refers to them, and so do those of an iterator, which reads on when its execution
- * is over, of an RDD, and of a plan that nobody executes.
+ * is over, and of an RDD.
  */
 public final class ReadsEnd extends SparkListener {
     private static final Map<SparkContext, ReadsEnd> WATCHED = Collections.synchronizedMap(new WeakHashMap<>());
 
-    private final Map<Long, List<AcidTransaction.Use>> during = new ConcurrentHashMap<>();
+    private final Map<Long, CopyOnWriteArrayList<AcidTransaction.Use>> during = new ConcurrentHashMap<>();
 
     private final Map<Integer, Long> jobs = new HashMap<>();  // those that run: their executions
     private final WeakReference<SparkContext> context;
@@ -63,8 +63,12 @@ public final class ReadsEnd extends SparkListener {
     static void isUsed(SparkContext context, AcidTransaction.Use use) {
         String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
         if (execution == null) return;
-        use.isOfExecution();
-        watching(context).during.computeIfAbsent(Long.valueOf(execution), key -> new CopyOnWriteArrayList<>()).add(use);
+        if (watching(context).during.computeIfAbsent(Long.valueOf(execution), key -> new CopyOnWriteArrayList<>()).addIfAbsent(use)) use.isOfExecution();
+    }
+
+    /** Whether an execution runs in this thread. */
+    static boolean isRunning(SparkContext context) {
+        return context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY()) != null;
     }
 
     @Override
@@ -81,7 +85,9 @@ public final class ReadsEnd extends SparkListener {
         Set<AcidScan> read = Collections.newSetFromMap(new IdentityHashMap<>());
         Set<AcidScan> cached = Collections.newSetFromMap(new IdentityHashMap<>());
         boolean isCaching = collect(plan, read, cached);
-        for (AcidScan scan : read) if (!cached.contains(scan)) scan.release();
+        read.removeAll(cached);
+        read.forEach(AcidScan::wasExecuted);  // of each, before the end of any lets go of a snapshot
+        read.forEach(AcidScan::release);
         if (begun == null || isCaching) return;
         for (AcidTransaction.Use use : begun) if (cached.stream().noneMatch(scan -> scan.isUsedBy(use))) use.end();
     }

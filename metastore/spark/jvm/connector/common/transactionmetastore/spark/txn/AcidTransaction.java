@@ -3,8 +3,11 @@ package transactionmetastore.spark.txn;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
@@ -16,13 +19,16 @@ import transactionmetastore.spark.planner.PlannerClient;
  * block of statements.
  *
  * Rules kept here. The plan of a statement first names the tables that it reads and writes, so that locks come before the snapshot.
- * A reader (kind READ_ONLY) is open while it has uses. The next use opens another transaction, with a new snapshot. Readers of
- * tables that meet in a statement are joined, for good; but a table that was cleaned since the one began has the other for itself.
- * A writer ends once, by commit or abort. In a block neither ends the
+ * A reader (kind READ_ONLY) is open while it has uses, of which what is only planned is one for a moment. The next use opens another
+ * transaction, with a new snapshot. Readers of tables that meet in a statement are joined, for good; but a table that was cleaned since
+ * the one began has the other for itself. A writer ends once, by commit or abort. In a block neither ends the
  * transaction: what the statement has written waits for the end of the block, or is removed.
  */
 public final class AcidTransaction {
     private static final int STATEMENT_LENGTH = 1000;
+    /** How long what is planned, and not run, is held. */
+    private static final long PLAN_MS = 1000L;
+    private static final Set<Use> PLANNED = ConcurrentHashMap.newKeySet();
     private static final ThreadLocal<long[]> COUNTED = new ThreadLocal<>();  // statements, rows
 
     private final MetastoreTxn txn;
@@ -32,6 +38,7 @@ public final class AcidTransaction {
     private final List<Runnable> undo = new ArrayList<>();
     private boolean hasEnded;
     private int uses;
+    private long opening;
     private StreamBatch batch;
     private final WrittenRows written = new WrittenRows();
     private volatile AcidTransaction joined;
@@ -113,13 +120,75 @@ public final class AcidTransaction {
         return new Use(this);
     }
 
-    /** A read of the transaction. Only the first end() counts. */
+    private boolean endsWithItsUses() {
+        return isReader() && !txn.isKept();
+    }
+
+    /** For who needs some tables ("db.table") for itself: what is only planned is planned anew when it runs. */
+    static void endPlans(PlannerClient metastore, Collection<String> tables) {
+        for (Use use : PLANNED) if (use.transaction.planner() == metastore && use.transaction.txn.readsAny(tables)) use.endPlan();
+    }
+
+    /**
+     * A read of the transaction, which can be taken up again for as long as that stays open. Whoever ends one waits for nobody who plans,
+     * and calls the planner while it holds no lock: Spark's one thread of listeners does, and threads that many wait for.
+     */
     public static final class Use {
         private final AcidTransaction transaction;
-        private boolean hasEnded;
+        private final long opening;
+        private boolean isPlan, hasRun, hasEnded;
 
         private Use(AcidTransaction transaction) {
             this.transaction = transaction;
+            this.opening = transaction.opening;
+        }
+
+        /**
+         * It is of a plan that may never be run, as that of EXPLAIN, so it ends soon. Not at once: Spark Connect, for one, plans a query just
+         * before it runs it.
+         */
+        public void isOfPlan() {
+            synchronized (transaction) {
+                if (hasRun || !transaction.endsWithItsUses()) return;
+                isPlan = true;
+            }
+            PLANNED.add(this);
+            Heartbeats.after(PLAN_MS, () -> Heartbeats.later(this::endPlan));
+        }
+
+        private void endPlan() {
+            end(true);
+        }
+
+        /**
+         * What was planned in it is run. Returns false where that has to be planned anew: its snapshot was let go of before anything had read.
+         */
+        public boolean runs() {
+            PLANNED.remove(this);
+            synchronized (transaction) {
+                if (!isOpen()) return hasRun;
+                isPlan = false;
+                hasRun = true;
+                if (hasEnded) ++transaction.uses;
+                hasEnded = false;
+                return true;
+            }
+        }
+
+        /** Whether nothing has let go of its snapshot. */
+        private boolean isOpen() {
+            return opening == transaction.opening;
+        }
+
+        /**
+         * An execution of a plan that it is a part of is over. Returns false where that has read in a later snapshot, and this not at all: it
+         * cannot be read beside what Spark may have kept of that execution.
+         */
+        public boolean isOfWhatHasRun() {
+            synchronized (transaction) {
+                hasRun |= isOpen();
+                return hasRun;
+            }
         }
 
         /** Ends the use when "reader" is garbage, if nothing else has. */
@@ -140,11 +209,25 @@ public final class AcidTransaction {
         }
 
         public void end() {
+            end(false);
+        }
+
+        /** "ofPlan": only if nothing has run it. */
+        private void end(boolean ofPlan) {
+            PLANNED.remove(this);
+            Lease left = left(ofPlan);
+            if (left != null) left.release();
+        }
+
+        /** What nobody uses any more, if anything. */
+        private Lease left(boolean ofPlan) {
             synchronized (transaction) {
-                if (hasEnded) return;
+                if (hasEnded || ofPlan && !isPlan) return null;
                 hasEnded = true;
-                boolean isLast = --transaction.uses == 0;
-                if (isLast && transaction.isReader() && !transaction.txn.isKept()) transaction.txn.release();
+                isPlan = false;
+                if (--transaction.uses > 0 || !transaction.endsWithItsUses()) return null;
+                ++transaction.opening;
+                return transaction.txn.left();
             }
         }
     }

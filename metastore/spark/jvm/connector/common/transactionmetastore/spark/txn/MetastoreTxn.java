@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.ref.Cleaner;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -65,6 +66,11 @@ final class MetastoreTxn {
     /** Whether frames read in it, for as long as there are any. */
     boolean isKept() {
         return isReader && reader.isKept;
+    }
+
+    /** Whether it has locked one of some tables ("db.table") to read. It waits for no call. */
+    boolean readsAny(Collection<String> tables) {
+        return isReader && !Collections.disjoint(reader.tables, tables);
     }
 
     /** An execution that reads in it has begun. */
@@ -264,15 +270,17 @@ final class MetastoreTxn {
         return lease == null || lease.abort();
     }
 
-    /** End a reader that nobody uses. The next use opens another transaction, with a new snapshot. */
-    synchronized void release() {
-        if (lease == null) return;
+    /**
+     * Of a reader that nobody uses: the caller ends what this returns, if anything, while no lock is held. The next use opens another
+     * transaction, with a new snapshot.
+     */
+    synchronized Lease left() {
         Lease ended = lease;
         lease = null;
         txns = null;
         writeIds.clear();
         locked.clear();
-        ended.release();
+        return ended;
     }
 
     /** End a kept reader before anything says that nobody can read. Its snapshot stays. */

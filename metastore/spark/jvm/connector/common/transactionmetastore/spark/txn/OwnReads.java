@@ -36,6 +36,7 @@ public final class OwnReads {
 
     /** For a statement of the session in this thread that needs tables for itself. Throws AcidException: the session reads one. */
     public static void giveWay(PlannerClient metastore, Collection<String> tables) {
+        AcidTransaction.endPlans(metastore, tables);
         if (of(metastore, tables).isEmpty()) return;
         String session = AcidTransaction.session();
         for (long pause : PAUSES_MS) {
