@@ -27,6 +27,7 @@ NEEDED: Mapping[str, Sequence[str]] = {
         "OrcBatches",
         "AcidOrcReader",
         "ListedFiles",
+        "Zeros",
     ),
     "AcidOrcWriter": ("Messages", "EventFile", "ColumnTallies"),
     "CopiedStripes": ("Messages",),

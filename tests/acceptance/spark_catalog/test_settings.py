@@ -53,3 +53,11 @@ def test_both_zeros_are_the_same_number(catalog, db) -> None:
         assert catalog.table(f"{db}.t").where(condition).count() == 2, condition
     catalog.sql(f"UPDATE {db}.t SET id = 3 WHERE f = 0.0D")
     assert [row.id for row in catalog.table(f"{db}.t").collect()] == [3, 3]
+
+
+@pytest.mark.robustness  # beside those of the table
+def test_both_zeros_are_the_same_number_in_changes(catalog, session, db) -> None:
+    catalog.sql(f"CREATE TABLE {db}.t (id INT, f DOUBLE) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    catalog.sql(f"INSERT INTO {db}.t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, -0.0D), (2, 0.0D)")
+    for condition in ("f = 0.0D", "f IN (0.0D, 7D)", "NOT (f < 0.0D)"):
+        assert session.changes(f"{db}.t", 0).where(condition).count() == 2, condition

@@ -16,9 +16,7 @@ import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
-import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
@@ -41,6 +39,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
 import transactionmetastore.spark.SparkInternals;
+import transactionmetastore.spark.Zeros;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.Partitions;
 import transactionmetastore.spark.plain.PlainScan;
@@ -431,16 +430,9 @@ public final class AcidScan
         List<Filter> filters = new ArrayList<>();
         for (Predicate condition : ofRows) {
             Filter filter = known(condition);
-            if (filter != null && isOfRow(filter, row) && !isOfZero(condition)) filters.add(filter);
+            if (filter != null && isOfRow(filter, row) && !Zeros.isIn(filter)) filters.add(filter);
         }
         return filters;
-    }
-
-    /** To ORC's statistics -0.0 is less than 0.0, to Spark they are equal: what is pushed must not tell them apart. */
-    private static boolean isOfZero(Expression condition) {
-        boolean isZero = condition instanceof Literal<?> literal && (literal.value() instanceof Double || literal.value() instanceof Float)
-            && ((Number) literal.value()).doubleValue() == 0;
-        return isZero || Arrays.stream(condition.children()).anyMatch(AcidScan::isOfZero);
     }
 
     private static boolean isOfRow(Filter filter, StructType row) {
