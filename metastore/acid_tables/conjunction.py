@@ -17,6 +17,7 @@ _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_EQUALITIES = ("=", "in")
 _FORM = '["key", "=", "value"], ["key", "in", "value", ...] or ["key", "is null"]'
 _KEY_AND_OPERATOR = 2
 
@@ -25,6 +26,7 @@ def conjunction(conditions: Sequence[Any], keys: Sequence[HiveColumn]) -> Restri
     """``[["d", ">=", "2026-01-01"], ["r", "in", "a", "b"]]`` as a restriction; None: every partition is left.
 
     A condition with a value that is not spelled as the key's type spells it is left out: the engine filters the rows.
+    So is the order of a CHAR, in which its blanks at the end count or not, as the engine's settings are.
     Raises: InvalidInputError for any other form, or a column that is no partition key.
     """
     places = {key.name: place for place, key in enumerate(keys)}
@@ -44,6 +46,8 @@ def _condition(condition: Any, places: Mapping[str, int], keys: Sequence[HiveCol
         return Missing(place, kind)
     if holds not in _COMPARED or not texts or (holds != "in" and len(texts) > 1):
         raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {condition!r}.")
+    if kind.kind == "char" and holds not in _EQUALITIES:
+        return None
     constants = [typed(text, kind) for text in texts]
     parts = tuple(Comparison(place, kind, _COMPARED[holds], constant) for constant in constants if constant is not None)
     if len(parts) < len(texts):

@@ -22,7 +22,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SIMPLE = re.compile(r"[A-Za-z0-9_-]+")
 """Texts that nothing escapes in partition names, and that metastores with patterns take literally."""
 BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
-_TEXT = ("string", "varchar", "char")
+_TEXT = ("string", "varchar")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def exact_texts(where: Restriction, count: int) -> list[str]:
 
 
 def is_text(kind: HiveType) -> bool:
-    """Whether a value of the type is its text."""
+    """Whether a value of the type is its text. A CHAR has several: blanks at the end do not count."""
     return kind.kind in _TEXT
 
 
@@ -99,6 +99,8 @@ def typed(text: str, kind: HiveType) -> Constant | None:
     """A text as a value of its type; None for an unusual spelling, or a value that does not fit."""
     if is_text(kind):
         return text
+    if kind.kind == "char":
+        return text.rstrip(" ")
     if kind.kind == "date":
         return _day(text)
     if _NUMBER.fullmatch(text) and kind.kind in BITS and "." not in text:

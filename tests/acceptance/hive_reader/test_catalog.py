@@ -68,3 +68,20 @@ def test_hive_reads_what_each_statement_wrote(catalog, db, hives_rows, buckets) 
         assert hives_rows(name) == ours, statement
         seen.append(len(ours))
     assert seen == [8, 8, 6, 10, 11, 12, 8]
+
+
+def test_hive_sees_texts_as_spark_does_but_for_those_that_are_too_long(catalog, db, hives_rows) -> None:
+    name = f"{db}.t"
+    catalog.sql(f"CREATE TABLE {name} (n INT, c CHAR(5), v VARCHAR(3)) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    catalog.sql(f"INSERT INTO {name} VALUES (1, 'größe', 'äöü '), (2, 'ab', 'x '), (3, NULL, '')")
+    catalog.conf.set("spark.sql.legacy.charVarcharAsString", "true")
+    try:
+        catalog.sql(f"INSERT INTO {name} VALUES (4, 'ab', 'x'), (5, 'too long', 'too long')")
+    finally:
+        catalog.conf.unset("spark.sql.legacy.charVarcharAsString")
+    catalog.sql(f"UPDATE {name} SET n = n + 10 WHERE c IN ('ab', 'too long')")
+
+    hives = sorted(json.loads(values) for _, _, values in hives_rows(name))
+    assert hives == [[1, "größe", "äöü"], [3, None, ""], [12, "ab   ", "x "], [14, "ab   ", "x"], [15, "too l", "too"]]
+    ours = sorted(map(list, catalog.table(name).collect()))
+    assert ours == [*hives[:-1], [15, "too long", "too long"]]

@@ -311,7 +311,7 @@ public final class ReadTests {
     private List<String> read(String json, StructType wanted) throws Exception {
         ScanPlan plan = ScanPlan.of(new ObjectMapper().readTree(json.replace('\'', '"')));
         ReadContext context = new ReadContext(
-            new SerializableConfiguration(new JobConf(settings)), new Layout(wanted, ROW, StructType.fromDDL("k STRING")), plan,
+            new SerializableConfiguration(new JobConf(settings)), new Layout(wanted, ROW, StructType.fromDDL("k STRING"), true), plan,
             List.of(new GenericInternalRow(new Object[] {UTF8String.fromString("x")})), 4, false, null);
         List<String> rows = new ArrayList<>();
         for (AcidPartition partition : AcidPartition.of(plan.files(), 1 << 20, 1, 1, file -> true)) {

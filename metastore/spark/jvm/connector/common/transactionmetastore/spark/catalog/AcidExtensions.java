@@ -47,6 +47,12 @@ public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensio
         session.injectPostHocResolutionRule(new AbstractFunction1<>() {
             @Override
             public Rule<LogicalPlan> apply(SparkSession spark) {
+                return new TextTargetsRule();
+            }
+        });
+        session.injectPostHocResolutionRule(new AbstractFunction1<>() {
+            @Override
+            public Rule<LogicalPlan> apply(SparkSession spark) {
                 return new KeysLastRule();
             }
         });
@@ -55,6 +61,12 @@ public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensio
             public Rule<LogicalPlan> apply(SparkSession spark) {
                 ReadsEnd.watch(spark.sparkContext());
                 return new StatementRule();
+            }
+        });
+        session.injectOptimizerRule(new AbstractFunction1<>() {
+            @Override
+            public Rule<LogicalPlan> apply(SparkSession spark) {
+                return new ReaderPadsRule();
             }
         });
         session.injectPreCBORule(new AbstractFunction1<>() {

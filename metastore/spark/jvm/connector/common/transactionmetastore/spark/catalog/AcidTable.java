@@ -93,6 +93,16 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         return new AcidTable(catalog, planner, definition, asOf, null, read.reading(), read);
     }
 
+    /** The table with the declared types of its columns, for statements that show or alter these. */
+    AcidTable declared() {
+        return new AcidTable(catalog, planner, definition, asOf, block, transaction, kept) {
+            @Override
+            public Column[] columns() {
+                return definition().declaredColumns();
+            }
+        };
+    }
+
     boolean isKept() {
         return kept != null;
     }

@@ -150,7 +150,7 @@ public final class Partitions {
                 : wanted.get(at, field.dataType());
             String text = texts(new StructType().add(field), new GenericInternalRow(new Object[] {value})).get(0);
             filter.add(text == null ? List.of(field.name(), "is null") : List.of(field.name(), "=", text));
-            values.add(value);
+            values.add(PartitionKeys.padded(field, value));
             places.add(place);
         }
         List<Place> matching = new ArrayList<>();
@@ -158,9 +158,9 @@ public final class Partitions {
             Place place = place(partition);
             boolean isIt = true;
             for (int at = 0; at < names.length; ++at) {
-                Object own = place.values.isNullAt(places.get(at)) ? null
-                    : place.values.get(places.get(at), keys.fields()[places.get(at)].dataType());
-                isIt &= Objects.equals(own, values.get(at));
+                StructField field = keys.fields()[places.get(at)];
+                Object own = place.values.isNullAt(places.get(at)) ? null : place.values.get(places.get(at), field.dataType());
+                isIt &= Objects.equals(PartitionKeys.padded(field, own), values.get(at));
             }
             if (isIt) matching.add(place);
         }

@@ -1,14 +1,17 @@
 package transactionmetastore.spark.catalog;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
@@ -16,9 +19,13 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.AlterTableCommand;
 import org.apache.spark.sql.catalyst.plans.logical.AnalyzeColumn;
 import org.apache.spark.sql.catalyst.plans.logical.AnalyzeTable;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteAction;
+import org.apache.spark.sql.catalyst.plans.logical.DescribeColumn;
+import org.apache.spark.sql.catalyst.plans.logical.DescribeRelation;
 import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
@@ -28,12 +35,14 @@ import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.plans.logical.SerdeInfo;
+import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowTablesExtended;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedTableSpec;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
@@ -58,6 +67,9 @@ import transactionmetastore.spark.procedure.Procedures;
 final class RoutingRule extends Rule<LogicalPlan> {
     /** Spark calls a procedure already when it analyses the call: what is explained does not become one. */
     private static final TreeNodeTag<Boolean> IS_EXPLAINED = new TreeNodeTag<>("acid.explained");
+    private static final Seq<DeleteAction> NOTHING = CollectionConverters.asScala(
+        List.of(new DeleteAction(Option.apply(Literal.create(false, DataTypes.BooleanType))))).toSeq();
+    private static final Set<Class<?>> SHOWING = Set.of(DescribeRelation.class, DescribeColumn.class, ShowCreateTable.class);
 
     private final org.apache.spark.sql.classic.SparkSession spark;
 
@@ -85,14 +97,41 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (hasSchemaEvolution(plan)) requireEvolvable(plan);
         UnresolvedRelation replaced = ReplaceWhere.target(plan);
         if (replaced != null && named(replaced.multipartIdentifier()) != null) return ReplaceWhere.marked(plan);
-        if (plan instanceof MergeIntoTable merge) StatementRule.tag(merge);
+        if (plan instanceof MergeIntoTable merge) {
+            StatementRule.tag(merge);
+            if (isUnresolvableIn40(merge, changed)) return (LogicalPlan) with(merge, place(merge, "notMatchedBySourceActions"), NOTHING);
+        }
         if (plan instanceof ExplainCommand explain) SeveralInserts.inner(explain.logicalPlan()).setTagValue(IS_EXPLAINED, true);
         if (plan.getTagValue(IS_EXPLAINED).isDefined()) return plan;
         if (plan instanceof AnalyzeTable analyze && analyze.child() instanceof UnresolvedTableOrView name) return analyzed(analyze, name);
         if (plan instanceof AnalyzeColumn analyze && analyze.child() instanceof UnresolvedTableOrView name) {
             return analyzed(analyze, name, analyze.allColumns() ? List.of("*") : CollectionConverters.asJava(analyze.columnNames().get()));
         }
+        boolean isOfColumns = plan instanceof AlterTableCommand && plan.nodeName().contains("Column");
+        if (isOfColumns || SHOWING.contains(plan.getClass())) return declared(plan);
         return SeveralInserts.isSeveral(plan) ? inserted(plan) : plan;
+    }
+
+    /** Spark 4.0 does not resolve a MERGE that only inserts into a table with CHAR or VARCHAR: so it gets an action that meets no row. */
+    private boolean isUnresolvableIn40(MergeIntoTable merge, UnresolvedRelation target) {
+        boolean isOnlyInserting = merge.matchedActions().isEmpty() && merge.notMatchedBySourceActions().isEmpty();
+        if (!isOnlyInserting || target == null || !spark.version().startsWith("4.0.")) return false;
+        Named table = named(target.multipartIdentifier());
+        AcidTable found = table == null ? null : table.catalog.acidTable(table.ident, null);
+        return found != null && found.type().exists(column -> CharVarcharUtils.getRawType(column.metadata()).isDefined());
+    }
+
+    /** To all other statements CHAR and VARCHAR are STRING: see TableDefinition.Field. */
+    private LogicalPlan declared(LogicalPlan plan) {
+        Seq<String> name = plan.children().head() instanceof UnresolvedTable one ? one.multipartIdentifier()
+            : plan.children().head() instanceof UnresolvedTableOrView one ? one.multipartIdentifier() : null;
+        if (name == null || spark.sessionState().catalog().isTempView(name)) return plan;
+        Named table = named(name);
+        AcidTable found = table == null ? null : table.catalog.acidTable(table.ident, null);
+        if (found == null) return plan;
+        List<LogicalPlan> children = new ArrayList<>(CollectionConverters.asJava(plan.children()));
+        children.set(0, ResolvedTable.create(table.catalog, table.ident, found.declared()));
+        return plan.withNewChildren(CollectionConverters.asScala(children).toSeq());
     }
 
     private LogicalPlan analyzed(AnalyzeTable analyze, UnresolvedTableOrView name) {

@@ -7,13 +7,18 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.LiteralValue;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.plain.PlainStorage;
 import transactionmetastore.spark.write.WriterFunction;
@@ -24,12 +29,33 @@ public record TableDefinition(
         List<Field> partitionKeys, List<String> primaryKey, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,
         Long bytes) {
 
-    /** A column; "type": in Hive's text. Any column may hold NULLs, also one that is declared NOT NULL: see RowRules. */
+    /**
+     * A column; "type": in Hive's text, "sqlType": of its values, in which CHAR and VARCHAR are STRING.
+     *
+     * Any column may hold NULLs, also one that is declared NOT NULL: see RowRules.
+     */
     public record Field(String name, String type, DataType sqlType, String comment, String defaultValue) {
         Column column() {
-            ColumnDefaultValue value = defaultValue == null ? null : new ColumnDefaultValue(
-                defaultValue, LiteralValue.apply(null, sqlType));
-            return Column.create(name, sqlType, true, comment, value, null);
+            Metadata told = field().metadata();
+            return Column.create(name, sqlType, true, comment, initially(), told.equals(Metadata.empty()) ? null : told.json());
+        }
+
+        Column declared() {
+            return Column.create(name, DataType.fromDDL(type), true, comment, initially(), null);
+        }
+
+        private ColumnDefaultValue initially() {
+            return defaultValue == null ? null : new ColumnDefaultValue(defaultValue, LiteralValue.apply(null, sqlType));
+        }
+
+        /**
+         * As Spark's plans have it: what is declared CHAR or VARCHAR is told beside STRING, and Spark's rules pad it and hold it to its length.
+         * Not in a session that takes them for STRING.
+         */
+        StructField field() {
+            boolean isTold = type.contains("char(") && !SQLConf.get().charVarcharAsString();
+            StructType declared = new StructType().add(name, isTold ? DataType.fromDDL(type) : sqlType);
+            return new StructField(name, sqlType, true, CharVarcharUtils.replaceCharVarcharWithStringInSchema(declared).apply(0).metadata());
         }
     }
 
@@ -119,15 +145,20 @@ public record TableDefinition(
 
     private static StructType type(List<Field> fields) {
         StructType type = new StructType();
-        for (Field field : fields) type = type.add(field.name, field.sqlType);
+        for (Field field : fields) type = type.add(field.field());
         return type;
     }
 
     Column[] allColumns() {
-        List<Column> all = new ArrayList<>();
-        for (Field field : columns) all.add(field.column());
-        for (Field field : partitionKeys) all.add(field.column());
-        return all.toArray(new Column[0]);
+        return all(Field::column);
+    }
+
+    Column[] declaredColumns() {
+        return all(Field::declared);
+    }
+
+    private Column[] all(Function<Field, Column> column) {
+        return Stream.concat(columns.stream(), partitionKeys.stream()).map(column).toArray(Column[]::new);
     }
 
     Transform[] partitioning() {

@@ -201,7 +201,8 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             for (int column = 0; column < columns.length; ++column) {
                 Layout.Source source = layout.sources.get(column);
                 columns[column] = switch (source.from()) {
-                    case FILE -> file.ids() == null ? read.column(Layout.ROW).getChild(source.place()) : read.column(source.place());
+                    case FILE -> PaddedTexts.of(
+                        file.ids() == null ? read.column(Layout.ROW).getChild(source.place()) : read.column(source.place()), layout.padded[column]);
                     case KEY -> key(source.place(), layout.wanted.fields()[column]);
                     case ID -> id(RowId.values()[source.place()], layout.wanted.fields()[column], read);
                     case CHANGE -> changes.column(ChangeColumn.values()[source.place()]);

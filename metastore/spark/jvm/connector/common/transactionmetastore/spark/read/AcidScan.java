@@ -15,6 +15,7 @@ import org.apache.orc.OrcConf;
 import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
@@ -36,6 +37,8 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.CharType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
@@ -49,6 +52,7 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.stream.AppendedRows;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
+import transactionmetastore.spark.write.PartitionKeys;
 import transactionmetastore.spark.write.TableShape;
 
 /** A scan of a table in the snapshot of its statement. It calls the planner when Spark first needs sizes or files. */
@@ -264,7 +268,7 @@ public final class AcidScan
     }
 
     private Layout layout() {
-        return new Layout(wanted, table.definition().rowType(), table.definition().partitionType());
+        return new Layout(wanted, table.definition().rowType(), table.definition().partitionType(), SQLConf.get().readSideCharPadding());
     }
 
     @Override
@@ -438,8 +442,14 @@ public final class AcidScan
 
     private static boolean isOfRow(Filter filter, StructType row) {
         List<String> names = List.of(row.fieldNames());
-        for (String name : filter.references()) if (!names.contains(name)) return false;
+        for (String name : filter.references()) if (!names.contains(name) || isPadded(row.apply(name))) return false;
         return filter.references().length > 0;
+    }
+
+    /** Files may lack the blanks of a CHAR, by which conditions find it. */
+    private static boolean isPadded(StructField field) {
+        var declared = CharVarcharUtils.getRawType(field.metadata());
+        return declared.isDefined() && declared.get().existsRecursively(part -> part instanceof CharType);
     }
 
     /** The values of the partition keys of each directory. */
@@ -452,7 +462,8 @@ public final class AcidScan
         StructType types = table.definition().partitionType();
         List<InternalRow> all = new ArrayList<>();
         for (ScanPlan.Directory directory : of.directories()) {
-            all.add(Partitions.typed(types, Arrays.asList(directory.values())));
+            InternalRow values = Partitions.typed(types, Arrays.asList(directory.values()));
+            all.add(SQLConf.get().readSideCharPadding() ? PartitionKeys.padded(types, values) : values);
         }
         return all;
     }

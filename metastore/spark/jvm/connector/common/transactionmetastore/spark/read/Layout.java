@@ -4,6 +4,7 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -36,9 +37,13 @@ final class Layout implements Serializable {
     /** The places of the wanted columns in a plain file. */
     final int[] plainPlaces;
     final boolean areIdsWanted;
+    /** The declared types of the wanted columns whose texts get blanks; null for the others. */
+    final DataType[] padded;
 
-    Layout(StructType wanted, StructType row, StructType keys) {
+    /** "isPadded": whether CHAR columns get the blanks that files may lack. */
+    Layout(StructType wanted, StructType row, StructType keys, boolean isPadded) {
         this.wanted = wanted;
+        this.padded = new DataType[wanted.length()];
         List<StructField> inRow = new ArrayList<>();
         List<Integer> places = new ArrayList<>();
         StructField[] all = row.fields().clone();
@@ -50,6 +55,7 @@ final class Layout implements Serializable {
                 sources.add(new Source(From.FILE, inRow.size()));
                 inRow.add(field);
                 places.add(place);
+                if (isPadded) padded[sources.size() - 1] = CharVarcharUtils.getRawType(row.fields()[place].metadata()).getOrElse(() -> null);
                 all[place] = field;
             } else if (key >= 0) {
                 sources.add(new Source(From.KEY, key));

@@ -10,6 +10,7 @@ import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
+import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.StreamBatch;
@@ -22,14 +23,16 @@ import transactionmetastore.spark.txn.StreamBatch;
  */
 public final class StreamAppend implements StreamingWrite {
     private final String table, query, checkpoint;
+    private final HeldTexts texts;
     private final AcidTransaction transaction;
     private final BatchWrite write;
     private final Configuration settings;
 
-    /** "write": the insert of a batch's rows in "transaction". */
+    /** "row": of the table; "write": the insert of a batch's rows in "transaction". */
     public StreamAppend(
-            String table, LogicalWriteInfo info, AcidTransaction transaction, BatchWrite write, Configuration settings) {
+            String table, StructType row, LogicalWriteInfo info, AcidTransaction transaction, BatchWrite write, Configuration settings) {
         this.table = table;
+        this.texts = HeldTexts.of(row);
         this.query = info.queryId();
         this.checkpoint = info.options().get("checkpointLocation");
         this.transaction = transaction;
@@ -43,7 +46,7 @@ public final class StreamAppend implements StreamingWrite {
 
     @Override
     public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
-        return new Writers(Interruption.asStop(() -> write.createBatchWriterFactory(info)));
+        return new Writers(texts, Interruption.asStop(() -> write.createBatchWriterFactory(info)));
     }
 
     @Override
@@ -70,12 +73,12 @@ public final class StreamAppend implements StreamingWrite {
         write.abort(messages);
     }
 
-    private record Writers(DataWriterFactory ofRows) implements StreamingDataWriterFactory {
+    private record Writers(HeldTexts texts, DataWriterFactory ofRows) implements StreamingDataWriterFactory {
         private static final long serialVersionUID = 1L;
 
         @Override
         public DataWriter<InternalRow> createWriter(int partition, long task, long epoch) {
-            return ofRows.createWriter(partition, task);
+            return texts.in(ofRows.createWriter(partition, task));
         }
     }
 }

@@ -107,7 +107,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             : target.in(AcidTransaction.committingItself(target.planner(), description()));
         written.transaction().write(table.name(), WriteKind.INSERT, null);
         AcidWrite write = new AcidWrite(written, table, null, null, info);
-        return new StreamAppend(table.name(), info, written.transaction(), write, settings);
+        return new StreamAppend(table.name(), table.row(), info, written.transaction(), write, settings);
     }
 
     // -- where rows go and how they are ordered ------------------------------------------------------------------------

@@ -9,8 +9,12 @@ import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
+import org.apache.spark.sql.types.CharType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.Messages;
@@ -18,11 +22,12 @@ import transactionmetastore.spark.Messages;
 /**
  * The keys of rows' partitions: their values as Spark writes them, in the text of a JSON list.
  *
- * It is what to_json(array(CAST(... AS STRING), ...)) gives (metastore/spark/write/events.py). Rows of one partition mostly
- * come one after the other, so the values of the last are kept.
+ * It is what to_json(array(CAST(... AS STRING), ...)) gives (metastore/spark/write/events.py), but that a CHAR has all of its blanks:
+ * one value is one partition. Rows of one partition mostly come one after the other, so the values of the last are kept.
  */
 public final class PartitionKeys {
     private final DataType[] types;
+    private final int[] lengths;
     private final int first;
     private final Expression[] texts;
     private final Object[] last;
@@ -33,6 +38,7 @@ public final class PartitionKeys {
     /** "first": where the partition's values begin in a row. "zone": in which timestamps are written. */
     public PartitionKeys(StructType keys, int first, String zone) {
         this.types = Arrays.stream(keys.fields()).map(field -> field.dataType()).toArray(DataType[]::new);
+        this.lengths = Arrays.stream(keys.fields()).mapToInt(PartitionKeys::blanksUpTo).toArray();
         this.first = first;
         this.zone = zone;
         this.texts = new Expression[types.length];
@@ -41,6 +47,23 @@ public final class PartitionKeys {
             Expression value = new BoundReference(at, types[at], true);
             texts[at] = Cast$.MODULE$.apply(value, DataTypes.StringType, scala.Option.apply(zone), false);
         }
+    }
+
+    /** The length of a CHAR; 0 for any other type, which has no blanks of its own. */
+    static int blanksUpTo(StructField key) {
+        var declared = CharVarcharUtils.getRawType(key.metadata());
+        return declared.isDefined() && declared.get() instanceof CharType text ? text.length() : 0;
+    }
+
+    /** The values of keys, a CHAR with all of its blanks. */
+    public static InternalRow padded(StructType keys, InternalRow values) {
+        Object[] padded = new Object[keys.length()];
+        for (int at = 0; at < padded.length; ++at) padded[at] = padded(keys.fields()[at], values.get(at, keys.fields()[at].dataType()));
+        return new GenericInternalRow(padded);
+    }
+
+    public static Object padded(StructField key, Object value) {
+        return value instanceof UTF8String text ? CharVarcharCodegenUtils.readSidePadding(text, blanksUpTo(key)) : value;
     }
 
     /** The key of a row's partition; null where there are no partitions. */
@@ -83,8 +106,7 @@ public final class PartitionKeys {
             int at = texts.size();
             Expression text = Literal$.MODULE$.create(UTF8String.fromString((String) value), DataTypes.StringType);
             Object read = Cast$.MODULE$.apply(text, types[at], scala.Option.apply(zone), false).eval(null);
-            Object written = this.texts[at].eval(values(at, read));
-            texts.add(written == null ? null : written.toString());
+            texts.add(text(at, values(at, read)));
         }
         return texts;
     }
@@ -103,10 +125,12 @@ public final class PartitionKeys {
     private String text() {
         InternalRow values = new GenericInternalRow(last);
         List<String> written = new ArrayList<>();
-        for (Expression text : texts) {
-            Object value = text.eval(values);
-            written.add(value == null ? null : value.toString());
-        }
+        for (int at = 0; at < types.length; ++at) written.add(text(at, values));
         return Messages.text(written);
+    }
+
+    private String text(int at, InternalRow values) {
+        Object text = texts[at].eval(values);
+        return text == null ? null : CharVarcharCodegenUtils.readSidePadding((UTF8String) text, lengths[at]).toString();
     }
 }
