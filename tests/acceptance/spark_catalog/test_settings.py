@@ -61,3 +61,25 @@ def test_both_zeros_are_the_same_number_in_changes(catalog, session, db) -> None
     catalog.sql(f"INSERT INTO {db}.t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, -0.0D), (2, 0.0D)")
     for condition in ("f = 0.0D", "f IN (0.0D, 7D)", "NOT (f < 0.0D)"):
         assert session.changes(f"{db}.t", 0).where(condition).count() == 2, condition
+
+
+def test_files_that_hold_one_row_are_read_where_it_meets_the_condition(catalog, db) -> None:
+    """Their statistics are that row: conditions lose microseconds on the way to them, and a list with a NULL was an error."""
+    times = ("2026-01-01 00:00:00", "2026-01-01 00:00:00.123456", "1969-12-31 12:00:00.000001")
+    catalog.sql(f"CREATE TABLE {db}.t (id INT, t TIMESTAMP) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    for number, time in enumerate(times):
+        catalog.sql(f"INSERT INTO {db}.t VALUES ({number}, TIMESTAMP'{time}')")
+
+    def met(where: str) -> list[int]:
+        return sorted(row.id for row in catalog.sql(f"SELECT id FROM {db}.t WHERE {where}").collect())
+
+    for number, time in enumerate(times):
+        at = f"TIMESTAMP'{time}'"
+        equal = (f"t = {at}", f"t IN ({at}, NULL)", f"NOT (t <> {at})", f"t >= {at} AND t <= {at}", f"t BETWEEN {at} AND {at}", f"NOT (t < {at} OR t > {at})")
+        assert [where for where in equal if met(where) != [number]] == []
+    assert met("t < TIMESTAMP'2026-01-01 00:00:00.123457' AND id > 0") == [1, 2]
+    assert met("id IN (1, NULL)") == [1]
+    assert met("id NOT IN (1, NULL)") == []
+    catalog.sql(f"UPDATE {db}.t SET id = 9 WHERE t = TIMESTAMP'{times[1]}'")
+    catalog.sql(f"DELETE FROM {db}.t WHERE t = TIMESTAMP'{times[2]}'")
+    assert met("true") == [0, 9]

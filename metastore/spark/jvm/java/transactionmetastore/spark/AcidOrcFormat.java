@@ -186,7 +186,7 @@ public class AcidOrcFormat extends OrcFileFormat {
         StructType row = DataTypes.createStructType(Arrays.asList(all).subList(inRow, all.length));
         List<Filter> ofRow = new ArrayList<>();
         for (Filter filter : CollectionConverters.asJava(filters)) {
-            if (isOfRow(filter, data) && !Zeros.isIn(filter)) ofRow.add(filter);
+            if (isOfRow(filter, data) && !NotForOrc.isIn(filter)) ofRow.add(filter);
         }
         scala.Option<?> argument = SparkInternals.orcFilter(row, ofRow);
         if (SQLConf.get().orcFilterPushDown() && argument.isDefined()) {

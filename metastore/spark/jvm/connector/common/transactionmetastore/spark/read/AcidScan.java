@@ -42,8 +42,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
+import transactionmetastore.spark.NotForOrc;
 import transactionmetastore.spark.SparkInternals;
-import transactionmetastore.spark.Zeros;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.Partitions;
 import transactionmetastore.spark.plain.PlainScan;
@@ -435,7 +435,7 @@ public final class AcidScan
         List<Filter> filters = new ArrayList<>();
         for (Predicate condition : ofRows) {
             Filter filter = known(condition);
-            if (filter != null && isOfRow(filter, row) && !Zeros.isIn(filter)) filters.add(filter);
+            if (filter != null && isOfRow(filter, row) && !NotForOrc.isIn(filter)) filters.add(filter);
         }
         return filters;
     }
