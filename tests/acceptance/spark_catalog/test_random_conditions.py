@@ -1,13 +1,14 @@
 """Random conditions, of which files and partitions are shown what they can answer. The model is parquet, which is shown nothing.
 
-CONDITIONS=5000 SEED=7: how many, and which. Most files have one row, so that their statistics tell it. Conditions that are compared with each other
-(`(a = 1) <=> (b = 2)`) are not among them: Spark fails to plan these over any DataSource V2 table.
+CONDITIONS=5000 SEED=7: how many, and which. Most files have one row, so that their statistics tell it. What Spark fails to plan over any DataSource V2 table (`(a = 1) <=> (b = 2)`,
+`CASE WHEN a = 1 THEN b BETWEEN NULL AND 2 END`) is passed over.
 """
 
 import os
 from random import Random
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 pytestmark = [pytest.mark.spark, pytest.mark.robustness, pytest.mark.timeout(3600)]
 
@@ -107,6 +108,8 @@ def condition(random: Random, depth: int) -> str:
         return atom(random)
     if kind < 0.4:
         return f"NOT ({condition(random, depth - 1)})"
+    if kind < 0.45:
+        return f"({condition(random, depth - 1)}) <=> ({condition(random, depth - 1)})"
     if kind < 0.5:
         return f"CASE WHEN {condition(random, depth - 1)} THEN {condition(random, depth - 1)} ELSE {atom(random)} END"
     return f"({condition(random, depth - 1)}) {random.choice(['AND', 'OR'])} ({condition(random, depth - 1)})"
@@ -119,7 +122,7 @@ def test_random_conditions(catalog, db) -> None:
         f"CREATE TABLE {db}.t ({declared(COLUMNS)}) PARTITIONED BY ({declared(KEYS)}) STORED AS ORC TBLPROPERTIES ('transactional'='true')"
     )
     catalog.sql(f"CREATE TABLE {db}.model ({declared(COLUMNS | KEYS)}) USING parquet")
-    partitions = [[value(random, kind) for kind in KEYS.values()] for _ in range(4)]
+    partitions = [[value(random, kind).replace("''", "NULL") for kind in KEYS.values()] for _ in range(4)]  # an empty text is NULL there
     for delta in range(12):
         rows = [
             [
@@ -141,7 +144,12 @@ def test_random_conditions(catalog, db) -> None:
     wrong = []
     for _ in range(count):
         where = condition(random, 3)
-        answer, right = met(f"{db}.t", where), met("kept", where)
+        try:
+            answer, right = met(f"{db}.t", where), met("kept", where)
+        except Py4JJavaError as error:
+            if "V2ExpressionBuilder" not in str(error):
+                raise
+            continue
         if answer != right:
             wrong.append(f"{where}: {answer}, not {right}")
     assert not wrong, f"SEED={seed}, {len(wrong)} of {count}\n" + "\n".join(wrong[:20])
