@@ -142,7 +142,7 @@ def watched(spec: CompactionJobSpec, work: Path) -> Held:
     process = subprocess.Popen(command)
     while process.poll() is None:
         for each in _family(process.pid):
-            with suppress(psutil.Error, OSError, IndexError):  # it has just ended
+            with suppress(psutil.Error, OSError, IndexError, StopIteration):  # it has just ended
                 who = _who(each)
                 files[who] = max(files.get(who, 0), each.num_fds())
                 most[who] = max(most.get(who, 0), _peak(each.pid))
