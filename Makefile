@@ -25,8 +25,7 @@ demo: setup ## The tour on real data, with a server of its own; exits 0 only if 
 	@$(bin)/python -m tests.demo.tour $(ARGS)
 
 test: setup ## Everything that CI runs
-	@$(MAKE) --no-print-directory -j2 lint types layers idl-check docs-check
-	@$(MAKE) --no-print-directory soak MINUTES=3 ARGS=
+	@$(MAKE) --no-print-directory -j2 -Otarget MINUTES=3 ARGS= soak lint types layers idl-check docs-check
 	@$(MAKE) --no-print-directory test-cov
 
 test-fast: setup ## Unit tests and scripts on the model: seconds, no database, no Java
