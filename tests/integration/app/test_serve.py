@@ -30,6 +30,24 @@ def place():
             os.kill(postgres.pid, signal.SIGQUIT)
 
 
+@pytest.fixture(scope="module")
+def made():
+    """The data directory that a server has made and left."""
+    with tempfile.TemporaryDirectory(prefix="metastore-serve-") as path:
+        Path(path).chmod(0o711)
+        with serving(Path(path)) as (process, _):
+            process.terminate()
+            assert process.wait(60) == 0
+        yield Path(path) / "data"
+
+
+@pytest.fixture
+def kept(place, made):
+    """A place with such a directory, which takes longer to be made than to be served from."""
+    subprocess.run(["cp", "-a", made, place / "data"], check=True)
+    return place
+
+
 def command(place, *more):
     return [sys.executable, "-m", "metastore", "serve", "--host", "127.0.0.1", "--port", "0", "--http-port", "0", "--data-dir",
             str(place / "data"), "--no-loops", *more]
@@ -75,14 +93,14 @@ def test_it_serves_ends_with_0_and_comes_back_with_what_it_knew(place):
         assert process.wait(60) == 0
 
 
-def test_after_sigkill_the_next_one_goes_on(place):
-    with serving(place) as (process, addresses):
+def test_after_sigkill_the_next_one_goes_on(kept):
+    with serving(kept) as (process, addresses):
         with MetastoreClient(addresses["thrift"]) as client:
-            client.create_database(client.types.Database(name="kept", locationUri=f"file:{place}/data/warehouse/kept.db"))
+            client.create_database(client.types.Database(name="kept", locationUri=f"file:{kept}/data/warehouse/kept.db"))
         process.kill()
         process.wait(60)
 
-    with serving(place) as (process, addresses):
+    with serving(kept) as (process, addresses):
         with MetastoreClient(addresses["thrift"]) as client:
             assert client.get_all_databases() == ["default", "kept"]
         process.terminate()
@@ -110,30 +128,30 @@ def has_ended(pid):
         return True
 
 
-def test_a_planner_beside_it_comes_with_the_first_call_and_again_when_it_was_killed(place):
-    with serving(place, env={"METASTORE_READY_FILE": str(place / "ready.json")}) as (process, addresses):
+def test_a_planner_beside_it_comes_with_the_first_call_and_again_when_it_was_killed(kept):
+    with serving(kept, env={"METASTORE_READY_FILE": str(kept / "ready.json")}) as (process, addresses):
         with MetastoreClient(addresses["thrift"]) as client:
             uri = client.get_config_value("hive.metastore.planner.uri", "")
         assert uri == addresses["planner"]
-        assert planners(place) == []   # nobody has asked it for anything yet
+        assert planners(kept) == []   # nobody has asked it for anything yet
 
         assert planned(uri) == "absent"
-        assert json.loads((place / "ready.json").read_text()) == addresses   # the variable is the server's
-        [first] = planners(place)
+        assert json.loads((kept / "ready.json").read_text()) == addresses   # the variable is the server's
+        [first] = planners(kept)
         os.kill(first, signal.SIGKILL)
         until(lambda: has_ended(first))
 
         assert planned(uri) == "absent"
-        [_, second] = planners(place)
+        [_, second] = planners(kept)
         process.kill()   # whose planner must not outlive it
         process.wait(60)
         until(lambda: has_ended(second))
 
 
-def test_postgres_is_killed_under_it(place):
+def test_postgres_is_killed_under_it(kept):
     """Calls are refused with a sentence meanwhile, and served again without anybody's help."""
-    with serving(place) as (process, addresses):
-        postgres = EmbeddedPostgres(place / "data")
+    with serving(kept) as (process, addresses):
+        postgres = EmbeddedPostgres(kept / "data")
         killed = postgres.pid
         os.kill(killed, signal.SIGKILL)
         with MetastoreClient(addresses["thrift"]) as client:
@@ -255,8 +273,8 @@ def until_gone(pids):
     return False
 
 
-def test_several_processes_share_the_port_and_end_together(place):
-    with serving(place, "--processes", "2") as (process, addresses):
+def test_several_processes_share_the_port_and_end_together(kept):
+    with serving(kept, "--processes", "2") as (process, addresses):
         assert set(addresses) == {"thrift", "http", "planner", "database_url", "pid", "version", "processes"}
         assert addresses["pid"] == process.pid
         children = addresses["processes"]
@@ -266,31 +284,31 @@ def test_several_processes_share_the_port_and_end_together(place):
                 assert client.getName()
         assert all(served_by(one) for one in children)
         assert sum(served_by(one) for one in children) == 60
-        second = refused(place, "--port", addresses["thrift"].rpartition(":")[2], "--processes", "2")
+        second = refused(kept, "--port", addresses["thrift"].rpartition(":")[2], "--processes", "2")
         assert (second.returncode, "cannot be used: Address already in use" in second.stderr) == (2, True), second.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 
     assert until_gone([one["pid"] for one in children])
-    assert not (place / "ready.json").exists()
-    assert EmbeddedPostgres(place / "data").pid is None
-    assert "Traceback" not in (place / "log").read_text()
-    assert "Fatal" not in (place / "log").read_text()   # what the interpreter says of a thread that waits for input
+    assert not (kept / "ready.json").exists()
+    assert EmbeddedPostgres(kept / "data").pid is None
+    assert "Traceback" not in (kept / "log").read_text()
+    assert "Fatal" not in (kept / "log").read_text()   # what the interpreter says of a thread that waits for input
 
 
-def test_when_one_process_dies_all_end_and_say_so(place):
-    with serving(place, "--processes", "2") as (process, addresses):
+def test_when_one_process_dies_all_end_and_say_so(kept):
+    with serving(kept, "--processes", "2") as (process, addresses):
         victim, other = addresses["processes"]
         os.kill(victim["pid"], signal.SIGKILL)
         assert process.wait(60) == 1
 
     assert until_gone([victim["pid"], other["pid"]])
-    assert f"Server process {victim['pid']} ended with -9, so all are ended." in (place / "log").read_text()
-    assert EmbeddedPostgres(place / "data").pid is None
+    assert f"Server process {victim['pid']} ended with -9, so all are ended." in (kept / "log").read_text()
+    assert EmbeddedPostgres(kept / "data").pid is None
 
 
-def test_when_the_first_process_is_killed_the_others_end_by_themselves(place):
-    with serving(place, "--processes", "2", env={"TMPDIR": str(place)}) as (process, addresses):
+def test_when_the_first_process_is_killed_the_others_end_by_themselves(kept):
+    with serving(kept, "--processes", "2", env={"TMPDIR": str(kept)}) as (process, addresses):
         process.kill()
         process.wait(60)
         assert until_gone([one["pid"] for one in addresses["processes"]])
@@ -301,9 +319,9 @@ def refused(place, *more, env=None):
                           env={**os.environ, **(env or {})})
 
 
-def test_a_second_process_on_the_same_directory(place):
-    with serving(place) as (process, addresses):
-        second = refused(place)
+def test_a_second_process_on_the_same_directory(kept):
+    with serving(kept) as (process, addresses):
+        second = refused(kept)
         with MetastoreClient(addresses["thrift"]) as client:
             assert client.get_all_databases() == ["default"]
 

@@ -41,7 +41,8 @@ def value_of(ttype, depth):
 @st.composite
 def collections(draw, ttype, depth):
     kinds = [draw(st.sampled_from([*SCALARS, *([12, 15] if depth < 4 else [])])) for _ in range(2 if ttype == 13 else 1)]
-    items = draw(st.lists(st.tuples(*(value_of(kind, depth) for kind in kinds)), max_size=20))
+    most = 20 if depth == 1 else 3  # a compact list of 15 and more has a header of its own; within others few will do
+    items = draw(st.lists(st.tuples(*(value_of(kind, depth) for kind in kinds)), max_size=most))
     return kinds, items
 
 
