@@ -4,6 +4,7 @@ What a test asks for decides what it costs: a database is a clone of a migrated 
 process. Nothing is imported here that a unit test does not need.
 """
 
+import gc
 import os
 
 import pytest
@@ -17,6 +18,12 @@ settings.register_profile("ci", max_examples=200, deadline=None, derandomize=Tru
 # A Spark of a test ends before it has earned what the second compiler costs, and that runs beside other tests.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_collection_finish():
+    """Thousands of tests stay where they are: no garbage collection, which frames of Spark ask for, need look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import psycopg2
 import pytest
 
 from metastore.client import MetastoreClient
+from tests.support.hive_oracle.oracle import HiveOracle
 from tests.support.planned_server import planned_server
 from tests.support.spark_sessions import drop_database, skip_without_acid, spark_on
 
@@ -44,6 +45,13 @@ def spark(lakehouse, tmp_path_factory):
 def planner(lakehouse) -> str:
     """The address of a planner in this process."""
     return lakehouse.planner
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory) -> Iterator[HiveOracle]:
+    """One JVM with Hive's own reader."""
+    with HiveOracle(tmp_path_factory.mktemp("oracle")) as hive:
+        yield hive
 
 
 @pytest.fixture(scope="session")

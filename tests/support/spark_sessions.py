@@ -11,6 +11,10 @@ def spark_on(uri: str, warehouse: str, master: str = "local[2]") -> Any:
     session = (
         SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.retainedJobs", "20")  # nobody looks at what ran, and every garbage collection would pass through it
+        .config("spark.ui.retainedStages", "20")
+        .config("spark.ui.retainedTasks", "200")
+        .config("spark.sql.ui.retainedExecutions", "20")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")
         .config("spark.sql.session.timeZone", "UTC")

@@ -26,23 +26,31 @@ from tests.support.transactions import seconds
 pytestmark = pytest.mark.spark
 
 
+SETTINGS = replace(CompactionSettings(), delta_num_threshold=3, delta_pct_threshold=100.0, spark_master="local[1]")
+
+
 class Loops:
-    def __init__(self, database, uri):
-        settings = replace(CompactionSettings(), delta_num_threshold=3, delta_pct_threshold=100.0, spark_master="local[1]")
+    def __init__(self, database, runner):
         files = Files()
-        self.runner = SubprocessRunner(settings, uri)
-        self.initiator = Initiator(InitiatorService(database, settings), files, "host-1", "test")
-        self.worker = Worker(WorkerService(database, settings), LockService(database), WriteIdService(database), files,
+        self.runner = runner
+        self.initiator = Initiator(InitiatorService(database, SETTINGS), files, "host-1", "test")
+        self.worker = Worker(WorkerService(database, SETTINGS), LockService(database), WriteIdService(database), files,
                              self.runner, "host-1.0", "test", seconds(300))
-        self.cleaner = Cleaner(CleanerService(database, settings), files, Event())
+        self.cleaner = Cleaner(CleanerService(database, SETTINGS), files, Event())
+
+
+@pytest.fixture(scope="module")
+def runner(lakehouse):
+    """Its Spark goes on from one test to the next."""
+    made = SubprocessRunner(SETTINGS, lakehouse.uri)
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def loops(lakehouse, nobody_reads):
+def loops(lakehouse, nobody_reads, runner):
     database = Database(lakehouse.database_url)
-    made = Loops(database, lakehouse.uri)
-    yield made
-    made.runner.close()
+    yield Loops(database, runner)
     database.close()
 
 
