@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from pyspark.sql import Row
 
 pytestmark = pytest.mark.spark
 
@@ -41,9 +42,11 @@ def both(catalog, db):
 
 
 def test_what_keys_answer_is_not_evaluated_again(catalog, both) -> None:
+    meant = catalog.sql(f"SELECT *, {', '.join(f'{where} AS `{where}`' for where in (*_ANSWERED, *_NOT_ANSWERED))} FROM {both}.model").collect()
+
     def filtered(where: str) -> bool:
         frame = catalog.sql(f"SELECT * FROM {both}.t WHERE {where}")
-        assert rows(frame) == rows(catalog.sql(f"SELECT * FROM {both}.model WHERE {where}")), where
+        assert rows(frame) == sorted(str(Row(*frame.columns)(*row[:len(frame.columns)])) for row in meant if row[where]), where
         return "Filter (" in plan(frame)
 
     assert [where for where in _ANSWERED if filtered(where)] == []

@@ -28,9 +28,10 @@ BOTH = [
     "INSERT INTO {t} PARTITION (kc = 'cccc', kv = 'd') VALUES (6, NULL, NULL, NULL, NULL, NULL)",
     "SELECT * FROM {t} ORDER BY n",
     "SELECT n, length(c), length(v), length(kc), length(kv), concat('[', st.c, st.v, ']'), length(a[0]) FROM {t} ORDER BY n",
-    *(f"SELECT n FROM {{t}} WHERE {condition} ORDER BY n" for condition in (
+    # One statement, in which each condition has a scan of its own.
+    " UNION ALL ".join(f"SELECT {place} AS place, n FROM {{t}} WHERE {condition}" for place, condition in enumerate((
         "c = 'ab'", "c = 'ab   '", "c = 'ab      '", "c IN ('ab', 'z')", "c > 'ab'", "v = 'xyz'", "st.c = 'q'", "kc = 'a'", "kc = 'a  '", "kc IN ('a', 'e')",
-        "kc > 'a'", "kc LIKE 'a'", "kv = 'b'", "kv IS NULL", "kc = ''", "c = kc", "kc IN (SELECT kc FROM {t} WHERE n = 1)")),
+        "kc > 'a'", "kc LIKE 'a'", "kv = 'b'", "kv IS NULL", "kc = ''", "c = kc", "kc IN (SELECT kc FROM {t} WHERE n = 1)"))) + " ORDER BY place, n",
     "SELECT max(c), min(c), count(c), max(kc), min(kv) FROM {t}",
     "SELECT kc, kv, count(*) FROM {t} GROUP BY kc, kv ORDER BY 1, 2",
     "SELECT a.n, b.n FROM {t} a JOIN {t} b ON a.kc = b.kc AND a.kv = b.kv OR a.c = b.v ORDER BY 1, 2",

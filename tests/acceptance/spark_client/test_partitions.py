@@ -141,7 +141,7 @@ ROWS, NULL_ROWS = 13, 2     # of the fixture below; NULL_ROWS have no s
 
 @pytest.fixture
 def pruned(spark, sql, db):
-    """``pruned(predicate)``: the values of ``v``, and how many partitions the server sent for it.
+    """``pruned(*predicates)``: of each the values of ``v``, and how many partitions the server sent for it.
 
     The same rows are in a table without partitions: what Spark finds there is the right answer.
     """
@@ -156,12 +156,15 @@ def pruned(spark, sql, db):
     spark.catalog.dropTempView("pruning_rows")
     fetched = spark._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics.METRIC_PARTITIONS_FETCHED()
 
-    def run(predicate):
-        before = fetched.getCount()
-        found = sorted(sql(f"SELECT v FROM {db}.parts WHERE {predicate}"))
-        sent = fetched.getCount() - before
-        assert found == sorted(sql(f"SELECT v FROM {db}.flat WHERE {predicate}")), predicate
-        return [v for (v,) in found], sent
+    def run(*predicates):
+        of_all, answers = sql(f"SELECT v, {', '.join(predicates)} FROM {db}.flat"), []
+        for place, predicate in enumerate(predicates, 1):
+            before = fetched.getCount()
+            found = sorted(v for (v,) in sql(f"SELECT v FROM {db}.parts WHERE {predicate}"))
+            sent = fetched.getCount() - before
+            assert found == sorted(row[0] for row in of_all if row[place]), predicate
+            answers.append((predicate, found, sent))
+        return answers
 
     return run
 
@@ -170,7 +173,7 @@ def test_only_the_partitions_that_can_match_are_sent(pruned, hive, db):
     """Every predicate of which Spark makes a filter: right rows always, and no partition too many."""
     assert len(hive.get_partition_names(db, "parts", -1)) == ROWS
     assert all(name.startswith("s=") for name in hive.get_partition_names(db, "parts", -1))
-    for predicate in (
+    for predicate, rows, sent in pruned(
             "s = '2020-01'", "S = '2020-01'", "'2020-01' = s", "s = 'a/b'", "s = \"it's\"", "s = 'nothing'",
             "s IN ('2020-01', 'a/b')", "s IN ('2020-01', \"it's\") AND n IN (-3, 0, 5)",
             "s LIKE '2020%'", "s LIKE '%b'", "s LIKE '%20-0%'", "s BETWEEN '2020' AND '2021'",
@@ -179,18 +182,16 @@ def test_only_the_partitions_that_can_match_are_sent(pruned, hive, db):
             "d = DATE'2020-02-29'", "d > DATE'2020-01-01'", "d IN (DATE'2020-01-01', DATE'2021-01-01')",
             "d BETWEEN DATE'2020-01-01' AND DATE'2020-12-31'",
             "(s = '2020-01' AND n > 0) OR (s = '2020-02' AND d < DATE'2020-06-01')"):
-        rows, sent = pruned(predicate)
         assert sent == len(rows), predicate
     # to a filter on strings the name of the null partition is a string like others, as it is to Hive
-    for predicate in ("s != '2020-01' AND s != '2020-02'", "s > '2020-01' AND s <= 'a/b'"):
-        rows, sent = pruned(predicate)
+    for predicate, rows, sent in pruned("s != '2020-01' AND s != '2020-02'", "s > '2020-01' AND s <= 'a/b'"):
         assert sent == len(rows) + NULL_ROWS, predicate
 
 
 def test_what_cannot_be_pruned_is_read_right(pruned):
-    for predicate in ("s IS NULL", "d IS NULL", "length(s) = 3", "n % 2 = 0 AND s = '2020-01'", "NOT (s = '2020-01' OR n > 3)",
-                      "s <=> NULL", "year(d) = 2020", "v > 5", "v > 5 AND s = '2020-02'", "s != '2020-01' OR s IS NULL",
-                      "s IN ('2020-01', NULL)", "CAST(n AS STRING) = '4'", "n = 4.0"):
-        pruned(predicate)
-    assert pruned("s = '2020-01' AND v > 5") == ([10], 3)       # the part that can be asked for is asked for
-    assert pruned("true")[1] == ROWS
+    answers = pruned(
+        "s IS NULL", "d IS NULL", "length(s) = 3", "n % 2 = 0 AND s = '2020-01'", "NOT (s = '2020-01' OR n > 3)", "s <=> NULL", "year(d) = 2020",
+        "v > 5", "v > 5 AND s = '2020-02'", "s != '2020-01' OR s IS NULL", "s IN ('2020-01', NULL)", "CAST(n AS STRING) = '4'", "n = 4.0",
+        "s = '2020-01' AND v > 5", "true")
+    assert answers[-2] == ("s = '2020-01' AND v > 5", [10], 3)       # the part that can be asked for is asked for
+    assert answers[-1][2] == ROWS
