@@ -76,6 +76,7 @@ def test_a_rebalance_gives_new_ids_and_even_buckets(
     assert [found for file in base.bucket_files for found in check_file(Files(), str(table.directory), file.path, base)] == []
 
 
+@pytest.mark.robustness  # beside three buckets
 def test_a_rebalance_into_one_bucket(table: AcidTable, oracle: HiveOracle) -> None:
     fill(table)
 

@@ -27,6 +27,8 @@ QUESTIONS = [
     ("SELECT ROW__ID.writeid FROM {t} WHERE note = 'n8'", {"originalTransaction", "bucket", "rowId", "row.note"}, {1}),
 ]
 """A query, the columns of the file that it needs, and its answer. Nothing is deleted."""
+EACH_ONCE = [QUESTIONS[number] for number in (0, 2, 4, 6)]
+"""No column, one of a condition, a part of one, and ids beside a condition."""
 
 WITHOUT_TWO = [
     ("SELECT note FROM {t} WHERE id < 5", {"row.id", "row.note"}, {"n0", "n1", "n2", "n4"}),
@@ -68,8 +70,9 @@ def _must_need(acid_session, name, question, needed, answer) -> None:
     file.write_bytes(whole)
 
 
-def test_no_byte_is_read_of_columns_that_a_query_has_no_use_for(acid_session, table) -> None:
-    for question in QUESTIONS:
+@pytest.mark.parametrize("questions", [EACH_ONCE, pytest.param(QUESTIONS, marks=pytest.mark.robustness)], ids=["each once", "all"])
+def test_no_byte_is_read_of_columns_that_a_query_has_no_use_for(acid_session, table, questions) -> None:
+    for question in questions:
         _must_need(acid_session, table, *question)
 
 

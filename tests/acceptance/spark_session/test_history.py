@@ -118,25 +118,27 @@ def test_columns_are_altered_by_sql(acid_session, db, spark):
             sql(f"ALTER TABLE {name} {change}")
 
 
-def test_a_dropped_name_comes_back_only_without_its_old_values(acid_session, db, spark):
-    """For full ACID and insert-only tables, ORC and Parquet."""
-    sql = acid_session.sql
-    for kind, stored in (("full", _ACID), ("orc", _INSERT_ONLY.format("ORC")), ("parquet", _INSERT_ONLY.format("PARQUET"))):
-        name = f"{db}.{kind}"
-        sql(f"CREATE TABLE {name} (id INT, gone INT) PARTITIONED BY (p INT) {stored}")
-        sql(f"INSERT INTO {name} VALUES (1, 7, 1)")
-        sql(f"ALTER TABLE {name} DROP COLUMN gone")
-        for change in ("ADD COLUMNS (gone INT)", "ADD COLUMN Gone STRING", "REPLACE COLUMNS (id INT, gone INT)"):
-            with pytest.raises(InvalidOperationError, match=r"delta_0000001_0000001_0000/\S+ still holds values of a column gone"):
-                sql(f"ALTER TABLE {name} {change}")
-        sql(f"ALTER TABLE {name} ADD COLUMNS (fresh STRING COMMENT 'later') CASCADE")
-        sql(f"INSERT INTO {name} VALUES (2, 'x', 1)")
-        assert rows(acid_session.table(name)) == [(1, None, 1), (2, "x", 1)]
-        assert sql(f"DESCRIBE {name}").collect()[1].comment == "later"
-        with pytest.raises(InvalidOperationError, match="without NOT NULL and DEFAULT"):
-            sql(f"ALTER TABLE {name} ADD COLUMNS (more INT NOT NULL)")
-    sql(f"CREATE TABLE {db}.plain (id INT) STORED AS ORC")
-    sql(f"ALTER TABLE {db}.plain ADD COLUMNS (more INT)")
+@pytest.mark.parametrize("stored", [_ACID, _INSERT_ONLY.format("PARQUET"), pytest.param(_INSERT_ONLY.format("ORC"), marks=pytest.mark.robustness)],
+                         ids=["full ACID", "Parquet", "ORC"])
+def test_a_dropped_name_comes_back_only_without_its_old_values(acid_session, db, stored):
+    name, sql = f"{db}.t", acid_session.sql
+    sql(f"CREATE TABLE {name} (id INT, gone INT) PARTITIONED BY (p INT) {stored}")
+    sql(f"INSERT INTO {name} VALUES (1, 7, 1)")
+    sql(f"ALTER TABLE {name} DROP COLUMN gone")
+    for change in ("ADD COLUMNS (gone INT)", "ADD COLUMN Gone STRING", "REPLACE COLUMNS (id INT, gone INT)"):
+        with pytest.raises(InvalidOperationError, match=r"delta_0000001_0000001_0000/\S+ still holds values of a column gone"):
+            sql(f"ALTER TABLE {name} {change}")
+    sql(f"ALTER TABLE {name} ADD COLUMNS (fresh STRING COMMENT 'later') CASCADE")
+    sql(f"INSERT INTO {name} VALUES (2, 'x', 1)")
+    assert rows(acid_session.table(name)) == [(1, None, 1), (2, "x", 1)]
+    assert sql(f"DESCRIBE {name}").collect()[1].comment == "later"
+    with pytest.raises(InvalidOperationError, match="without NOT NULL and DEFAULT"):
+        sql(f"ALTER TABLE {name} ADD COLUMNS (more INT NOT NULL)")
+
+
+def test_columns_of_a_plain_table_are_sparks_to_add(acid_session, db, spark):
+    acid_session.sql(f"CREATE TABLE {db}.plain (id INT) STORED AS ORC")
+    acid_session.sql(f"ALTER TABLE {db}.plain ADD COLUMNS (more INT)")
     assert spark.table(f"{db}.plain").columns == ["id", "more"]
 
 
