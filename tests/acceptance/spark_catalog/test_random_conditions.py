@@ -1,14 +1,12 @@
 """Random conditions, of which files and partitions are shown what they can answer. The model is parquet, which is shown nothing.
 
-CONDITIONS=5000 SEED=7: how many, and which. Most files have one row, so that their statistics tell it. What Spark fails to plan over any DataSource V2 table (`(a = 1) <=> (b = 2)`,
-`CASE WHEN a = 1 THEN b BETWEEN NULL AND 2 END`) is passed over.
+CONDITIONS=5000 SEED=7: how many, and which. Most files have one row, so that their statistics tell it.
 """
 
 import os
 from random import Random
 
 import pytest
-from py4j.protocol import Py4JJavaError
 
 pytestmark = [pytest.mark.spark, pytest.mark.robustness, pytest.mark.timeout(3600)]
 
@@ -144,12 +142,7 @@ def test_random_conditions(catalog, db) -> None:
     wrong = []
     for _ in range(count):
         where = condition(random, 3)
-        try:
-            answer, right = met(f"{db}.t", where), met("kept", where)
-        except Py4JJavaError as error:
-            if "V2ExpressionBuilder" not in str(error):
-                raise
-            continue
+        answer, right = met(f"{db}.t", where), met("kept", where)
         if answer != right:
             wrong.append(f"{where}: {answer}, not {right}")
     assert not wrong, f"SEED={seed}, {len(wrong)} of {count}\n" + "\n".join(wrong[:20])

@@ -75,6 +75,12 @@ public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensio
                 return new MergeKeysRule(spark);
             }
         });
+        session.injectPreCBORule(new AbstractFunction1<>() {
+            @Override
+            public Rule<LogicalPlan> apply(SparkSession spark) {
+                return new HiddenOperandsRule();
+            }
+        });
         session.injectCheckRule(new AbstractFunction1<>() {
             @Override
             public Function1<LogicalPlan, BoxedUnit> apply(SparkSession spark) {

@@ -115,7 +115,8 @@ final class StatementRule extends Rule<LogicalPlan> {
         return isOverwriting ? WriteKind.INSERT_OVERWRITE : WriteKind.MERGE_INSERT;
     }
 
-    private static AcidTable table(LogicalPlan node) {
+    /** The table of a node that reads one of ours; null of others. */
+    static AcidTable table(LogicalPlan node) {
         if (!(node instanceof DataSourceV2Relation relation)) return null;
         if (relation.table() instanceof RowLevelOperationTable rows && rows.table() instanceof AcidTable table) return table;
         return relation.table() instanceof AcidTable table ? table : ChangedTable.of(relation.table());
