@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import acid_session, catalog, db, external_warehouse, lakehouse, planner, spark
-from tests.acceptance.hive_reader.conftest import oracle
+from tests.acceptance.conftest import acid_session, catalog, db, external_warehouse, lakehouse, oracle, planner, spark
 from tests.interop.java import Answering
 from tests.interop.tables.readers import Hive, Trino
 from tests.support.compacting import Compacting
