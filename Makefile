@@ -81,7 +81,7 @@ bench-sustained: setup ## Ten minutes of mixed work at full speed: does anything
 robustness: setup ## Histories with killed servers, workers and databases, judged by a checker (SEED=17 | SEEDS=1-200, CHART=1)
 	@$(bin)/python -m tests.robustness $(if $(SEED)$(SEEDS),--seeds $(or $(SEED),$(SEEDS))) $(if $(CHART),--chart)
 	@$(if $(SEED)$(SEEDS)$(CHART),,$(bin)/python -m tests.robustness --chart --seeds 1-8)
-	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m robustness tests/robustness tests/model tests/integration/cli/test_backup.py tests/acceptance/hive_reader tests/acceptance/compaction tests/acceptance/spark_catalog tests/acceptance/spark_session $(ARGS))
+	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m robustness tests/robustness tests/integration/cli/test_backup.py tests/acceptance/hive_reader tests/acceptance/compaction tests/acceptance/spark_catalog tests/acceptance/spark_session $(ARGS))
 
 interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server, with and without TLS (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py tests/interop/clients/tls.py $(ARGS)

@@ -61,9 +61,8 @@ def test_the_rows_are_those_of_the_join(catalog, db, target) -> None:
         assert asks(catalog, statement), name
         found = dict(map(tuple, catalog.sql(source.format(db=db)).collect()))
         catalog.sql(statement)
-        there = catalog.table(target).collect()
-        merged = dict(map(tuple, there))
-        assert len(there) == len(merged), name
+        merged = dict(map(tuple, catalog.table(target).collect()))
+        assert catalog.table(target).count() == len(merged), name
         assert merged == rows | found, name
         rows = merged
 

@@ -95,5 +95,5 @@ def test_what_cannot_be_done_right_is_refused(acid_session, names):
     for statement, reason in REFUSED:
         with pytest.raises((InvalidOperationError, PySparkException, FileExistsError), match=reason):
             acid_session.sql(statement.format(**names))
-    assert rows(acid_session, names["a"]) == []
-    assert rows(acid_session, names["b"]) == [(9, "kept", 2), (9, "old", 1)]
+        assert rows(acid_session, names["a"]) == []
+        assert rows(acid_session, names["b"]) == [(9, "kept", 2), (9, "old", 1)]

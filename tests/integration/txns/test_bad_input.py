@@ -18,8 +18,8 @@ from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
 from tests.support.transactions import EMPTY
 
 SMALLEST, LARGEST = -2**63, 2**63 - 1
-MANY = 70_000  # more than the 65,535 parameters that a statement may have
-LONG = "x" * 1_000_000  # far beyond what an index, a name or a log line holds
+MANY = 100_000
+LONG = "x" * 10_000_000
 UNKNOWN = 987_654_321
 ENUMS = {"txn_type", "type", "level", "operationType"}
 ANSWERED = {TApplicationException.INTERNAL_ERROR, TApplicationException.PROTOCOL_ERROR}
