@@ -4,17 +4,21 @@
 
 The table of ``benchmarks.compaction``: a base, ten deltas, 1 % deleted. The readers, the metastore with its Cleaner and
 PostgreSQL have one core; a Worker in a process of its own, with the Spark that it starts, has another. Each read is an
-aggregate of three columns in a snapshot of its own, and its answer is compared with the first.
+aggregate of three columns in a snapshot of its own, and its answer is compared with the first. The peer: the same reads
+while the other core writes plain files anew in a Spark that has never heard of the table. What that costs is what the
+cores share.
 """
 
 import json
 import os
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +36,7 @@ from metastore.spark.session import AcidSession
 
 QUERY = f"SELECT count(*), sum(ss_quantity), sum(ss_net_profit) FROM {TABLE}"
 READS = 30
+SERVING_CORE, WORKING_CORE = 0, 1
 _CLEANED = "succeeded"
 _SERVER = ("--set", "hive.compactor.worker.threads=0", "--set", "hive.compactor.initiator.on=false",
            "--set", "hive.compactor.cleaner.run.interval=500ms")  # fmt: skip
@@ -48,8 +53,9 @@ class Read(NamedTuple):
 class Reader:
     """Reads, and compares what it has read."""
 
-    def __init__(self, session: AcidSession, worker: int) -> None:
-        self.session, self.worker = session, worker
+    def __init__(self, session: AcidSession, others: Sequence[int]) -> None:
+        """``others``: our children with a core of their own."""
+        self.session, self.others = session, others
         self.answer: list[Row] = []
         self.failed: list[str] = []
 
@@ -68,11 +74,11 @@ class Reader:
         return Read(time.perf_counter() - begin, self._spent() - spent, state)
 
     def _spent(self) -> float:
-        return tree_seconds(os.getpid()) - tree_seconds(self.worker)
+        return tree_seconds(os.getpid()) - sum(map(tree_seconds, self.others))
 
 
 @contextmanager
-def worker_on(core: int, work: Path) -> Iterator[int]:
+def worker(work: Path) -> Iterator[int]:
     """A Worker with a core of its own; its process id."""
     ready = json.loads((work / "ready.json").read_text())
     up = work / "worker.json"
@@ -86,15 +92,43 @@ def worker_on(core: int, work: Path) -> Iterator[int]:
     }
     command = [str(Path(sys.executable).with_name("metastore")), "worker", *chain.from_iterable(options.items())]
     with (work / "worker.log").open("ab") as log:
-        worker = subprocess.Popen(["taskset", "-c", str(core), *command], stdout=log, stderr=log)
+        process = subprocess.Popen(["taskset", "-c", str(WORKING_CORE), *command], stdout=log, stderr=log)
     try:
         while not up.exists():
-            if worker.poll() is not None:
+            if process.poll() is not None:
                 raise SystemExit("The Worker ended:\n" + (work / "worker.log").read_text()[-3000:])
             time.sleep(0.1)
-        yield worker.pid
+        yield process.pid
     finally:
-        peers.end(worker)
+        peers.end(process)
+
+
+class Neighbour:
+    """Plain Spark on the Worker's core, which stands still unless it is wanted."""
+
+    def __init__(self, work: Path, files: str) -> None:
+        own = shutil.copytree(files, work / "of-the-neighbour")
+        command = [sys.executable, "-m", "benchmarks.plain_rewrites", str(own), str(work / "rewritten")]
+        with (work / "neighbour.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                ["taskset", "-c", str(WORKING_CORE), *command],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        if self.process.stdout is None or not self.process.stdout.readline():
+            raise SystemExit("The plain Spark ended:\n" + (work / "neighbour.log").read_text()[-3000:])
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        os.killpg(self.process.pid, signal.SIGCONT)
+        yield
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def end(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
 def beside(reader: Reader, client: MetastoreClient) -> list[Read]:
@@ -129,31 +163,36 @@ def _late(times: list[float]) -> float:
 
 def main() -> None:
     chosen = options(__doc__, rows=2_000_000, runs=2)
-    os.sched_setaffinity(0, {0})
-    with with_store_sales(chosen, {"spark.master": "local[1]"}, _SERVER) as (session, work, rows):
+    os.sched_setaffinity(0, {SERVING_CORE})
+    with with_store_sales(chosen, {"spark.master": "local[1]"}, _SERVER) as (session, work, rows), ExitStack() as open_:
         contest = Contest(session, work, rows)
-        ready = json.loads((work / "ready.json").read_text())
-        with worker_on(1, work) as worker, MetastoreClient(ready["thrift"]) as client:
-            reader = Reader(session, worker)
-            phases: dict[str, list[Read]] = {}
+        contest.rewrite()
+        neighbour = Neighbour(work, contest.flat)
+        open_.callback(neighbour.end)
+        client = open_.enter_context(MetastoreClient(json.loads((work / "ready.json").read_text())["thrift"]))
+        reader = Reader(session, [neighbour.process.pid, open_.enter_context(worker(work))])
+        phases: dict[str, list[Read]] = {}
 
-            def noted(phase: str, reads: list[Read]) -> None:
-                phases.setdefault(phase, []).extend(reads)
+        def noted(phase: str, reads: list[Read]) -> None:
+            phases.setdefault(phase, []).extend(reads)
 
-            for number in range(chosen.runs + 1):
-                contest.rewrite()
-                reader.expect()
-                for _ in range(3):
-                    reader.read()
-                quiet = [reader.read() for _ in range(READS)]
-                during = beside(reader, client)
-                settled = [reader.read() for _ in range(READS)]
-                if number == 0:  # it starts the Worker's Spark, and compiles
-                    continue
-                noted("uncompacted, quiet", quiet)
-                noted("uncompacted, beside the compaction", [each for each in during if each.state in PENDING])
-                noted("compacted, quiet", settled)
-                noted("compacted, beside the cleaning", [each for each in during if each.state not in PENDING])
+        for number in range(chosen.runs + 1):
+            contest.rewrite()
+            reader.expect()
+            for _ in range(3):
+                reader.read()
+            quiet = [reader.read() for _ in range(READS)]
+            with neighbour.busy():
+                beside_plain = [reader.read() for _ in range(READS)]
+            during = beside(reader, client)
+            settled = [reader.read() for _ in range(READS)]
+            if number == 0:  # it starts the Worker's Spark, and compiles
+                continue
+            noted("uncompacted, quiet", quiet)
+            noted("uncompacted, beside plain Spark", beside_plain)
+            noted("uncompacted, beside the compaction", [each for each in during if each.state in PENDING])
+            noted("compacted, quiet", settled)
+            noted("compacted, beside the cleaning", [each for each in during if each.state not in PENDING])
         print(
             "| reads | number | median, ms | 90 of 100 | longest | to quiet: median, 90 | processor, ms | to quiet |\n"
             "|---|--:|--:|--:|--:|--:|--:|--:|"

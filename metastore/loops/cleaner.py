@@ -273,7 +273,7 @@ class Cleaner:
             return self._own(table, location, list(paths))
 
         listing = self._listing(location)
-        self._remove_leftovers(table, cleaning.txns, cleaning.request.txn_id)
+        self._remove_leftovers(table, cleaning.txns, cleaning.request.txn_id)  # no request waits for them
         removed = self._delete(table, location, doomed(listing))
         after = self.files.listing(location)
         keep = mixed_write_ids(top_directories(after), cleaning.write_ids)
@@ -316,8 +316,7 @@ class Cleaner:
     ) -> tuple[list[str], list[str]]:
         """What only aborted transactions wrote, never obsolete directories (HIVE-25502): (removed, still there)."""
         removed: list[str] = []
-        left: list[str] = []
-        self._remove_leftovers(table, txns)
+        left = self._remove_leftovers(table, txns)
         for location in self._locations(table):
             aborted = self._aborted_below(location, self._listing(location), write_ids, txns)
             removed += self._delete(table, location, self._own(table, location, aborted))
@@ -340,24 +339,27 @@ class Cleaner:
                 raise InvalidOperationError(shared(home, sharer))
         return [path for path in paths if is_own(f"{location}/{path}", homes, others)]
 
-    def _remove_leftovers(self, table: Described, txns: ValidTxnList, proven_by: int | None = None) -> None:
-        """What dead writers and jobs have left in hidden directories, which are of no state: nobody waits for them.
+    def _remove_leftovers(self, table: Described, txns: ValidTxnList, proven_by: int | None = None) -> list[str]:
+        """What dead writers and jobs have left in hidden directories, which are of no state; what could not be removed.
 
         Writers prepare what is for a partition in the table's directory. ``proven_by``: the transaction of a compaction
         that was proven, after which nobody needs the outputs of those before it that were not.
         """
+        left = []
         for location in dict.fromkeys([table.location.rstrip("/"), table.root.rstrip("/")]):
             try:
                 names = self.files.children(location) if location else []
                 unneeded = [*dead_staging(names, txns), *superseded_outputs(names, proven_by)]
                 removed = self._delete(table, location, unneeded)
             except OSError as error:
+                left.append(f"{location}: {error}")
                 _log.warning("compaction_leftovers_kept", entity=str(table.entity), location=location, error=str(error))
             else:
                 if removed:
                     _log.info(
                         "compaction_leftovers_removed", entity=str(table.entity), location=location, removed=removed
                     )
+        return left
 
     def _aborted_below(
         self, location: str, listing: Iterable[FileEntry], write_ids: ValidWriteIdList, txns: ValidTxnList

@@ -175,9 +175,9 @@ class CleanerService:
             return False
 
     def aborted_entities(self) -> list[tuple[Entity, Compaction | None]]:
-        """Entities with too many or too old aborted writes whose pause after a failure, if any, is over.
+        """Entities with too many or too old aborted writes, or with what an aborted compaction left, in their order.
 
-        Beside each the marker of an earlier failure.
+        Beside each the marker of an earlier failure, whose pause is over.
         """
         with self.db.begin(durable=False) as pg:
             retries = {
@@ -185,12 +185,15 @@ class CleanerService:
                 for request in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
                 if request.type is CompactionType.ABORT_TXN_CLEANUP
             }
+            due = dict.fromkeys(components.select_aborted_compactions(pg), True)
             now = pg.now
+        for aborted in components.every_aborted(self.db, self.settings.fetch_size, cleaned=False):
+            is_due = self._is_due(aborted.txns, aborted.oldest_started_at, now)
+            due[aborted.entity] = due.get(aborted.entity, False) or is_due
         return [
-            (aborted.entity, retry)
-            for aborted in components.every_aborted(self.db, self.settings.fetch_size, cleaned=False)
-            if not _pauses(retry := retries.get(aborted.entity), now)
-            and (retry or self._is_due(aborted.txns, aborted.oldest_started_at, now))
+            (entity, retry)
+            for entity, is_due in sorted(due.items())
+            if not _pauses(retry := retries.get(entity), now) and (retry or is_due)
         ]
 
     def start_aborted(self, entity: Entity) -> AbortCleaning:

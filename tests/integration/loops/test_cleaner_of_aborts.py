@@ -1,6 +1,7 @@
 """What aborted transactions wrote goes without a compaction (COMP-23)."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from metastore.db.engine import PgTx
 from metastore.files import Files
 from metastore.locks.rules import LockType
 from metastore.txns.core.rules import Operation
+from tests.support.lake import FakeRunner
 from tests.support.transactions import named
 
 HOUR = timedelta(hours=1)
@@ -70,6 +72,33 @@ def test_aborted_writes_go_by_themselves(eager):
     assert lake.shown() == []
     assert lake.t.count("txn_components") == 0
     assert lake.t.count("completed_txn_components") == 1
+
+
+@pytest.mark.parametrize("what", ["d.t", "d.p/x=1"])
+def test_what_a_failed_compaction_could_not_remove_goes_as_soon_as_it_can(lake, broken, test_clock, what):
+    """No threshold, and no next compaction: it may never come. What fails is tried again, and looked at no more after that."""
+    def killed(spec, _):
+        (lake.path(what) / f".compaction_{spec.txn_id}_0" / "tasks").mkdir(parents=True)
+        raise RuntimeError("no space left on device")
+
+    lake.table()
+    lake.table("p", keys=["x"])
+    lake.partition("x=1", "p")
+    lake.insert(what, times=2)
+    asked = lake.request("major", what)
+    with_broken = lake.worker(FakeRunner(lake.files, during=killed))
+    replace(with_broken, files=broken(".compaction_")).tick()
+    staging = f".compaction_{lake.one(asked.id).txn_id}_0"
+    assert (lake.state(asked.id), staging in lake.directories(what)) == ("failed", True)
+
+    [failed] = lake.cleaner(broken(".compaction_")).tick()
+    assert (failed.outcome, staging in failed.reason, "permission denied" in failed.reason) == ("failed", True, True)
+    assert lake.outcomes() == []  # its pause
+    test_clock.advance(HOUR)
+    assert lake.outcomes() == ["cleaned"]
+    assert lake.directories(what) == ["delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
+    assert lake.t.rows("SELECT operation, cleaned FROM txn_components") == [("c", True)]
+    assert (lake.outcomes(), lake.initiator().tick().queued) == ([], [])
 
 
 def test_below_the_thresholds_aborts_stay(new_lake, test_clock):

@@ -73,8 +73,7 @@ def select_aborted(
 
     ``limit`` None: all; ``table``: only those of it.
 
-    Not those of which there is only an aborted compaction: what it left goes with the next cleaning, and what its job
-    may still publish is no sooner settled for being looked for.
+    Compactions do not count: they leave nothing that another compaction has to get rid of.
     """
     rows = pg.sql(
         f"SELECT {_NAMES}, count(DISTINCT t.id), min(t.started_at) FROM txn_components AS c"
@@ -98,6 +97,15 @@ def every_aborted(db: Database, page: int, *, cleaned: bool) -> Iterator[Aborted
         if len(found) < page:
             return
         after = found[-1].entity
+
+
+def select_aborted_compactions(pg: PgTx) -> list[Entity]:
+    """Entities with an aborted compaction, whose files nobody has removed yet."""
+    rows = pg.sql(
+        f"SELECT DISTINCT {_NAMES} FROM txn_components AS c JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
+        f" WHERE {OF_COMPACTION.format(component='c')} AND NOT c.cleaned"
+    )
+    return [_entity(row) for row in rows]
 
 
 def select_written_partitions(pg: PgTx, table: TableName) -> list[str]:

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -50,6 +51,8 @@ final class HiddenOperandsRule extends Rule<LogicalPlan> {
         return plan.transformUp(new Frames.EachNode() {
             @Override
             LogicalPlan of(LogicalPlan node) {
+                if (node instanceof OverwriteByExpression write && StatementRule.table((LogicalPlan) write.table()) != null)
+                    return node.mapExpressions(OF_FILTER);
                 boolean isSaid = node instanceof Filter || node instanceof Project || node instanceof Aggregate || node instanceof Sort;
                 if (!isSaid || !isOverOurs(node)) return node;
                 return node.mapExpressions(node instanceof Filter ? OF_FILTER : OF_OTHERS);

@@ -1,0 +1,22 @@
+"""A Spark that reads plain ORC files and writes them anew, again and again, until it is ended.
+
+    python -m benchmarks.plain_rewrites SOURCE TARGET
+
+What it does to others that run beside it, any Spark does. A line on standard output says that it has written once.
+"""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+
+def main() -> None:
+    source, target = sys.argv[1:]
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    while True:
+        spark.read.orc(source).write.mode("overwrite").option("compression", "zlib").orc(target)
+        print("written", flush=True)
+
+
+if __name__ == "__main__":
+    main()
