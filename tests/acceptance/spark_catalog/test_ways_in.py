@@ -297,7 +297,7 @@ def test_a_planner_that_hangs_is_asked_once_in_a_minute(catalog, tmp_path) -> No
 @pytest.mark.robustness  # beside the refusals of what is written past the catalog
 def test_what_spark_begins_no_transaction_for_is_refused_and_says_why(catalog, spark, two, called) -> None:
     """The active session is another, in which no catalog is set."""
-    spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
+    spark._jvm.SparkSession.setActiveSession(spark.newSession()._jsparkSession)
     first, second = two
     source = catalog.table(second).alias("s")
     merge = source.mergeInto(first, F.expr(f"{first}.id = s.id")).whenMatched().delete().whenNotMatched().insertAll()
