@@ -100,6 +100,8 @@ def test_statements_change_the_rows_that_such_conditions_meet(catalog, tables) -
 
 
 def test_a_check_with_such_a_condition_holds(catalog, db, tables) -> None:
+    if is_before(catalog, "4.1"):
+        pytest.skip("Spark declares CHECK from 4.1 on")
     for number, condition in enumerate(
         condition for condition in _UNSAID if "CAST" not in condition
     ):  # a CHECK with a CAST: see ADR 130

@@ -4,6 +4,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from metastore.errors import MetastoreError
+from tests.support.spark_sessions import is_before
 
 pytestmark = pytest.mark.spark
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
@@ -68,6 +69,8 @@ def test_an_insert_by_name(acid_session, db):
 
 
 def test_create_table_like_is_of_the_same_kind(acid_session, db):
+    if is_before(acid_session.spark, "4.2"):
+        pytest.skip("what is LIKE an ACID table needs Spark 4.2; that it is refused before, test_definitions shows")
     sql = acid_session.sql
     sql(f"CREATE TABLE {db}.full (id INT NOT NULL, v STRING) PARTITIONED BY (p INT) CLUSTERED BY (id) INTO 2 BUCKETS {ACID}")
     sql(f"CREATE TABLE {db}.text (id INT) STORED AS TEXTFILE TBLPROPERTIES ('transactional'='true', "
