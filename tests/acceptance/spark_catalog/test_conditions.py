@@ -121,7 +121,7 @@ def test_a_check_with_such_a_condition_holds(catalog, db, tables) -> None:
 
 
 def test_streams_and_feeds_of_changes_are_asked_such_conditions(catalog, tables, tmp_path) -> None:
-    for number, condition in enumerate(_UNSAID):
+    for number, condition in enumerate(_UNSAID[::4]):  # a NULL, a CAST, and both sides of an OR
         right = sorted(row.id for row in catalog.sql(f"SELECT id FROM {tables}.model WHERE {condition}").collect())
         rows = catalog.readStream.table(f"{tables}.t").where(condition).select("id")
         query = (
