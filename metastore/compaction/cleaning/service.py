@@ -185,16 +185,14 @@ class CleanerService:
                 for request in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
                 if request.type is CompactionType.ABORT_TXN_CLEANUP
             }
-            due = dict.fromkeys(components.select_aborted_compactions(pg), True)
+            due = set(components.select_aborted_compactions(pg))
             now = pg.now
-        for aborted in components.every_aborted(self.db, self.settings.fetch_size, cleaned=False):
-            is_due = self._is_due(aborted.txns, aborted.oldest_started_at, now)
-            due[aborted.entity] = due.get(aborted.entity, False) or is_due
-        return [
-            (entity, retry)
-            for entity, is_due in sorted(due.items())
-            if not _pauses(retry := retries.get(entity), now) and (retry or is_due)
-        ]
+        due.update(
+            aborted.entity
+            for aborted in components.every_aborted(self.db, self.settings.fetch_size, cleaned=False)
+            if aborted.entity in retries or self._is_due(aborted.txns, aborted.oldest_started_at, now)
+        )
+        return [(entity, retry) for entity in sorted(due) if not _pauses(retry := retries.get(entity), now)]
 
     def start_aborted(self, entity: Entity) -> AbortCleaning:
         """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""
