@@ -11,7 +11,6 @@ cores share.
 
 import json
 import os
-import shutil
 import signal
 import statistics
 import subprocess
@@ -23,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 
 from benchmarks import peers
 from benchmarks.acid_session import TABLE, options, with_store_sales
@@ -106,9 +105,10 @@ def worker(work: Path) -> Iterator[int]:
 class Neighbour:
     """Plain Spark on the Worker's core, which stands still unless it is wanted."""
 
-    def __init__(self, work: Path, files: str) -> None:
-        own = shutil.copytree(files, work / "of-the-neighbour")
-        command = [sys.executable, "-m", "benchmarks.plain_rewrites", str(own), str(work / "rewritten")]
+    def __init__(self, work: Path, rows: DataFrame) -> None:
+        own = str(work / "of-the-neighbour")
+        rows.write.option("compression", "zlib").orc(own)
+        command = [sys.executable, "-m", "benchmarks.plain_rewrites", own, str(work / "rewritten")]
         with (work / "neighbour.log").open("wb") as log:
             self.process = subprocess.Popen(
                 ["taskset", "-c", str(WORKING_CORE), *command],
@@ -166,8 +166,7 @@ def main() -> None:
     os.sched_setaffinity(0, {SERVING_CORE})
     with with_store_sales(chosen, {"spark.master": "local[1]"}, _SERVER) as (session, work, rows), ExitStack() as open_:
         contest = Contest(session, work, rows)
-        contest.rewrite()
-        neighbour = Neighbour(work, contest.flat)
+        neighbour = Neighbour(work, rows)
         open_.callback(neighbour.end)
         client = open_.enter_context(MetastoreClient(json.loads((work / "ready.json").read_text())["thrift"]))
         reader = Reader(session, [neighbour.process.pid, open_.enter_context(worker(work))])

@@ -28,6 +28,7 @@ WANTED = (
 )
 """Tables and partitions in the parameters that `all_named` makes."""
 _TABLES = 'unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS wanted (catalog, db, "table")'
+_OF_ABORTED = "txn_components AS c JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
 _OF_TXNS = TableName("", "", "")
 _SELECT_LISTS = (
     "SELECT '', '', '', next_txn_id - 1, NULL FROM txn_counter"
@@ -76,8 +77,7 @@ def select_aborted(
     Compactions do not count: they leave nothing that another compaction has to get rid of.
     """
     rows = pg.sql(
-        f"SELECT {_NAMES}, count(DISTINCT t.id), min(t.started_at) FROM txn_components AS c"
-        " JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
+        f"SELECT {_NAMES}, count(DISTINCT t.id), min(t.started_at) FROM {_OF_ABORTED}"
         f" WHERE NOT ({OF_COMPACTION.format(component='c')}) AND c.\"table\" <> '' AND c.cleaned = %(cleaned)s"
         f" AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
         + (' AND (c.catalog, c.db, c."table") = %(only)s' if table else "")
@@ -102,8 +102,7 @@ def every_aborted(db: Database, page: int, *, cleaned: bool) -> Iterator[Aborted
 def select_aborted_compactions(pg: PgTx) -> list[Entity]:
     """Entities with an aborted compaction, whose files nobody has removed yet."""
     rows = pg.sql(
-        f"SELECT DISTINCT {_NAMES} FROM txn_components AS c JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
-        f" WHERE {OF_COMPACTION.format(component='c')} AND NOT c.cleaned"
+        f"SELECT DISTINCT {_NAMES} FROM {_OF_ABORTED} WHERE {OF_COMPACTION.format(component='c')} AND NOT c.cleaned"
     )
     return [_entity(row) for row in rows]
 
