@@ -164,6 +164,7 @@ def _late(times: list[float]) -> float:
 def main() -> None:
     chosen = options(__doc__, rows=2_000_000, runs=2)
     os.sched_setaffinity(0, {SERVING_CORE})
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # else the neighbour would stand still for ever
     with with_store_sales(chosen, {"spark.master": "local[1]"}, _SERVER) as (session, work, rows), ExitStack() as open_:
         contest = Contest(session, work, rows)
         neighbour = Neighbour(work, rows)
