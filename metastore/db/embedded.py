@@ -69,6 +69,7 @@ class EmbeddedPostgres:
             raise InvalidInputError(f"The data directory {self.data_dir} cannot be reached: {error}.") from error
         self._cluster = self.data_dir / "postgres"
         self._stopping = threading.Event()
+        self._watcher: threading.Thread | None = None
         self._lock_file: Any = None
         self._last_pid: int | None = None
 
@@ -86,6 +87,7 @@ class EmbeddedPostgres:
                 f"The data directory {self.data_dir} cannot be used: {error.strerror}: "
                 f"{error.filename}. Choose another --data-dir."
             ) from error
+        self._stopping.clear()
         try:
             self._user = postgres_user.chosen(self._cluster, programs())
             if not self.is_made:
@@ -97,11 +99,14 @@ class EmbeddedPostgres:
         except BaseException:
             self._release_lock()
             raise
-        threading.Thread(target=self._watch, name="postgres-watcher", daemon=True).start()
+        self._watcher = threading.Thread(target=self._watch, name="postgres-watcher", daemon=True)
+        self._watcher.start()
 
     def stop(self) -> None:
         """Stop PostgreSQL, cutting its connections, and let the data directory go."""
         self._stopping.set()
+        if self._watcher is not None:  # it may be starting a PostgreSQL that died
+            self._watcher.join()
         self._end_postgres()
         self._release_lock()
 
@@ -229,7 +234,8 @@ class EmbeddedPostgres:
         self._lock_file.flush()
 
     def _release_lock(self) -> None:
-        if self._lock_file is not None:
+        if self._lock_file is not None and not self._lock_file.closed:
+            fcntl.flock(self._lock_file, fcntl.LOCK_UN)  # a child that was just forked has the file open too
             self._lock_file.close()
 
     # ------------------------------------------------------------------------------------------- making and running
@@ -312,8 +318,12 @@ class EmbeddedPostgres:
                     cwd="/",
                     **self._user.process(_end_with_parent if self.ends_with_us else None),
                 )
+            threading.Thread(target=process.wait, name="postgres-reaper", daemon=True).start()
             if self._wait_until_ready(process, deadline):
-                threading.Thread(target=process.wait, name="postgres-reaper", daemon=True).start()
+                return
+            if self._stopping.is_set():
+                process.send_signal(signal.SIGINT)  # without its postmaster.pid yet, nobody else would find it
+                process.wait()
                 return
             if time.monotonic() > deadline or not tries:
                 raise UnavailableError(
@@ -349,7 +359,7 @@ class EmbeddedPostgres:
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]", deadline: float) -> bool:
         pid_file = self._cluster / "postmaster.pid"
-        while process.poll() is None and time.monotonic() < deadline:
+        while process.poll() is None and time.monotonic() < deadline and not self._stopping.is_set():
             with contextlib.suppress(OSError, IndexError, ValueError):
                 lines = pid_file.read_text().split("\n")
                 if int(lines[0]) == process.pid and lines[7].strip() == "ready":
@@ -379,7 +389,8 @@ class EmbeddedPostgres:
                     continue
                 log.error("postgres_died", data_dir=str(self.data_dir))
                 self._run()
-                log.info("postgres_restarted", pid=self.pid)
+                if not self._stopping.is_set():
+                    log.info("postgres_restarted", pid=self.pid)
             except (MetastoreError, OSError) as error:  # the next look is soon
                 log.warning("postgres_watch_failed", error=str(error))
 

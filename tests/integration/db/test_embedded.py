@@ -65,6 +65,46 @@ def test_data_survives_a_restart_and_the_address_stays(data_dir):
     second.stop()
 
 
+def test_a_child_that_was_forked_just_now_does_not_hold_the_data_directory(data_dir):
+    """Until it runs its program, it has open what we have open: the file of the lock too."""
+    first = EmbeddedPostgres(data_dir, ends_with_us=True)
+    first.start()
+    of_the_child = os.dup(first._lock_file.fileno())
+    first.stop()
+
+    second = EmbeddedPostgres(data_dir, ends_with_us=True)
+    second.start()
+    assert query(second.url, "SELECT 1") == [(1,)]
+    second.stop()
+    os.close(of_the_child)
+
+
+def test_a_stop_in_the_middle_of_a_restart_leaves_no_postgres_and_starts_none(data_dir, monkeypatch):
+    monkeypatch.setattr("metastore.db.embedded._WATCH_S", 0.005)
+    postgres = EmbeddedPostgres(data_dir, ends_with_us=True)
+    postgres.start()
+    started, goes_on, made = threading.Event(), threading.Event(), []
+    wait = postgres._wait_until_ready
+
+    def wait_until_ready(process, deadline):
+        made.append(process.pid)
+        started.set()
+        goes_on.wait()
+        return wait(process, deadline)
+
+    monkeypatch.setattr(postgres, "_wait_until_ready", wait_until_ready)
+    os.kill(postgres.pid, signal.SIGKILL)
+    started.wait()
+    stopping = threading.Thread(target=postgres.stop)
+    stopping.start()
+    until(postgres._stopping.is_set)
+    goes_on.set()
+    stopping.join()
+
+    assert [gone(pid) for pid in made] == [True]
+    assert postgres.pid is None
+
+
 def test_commits_wait_for_the_disk(own_postgres):
     settings = dict(query(own_postgres.url, "SELECT name, setting FROM pg_settings"))
 
@@ -198,7 +238,6 @@ def test_the_socket_directory_is_ours_and_is_used_again(deep):
         assert (found.st_mode & 0o7777, found.st_uid) == (0o700, deep._user.uid)
         assert query(deep.url, "SELECT 1") == [(1,)]
         deep.stop()
-        deep._stopping.clear()
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not postgres_user._namespaces_work(), reason="needs root and user namespaces")
@@ -211,7 +250,6 @@ def test_directories_above_the_data_stay_as_they_are(data_dir):
         postgres.start()
         assert query(postgres.url, "SELECT 1") == query(postgres.tcp_url, "SELECT 1") == [(1,)]
         postgres.stop()
-        postgres._stopping.clear()
 
     assert [path.stat().st_mode & 0o777 for path in (data_dir, data_dir / "between")] == [0o700, 0o700]
 
