@@ -27,7 +27,7 @@ NEEDED: Mapping[str, Sequence[str]] = {
         "OrcBatches",
         "AcidOrcReader",
         "ListedFiles",
-        "NotForOrc",
+        "OrcConditions",
     ),
     "AcidOrcWriter": ("Messages", "EventFile", "ColumnTallies"),
     "CopiedStripes": ("Messages",),

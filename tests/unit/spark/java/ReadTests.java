@@ -2,6 +2,7 @@ package transactionmetastore.spark.read;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.File;
+import java.sql.Timestamp;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -26,11 +27,20 @@ import org.apache.spark.sql.connector.expressions.LiteralValue;
 import org.apache.spark.sql.connector.expressions.filter.And;
 import org.apache.spark.sql.connector.expressions.filter.Or;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.sources.EqualTo;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.GreaterThan;
+import org.apache.spark.sql.sources.GreaterThanOrEqual;
+import org.apache.spark.sql.sources.In;
+import org.apache.spark.sql.sources.LessThan;
+import org.apache.spark.sql.sources.LessThanOrEqual;
+import org.apache.spark.sql.sources.Not;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.SerializableConfiguration;
+import transactionmetastore.spark.OrcConditions;
 import transactionmetastore.spark.planner.AcidException;
 
 /** What the catalog's reader does in a task, and what is asked of the planner. Run by Tests. */
@@ -162,6 +172,25 @@ public final class ReadTests {
         same(true, PartitionConditions.isOfKeys(new And(day, some), KEYS));
         same(false, PartitionConditions.isOfKeys(
             new And(day, new Predicate("IS_NULL", new Expression[] {FieldReference.apply("n")})), KEYS));
+    }
+
+    public void orcIsShownOnlyWhatFindsAllRows() {
+        Timestamp between = Timestamp.valueOf("2026-01-01 00:00:00.123456"), whole = Timestamp.valueOf("2026-01-01 00:00:00.123");
+        Timestamp next = Timestamp.valueOf("2026-01-01 00:00:00.124");
+        Timestamp early = Timestamp.valueOf("1969-12-31 23:59:59.999001"), afterEarly = Timestamp.valueOf("1970-01-01 00:00:00");
+        Filter below = new LessThan("t", next), above = new GreaterThan("t", between);
+
+        same(below, OrcConditions.shown(new LessThan("t", between)));
+        same(below, OrcConditions.shown(new LessThanOrEqual("t", between)));
+        same(new org.apache.spark.sql.sources.And(new GreaterThanOrEqual("t", between), below), OrcConditions.shown(new EqualTo("t", between)));
+        same(new LessThan("t", afterEarly), OrcConditions.shown(new LessThan("t", early)));
+        same(new LessThan("t", next.toInstant()), OrcConditions.shown(new LessThan("t", between.toInstant())));
+        List<Filter> asTheyAre = List.of(above, new LessThan("t", whole), new EqualTo("t", whole), new In("t", new Object[] {whole, next}),
+            new org.apache.spark.sql.sources.Or(above, new EqualTo("d", 1.5)), new Not(new EqualTo("t", whole)));
+        for (Filter each : asTheyAre) same(each, OrcConditions.shown(each));
+        List<Filter> unfit = List.of(new Not(above), new Not(new EqualTo("t", between)), new In("t", new Object[] {between}), new In("n", new Object[] {1, null}),
+            new org.apache.spark.sql.sources.Or(above, new LessThan("t", between)), new GreaterThan("d", 0.0), new EqualTo("f", -0.0f));
+        for (Filter each : unfit) same(null, OrcConditions.shown(each));
     }
 
     public void keysAnswerConditionsWithSparksThreeTruthValues() {

@@ -186,7 +186,8 @@ public class AcidOrcFormat extends OrcFileFormat {
         StructType row = DataTypes.createStructType(Arrays.asList(all).subList(inRow, all.length));
         List<Filter> ofRow = new ArrayList<>();
         for (Filter filter : CollectionConverters.asJava(filters)) {
-            if (isOfRow(filter, data) && !NotForOrc.isIn(filter)) ofRow.add(filter);
+            Filter shown = isOfRow(filter, data) ? OrcConditions.shown(filter) : null;
+            if (shown != null) ofRow.add(shown);
         }
         scala.Option<?> argument = SparkInternals.orcFilter(row, ofRow);
         if (SQLConf.get().orcFilterPushDown() && argument.isDefined()) {

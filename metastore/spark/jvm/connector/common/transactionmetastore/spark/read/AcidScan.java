@@ -42,7 +42,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
-import transactionmetastore.spark.NotForOrc;
+import transactionmetastore.spark.OrcConditions;
 import transactionmetastore.spark.SparkInternals;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.Partitions;
@@ -435,7 +435,8 @@ public final class AcidScan
         List<Filter> filters = new ArrayList<>();
         for (Predicate condition : ofRows) {
             Filter filter = known(condition);
-            if (filter != null && isOfRow(filter, row) && !NotForOrc.isIn(filter)) filters.add(filter);
+            Filter shown = filter != null && isOfRow(filter, row) ? OrcConditions.shown(filter) : null;
+            if (shown != null) filters.add(shown);
         }
         return filters;
     }
