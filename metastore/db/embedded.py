@@ -293,7 +293,7 @@ class EmbeddedPostgres:
     def _run(self, seconds: float = _START_TIMEOUT_S, *, tries: bool = True) -> None:
         """Start PostgreSQL, on the port that it had before if nobody took it: tools have noted the address.
 
-        Retried if wanted, since the processes of a PostgreSQL that was killed linger for a moment.
+        Retried if wanted, since the processes of a PostgreSQL that was killed linger for a moment. A stop ends it too.
         """
         socket_dir = self._socket_dir
         if socket_dir != self._cluster:
@@ -323,7 +323,8 @@ class EmbeddedPostgres:
                 return
             if self._stopping.is_set():
                 process.send_signal(signal.SIGINT)  # without its postmaster.pid yet, nobody else would find it
-                process.wait()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_STOP_TIMEOUT_S)
                 return
             if time.monotonic() > deadline or not tries:
                 raise UnavailableError(
