@@ -90,6 +90,7 @@ def test_a_stop_in_the_middle_of_a_restart_leaves_no_postgres_and_starts_none(da
         made.append(process.pid)
         started.set()
         goes_on.wait()
+        (data_dir / "postgres" / "postmaster.pid").unlink()  # as if it had not been written yet
         return wait(process, deadline)
 
     monkeypatch.setattr(postgres, "_wait_until_ready", wait_until_ready)
@@ -97,11 +98,12 @@ def test_a_stop_in_the_middle_of_a_restart_leaves_no_postgres_and_starts_none(da
     started.wait()
     stopping = threading.Thread(target=postgres.stop)
     stopping.start()
-    until(postgres._stopping.is_set)
+    stopping.join(0.5)
+    assert stopping.is_alive()  # until the restart has ended, whoever comes next must not have the directory
     goes_on.set()
     stopping.join()
 
-    assert [gone(pid) for pid in made] == [True]
+    assert [Path(f"/proc/{pid}").exists() for pid in made] == [False]
     assert postgres.pid is None
 
 
