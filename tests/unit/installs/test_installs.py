@@ -126,3 +126,10 @@ def test_the_version_is_the_one_of_the_changelog_and_of_the_chart():
     chart = yaml.safe_load((ROOT / "deploy/helm/transaction-metastore/Chart.yaml").read_text())
     newest = re.search(r"^## (\d+\.\d+\.\d+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
     assert {newest, chart["version"], chart["appVersion"]} == {__version__}
+
+
+def test_a_start_of_spark_warns_of_no_package_that_it_does_not_support():
+    from pyspark.sql.pandas.utils import require_minimum_pandas_version, require_minimum_pyarrow_version
+
+    require_minimum_pandas_version()  # a warning is an error here, but those that say pyspark's module; this one says ours
+    require_minimum_pyarrow_version()
