@@ -8,9 +8,9 @@ bin := .venv/bin
 WORKERS ?= 3
 # Options for pytest, for example: make test-fast ARGS="-k locks"
 ARGS ?=
-pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+pytest := $(bin)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
-.PHONY: wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
+.PHONY: wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 robustness-tables help setup run demo test test-all test-fast checks tests coverage planted model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,9 +24,18 @@ run: setup ## Serve on Thrift 9083 and HTTP 9084 with an embedded PostgreSQL and
 demo: setup ## The tour on real data, with a server of its own; exits 0 only if every check holds
 	@$(bin)/python -m tests.demo.tour $(ARGS)
 
-test: setup ## Everything that CI runs
-	@$(MAKE) --no-print-directory -j2 -Otarget MINUTES=3 ARGS= soak lint types layers idl-check docs-check
-	@$(MAKE) --no-print-directory test-cov
+# Linters beside the tests: these wait for PostgreSQL and Java as long as they compute.
+test: setup ## What each change is tried with: linters, and all tests but the slow ones (twelve minutes on two cores)
+	@$(MAKE) --no-print-directory -j2 -Oline checks tests
+
+checks: lint types layers idl-check docs-check
+
+tests: setup
+	@$(pytest) -m "not slow and not robustness"
+
+test-all: setup ## What CI runs besides: slow tests, what the tests cover, three minutes of the soak
+	@$(MAKE) --no-print-directory -j2 -Otarget MINUTES=3 ARGS= soak coverage
+	@$(pytest) -m "slow and not robustness"
 
 test-fast: setup ## Unit tests and scripts on the model: seconds, no database, no Java
 	@$(pytest) tests/unit tests/model tests/scripts -m "not spark"
@@ -34,10 +43,10 @@ test-fast: setup ## Unit tests and scripts on the model: seconds, no database, n
 model: setup ## Random stories about transactions, told to a model and to a server; many (STORIES=2000)
 	@MODEL_EXAMPLES=$${STORIES:-2000} $(bin)/python -m pytest -n0 $(ARGS) tests/model
 
-# One pytest run, so that its closing line counts every test; then the decisions must be covered to the last branch.
-test-cov: setup
+# Judged where decisions are made, to the last branch, and of everything that runs without Java.
+coverage: setup
 	@$(bin)/coverage erase
-	@$(bin)/python -m pytest -n $(WORKERS) --dist worksteal --cov=metastore --cov-branch --cov-report= -m "not robustness" $(ARGS)
+	@$(pytest) --cov=metastore --cov-branch --cov-report= -m "not slow and not robustness and not spark" tests/unit tests/model tests/scripts tests/integration
 	@$(bin)/coverage report --skip-covered --fail-under=90 --show-missing > .coverage-report.txt || { tail -60 .coverage-report.txt; exit 1; }
 	@tail -2 .coverage-report.txt
 	@$(bin)/coverage report --include='metastore/**/rules.py,metastore/**/rules/*,metastore/acid/*' --fail-under=100

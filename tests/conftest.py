@@ -6,18 +6,19 @@ process. Nothing is imported here that a unit test does not need.
 
 import gc
 import os
+from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.own_database import *  # noqa: F403
 
-settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True,
-                          suppress_health_check=[HealthCheck.too_slow])
+# Other examples each time; what fails says how to see it again.
+settings.register_profile("fresh", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 # A Spark of a test ends before it has earned what the second compiler costs, and that runs beside other tests.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+settings.load_profile("fresh")
 
 
 def pytest_collection_finish():
@@ -93,3 +94,18 @@ def worlds(postgres, tmp_path_factory):
             known[key].reset()
             return known[key]
         yield world
+
+
+SPARKS = 2
+"""Workers with a Spark of their own: one for each core that a machine has at least."""
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests that are slow, and say which tests want the same worker: those of one Spark, and those of one module."""
+    slow = [line for line in (Path(__file__).parent / "slow.txt").read_text().splitlines() if line and line[0] != "#"]
+    for item in items:
+        module = item.nodeid.partition("::")[0]
+        if any(item.nodeid == each or item.nodeid.startswith((f"{each}::", f"{each}[")) for each in slow):
+            item.add_marker(pytest.mark.slow)
+        is_sparks = "lakehouse" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group(f"spark {crc32(module.encode()) % SPARKS}" if is_sparks else module))

@@ -44,8 +44,9 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     "$python" -m venv .venv
   fi
   see_to_java & # apt-get and pip do not wait for each other
-  say "installing the packages into .venv (about a minute and a half)"
-  PIP_CONSTRAINT="" .venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
+  say "installing $(grep -c == constraints.txt) packages into .venv, a minute or two; the largest is PySpark"
+  PIP_CONSTRAINT="" .venv/bin/python -m pip install --no-compile --disable-pip-version-check --progress-bar off \
+    -c constraints.txt -e '.[dev]' | sed -u -nE 's/^ *(Downloading|Building wheel for) ([^ ]+).*/setup: \1 \2/p; s/^(Installing) .*/setup: \1 all of them/p' >&2
   wait
   printf '%s' "$wanted" >"$stamp"
   say "done"

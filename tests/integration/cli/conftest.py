@@ -1,8 +1,10 @@
 """Command lines, asked as an operator asks them, on a whole server."""
 
 import json
+import sys
 
 import pytest
+import structlog
 
 from metastore.cli.main import main
 
@@ -11,6 +13,8 @@ from metastore.cli.main import main
 def run(server, capsys, monkeypatch):
     """Run a command line; (exit code, stdout, stderr)."""
     monkeypatch.setenv("METASTORE_URI", server.thrift_uri)
+    before = structlog.get_config()
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))  # the server's log is no answer of a command
 
     def ran(*arguments):
         capsys.readouterr()  # what the server has logged
@@ -20,7 +24,8 @@ def run(server, capsys, monkeypatch):
         except SystemExit as leaving:
             code = leaving.code
         return code, *capsys.readouterr()
-    return ran
+    yield ran
+    structlog.configure(**before)
 
 
 @pytest.fixture

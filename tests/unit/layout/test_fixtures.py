@@ -43,3 +43,15 @@ def test_a_fixture_comes_with_those_that_it_needs(path) -> None:
         there = needs(source)
         wanted = set().union(*(there.get(name, set()) for name in names)) & there.keys()
         assert wanted <= names | above, f"import them from {source} too"
+
+
+def test_every_slow_test_exists():
+    slow = [line for line in (TESTS / "slow.txt").read_text().splitlines() if line and line[0] != "#"]
+    gone = []
+    for line in slow:
+        module, _, test = line.partition("::")
+        if not (TESTS.parent / module).is_file() or (test and f"def {test.partition('[')[0]}(" not in (TESTS.parent / module).read_text()):
+            gone.append(line)
+
+    assert slow
+    assert gone == []
