@@ -29,11 +29,14 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
+
+import psycopg2
 
 from metastore.db import failpoints, postgres_user
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
@@ -72,13 +75,39 @@ class EmbeddedPostgres:
         self._watcher: threading.Thread | None = None
         self._lock_file: Any = None
         self._last_pid: int | None = None
+        self._begun: Future[None] | None = None
 
     # ------------------------------------------------------------------------------------------- life
+    @contextlib.contextmanager
+    def begun(self) -> Iterator[Self]:
+        """Start beside the block, in which `start` waits for it. What nobody waited for is stopped after the block."""
+        begun = self._begun = Future()
+
+        def start() -> None:
+            try:
+                begun.set_result(self._start())
+            except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+                begun.set_exception(error)
+
+        threading.Thread(target=start, name="postgres-starter").start()
+        try:
+            yield self
+        finally:
+            if self._begun is not None and begun.exception() is None:
+                self.stop()
+
     def start(self) -> None:
         """Make PostgreSQL run, whatever state the directory is in.
 
         Raises: DataDirectoryInUseError, UnavailableError, InvalidInputError.
         """
+        begun, self._begun = self._begun, None
+        if begun is None:
+            self._start()
+        else:
+            begun.result()
+
+    def _start(self) -> None:
         try:
             self.data_dir.mkdir(parents=True, exist_ok=True)
             self._take_lock()
@@ -88,15 +117,19 @@ class EmbeddedPostgres:
                 f"{error.filename}. Choose another --data-dir."
             ) from error
         self._stopping.clear()
+        runs = False
         try:
             self._user = postgres_user.chosen(self._cluster, programs())
             if not self.is_made:
                 self._create()
             if self.pid is None:
                 self._make_archive()
+                runs = True
                 self._run()
             self._make_database()
         except BaseException:
+            if runs:
+                self._end_postgres()
             self._release_lock()
             raise
         self._watcher = threading.Thread(target=self._watch, name="postgres-watcher", daemon=True)
@@ -271,8 +304,6 @@ class EmbeddedPostgres:
 
     def _set_password(self) -> None:
         """Let the cluster have the password of this data directory."""
-        import psycopg2
-
         with contextlib.closing(psycopg2.connect(self.url)) as session, session, session.cursor() as cursor:
             cursor.execute(f"ALTER ROLE {NAME} PASSWORD %s", [self._password_file.read_text().strip()])
 
@@ -370,8 +401,6 @@ class EmbeddedPostgres:
         return False
 
     def _make_database(self) -> None:
-        import psycopg2
-
         server = f"host={self._socket_dir} port={self._port} user={NAME}"
         with contextlib.suppress(psycopg2.OperationalError):
             psycopg2.connect(f"{server} dbname={NAME}").close()
