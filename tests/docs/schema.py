@@ -31,6 +31,11 @@ def functions() -> list[Path]:
     return [CLOCK, *(path for path in files if path != CLOCK)]
 
 
+def files() -> list[Path]:
+    """Return the files that the script consists of besides the tables, in its order."""
+    return [*functions(), TRIGGERS, ROWS]
+
+
 def page() -> Iterator[str]:
     """Return the script."""
     yield _HEAD
@@ -38,7 +43,7 @@ def page() -> Iterator[str]:
     for table in metadata.sorted_tables:
         yield _statement(CreateTable(table))
         yield from (_statement(CreateIndex(index)) for index in sorted(table.indexes, key=lambda one: one.name))
-    for path in (*functions(), TRIGGERS, ROWS):
+    for path in files():
         yield f"\n-- {path.relative_to(PACKAGE.parent)}\n{path.read_text()}"
     yield _VERSION.format(migrate.release_version())
 
