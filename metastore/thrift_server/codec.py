@@ -150,6 +150,7 @@ class MethodCodec:
         return getattr(self, attribute)
 
     def _prepare(self) -> None:
+        """Fill every slot, each at once with what it stays: several threads may be here, and all find the same."""
         name, module = self.name, METHODS[self.name]
         self.arguments_class = getattr(module, f"{name}_args")
         self.arguments = [self.arguments_class, self.arguments_class.thrift_spec]
@@ -157,11 +158,7 @@ class MethodCodec:
         self.read_arguments = _tuple_of([entry[2] for entry in entries])
         self.required = _required_in(entries)
         self.requests = tuple(entry[2] for entry in entries if _is_request(entry))
-        self.older = None
-        if name in OLDER_ARGUMENTS:
-            suspected, older, sensible = OLDER_ARGUMENTS[name]
-            self.older = (suspected, [self.arguments_class, older(self.arguments_class.thrift_spec)], sensible)
-
+        self.older = self._older() if name in OLDER_ARGUMENTS else None
         spec: Spec = () if self.oneway else getattr(module, f"{name}_result").thrift_spec
         if name in RESULTS:
             spec = RESULTS[name](spec)
@@ -172,6 +169,10 @@ class MethodCodec:
             if entry and entry[0] != 0:
                 exceptions.setdefault(entry[3][0], [Answer, ()])[1] += (_as_value(entry),)
         self.exceptions = exceptions
+
+    def _older(self) -> tuple[Any, ...]:
+        suspected, older, sensible = OLDER_ARGUMENTS[self.name]
+        return suspected, [self.arguments_class, older(self.arguments_class.thrift_spec)], sensible
 
     def source(self, data: bytes, at: int) -> Source:
         """From which arguments are read."""
