@@ -121,7 +121,6 @@ class MethodCodec:
     """The field tables of a method."""
 
     __slots__ = (
-        "answers",
         "arguments",
         "arguments_class",
         "exceptions",
