@@ -42,10 +42,10 @@ class Service(Protocol):
 def run(service: Service, stopping: threading.Event, lost: list[str], ready_file: Path | None) -> None:
     """Start, write the ready file, wait to be told, stop. Raises: ThreadLostError, and what the start raises."""
     service.start()
-    collect_as_usual()
     try:
         if ready_file:
             write_whole(ready_file, {**service.addresses(), "pid": os.getpid()})
+        collect_as_usual()
         stopping.wait()
     finally:
         if ready_file:
