@@ -127,13 +127,13 @@ def upgrade(url: str) -> Versions:
     sessions.require_own(url)
     session = _connect(url)
     try:
-        before = _checked(session, beside_newer=True)
+        before = _migratable(session, beside_newer=True)
         if before.database >= before.release:
             return before
         with session.cursor() as cursor:
             cursor.execute(f"SET statement_timeout = '{_WAIT_FOR_OTHERS}'; SET lock_timeout = 0")
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        before = _checked(session, beside_newer=True)
+        before = _migratable(session, beside_newer=True)
         if not before.database:
             _make(url, before.schema)
         elif before.database < before.release:
@@ -148,9 +148,9 @@ def upgrade(url: str) -> Versions:
 def upgrade_within(session: Lendable) -> None:
     """Apply what is missing in the transaction of a session whose search path leads to the schema.
 
-    Raises: SchemaTooNewError, and psycopg2's errors.
+    Raises: SchemaTooNewError, SchemaTooOldError, and psycopg2's errors.
     """
-    before = _checked(session)
+    before = _migratable(session)
     if before.database != before.release:
         to_revision(session, "head")
 
@@ -182,6 +182,12 @@ def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
             f"The database has schema version {known.database}, made by a newer release of the metastore; this release "
             f"knows versions up to {known.release}. Start the newer release, or restore the database from a backup."
         )
+    return known
+
+
+def _migratable(session: connection, *, beside_newer: bool = False) -> Versions:
+    """Return the versions of a database that this release can migrate. Raises: as `_checked`, SchemaTooOldError."""
+    known = _checked(session, beside_newer=beside_newer)
     if "" < known.database < (oldest := min(_migrations())):
         raise SchemaTooOldError(
             f"The database has schema version {known.database}, which is older than release 0.2 ({oldest}), from which "

@@ -217,14 +217,14 @@ migrate._run_alembic({empty_url!r}, "public")
     assert migrate.versions(empty_url).database == last
 
 
-@pytest.mark.parametrize("step", [migrate.upgrade, migrate.usable])
-def test_a_database_older_than_the_baseline_is_brought_there_by_release_0_2(empty_url, step):
+def test_a_database_older_than_the_baseline_is_brought_there_by_release_0_2(empty_url):
     migrate.upgrade(empty_url)
     with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
         cursor.execute("UPDATE alembic_version SET version_num = '0040'")
 
     with pytest.raises(migrate.SchemaTooOldError, match=r"0040.*older than release 0\.2 \(0041\).*of release 0\.2 first"):
-        step(empty_url)
+        migrate.upgrade(empty_url)
+    assert migrate.usable(empty_url).database == "0040"  # a worker waits until somebody has done it
 
 
 @pytest.mark.parametrize("oldest", ["UPDATE oldest_release SET version = '8999'", "DELETE FROM oldest_release"])
