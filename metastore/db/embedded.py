@@ -36,8 +36,6 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
-import psycopg2
-
 from metastore.db import failpoints, postgres_user
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 from metastore.telemetry.logs import get_logger
@@ -81,6 +79,8 @@ class EmbeddedPostgres:
     @contextlib.contextmanager
     def begun(self) -> Iterator[Self]:
         """Start beside the block, in which `start` waits for it. What nobody waited for is stopped after the block."""
+        import psycopg2  # noqa: F401 - where it is missing, nothing is begun
+
         begun = self._begun = Future()
 
         def start() -> None:
@@ -304,6 +304,8 @@ class EmbeddedPostgres:
 
     def _set_password(self) -> None:
         """Let the cluster have the password of this data directory."""
+        import psycopg2
+
         with contextlib.closing(psycopg2.connect(self.url)) as session, session, session.cursor() as cursor:
             cursor.execute(f"ALTER ROLE {NAME} PASSWORD %s", [self._password_file.read_text().strip()])
 
@@ -401,6 +403,8 @@ class EmbeddedPostgres:
         return False
 
     def _make_database(self) -> None:
+        import psycopg2
+
         server = f"host={self._socket_dir} port={self._port} user={NAME}"
         with contextlib.suppress(psycopg2.OperationalError):
             psycopg2.connect(f"{server} dbname={NAME}").close()
