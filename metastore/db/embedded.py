@@ -93,7 +93,7 @@ class EmbeddedPostgres:
         try:
             yield self
         finally:
-            if self._begun is not None and begun.exception() is None:
+            if self._begun is begun and begun.exception() is None:
                 self.stop()
 
     def start(self) -> None:
