@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import shutil
 import signal
 import socket
@@ -55,8 +56,15 @@ def end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
-def start_ours(work: Path, *arguments: str) -> "tuple[subprocess.Popen[bytes], dict[str, str]]":
-    """`metastore serve` on free ports, and its ready file."""
+def environment_of(checkout: Path | None) -> dict[str, str]:
+    """The environment in which Python takes this project from another checkout; None: this one's."""
+    return dict(os.environ) if checkout is None else {**os.environ, "PYTHONPATH": str(checkout)}
+
+
+def start_ours(
+    work: Path, *arguments: str, checkout: Path | None = None
+) -> "tuple[subprocess.Popen[bytes], dict[str, str]]":
+    """`metastore serve` on free ports, and its ready file. ``checkout``: another version of this project."""
     work.mkdir(parents=True, exist_ok=True)
     ready = work / "ready.json"
     ready.unlink(missing_ok=True)  # of a server that was killed: it would be taken for this server's
@@ -79,6 +87,7 @@ def start_ours(work: Path, *arguments: str) -> "tuple[subprocess.Popen[bytes], d
             ],
             stdout=log,
             stderr=log,
+            env=environment_of(checkout),
         )
     while not ready.exists():
         if process.poll() is not None:

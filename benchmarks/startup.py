@@ -1,14 +1,16 @@
 """Time until `metastore serve` with its embedded PostgreSQL is ready, and the memory that it takes idle.
 
-    python -m benchmarks.startup [--runs 5]
+    python -m benchmarks.startup [--runs 5] [--beside CHECKOUT]
 
-Ready: the ready file is there, that is, the schema is in place and every part answers.
+Ready: the ready file is there, that is, the schema is in place and every part answers. CHECKOUT: another version of
+this project (``git worktree add CHECKOUT COMMIT``), which takes turns with this one.
 """
 
 import argparse
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable
@@ -23,10 +25,31 @@ SIDECAR = ("--host", "127.0.0.1", "--no-loops")
 """As deploy/sidecar starts it beside a driver, on the PostgreSQL of others."""
 
 
-def started(work: Path, *arguments: str) -> "tuple[float, subprocess.Popen[bytes], str]":
+IMPORTED = """
+import sys, time
+begun = time.process_time()
+import metastore.__main__, metastore.cli.main, metastore.cli.serve, metastore.app
+print(time.process_time() - begun, len(sys.modules))
+"""
+
+
+def imported(checkout: Path | None) -> tuple[float, int]:
+    """Seconds of processor time of importing the server, and how many modules there are then."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", IMPORTED],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=peers.environment_of(checkout),
+    )
+    seconds, modules = done.stdout.split()
+    return float(seconds), int(modules)
+
+
+def started(work: Path, *arguments: str, checkout: Path | None = None) -> "tuple[float, subprocess.Popen[bytes], str]":
     """Seconds from the command to its ready file; its database's URL."""
     begin = time.perf_counter()
-    process, said = peers.start_ours(work, *arguments)
+    process, said = peers.start_ours(work, *arguments, checkout=checkout)
     return time.perf_counter() - begin, process, said["database_url"]
 
 
@@ -58,42 +81,71 @@ def postgres_of(work: Path) -> list[int]:
     return [head, *map(int, children)]
 
 
+class Measured:
+    """What the runs of a version took."""
+
+    def __init__(self, checkout: Path | None) -> None:
+        self.checkout = checkout
+        self.rows: dict[str, list[float]] = {}
+        self.modules = 0
+        self.memory: list[float] = []
+
+    def note(self, title: str, value: float) -> None:
+        self.rows.setdefault(title, []).append(value)
+
+    def run(self, idle_s: float) -> None:
+        """Start it thrice: for the first time, later, and beside the later one as a sidecar."""
+        seconds, self.modules = imported(self.checkout)
+        self.note("processor time of the import", seconds)
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            work = Path(folder)
+            seconds, process, _ = started(work, checkout=self.checkout)
+            self.note("first start ever, until ready", seconds)
+            self.note("processor time of that, without PostgreSQL", processor(process.pid))
+            peers.end(process)
+            seconds, process, url = started(work, checkout=self.checkout)
+            self.note("later starts, until ready", seconds)
+            self.note("processor time of that, without PostgreSQL, later", processor(process.pid))
+            if not self.memory:
+                time.sleep(idle_s)
+                self.memory = [resident(process.pid), memory([process.pid]), memory(postgres_of(work))]
+            arguments = (*SIDECAR, "--database-url", url)
+            seconds, beside, _ = started(work / "sidecar", *arguments, checkout=self.checkout)
+            self.note("a sidecar on the PostgreSQL of others, until ready", seconds)
+            self.note("processor time of that", processor(beside.pid))
+            peers.end(beside)
+            peers.end(process)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--idle", type=float, default=10, help="seconds before memory is read")
+    parser.add_argument("--beside", type=Path, help="another checkout, which is measured as well")
     options = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; median of {options.runs} runs (lowest to highest)")
-    first: list[float] = []
-    later: list[float] = []
-    sidecar: list[float] = []
-    worked: list[float] = []
-    idle = []
-    for run in range(options.runs):
-        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            work = Path(folder)
-            for times in (first, later):
-                seconds, process, url = started(work)
-                times.append(seconds)
-                if run == 0 and times is later:
-                    time.sleep(options.idle)
-                    idle = [resident(process.pid), memory([process.pid]), memory(postgres_of(work))]
-                if times is later:
-                    seconds, beside, _ = started(work / "sidecar", *SIDECAR, "--database-url", url)
-                    sidecar.append(seconds)
-                    worked.append(processor(beside.pid))
-                    peers.end(beside)
-                peers.end(process)
-    print("| | |\n|---|--:|")
-    for title, times in (
-        ("first start ever, until ready", first),
-        ("later starts, until ready", later),
-        ("a sidecar on the PostgreSQL of others, until ready", sidecar),
-        ("processor time of that", worked),
+    versions = [Measured(None), *([Measured(options.beside.resolve())] if options.beside else [])]
+    for _ in range(options.runs):
+        for version in versions:
+            version.run(options.idle)
+    others = len(versions) > 1
+    print("| | this version |" + (" the other one | part |" if others else ""))
+    print("|---|--:|" + ("--:|--:|" if others else ""))
+    for title in versions[0].rows:
+        times = [version.rows[title] for version in versions]
+        cells = [f"{statistics.median(one):.2f} s ({min(one):.2f} to {max(one):.2f})" for one in times]
+        if others:
+            cells.append(f"{statistics.median(times[0]) / statistics.median(times[1]):.2f}")
+        print(f"| {title} | {' | '.join(cells)} |")
+    for title, text in (
+        ("modules after the import", lambda one: str(one.modules)),
+        (
+            "memory of the server, idle: resident (proportional)",
+            lambda one: f"{one.memory[0]:.0f} MB ({one.memory[1]:.0f} MB)",
+        ),
+        ("memory of its PostgreSQL, idle: proportional, all processes", lambda one: f"{one.memory[2]:.0f} MB"),
     ):
-        print(f"| {title} | {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f}) |")
-    print(f"| memory of the server, idle: resident (proportional) | {idle[0]:.0f} MB ({idle[1]:.0f} MB) |")
-    print(f"| memory of its PostgreSQL, idle: proportional, all processes | {idle[2]:.0f} MB |")
+        print(f"| {title} | {' | '.join(map(text, versions))} |" + (" |" if others else ""))
 
 
 if __name__ == "__main__":

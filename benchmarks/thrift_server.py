@@ -20,11 +20,12 @@ from benchmarks.cpu import cpu_seconds
 from benchmarks.load import Measured, Tally, measure, request
 from metastore.config import ServerSettings
 from metastore.telemetry.calls import CallStats
-from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.handler import handlers_of
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.server import Server
+from tests.support.plain_thrift import Processor
 
 LOCK = ttypes.LockRequest(
     [ttypes.LockComponent(3, 2, "sales", "orders", operationType=1, isTransactional=True)], 1, "ann", "node1", "query-1"
@@ -87,10 +88,7 @@ def serve_peer(pipe: Any) -> None:
     listener = TServerSocket("127.0.0.1", 0)
     listener.listen()
     server = TThreadPoolServer(
-        ThriftHiveMetastore.Processor(PlainHandlers()),
-        listener,
-        TBufferedTransportFactory(),
-        TBinaryProtocolAcceleratedFactory(),
+        Processor(PlainHandlers()), listener, TBufferedTransportFactory(), TBinaryProtocolAcceleratedFactory()
     )
     server.setNumThreads(64)
     pipe.send(listener.handle.getsockname()[:2])

@@ -19,8 +19,6 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-import fsspec
-
 from metastore.roots import Roots, local_path
 
 _FSSPEC_SCHEME = {
@@ -326,6 +324,8 @@ class Files:
     @contextmanager
     def _remote(self, uri: str) -> Iterator["_Store"]:
         """The store of a URI, for one call."""
+        import fsspec  # with asyncio: 60 ms that a warehouse on the local disk does not need
+
         if "::" in uri:
             raise OSError(f"{uri}: :: cannot be part of a location, it names one file system inside another")
         scheme = urlsplit(uri).scheme.lower()

@@ -48,10 +48,15 @@ class Process:
     PARTS: tuple[str, ...]
     services: Services
 
-    def __init__(self, settings: Settings, *, data_dir: Path | None = None) -> None:
-        """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are."""
+    def __init__(
+        self, settings: Settings, *, data_dir: Path | None = None, postgres: EmbeddedPostgres | None = None
+    ) -> None:
+        """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are.
+
+        ``postgres``: that PostgreSQL, if it is being started already.
+        """
         self.settings = _with_warehouse(settings, data_dir)
-        self._data_dir = data_dir
+        self._data_dir, self._postgres = data_dir, postgres
         self.health = Health(*self.PARTS)
         self.metrics = Metrics(VERSION)
         self.lock_stats = LockStats()
@@ -109,7 +114,7 @@ class Process:
             return self.database_url
         if self._data_dir is None:
             raise InvalidInputError("Neither a database URL nor a data directory is given: nothing can be kept.")
-        embedded = EmbeddedPostgres(self._data_dir, archive=self.settings.database.archive_dir)
+        embedded = self._postgres or EmbeddedPostgres(self._data_dir, archive=self.settings.database.archive_dir)
         embedded.start()
         self.running.callback(embedded.stop)
         self.database_url = embedded.tcp_url

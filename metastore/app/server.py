@@ -12,6 +12,7 @@ from metastore.app.services import Services
 from metastore.config import Settings, TlsSettings
 from metastore.config.security import exposure
 from metastore.db import migrate
+from metastore.db.embedded import EmbeddedPostgres
 from metastore.db.engine import Database
 from metastore.db.listener import Listener
 from metastore.telemetry.calls import CallStats
@@ -41,13 +42,15 @@ class App(Process):
         loops: bool = True,
         shares_port: bool = False,
         planner: Sequence[str] | None = None,
+        postgres: EmbeddedPostgres | None = None,
     ) -> None:
         """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are.
 
         ``shares_port``: other processes listen on the same Thrift port. ``planner``: the options of a planner beside
-        this server, with which it has the same settings; None: there is none.
+        this server, with which it has the same settings; None: there is none. ``postgres``: the embedded PostgreSQL, if
+        it is being started already.
         """
-        super().__init__(settings, data_dir=data_dir)
+        super().__init__(settings, data_dir=data_dir, postgres=postgres)
         self._with_loops, self._shares_port, self._planner_options = loops, shares_port, planner
         self.table_stats = TableStats()
         self.metrics.add(self.table_stats)

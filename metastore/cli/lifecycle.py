@@ -18,6 +18,9 @@ from typing import Any, Protocol
 
 from metastore.errors import MetastoreError
 
+_COLLECT_AFTER = (700, 10, 10)
+"""Python's own; a start has it higher."""
+
 
 class ThreadLostError(MetastoreError):
     """A thread that the service lives by ended with an error."""
@@ -39,11 +42,10 @@ class Service(Protocol):
 def run(service: Service, stopping: threading.Event, lost: list[str], ready_file: Path | None) -> None:
     """Start, write the ready file, wait to be told, stop. Raises: ThreadLostError, and what the start raises."""
     service.start()
-    gc.collect()
-    gc.freeze()
     try:
         if ready_file:
             write_whole(ready_file, {**service.addresses(), "pid": os.getpid()})
+        collect_as_usual()
         stopping.wait()
     finally:
         if ready_file:
@@ -53,6 +55,13 @@ def run(service: Service, stopping: threading.Event, lost: list[str], ready_file
         raise ThreadLostError(
             f"The thread {lost[0]!r} ended with an error, which is in the log; so the process ended. Start it again."
         )
+
+
+def collect_as_usual() -> None:
+    """Let the garbage collector look at what is made from now on, as often as Python has it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
 
 
 def stop_signals() -> threading.Event:

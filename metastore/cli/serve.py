@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -86,8 +87,6 @@ def serve(
         )
         return
 
-    from metastore.app import App
-
     if settings.foreign:
         logs.get_logger(__name__).info(
             "settings_not_ours", keys=len(settings.foreign), names=sorted(settings.foreign)[:20]
@@ -101,8 +100,21 @@ def serve(
             settings, planner=dataclasses.replace(settings.planner, port=settings.planner.port + process)
         )
     planner = _repeated({"--config": files, "--set": assignments})
-    app = App(settings, data_dir=data_dir, loops=not no_loops, shares_port=process is not None, planner=planner)
-    lifecycle.run(app, stopping, lost, ready_file)
+    from metastore.db.embedded import EmbeddedPostgres
+
+    embedded = None if settings.database.url else EmbeddedPostgres(data_dir, archive=settings.database.archive_dir)
+    with embedded.begun() if embedded else nullcontext():  # PostgreSQL starts while we are loaded
+        from metastore.app import App
+
+        app = App(
+            settings,
+            data_dir=data_dir,
+            loops=not no_loops,
+            shares_port=process is not None,
+            planner=planner,
+            postgres=embedded,
+        )
+        lifecycle.run(app, stopping, lost, ready_file)
 
 
 def _repeated(options: Mapping[str, Iterable[object]]) -> list[str]:

@@ -1,15 +1,18 @@
-"""Clients of the metastore: plain Thrift calls, and transactions with locks and heartbeats."""
+"""Clients of the metastore: plain Thrift calls, and transactions with locks and heartbeats.
 
+Rule: a module is imported when a name of it is first asked for. The server needs a few of them, and reads no tables.
+"""
+
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from metastore.client.client import AnswerLostError, MetastoreClient, MetastoreUnreachableError
-from metastore.client.conflicts import WriteConflictError
-from metastore.client.domain_client import DomainClient
-from metastore.client.lock_manager import LockNotAcquiredError
-from metastore.client.txn_manager import Transaction, TxnManager
-
 if TYPE_CHECKING:
+    from metastore.client.client import AnswerLostError, MetastoreClient, MetastoreUnreachableError
+    from metastore.client.conflicts import WriteConflictError
+    from metastore.client.domain_client import DomainClient
+    from metastore.client.lock_manager import LockNotAcquiredError
     from metastore.client.scans import scan
+    from metastore.client.txn_manager import Transaction, TxnManager
 
 __all__ = [
     "AnswerLostError",
@@ -22,12 +25,21 @@ __all__ = [
     "WriteConflictError",
     "scan",
 ]
+_MODULES = {
+    "AnswerLostError": "client",
+    "DomainClient": "domain_client",
+    "LockNotAcquiredError": "lock_manager",
+    "MetastoreClient": "client",
+    "MetastoreUnreachableError": "client",
+    "Transaction": "txn_manager",
+    "TxnManager": "txn_manager",
+    "WriteConflictError": "conflicts",
+    "scan": "scans",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """``scan`` brings Arrow along: only who reads tables imports it."""
-    if name == "scan":
-        from metastore.client.scans import scan
-
-        return scan
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import the module of a name."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,5 +1,7 @@
 """Questions of readers, of compaction jobs and of those who request them about compactions."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from threading import Event
 from time import monotonic

@@ -3,6 +3,8 @@
 Rule: a request that was not granted is given up before the caller is told, so nobody waits behind someone who left.
 """
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

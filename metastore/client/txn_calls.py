@@ -3,6 +3,8 @@
 Rule: what one step must know of another, its caller says. ``Transaction`` takes the same steps and remembers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 

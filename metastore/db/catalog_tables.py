@@ -124,8 +124,9 @@ column_statistics = Table(
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     Column("partition", _Name, primary_key=True, server_default=text("''")),
     Column("column", _Name, primary_key=True), Column("engine", Text, primary_key=True),
-    Column("type", Text), Column("data", JSONB, nullable=False), _int("last_analyzed"), Column("wire", LargeBinary),
-    Column("write_id", BigInteger), Column("is_whole", Boolean, nullable=False, server_default=text("false")))
+    Column("type", Text), Column("data", JSONB, nullable=False), _int("last_analyzed"),
+    Column("write_id", BigInteger), Column("is_whole", Boolean, nullable=False, server_default=text("false")),
+    Column("wire", LargeBinary))
 
 # One row for each column of a constraint. A foreign key goes with the table that it refers to; that a table has one
 # primary key is the partial index. "column" is null for a CHECK of the whole row.

@@ -29,10 +29,11 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 from metastore.db import failpoints, postgres_user
@@ -72,13 +73,41 @@ class EmbeddedPostgres:
         self._watcher: threading.Thread | None = None
         self._lock_file: Any = None
         self._last_pid: int | None = None
+        self._begun: Future[None] | None = None
 
     # ------------------------------------------------------------------------------------------- life
+    @contextlib.contextmanager
+    def begun(self) -> Iterator[Self]:
+        """Start beside the block, in which `start` waits for it. What nobody waited for is stopped after the block."""
+        import psycopg2  # noqa: F401 - where it is missing, nothing is begun
+
+        begun = self._begun = Future()
+
+        def start() -> None:
+            try:
+                begun.set_result(self._start())
+            except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+                begun.set_exception(error)
+
+        threading.Thread(target=start, name="postgres-starter").start()
+        try:
+            yield self
+        finally:
+            if self._begun is begun and begun.exception() is None:
+                self.stop()
+
     def start(self) -> None:
         """Make PostgreSQL run, whatever state the directory is in.
 
         Raises: DataDirectoryInUseError, UnavailableError, InvalidInputError.
         """
+        begun, self._begun = self._begun, None
+        if begun is None:
+            self._start()
+        else:
+            begun.result()
+
+    def _start(self) -> None:
         try:
             self.data_dir.mkdir(parents=True, exist_ok=True)
             self._take_lock()
@@ -88,15 +117,19 @@ class EmbeddedPostgres:
                 f"{error.filename}. Choose another --data-dir."
             ) from error
         self._stopping.clear()
+        runs = False
         try:
             self._user = postgres_user.chosen(self._cluster, programs())
             if not self.is_made:
                 self._create()
             if self.pid is None:
                 self._make_archive()
+                runs = True
                 self._run()
             self._make_database()
         except BaseException:
+            if runs:
+                self._end_postgres()
             self._release_lock()
             raise
         self._watcher = threading.Thread(target=self._watch, name="postgres-watcher", daemon=True)

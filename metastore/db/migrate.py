@@ -3,12 +3,15 @@
 Rule: migrations are numbered without gaps, applied in order under one advisory lock, each in a transaction of its own.
 A database whose schema is newer than this release is served if the schema says that this release can (ADR 57), and
 else refused: an older server would write rows that the newer server cannot trust.
-A server that finds the schema current pays two queries and never loads Alembic.
+A server that finds the schema current pays two queries and never loads Alembic; one that finds none runs one script
+(``schema.sql``), which is what all migrations add up to. Migrations begin with the schema of release 0.2: a database
+that is older is brought there by that release.
 
 Which schema (namespace) of the database is ours is decided here, once, and every session then names it: a search path
 that is changed later, or that differs between the users of two servers, cannot lead to another database.
 """
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +44,10 @@ class MovedError(MetastoreError):
 
 class SchemaTooNewError(MetastoreError):
     """The database was migrated by a newer release, whose schema this release cannot work on."""
+
+
+class SchemaTooOldError(MetastoreError):
+    """The database is of a release before the one with which migrations begin."""
 
 
 class Versions(NamedTuple):
@@ -81,7 +88,11 @@ def directory() -> Path:
 
 def release_version() -> str:
     """The newest migration of this release."""
-    return max(path.name[:4] for path in (directory() / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
+    return max(_migrations())
+
+
+def _migrations() -> list[str]:
+    return [path.name[:4] for path in (directory() / "versions").glob("[0-9][0-9][0-9][0-9]_*.py")]
 
 
 def versions(url: str) -> Versions:
@@ -110,19 +121,22 @@ def usable(url: str) -> Versions:
 def upgrade(url: str) -> Versions:
     """Apply what is missing; returns the versions as they were before. A newer schema that fits is left as it is.
 
-    Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, UnavailableError, InvalidInputError.
+    Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, SchemaTooOldError, UnavailableError,
+    InvalidInputError.
     """
     sessions.require_own(url)
     session = _connect(url)
     try:
-        before = _checked(session, beside_newer=True)
+        before = _migratable(session, beside_newer=True)
         if before.database >= before.release:
             return before
         with session.cursor() as cursor:
             cursor.execute(f"SET statement_timeout = '{_WAIT_FOR_OTHERS}'; SET lock_timeout = 0")
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        before = _checked(session, beside_newer=True)
-        if before.database < before.release:
+        before = _migratable(session, beside_newer=True)
+        if not before.database:
+            _make(url, before.schema)
+        elif before.database < before.release:
             _run_alembic(url, before.schema)
         return before
     except psycopg2.OperationalError as error:
@@ -134,9 +148,9 @@ def upgrade(url: str) -> Versions:
 def upgrade_within(session: Lendable) -> None:
     """Apply what is missing in the transaction of a session whose search path leads to the schema.
 
-    Raises: SchemaTooNewError, and psycopg2's errors.
+    Raises: SchemaTooNewError, SchemaTooOldError, and psycopg2's errors.
     """
-    before = _checked(session)
+    before = _migratable(session)
     if before.database != before.release:
         to_revision(session, "head")
 
@@ -167,6 +181,17 @@ def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
         raise SchemaTooNewError(
             f"The database has schema version {known.database}, made by a newer release of the metastore; this release "
             f"knows versions up to {known.release}. Start the newer release, or restore the database from a backup."
+        )
+    return known
+
+
+def _migratable(session: connection, *, beside_newer: bool = False) -> Versions:
+    """Return the versions of a database that this release can migrate. Raises: as `_checked`, SchemaTooOldError."""
+    known = _checked(session, beside_newer=beside_newer)
+    if "" < known.database < (oldest := min(_migrations())):
+        raise SchemaTooOldError(
+            f"The database has schema version {known.database}, which is older than release 0.2 ({oldest}), from which "
+            "this release migrates. Run `metastore db upgrade` of release 0.2 first, then this release."
         )
     return known
 
@@ -216,6 +241,12 @@ def database_version(session: connection, schema: str) -> str:
             return ""
         cursor.execute("SELECT max(version_num) FROM alembic_version")
         return str(cursor.fetchall()[0][0] or "")
+
+
+def _make(url: str, schema: str) -> None:
+    """Make the whole schema in one transaction, which the script is by being one message."""
+    with closing(_connect(url, schema)) as session, session.cursor() as cursor:
+        cursor.execute((directory() / "schema.sql").read_text())
 
 
 def _run_alembic(url: str, schema: str) -> None:

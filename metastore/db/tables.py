@@ -94,10 +94,10 @@ txns = Table(
     Column("commit_id", BigInteger),
     # Aborted, and nothing that it wrote is left: snapshots need not name it any more.
     Column("emptied", Boolean, nullable=False, server_default=text("false")),
-    # Aborted by somebody else than its owner, who may still publish what it wrote.
-    Column("may_publish", Boolean, nullable=False, server_default=text("false")),
     # The longest silence between two signs of life.
     Column("longest_gap", Interval, nullable=False, server_default=text("'0'")),
+    # Aborted by somebody else than its owner, who may still publish what it wrote.
+    Column("may_publish", Boolean, nullable=False, server_default=text("false")),
     # What its writer says that it wrote: [catalog, db, table, rows inserted, rows deleted] of each table.
     Column("written_rows", JSONB),
     Index(None, "id", postgresql_where=text("state <> 'committed' AND NOT emptied")),
@@ -260,7 +260,7 @@ locks = Table(
     Column("user", Text, nullable=False), Column("host", Text, nullable=False),
     Column("agent_info", Text, nullable=False, server_default=text("'Unknown'")),
     Column("blocked_by_ext_id", BigInteger), Column("blocked_by_int_id", Integer),
-    # The process whose calls want to hear when the row goes, "*" for several; a trigger tells them (migration 0004).
+    # The process whose calls want to hear when the row goes, "*" for several; a trigger tells them (released.sql).
     Column("watched_by", Text),
     # Since when the connection of a request without a transaction is gone.
     _instant("orphaned_at", nullable=True),
@@ -300,8 +300,12 @@ def _compaction_columns() -> tuple[Column[object], ...]:
         _instant("cleaner_started_at", nullable=True),
         Column("highest_write_id", BigInteger), Column("txn_id", BigInteger), Column("next_txn_id", BigInteger),
         _instant("committed_at", nullable=True),
-        Column("hadoop_job_id", Text), Column("error_message", Text), Column("meta_info", Text),
-        Column("wire", LargeBinary))  # what a trigger makes of the other columns: the struct that clients get
+        Column("hadoop_job_id", Text), Column("error_message", Text))
+
+
+def _later_compaction_columns() -> tuple[Column[object], ...]:
+    """Return columns that were added later. Wire: what a trigger makes of the others, the struct that clients get."""
+    return (Column("wire", LargeBinary), Column("meta_info", Text))
 
 
 # The queue. attempt fences a claim: a worker's later writes repeat (worker_id, attempt) and must touch one row.
@@ -315,7 +319,7 @@ compaction_queue = Table(
     Column("failures", Integer, nullable=False, server_default=text("0")),
     _instant("not_before", nullable=True),
     # By which our own Workers choose: enqueued_at without the waiting that counts as done. Null: it is enqueued_at.
-    _instant("turn_at", nullable=True),
+    _instant("turn_at", nullable=True), *_later_compaction_columns(),
     CheckConstraint("state IN ('initiated', 'working', 'ready_for_cleaning')", name="state"),
     Index("compaction_queue_one_active", "catalog", "db", "table", "partition", unique=True,
           postgresql_where=text("state IN ('initiated', 'working')")),
@@ -325,6 +329,7 @@ compaction_queue = Table(
 completed_compactions = Table(
     "completed_compactions", metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False), *_compaction_columns(),
+    *_later_compaction_columns(),
     CheckConstraint("state IN ('failed', 'succeeded', 'did_not_initiate', 'refused', 'aborted')", name="state"),
     Index(None, "catalog", "db", "table", "partition"))
 
@@ -334,10 +339,11 @@ delta_measures = Table(
     *(Column(name, Integer, nullable=False, server_default=text("0"))
       for name in ("deltas", "small_deltas", "obsolete_deltas")),
     *(Column(name, BigInteger, nullable=False, server_default=text("0"))
-      for name in ("files", "bytes", "obsolete_bytes")),
+      for name in ("files", "bytes")),
+    _instant("at"), Column("obsolete_bytes", BigInteger, nullable=False, server_default=text("0")),
     # The mean of what a read costs beside the base, older scores counting less, as of ``at``.
     Column("usual_score", Double, nullable=False, server_default=text("0")),
-    _instant("at"), PrimaryKeyConstraint("catalog", "db", "table", "partition"))
+    PrimaryKeyConstraint("catalog", "db", "table", "partition"))
 
 # What the Initiator's last listing of a table or partition found. high_watermark: write ids up to it had ended then.
 listings = Table(

@@ -106,16 +106,18 @@ class Cleaner:
         if self.compactions.settings.clean_aborts_using_cleaner and not self.stopping.is_set():
             report += self._each(lambda of: self._aborted(*of), self.compactions.aborted_entities(), lambda of: of[0])
         for cleaned in report:
-            say = _log.debug if cleaned.outcome is CleanOutcome.WAITING else _log.info
-            say(
-                "compaction.cleaning",
-                compaction_id=cleaned.id,
-                entity=str(cleaned.entity),
-                outcome=cleaned.outcome.value,
-                reason=cleaned.reason,
-                removed=len(cleaned.removed),
-                forgotten=cleaned.forgotten,
-            )
+            fields = {
+                "compaction_id": cleaned.id,
+                "entity": str(cleaned.entity),
+                "outcome": cleaned.outcome.value,
+                "reason": cleaned.reason,
+                "removed": len(cleaned.removed),
+                "forgotten": cleaned.forgotten,
+            }
+            if cleaned.outcome is CleanOutcome.WAITING:
+                _log.debug("compaction_cleaning", **fields)
+            else:
+                _log.info("compaction_cleaning", **fields)
         return report
 
     def _each(

@@ -106,10 +106,11 @@ class Initiator:
         self._look_at_everything_in_time(candidates.as_of)
         self._again = {finding.entity for finding in findings if finding.again}
         for finding in findings:
-            event = "compaction.queued" if finding.id is not None else "compaction.not_due"
-            (_log.info if finding.id is not None else _log.debug)(
-                event, entity=str(finding.entity), compaction_id=finding.id, type=finding.type, reason=finding.reason
-            )
+            fields = {"entity": str(finding.entity), "type": finding.type, "reason": finding.reason}
+            if finding.id is not None:
+                _log.info("compaction_queued", compaction_id=finding.id, **fields)
+            else:
+                _log.debug("compaction_not_due", **fields)
         report = InitiatorReport(findings, revoked, listed, known)
         if findings or listed:
             _log.info(

@@ -1,5 +1,7 @@
 """How the messages of each method are read and written: field tables prepared once, used by the accelerated codec.
 
+They are prepared when a method is first called: a process meets a tenth of the interface.
+
 Rule: what a client of any version sent is understood as that client meant it. Where one declaration cannot read two
 versions, a second field table of the same struct reads the other (`OLDER_ARGUMENTS`); where a reply must suit two
 versions, its table names a field twice (`RESULTS`). thrift_idl/README.md lists the cases.
@@ -119,13 +121,13 @@ class MethodCodec:
     """The field tables of a method."""
 
     __slots__ = (
-        "answers",
         "arguments",
         "arguments_class",
         "exceptions",
         "name",
         "older",
         "oneway",
+        "raises_no_such_txn",
         "read_arguments",
         "requests",
         "required",
@@ -133,31 +135,43 @@ class MethodCodec:
     )
 
     def __init__(self, name: str) -> None:
-        """Prepare everything from the generated module."""
-        module = METHODS[name]
+        """Only name the method: what else there is, `_prepare` makes of the generated module."""
         self.name = name
+        results = METHODS[name].METHODS[name][1]
+        self.oneway = results is None
+        self.raises_no_such_txn = "NoSuchTxnException" in (results or "").split()
+
+    def __getattr__(self, attribute: str) -> Any:
+        """Prepare the method, of which a slot is still empty."""
+        if attribute not in self.__slots__:
+            raise AttributeError(attribute)
+        self._prepare()
+        return getattr(self, attribute)
+
+    def _prepare(self) -> None:
+        """Fill every slot, each at once with what it stays: several threads may be here, and all find the same."""
+        name, module = self.name, METHODS[self.name]
         self.arguments_class = getattr(module, f"{name}_args")
         self.arguments = [self.arguments_class, self.arguments_class.thrift_spec]
         entries = [entry for entry in self.arguments_class.thrift_spec if entry]
         self.read_arguments = _tuple_of([entry[2] for entry in entries])
         self.required = _required_in(entries)
         self.requests = tuple(entry[2] for entry in entries if _is_request(entry))
-        self.older = None
-        if name in OLDER_ARGUMENTS:
-            suspected, older, sensible = OLDER_ARGUMENTS[name]
-            self.older = (suspected, [self.arguments_class, older(self.arguments_class.thrift_spec)], sensible)
-
-        result = getattr(module, f"{name}_result", None)
-        self.oneway = result is None
-        spec: Spec = result.thrift_spec if result else ()
+        self.older = self._older() if name in OLDER_ARGUMENTS else None
+        spec: Spec = () if self.oneway else getattr(module, f"{name}_result").thrift_spec
         if name in RESULTS:
             spec = RESULTS[name](spec)
         success = [entry for entry in spec if entry and entry[0] == 0]
         self.success = [Answer, tuple(_as_value(entry) for entry in success)] if success else None
-        self.exceptions: dict[type[TException], list[Any]] = {}
+        exceptions: dict[type[TException], list[Any]] = {}
         for entry in spec:
             if entry and entry[0] != 0:
-                self.exceptions.setdefault(entry[3][0], [Answer, ()])[1] += (_as_value(entry),)
+                exceptions.setdefault(entry[3][0], [Answer, ()])[1] += (_as_value(entry),)
+        self.exceptions = exceptions
+
+    def _older(self) -> tuple[Any, ...]:
+        suspected, older, sensible = OLDER_ARGUMENTS[self.name]
+        return suspected, [self.arguments_class, older(self.arguments_class.thrift_spec)], sensible
 
     def source(self, data: bytes, at: int) -> Source:
         """From which arguments are read."""

@@ -4,6 +4,8 @@ Replies are complete, as Hive 2.3.10 sends them: Spark and PyIceberg fail on col
 Requests are checked for what Hive requires to be there; the rest of their validation is the services'.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

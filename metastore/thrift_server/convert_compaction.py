@@ -4,6 +4,8 @@ Rule: instants go out as milliseconds since 1970. Generations of clients are tol
 generation sets or does not know, and only to spare an old client what it cannot read.
 """
 
+from __future__ import annotations
+
 from datetime import datetime, timedelta
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Partitions between Thrift and the catalog. Structs of 4.x requests and the older positional arguments meet here."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

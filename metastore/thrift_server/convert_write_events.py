@@ -3,11 +3,12 @@
 Rule: the objects are those of the catalog at the moment of the call; a file belongs to an object that is there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from thrift.protocol.TJSONProtocol import TJSONProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.catalog.model import Table
@@ -26,6 +27,8 @@ from metastore.txns.write_events.store import WriteEvent
 
 def json_of(struct: ttypes.Table | ttypes.Partition) -> str:
     """A struct as Thrift's JSON."""
+    from thrift.protocol.TJSONProtocol import TJSONProtocol
+
     buffer = TMemoryBuffer()
     struct.write(TJSONProtocol(buffer))
     return bytes(buffer.getvalue()).decode()

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from metastore.errors import EndedError, NoSuchLockError
-from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.handler import Handler
@@ -31,7 +30,7 @@ class History(Protocol):
 def telling(handlers: Mapping[str, Handler], history: History) -> dict[str, Handler]:
     """The handlers, with those of methods that can say "no such transaction" telling more in their errors."""
     return {
-        name: _telling(handler, history) if ttypes.NoSuchTxnException in CODECS[name].exceptions else handler
+        name: _telling(handler, history) if CODECS[name].raises_no_such_txn else handler
         for name, handler in handlers.items()
     }
 

@@ -15,10 +15,7 @@ from metastore.thrift_gen.operators import MetastoreOperators
 from metastore.thrift_server.call import Call
 
 METHODS: Mapping[str, Any] = {
-    name: module
-    for module in (FacebookService, ThriftHiveMetastore, MetastoreOperators)
-    for name, value in vars(module.Iface).items()
-    if callable(value) and not name.startswith("_")
+    name: module for module in (FacebookService, ThriftHiveMetastore, MetastoreOperators) for name in module.METHODS
 }
 """Generated module by method name: Hive's interface and, on the same port, our own calls for operators."""
 

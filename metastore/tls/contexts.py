@@ -15,7 +15,6 @@ from typing import Protocol
 
 from metastore.errors import InvalidInputError, MetastoreError
 from metastore.telemetry.logs import get_logger
-from metastore.tls import keystore
 
 _LOOK_EVERY_SECONDS = 1.0
 _log = get_logger(__name__)
@@ -157,6 +156,8 @@ def _context(protocol: int) -> ssl.SSLContext:
 
 
 def _load_own(context: ssl.SSLContext, paths: Sequence[str], password: str) -> None:
+    from metastore.tls import keystore  # cryptography: 70 ms that only who speaks TLS spends
+
     store = keystore.read(paths, password)
     if store.key is None:
         raise InvalidInputError(f"The key store {','.join(paths)} has no private key.")
@@ -172,6 +173,8 @@ def _load_own(context: ssl.SSLContext, paths: Sequence[str], password: str) -> N
 
 def _load_trusted(context: ssl.SSLContext, settings: ServerSide | ClientSide, purpose: ssl.Purpose) -> None:
     if settings.truststore:
+        from metastore.tls import keystore
+
         context.load_verify_locations(
             cadata=keystore.read(settings.truststore, settings.truststore_password).certificate_pem()
         )

@@ -1,5 +1,7 @@
 """What the documents say is there, is there."""
 
+import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -62,6 +64,37 @@ def test_links_lead_somewhere(page):
 def test_make_targets_that_are_named_exist(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"`?\bmake ([a-z-]+)\b(?= *[`#\n ])", (ROOT / page).read_text())) - {"sure"} <= targets
+
+
+def code_in(page):
+    """What a page shows as code, each piece in one line."""
+    text = page.read_text()
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    spans = re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    return [*(line for block in blocks for line in block.split("\n")), *(" ".join(span.split()) for span in spans)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_that_are_named_exist(page):
+    there = dict(commands())
+    for line in code_in(page):
+        for words in re.findall(r"(?:^|[;&|(] *|exec )metastore((?: [a-z][a-z-]*)+)", line.split(" #")[0]):
+            path = ""
+            for word in words.split():
+                if not isinstance(there[path], click.Group):
+                    break
+                path = f"{path} {word}".strip()
+                assert path in there, line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_that_are_named_exist(page):
+    for line in code_in(page):
+        for name in re.findall(r"\bpython3? -m ((?:benchmarks|metastore|tests)[\w.]*)", line):
+            assert importlib.util.find_spec(name), line
+        for name, imported in re.findall(r"^from (metastore[\w.]*) import (\w+(?:, \w+)*)$", line):
+            module = importlib.import_module(name)
+            assert [one for one in imported.split(", ") if not hasattr(module, one)] == [], line
 
 
 def test_tests_that_are_named_exist():

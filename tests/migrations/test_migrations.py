@@ -7,7 +7,6 @@ import sys
 import threading
 from contextlib import closing
 from itertools import pairwise
-from pathlib import Path
 
 import psycopg2
 import pytest
@@ -17,11 +16,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import metastore.db.catalog_tables
-from metastore.db import migrate
+from metastore.db import embedded, migrate
 from metastore.db.tables import metadata
 from metastore.errors import UnavailableError
+from tests.docs import schema
 
-PACKAGE = Path(metastore.__file__).parent
+BASELINE = 41
+"""The migration that makes the schema of release 0.2."""
 
 
 @pytest.fixture
@@ -58,6 +59,24 @@ def test_they_add_up_to_the_declared_objects(empty_url):
     assert differences == []
 
 
+def dumped(url):
+    """Everything that there is, as PostgreSQL tells it."""
+    done = subprocess.run([embedded.programs() / "pg_dump", "--no-owner", "--inserts", url], capture_output=True, text=True, check=True)
+    return re.sub(r"^\\(un)?restrict .*$", "", done.stdout, flags=re.MULTILINE)
+
+
+def test_an_empty_database_gets_what_the_migrations_add_up_to(postgres, empty_url):
+    migrate.upgrade(empty_url)
+    with postgres.empty() as migrated_url:
+        migrate._run_alembic(migrated_url, "public")
+        migrated = dumped(migrated_url)
+
+    made = dumped(empty_url)
+
+    assert "CREATE TRIGGER" in made
+    assert made.split("\n") == migrated.split("\n")
+
+
 CONSTRAINTS = """
 SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE connamespace = 'public'::regnamespace AND conrelid <> 0 AND contype <> 'n'
@@ -92,30 +111,11 @@ def test_numbers_have_no_gaps_and_one_line(empty_url):
 
     revisions = [script.revision for script in reversed(list(scripts.walk_revisions()))]
 
-    assert revisions == [f"{number:04}" for number in range(1, len(revisions) + 1)]
+    assert revisions == [f"{number:04}" for number in range(BASELINE, BASELINE + len(revisions))]
     assert scripts.get_current_head() == migrate.release_version()
     for path in (migrate.directory() / "versions").glob("*.py"):
         assert re.fullmatch(r"\d{4}_[a-z_]+\.py", path.name)
         assert "metastore.db" not in path.read_text(), "a migration is written out: the tables of today are not its tables"
-
-
-def test_down_and_up_again(empty_url):
-    migrate.upgrade(empty_url)
-    before = set(rows(empty_url, CONSTRAINTS))
-    from alembic import command
-
-    engine = sqlalchemy.create_engine(sqlalchemy.make_url(empty_url).set(drivername="postgresql+psycopg2"))
-    config = Config()
-    config.set_main_option("script_location", str(migrate.directory()))
-    with engine.connect() as config.attributes["connection"]:
-        command.downgrade(config, "base")
-    engine.dispose()
-    left = objects(empty_url)
-
-    migrate.upgrade(empty_url)
-
-    assert {name for kind, name in left if kind in {"relation", "function"}} <= {"alembic_version", "alembic_version_pkc"}
-    assert set(rows(empty_url, CONSTRAINTS)) == before
 
 
 FUNCTIONS = """
@@ -133,7 +133,7 @@ def test_each_step_back_leaves_what_was_there_before_the_step(empty_url):
     engine = sqlalchemy.create_engine(sqlalchemy.make_url(empty_url).set(drivername="postgresql+psycopg2"))
     config = Config()
     config.set_main_option("script_location", str(migrate.directory()))
-    numbers = [f"{number:04}" for number in range(1, int(migrate.release_version()) + 1)]
+    numbers = [f"{number:04}" for number in range(BASELINE, int(migrate.release_version()) + 1)]
     before, after = {}, {}
     with engine.connect() as config.attributes["connection"]:
         for number in numbers:
@@ -147,13 +147,12 @@ def test_each_step_back_leaves_what_was_there_before_the_step(empty_url):
     assert {number: after[number] ^ before[number] for number in after} == {number: set() for number in after}
 
 
-@pytest.mark.parametrize("name", sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.sql")
-                                        if not path.with_suffix(".py").exists()))   # with one: that store's statements
-def test_the_functions_beside_the_stores_are_those_of_the_newest_migration(empty_url, name):
+@pytest.mark.parametrize("path", schema.functions(), ids=str)
+def test_the_functions_beside_the_stores_are_those_of_the_newest_migration(empty_url, path):
     migrate.upgrade(empty_url)
     migrated = rows(empty_url, FUNCTIONS)
     with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
-        cursor.execute((PACKAGE / name).read_text())
+        cursor.execute(path.read_text())
 
     assert sorted(rows(empty_url, FUNCTIONS)) == sorted(migrated)
 
@@ -173,13 +172,27 @@ def test_two_servers_start_together(empty_url):
     assert migrate.versions(empty_url).database == migrate.release_version()
 
 
-def test_a_crash_in_the_middle_is_continued(empty_url):
+def test_a_crash_while_the_schema_is_made_leaves_nothing(empty_url, tmp_path, monkeypatch):
+    script = (migrate.directory() / "schema.sql").read_text()
+    (tmp_path / "schema.sql").write_text(f"{script}; SELECT pg_terminate_backend(pg_backend_pid())")
+    (tmp_path / "versions").symlink_to(migrate.directory() / "versions")
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "directory", lambda: tmp_path)
+        with pytest.raises(UnavailableError):
+            migrate.upgrade(empty_url)
+    between = objects(empty_url)
+
+    migrate.upgrade(empty_url)
+
+    assert between == set()
+    assert migrate.versions(empty_url).database == migrate.release_version()
+
+
+def test_a_crash_in_the_middle_of_migrations_is_continued(empty_url):
     """Killed inside the last migration: those before stay, it leaves nothing, and the next start applies it."""
     last = migrate.release_version()
     code = f"""
 import os, signal
-from alembic.runtime.migration import MigrationContext
-original = MigrationContext.get_current_heads
 import alembic.ddl.impl
 execute = alembic.ddl.impl.DefaultImpl._exec
 def dying(self, construct, *args, **kwargs):
@@ -189,21 +202,29 @@ def dying(self, construct, *args, **kwargs):
     return result
 alembic.ddl.impl.DefaultImpl._exec = dying
 from metastore.db import migrate
-migrate.upgrade({empty_url!r})
+migrate._run_alembic({empty_url!r}, "public")
 """
     died = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
     assert died.returncode == -9, died.stderr
     between = migrate.versions(empty_url).database
     half = objects(empty_url)
-    defined = set(rows(empty_url, FUNCTIONS)) | set(rows(empty_url, CONSTRAINTS))
 
     migrate.upgrade(empty_url)
 
-    assert between == f"{int(last) - 1:04}"
+    assert between == ("" if int(last) == BASELINE else f"{int(last) - 1:04}")
     assert half <= objects(empty_url)
-    # a migration may only make a function anew, or an index
-    assert defined != set(rows(empty_url, FUNCTIONS)) | set(rows(empty_url, CONSTRAINTS))
+    assert ("relation", "txn_counter") in objects(empty_url)
     assert migrate.versions(empty_url).database == last
+
+
+def test_a_database_older_than_the_baseline_is_brought_there_by_release_0_2(empty_url):
+    migrate.upgrade(empty_url)
+    with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
+        cursor.execute("UPDATE alembic_version SET version_num = '0040'")
+
+    with pytest.raises(migrate.SchemaTooOldError, match=r"0040.*older than release 0\.2 \(0041\).*of release 0\.2 first"):
+        migrate.upgrade(empty_url)
+    assert migrate.usable(empty_url).database == "0040"  # a worker waits until somebody has done it
 
 
 @pytest.mark.parametrize("oldest", ["UPDATE oldest_release SET version = '8999'", "DELETE FROM oldest_release"])
@@ -230,10 +251,9 @@ def test_an_older_release_works_on_a_newer_schema_that_says_so(empty_url, step):
 
 def test_waits_for_the_lock_and_not_for_a_table_without_end(empty_url, monkeypatch):
     """A migration that meets a locked table gives up, is undone, and may be repeated."""
-    migrate.upgrade(empty_url)
     monkeypatch.setattr(migrate, "_WAIT_FOR_A_TABLE", "100ms")
     with closing(psycopg2.connect(empty_url)) as session, session.cursor() as cursor:
-        cursor.execute("UPDATE alembic_version SET version_num = '0001'")
+        cursor.execute("CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY)")
         session.commit()
         cursor.execute("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(UnavailableError, match="lock timeout"):
@@ -293,16 +313,16 @@ def test_each_migration_only_expands(empty_url):
     config.set_main_option("script_location", str(migrate.directory()))
     shapes, oldest = [], []
     with engine.connect() as config.attributes["connection"]:
-        for number in range(1, int(migrate.release_version()) + 1):
+        for number in range(BASELINE, int(migrate.release_version()) + 1):
             command.upgrade(config, f"{number:04}")
             shapes.append({tuple(row[:4]): row[4] for row in rows(empty_url, SHAPE)})
-            oldest += rows(empty_url, "SELECT version FROM oldest_release") if number >= 24 else [None]
+            oldest += rows(empty_url, "SELECT version FROM oldest_release")
     engine.dispose()
 
-    raised = {f"{number:04}" for number, (before, after) in enumerate(pairwise(oldest), 2) if before != after}
-    assert raised == {"0024", *(number for number in CONTRACTED if number > "0024")}
+    raised = {f"{number:04}" for number, (before, after) in enumerate(pairwise(oldest), BASELINE + 1) if before != after}
+    assert raised == set(CONTRACTED)
     narrowed = {}
-    for number, (before, after) in enumerate(pairwise(shapes), 2):
+    for number, (before, after) in enumerate(pairwise(shapes), BASELINE + 1):
         tables = {name for kind, name, *_ in before if kind == "column"}
         gone = {key for key in before if key not in after}
         required = {key for key, optional in after.items() if not optional and key[1] in tables and before.get(key, True)}

@@ -1,5 +1,7 @@
 """RPCs about catalogs."""
 
+from __future__ import annotations
+
 from metastore.catalog.service.databases import DatabaseService
 from metastore.errors import InvalidObjectError
 from metastore.thrift_gen.hive_metastore import ttypes

@@ -1,5 +1,7 @@
 """The compaction RPCs: decode, call, encode. ``convert_compaction`` holds the conversions."""
 
+from __future__ import annotations
+
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.queue.rules.requests import Compaction, CompactionState
 from metastore.compaction.queue.service import CompactionService

@@ -1,5 +1,7 @@
 """Our own calls about compactions, for operators: decode, ask the service, encode."""
 
+from __future__ import annotations
+
 from datetime import datetime, timedelta
 
 from metastore.compaction.explaining.rules import Holder, Reason

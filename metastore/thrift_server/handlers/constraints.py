@@ -1,5 +1,7 @@
 """RPCs about constraints: keys, NOT NULL, DEFAULT, CHECK."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """RPCs about databases."""
 
+from __future__ import annotations
+
 from metastore.catalog.service.databases import DatabaseDraft, DatabaseService
 from metastore.errors import NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, database_name

@@ -1,5 +1,7 @@
 """RPCs about functions."""
 
+from __future__ import annotations
+
 from metastore.catalog.service.functions import FunctionService
 from metastore.errors import MetaError
 from metastore.ids import DatabaseName, TableName, database_name, split_catalog, table_name

@@ -1,5 +1,7 @@
 """Indexes, which only Hive 2.3 had and which later metastores gave up: there are none."""
 
+from __future__ import annotations
+
 from metastore.errors import InvalidObjectError, InvalidOperationError, NoSuchObjectError
 from metastore.thrift_gen.hive_metastore.ttypes import Index, Table
 from metastore.thrift_server.call import Call, immediate, refused

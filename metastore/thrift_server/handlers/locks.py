@@ -1,5 +1,7 @@
 """The lock calls: decode, ask the service, encode; and hold back the answer that a lock is still waiting."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial

@@ -1,5 +1,7 @@
 """What materialized views remember: decode, ask the service."""
 
+from __future__ import annotations
+
 from metastore.errors import MetaError
 from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.thrift_gen.hive_metastore import ttypes

@@ -1,5 +1,7 @@
 """The calls of the notification log, and of what transactions wrote: decode, ask the service, encode."""
 
+from __future__ import annotations
+
 from metastore.ids import DEFAULT_CATALOG
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call

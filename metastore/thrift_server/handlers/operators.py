@@ -1,5 +1,7 @@
 """Our own calls for operators: decode, ask the service, encode."""
 
+from __future__ import annotations
+
 from datetime import datetime, timedelta
 
 from metastore.errors import InvalidRequestError

@@ -3,6 +3,8 @@
 ``max_parts``: negative is unlimited, 0 is none, except for get_partition_names, where 2.3 answers all.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -4,6 +4,8 @@ Environment contexts are accepted and hold nothing that changes what happens: st
 no trash to skip.
 """
 
+from __future__ import annotations
+
 from contextlib import nullcontext
 from typing import Any
 

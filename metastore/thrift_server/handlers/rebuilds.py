@@ -1,5 +1,7 @@
 """The calls around the rebuild of materialized views: decode, ask the service, encode."""
 
+from __future__ import annotations
+
 from metastore.materialized_views.service.rebuilds import RebuildService
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call

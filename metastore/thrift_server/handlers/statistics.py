@@ -1,5 +1,7 @@
 """RPCs about column statistics."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from thrift.Thrift import TApplicationException

@@ -1,5 +1,7 @@
 """Our own calls for streaming queries: decode, ask the service, encode."""
 
+from __future__ import annotations
+
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, table_name
 from metastore.thrift_gen.operators import ttypes

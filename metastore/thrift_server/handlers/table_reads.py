@@ -1,5 +1,7 @@
 """RPCs that read tables; all dialects of a call end in one service method."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """RPCs that change tables; all dialects of a call end in one service method."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

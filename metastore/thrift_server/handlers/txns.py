@@ -1,5 +1,7 @@
 """The transaction calls: decode, ask the service, encode."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar

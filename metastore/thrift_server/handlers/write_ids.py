@@ -1,5 +1,7 @@
 """The write-id calls: decode, ask the service, encode."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime
 
 from metastore.acid.snapshots import ValidWriteIdList, ids_in_ranges

@@ -1,5 +1,7 @@
 """Calls that are answered here in another way because the catalog is elsewhere (ADR 50)."""
 
+from __future__ import annotations
+
 from typing import NoReturn
 
 from metastore.config import Settings

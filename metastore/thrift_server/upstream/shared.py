@@ -1,5 +1,7 @@
 """Calls that both sides have to know: their bytes go to the upstream, their meaning is followed here (ADR 50)."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager

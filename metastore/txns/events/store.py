@@ -1,4 +1,4 @@
-"""Rows of the notification log. Triggers write them (migration 0013), in the PostgreSQL transaction of the change."""
+"""Rows of the notification log. Triggers write them (`log.sql`), in the PostgreSQL transaction of the change."""
 
 from collections.abc import Collection
 from datetime import datetime

@@ -5,11 +5,10 @@ removes it, and house-keeping copies it first. An abort is remembered at once (`
 remembered transaction are cut at ``LONGEST`` and counted before.
 """
 
+import json
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
-
-from psycopg2.extras import Json
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
@@ -96,7 +95,7 @@ def update_written_rows(pg: PgTx, txn_id: int, rows: Sequence[tuple[TableName, i
     """Note how many rows an open transaction inserts into tables and deletes from them; of any other nothing."""
     pg.sql(
         "UPDATE txns SET written_rows = %s WHERE id = %s AND state = 'open'",
-        (Json([[*name, inserted, deleted] for name, inserted, deleted in rows]), txn_id),
+        (json.dumps([[*name, inserted, deleted] for name, inserted, deleted in rows]), txn_id),
     )
 
 

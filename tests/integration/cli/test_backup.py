@@ -271,13 +271,21 @@ def test_what_is_there_is_not_overwritten_unasked(run, two, tmp_path, monkeypatc
 def test_a_backup_of_an_older_release_is_brought_up_to_date(run, two, tmp_path):
     url, other = two
     saved = tmp_path / "one.backup"
-    older = f"{int(migrate.release_version()) - 1:04}"
+    older = min(migrate._migrations())
     with closing(psycopg2.connect(url, connection_factory=migrate.Lendable)) as session:
         migrate.to_revision(session, older)
         session.commit()
 
     assert run("db", "backup", str(saved), "--database-url", url)[0] == 0
     assert run("db", "restore", str(saved), "--database-url", other)[0] == 0
+    assert migrate.versions(other).database == migrate.release_version()
+
+    with closing(psycopg2.connect(url)) as session, session, session.cursor() as cursor:
+        cursor.execute("UPDATE alembic_version SET version_num = '0040'")
+    saved.unlink()
+    assert run("db", "backup", str(saved), "--database-url", url)[0] == 0
+    code, _, told = run("db", "restore", str(saved), "--replace", "--database-url", other)
+    assert (code, "older than release 0.2" in told) == (1, True)
     assert migrate.versions(other).database == migrate.release_version()
 
 

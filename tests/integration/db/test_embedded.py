@@ -107,6 +107,51 @@ def test_a_stop_in_the_middle_of_a_restart_leaves_no_postgres_and_starts_none(da
     assert postgres.pid is None
 
 
+def test_it_starts_beside_a_block_that_waits_for_it(data_dir):
+    with EmbeddedPostgres(data_dir, ends_with_us=False).begun() as postgres:
+        postgres.start()
+        pid = postgres.pid
+    try:
+        assert query(postgres.url, "SELECT 1") == [(1,)]
+    finally:
+        postgres.stop()
+    assert gone(pid)
+
+
+def test_what_was_begun_beside_a_block_that_fails_is_stopped(data_dir):
+    postgres = EmbeddedPostgres(data_dir)
+    with pytest.raises(ZeroDivisionError), postgres.begun():
+        until(lambda: postgres.pid)
+        pid = postgres.pid
+        raise ZeroDivisionError
+    assert gone(pid)
+    other = EmbeddedPostgres(data_dir, ends_with_us=True)
+    other.start()  # the directory is free
+    other.stop()
+
+
+def test_a_start_beside_a_block_that_fails_is_told_to_who_waits_and_leaves_the_owner_alone(data_dir, own_postgres):
+    with EmbeddedPostgres(data_dir).begun() as second, pytest.raises(DataDirectoryInUseError, match=f"process id {os.getpid()}"):
+        second.start()
+    with pytest.raises(ZeroDivisionError), EmbeddedPostgres(data_dir).begun():
+        raise ZeroDivisionError
+    assert query(own_postgres.url, "SELECT 1") == [(1,)]
+
+
+def test_a_start_that_fails_leaves_no_postgres(data_dir, monkeypatch):
+    postgres = EmbeddedPostgres(data_dir)
+    pids = []
+
+    def refused():
+        pids.append(postgres.pid)
+        raise UnavailableError("no room")
+
+    monkeypatch.setattr(postgres, "_make_database", refused)
+    with pytest.raises(UnavailableError, match="no room"):
+        postgres.start()
+    assert gone(pids[0])
+
+
 def test_commits_wait_for_the_disk(own_postgres):
     settings = dict(query(own_postgres.url, "SELECT name, setting FROM pg_settings"))
 

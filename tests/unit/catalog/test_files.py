@@ -263,6 +263,6 @@ def test_checksum(root, monkeypatch):
 
 
 def test_hdfs_has_a_checksum_of_its_own(monkeypatch):
-    monkeypatch.setattr(files.fsspec.core, "url_to_fs", lambda *_, **__: (None, "/f"))
+    monkeypatch.setattr("fsspec.core.url_to_fs", lambda *_, **__: (None, "/f"))
     with pytest.raises(OSError, match="cannot be kept for replicas"):
         FILES.checksum("hdfs://nn/f")

@@ -8,8 +8,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
-from metastore.thrift_gen.operators import MetastoreOperators
+from tests.support.plain_thrift import Processor
 
 
 class Hangup(TTransportException):
@@ -73,8 +72,7 @@ class FakeServer:
 
     def _serve(self, transport):
         protocol = TBinaryProtocolAccelerated(TBufferedTransport(transport))
-        processor = ThriftHiveMetastore.Processor(self)
-        processor._processMap.update(MetastoreOperators.Processor(self)._processMap)
+        processor = Processor(self)
         try:
             while True:
                 processor.process(protocol, protocol)

@@ -10,6 +10,7 @@ import pytest
 from setuptools import find_packages
 
 from metastore.db.statements import Statements
+from tests.docs import schema
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "metastore"
@@ -36,12 +37,7 @@ def test_what_does_not_fit_is_refused_when_the_store_is_imported(statements, nam
         statements.text(name, **parts)
 
 
-def functions(path):
-    """Of the schema: migrations create them, and tests/migrations compares."""
-    return "\nCREATE OR REPLACE FUNCTION" in path.read_text()
-
-
-@pytest.mark.parametrize("path", [path for path in FILES if not functions(path)], ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", [path for path in FILES if path not in schema.files()], ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_store_runs_every_statement_of_its_file(path):
     named = re.findall(r"^-- name: (\w+)$", path.read_text(), re.MULTILINE)
     run = re.findall(r"""_SQL\.text\(\s*"(\w+)\"""", path.with_suffix(".py").read_text())

@@ -63,6 +63,17 @@ def events():
                 yield f"{path}:{node.lineno}", node.args[0]
 
 
+def test_a_logger_is_called_where_its_level_is_named():
+    """Else what it is told is not looked at below: `say = log.debug if ... else log.info`, and then `say("a.b")`."""
+    passed_on = []
+    for path, tree in sources():
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        passed_on += [f"{path}:{node.lineno}: {ast.unparse(node)}" for node in ast.walk(tree)
+                      if isinstance(node, ast.Attribute) and node.attr in LEVELS and id(node) not in called
+                      and LOGS.fullmatch(ast.unparse(node.value))]
+    assert passed_on == []
+
+
 def test_events_of_the_log_are_words_joined_by_underscores():
     """So that who searches for one finds it, and nothing is made up of values: those are fields."""
     found = list(events())

@@ -1,4 +1,4 @@
-"""SHOW COMPACTIONS as the bytes that go to clients: a trigger keeps them beside each row (migration 0033)."""
+"""SHOW COMPACTIONS as the bytes that go to clients: a trigger keeps them beside each row (`wire.sql`)."""
 
 from metastore.compaction.queue.rules.requests import OLD_CLIENT_TYPES
 from metastore.compaction.queue.store.requests import Filter, shown

@@ -4,12 +4,11 @@ Rule: every write to a queued request names the state it expects, and a worker's
 a write that touches no row has lost its claim. Moving a request into the history is one statement (delete and insert).
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
-
-from psycopg2.extras import Json
 
 from metastore.compaction.queue.rules.requests import (
     CHANNEL,
@@ -121,7 +120,7 @@ def insert_request(pg: PgTx, request: NewRequest) -> int | None:
         (
             *_key(request.entity),
             request.type,
-            Json(request.properties),
+            json.dumps(request.properties),
             request.run_as,
             request.initiator_id,
             request.initiator_version,
@@ -152,7 +151,7 @@ def insert_ready_for_cleaning(
         (
             *_key(request.entity),
             request.type,
-            Json(request.properties),
+            json.dumps(request.properties),
             request.run_as,
             request.initiator_id,
             request.initiator_version,
@@ -177,7 +176,7 @@ def insert_history(pg: PgTx, request: NewRequest, state: CompactionState, error:
             *_key(request.entity),
             state,
             request.type,
-            Json(request.properties),
+            json.dumps(request.properties),
             request.initiator_id,
             request.initiator_version,
             pg.now,

@@ -1,0 +1,18 @@
+"""The schema of release 0.2: where migrations begin. An older database is brought here by release 0.2."""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0041"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text().replace("%", "%%"))
+
+
+def downgrade() -> None:
+    raise NotImplementedError("There is nothing before the schema of release 0.2.")
