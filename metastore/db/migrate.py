@@ -131,6 +131,18 @@ def upgrade(url: str) -> Versions:
         session.close()  # the session's end releases the advisory lock
 
 
+def create_within(session: Lendable, version: str) -> None:
+    """Make the tables of a version in the transaction of a session whose search path leads to an empty schema.
+
+    Raises: SchemaTooNewError, InvalidInputError, and psycopg2's errors.
+    """
+    if version > release_version():
+        raise _too_new(version, release_version())
+    if not any((directory() / "versions").glob(f"{version}_*.py")):
+        raise InvalidInputError(f"No release has had the schema version {version}.")
+    to_revision(session, version)
+
+
 def upgrade_within(session: Lendable) -> None:
     """Apply what is missing in the transaction of a session whose search path leads to the schema.
 
@@ -164,11 +176,15 @@ def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
     known = _known(session)
     require_here(known)
     if known.database > known.release and not (beside_newer and _is_for(session, known.release)):
-        raise SchemaTooNewError(
-            f"The database has schema version {known.database}, made by a newer release of the metastore; this release "
-            f"knows versions up to {known.release}. Start the newer release, or restore the database from a backup."
-        )
+        raise _too_new(known.database, known.release)
     return known
+
+
+def _too_new(version: str, release: str) -> SchemaTooNewError:
+    return SchemaTooNewError(
+        f"The database has schema version {version}, made by a newer release of the metastore; this release "
+        f"knows versions up to {release}. Start the newer release, or restore the database from a backup."
+    )
 
 
 def _is_for(session: connection, release: str) -> bool:
