@@ -332,6 +332,36 @@ def test_a_backup_is_its_owners_and_has_a_digest(run, two, saved):
     assert run("db", "restore", str(path), "--database-url", two[1], "--sha256", digest.upper())[0] == 0
 
 
+def test_a_base_backup_is_verified_file_by_file(run, tmp_path):
+    """By the manifest, once that is the one whose digest was printed."""
+    base, data = tmp_path / "base", tmp_path / "data"
+    base.mkdir()
+    archive = ("--data-dir", str(data), "--set", f"metastore.database.embedded.archive={tmp_path}")
+    assert "has no backup_manifest" in run("db", "restore", str(base), "--sha256", "0" * 64, *archive)[2]
+    files = {"PG_VERSION": "18", "base/1/2": "rows", "pg_hba.conf": "local"}
+    for name, content in files.items():
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text(content)
+    (base / "backup_manifest").write_text(json.dumps({"Files": [
+        {"Path": name, "Checksum-Algorithm": "SHA256", "Checksum": backup.digest(base / name)} for name in files]}))
+    assert "another backup, or was changed" in run("db", "restore", str(base), "--sha256", "0" * 64, *archive)[2]
+    right = backup.digest(base)
+    backup.require_digest(base, right)
+    (base / "pg_wal").mkdir()
+    (base / "pg_wal" / "000000010000000000000001").write_text("WAL")
+    backup.require_digest(base, right)
+    for name, changed in (("pg_hba.conf", lambda path: path.write_text("trust")), ("postgresql.auto.conf", lambda path: path.touch()),
+                          ("PG_VERSION", lambda path: path.unlink()), ("base/1/2", lambda path: (path.unlink(), path.symlink_to("/etc/passwd")))):
+        kept = (base / name).read_bytes() if (base / name).exists() else None
+        changed(base / name)
+        assert f"was changed: {name} is not what" in run("db", "restore", str(base), "--sha256", right, *archive)[2]
+        (base / name).unlink(missing_ok=True)
+        if kept is not None:
+            (base / name).write_bytes(kept)
+    backup.require_digest(base, right)
+    assert not data.exists()
+
+
 def test_rows_are_copied_by_a_role_that_may_do_nothing_else(run, two, saved, monkeypatch):
     copied, copy = [], backup._copy
 
