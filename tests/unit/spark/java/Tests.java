@@ -19,6 +19,7 @@ import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.hadoop.io.SequenceFile;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.orc.OrcConf;
@@ -403,6 +404,25 @@ public final class Tests {
         StringWriter text = new StringWriter();
         textTable().store(text, "");
         same(null, new SerdeTable(text.toString()).refusal(settings));
+    }
+
+    public void recordsOfASequenceFileAreOfKnownClasses() throws Exception {
+        Path path = new Path(new File(directory, "records").toURI());
+        for (Class<?> known : List.of(Text.class, org.apache.hadoop.io.BytesWritable.class)) {
+            SequenceFile.createWriter(settings, SequenceFile.Writer.file(path),
+                SequenceFile.Writer.keyClass(org.apache.hadoop.io.BytesWritable.class), SequenceFile.Writer.valueClass(known)).close();
+            SerdeReader.requireKnownRecords(path, settings);
+        }
+        SequenceFile.createWriter(settings, SequenceFile.Writer.file(path),
+            SequenceFile.Writer.keyClass(org.apache.hadoop.io.ObjectWritable.class), SequenceFile.Writer.valueClass(Text.class)).close();
+        try {
+            SerdeReader.requireKnownRecords(path, settings);
+            throw new AssertionError("an object of any class was made");
+        } catch (java.io.IOException error) {
+            same(true, error.getMessage().contains("records of org.apache.hadoop.io.ObjectWritable"));
+        }
+        Files.writeString(java.nio.file.Path.of(directory.getPath(), "text"), "no sequence file");
+        SerdeReader.requireKnownRecords(new Path(new File(directory, "text").toURI()), settings);
     }
 
     /** Runs code when it is initialised, as any class of a jar may. */
