@@ -303,26 +303,28 @@ def test_what_a_backup_says_is_not_run(run, two, tmp_path, saved):
     assert rows(other, "SELECT count(*) FROM pg_constraint WHERE conname = 'evil'") == [(0,)]
 
 
-@pytest.mark.parametrize(("before", "after", "why"), [
+CHANGES = [
     (b"SELECT pg_catalog.setval(", b"SELECT evil_schema.evals(", "what is not run"),
-    (b"COPY public.txn_counter (", b"SELECT 1 AS run_me ; --(", "pg_restore failed"),
+    (b"COPY public.txn_counter (", b"SELECT 1 AS run_me ; -- (", "what is not run"),
     (b"COPY public.txn_counter (", b"COPY public.txn_strange (", "does not have"),
     (b"next_txn_id", b"next_txn_xx", "with next_txn_xx"),
     (b"COPY public.locks (", b"COPY public.txns0 (", "does not have"),
-    (b"PGDMP", b"PGDNP", "no archive of pg_dump")])
-def test_a_backup_that_was_changed_is_refused(run, two, tmp_path, saved, before, after, why):
+    (b"PGDMP", b"PGDNP", "no archive of pg_dump")]
+
+
+def test_a_backup_that_was_changed_is_refused(run, two, saved):
     path, digest = saved
     whole = path.read_bytes()
-    assert before in whole
-    path.chmod(0o600)
-    path.write_bytes(whole.replace(before, after))
-
-    code, _, told = run("db", "restore", str(path), "--database-url", two[1])
-    assert code != 0
-    assert why in told
-    assert rows(two[1], "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
-    code, _, told = run("db", "restore", str(path), "--database-url", two[1], "--sha256", digest)
-    assert (code, "another backup, or was changed" in told) == (2, True)
+    for before, after, why in CHANGES:
+        assert before in whole
+        assert len(before) == len(after)
+        path.write_bytes(whole.replace(before, after))
+        code, _, told = run("db", "restore", str(path), "--database-url", two[1])
+        assert code != 0
+        assert why in told
+        assert rows(two[1], "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
+        code, _, told = run("db", "restore", str(path), "--database-url", two[1], "--sha256", digest)
+        assert (code, "another backup, or was changed" in told) == (2, True)
 
 
 def test_a_backup_is_its_owners_and_has_a_digest(run, two, saved):
@@ -362,7 +364,9 @@ def test_a_base_backup_is_verified_file_by_file(run, tmp_path):
     assert not data.exists()
 
 
-def test_rows_are_copied_by_a_role_that_may_do_nothing_else(run, two, saved, monkeypatch):
+def test_rows_are_copied_into_our_schema_by_a_role_that_may_do_nothing_else(run, two, saved, monkeypatch):
+    """Triggers and foreign keys, which are put aside while rows come, are as the migrations make them."""
+    url, other = two
     copied, copy = [], backup._copy
 
     def watched(cursor, *arguments):
@@ -371,15 +375,9 @@ def test_rows_are_copied_by_a_role_that_may_do_nothing_else(run, two, saved, mon
         copy(cursor, *arguments)
 
     monkeypatch.setattr(backup, "_copy", watched)
-    assert run("db", "restore", str(saved[0]), "--database-url", two[1])[0] == 0
-    assert copied == [("off", False, False)]
-    assert rows(two[1], "SELECT rolname FROM pg_roles WHERE rolname ~ '^metastore_restore'") == []
-
-
-def test_a_restored_schema_is_that_of_the_migrations(run, two, saved):
-    """Triggers and foreign keys, which are put aside while rows come, are as they were."""
-    url, other = two
     assert run("db", "restore", str(saved[0]), "--database-url", other)[0] == 0
+    assert copied == [("off", False, False)]
+    assert rows(other, "SELECT rolname FROM pg_roles WHERE rolname ~ '^metastore_restore'") == []
     for query in ("SELECT tgrelid::regclass::text, tgname, tgenabled, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2",
                   "SELECT conrelid::regclass::text, conname, convalidated, pg_get_constraintdef(oid) FROM pg_constraint ORDER BY 1, 2",
                   "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"):
