@@ -1,8 +1,8 @@
 """How Hive's own classes store a table: input format, output format, SerDe, and their properties. Pure.
 
-Rule: a SerDe gets the properties that Hive gives it (columns, then parameters of the SerDe, then of the table), so that
-it reads and writes here as it does there. Where a SerDe is known to have other types than the table declares, the
-SerDe's are the table's, as in Hive.
+Rule: a SerDe gets the properties that Hive gives it (columns, then parameters of the SerDe, then of the table), as far
+as they are known to be harmless, so that it reads and writes here as it does there. Where a SerDe is known to have
+other types than the table declares, the SerDe's are the table's, as in Hive.
 """
 
 import re
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from metastore.acid.types import parse_type
+from metastore.catalog.rules.storage_classes import SCHEMA_URL
 from metastore.errors import InvalidOperationError
 
 TEXT_INPUT = "org.apache.hadoop.mapred.TextInputFormat"
@@ -23,6 +24,23 @@ JSON_OF_HCATALOG = "org.apache.hive.hcatalog.data.JsonSerDe"
 _COLUMNAR = "org.apache.hadoop.hive.serde2.columnar.ColumnarSerDe"
 _REGEX = "org.apache.hadoop.hive.serde2.RegexSerDe"
 
+_COLLECTION, _OLD_COLLECTION = "collection.delim", "colelction.delim"
+_HEADER, _FOOTER = "skip.header.line.count", "skip.footer.line.count"
+_RECORD_END = "textinputformat.record.delimiter"
+_LINE_ENDS = ("", "\n", "10")
+_SCHEMA = "avro.schema.literal"
+_TOLD = frozenset({
+    "field.delim", _COLLECTION, _OLD_COLLECTION, "mapkey.delim", "line.delim", "escape.delim", "quote.delim",
+    "serialization.format", "serialization.null.format", "serialization.encoding", "serialization.escape.crlf",
+    "serialization.last.column.takes.rest", "serialization.use.json.object",
+    "hive.serialization.extend.nesting.levels", "hive.serialization.extend.additional.nesting.levels",
+    "separatorChar", "quoteChar", "escapeChar", "input.regex", "input.regex.case.insensitive", "timestamp.formats",
+    "ignore.malformed.json", _HEADER, _FOOTER, _RECORD_END, _SCHEMA,
+    "avro.schema.namespace", "avro.schema.name", "avro.schema.doc",
+})  # fmt: skip
+"""Parameters that Hive's classes are told: delimiters, lines to leave out, the schema. All of them go into the
+configuration of the file systems, too, so that any other could name a host, a file or a class."""
+
 _BY_NAME = (AVRO, JSON, JSON_OF_HCATALOG)
 """SerDes that find a column by its name; to all others a column is a place."""
 _UNTYPED = (*_BY_NAME, LAZY_SIMPLE, OPEN_CSV, _COLUMNAR, _REGEX)
@@ -30,8 +48,6 @@ _UNTYPED = (*_BY_NAME, LAZY_SIMPLE, OPEN_CSV, _COLUMNAR, _REGEX)
 
 _WITH_LENGTH = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _SMALL = re.compile(r"\b(?:tiny|small)int\b", re.IGNORECASE)
-_COLLECTION, _OLD_COLLECTION = "collection.delim", "colelction.delim"
-_LINE_ENDS = ("", "\n", "10")
 
 
 CLASSES = {
@@ -82,6 +98,7 @@ class HiveStorage:
     def of(cls, sd: Any, columns: Iterable[tuple[str, str]], parameters: Mapping[str, str]) -> "HiveStorage":
         """``sd``: a table's or partition's storage descriptor. Columns and parameters are the table's."""
         properties: dict[str, str] = {**dict(sd.serdeInfo.parameters or {}), **parameters}
+        properties = {key: value for key, value in properties.items() if key in _TOLD or key == SCHEMA_URL}
         if _COLLECTION in properties:  # Hive before 3 spells it otherwise
             properties.setdefault(_OLD_COLLECTION, properties[_COLLECTION])
         return cls(
@@ -110,7 +127,7 @@ class HiveStorage:
     @property
     def has_own_columns(self) -> bool:
         """Whether its columns are those of a schema among its properties, whatever the metastore says."""
-        return self.serde == AVRO and bool({"avro.schema.literal", "avro.schema.url"} & dict(self.properties).keys())
+        return self.serde == AVRO and bool({_SCHEMA, SCHEMA_URL} & dict(self.properties).keys())
 
     def raw(self) -> "HiveStorage":
         """The same files as whole records, which no SerDe decodes."""
@@ -126,7 +143,7 @@ class HiveStorage:
         }
         if any("," in name for name in names):
             properties["column.name.delimiter"] = "\0"
-        properties |= dict(self.properties)
+        properties |= {key: value for key, value in self.properties if key in _TOLD}
         properties |= {
             "serialization.lib": self.serde,
             "acid.input": self.input_format,
@@ -137,8 +154,13 @@ class HiveStorage:
         return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in sorted(properties.items()))
 
     def require_readable(self, name: object) -> None:
-        """Raise InvalidOperationError for files with lines that are no rows, and that Spark would read as rows."""
-        if self._count("skip.footer.line.count"):
+        """Raise InvalidOperationError for files with lines that are no rows, or with a schema that is elsewhere."""
+        if SCHEMA_URL in dict(self.properties):
+            raise InvalidOperationError(
+                f"The schema of {name} is at a URL ({SCHEMA_URL}), which is never opened here: "
+                f"put the schema itself into {_SCHEMA}."
+            )
+        if self._count(_FOOTER):
             raise InvalidOperationError(
                 f"{name} leaves out lines at the end of each file (skip.footer.line.count), "
                 "which this reader cannot: read it with Hive."
@@ -148,15 +170,13 @@ class HiveStorage:
         """Raise InvalidOperationError for a table that would not read back the rows that are written to it."""
         self.require_readable(name)
         self.require_storable(name)
-        if self._count("skip.header.line.count"):
+        if self._count(_HEADER):
             raise InvalidOperationError(
                 f"{name} leaves out the first lines of each file (skip.header.line.count): "
                 "rows would be lost there. Files with such lines come by LOAD DATA in Hive."
             )
         properties = dict(self.properties)
-        has_other_ends = (
-            properties.get("line.delim", "") not in _LINE_ENDS or "textinputformat.record.delimiter" in properties
-        )
+        has_other_ends = properties.get("line.delim", "") not in _LINE_ENDS or _RECORD_END in properties
         if self.is_text and has_other_ends:
             raise InvalidOperationError(f"The rows of {name} do not end with a line's end: write it with Hive.")
 

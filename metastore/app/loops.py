@@ -69,6 +69,7 @@ def compaction(
             version=version,
             txn_timeout=settings.txns.timeout,
             stopping=stopping,
+            storage_classes=settings.catalog.storage_classes,
         ),
     ]
 

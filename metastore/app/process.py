@@ -163,7 +163,9 @@ class Process:
         measuring = Measuring(self.services.compaction.measuring)
         self.metrics.add(CompactionCollector(lambda: measuring.seen))
         self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working, lambda: backlog.wanted)
-        runner = SubprocessRunner(self.settings.compaction, self.thrift_uri, environment)
+        runner = SubprocessRunner(
+            self.settings.compaction, self.thrift_uri, environment, self.settings.catalog.storage_classes
+        )
         self.running.callback(runner.close)
         return [
             *compaction(

@@ -54,7 +54,7 @@ def backup(file: Path, *, base: bool, place: Place, form: str) -> None:
     with place.database(beside_others=True) as url:
         (backups.write_base if base else backups.write)(url, file)
     size = sum(path.stat().st_size for path in ([file] if file.is_file() else file.rglob("*")) if path.is_file())
-    show_fields({"backup": str(file), "bytes": size}, form)
+    show_fields({"backup": str(file), "bytes": size, "sha256": backups.digest(file)}, form)
 
 
 @click.command(short_help="Let the database hold what a backup holds.")
@@ -66,10 +66,24 @@ def backup(file: Path, *, base: bool, place: Place, form: str) -> None:
     type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"]),
     help="With a base backup: the instant to go to, as 2026-11-23T01:30:00Z. Default: the end of what is archived.",
 )
+@click.option(
+    "--sha256",
+    metavar="DIGEST",
+    help="What `metastore db backup` printed of the backup; another one is refused before it is looked into.",
+)
 @_LOOK
 @with_place
 @form_option
-def restore(file: Path, *, replace: bool, to_time: datetime | None, directories: bool, place: Place, form: str) -> None:
+def restore(
+    file: Path,
+    *,
+    replace: bool,
+    to_time: datetime | None,
+    sha256: str | None,
+    directories: bool,
+    place: Place,
+    form: str,
+) -> None:
     """Let the database hold what a backup holds, all of it or nothing. Stop servers, workers and writers before.
 
     Ids go on far above those of the backup, what was open is aborted, and what directories hold of the time after the
@@ -78,6 +92,8 @@ def restore(file: Path, *, replace: bool, to_time: datetime | None, directories:
     from metastore.db import backup as backups
 
     recovery = _Recovery(directories=directories)
+    if sha256 is not None:
+        backups.require_digest(file, sha256)
     if file.is_dir():
         _go_back(file, to_time, place, replace=replace, last=lambda url: backups.change(url, recovery.run))
     else:

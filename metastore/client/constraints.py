@@ -8,6 +8,7 @@ from thrift.Thrift import TApplicationException
 
 from metastore.acid_tables.table import quoted
 from metastore.catalog.model import ConstraintKind
+from metastore.catalog.rules.expressions import refused_expression
 from metastore.client.answers import is_undeclared, is_unknown_method
 from metastore.client.client import MetastoreClient
 from metastore.client.declared_constraints import FIELDS, Declaration, thrift_rows
@@ -48,6 +49,21 @@ class EnabledConstraints(NamedTuple):
 
     primary_key: tuple[str, ...] = ()
     """Columns; empty without one."""
+
+    @property
+    def harmless_defaults(self) -> dict[str, str]:
+        """Those of the defaults that may be evaluated; a table that has others cannot be written (`required`)."""
+        return {column: value for column, value in self.defaults.items() if refused_expression(value) is None}
+
+    def required(self, table: TableName) -> "EnabledConstraints":
+        """Return the constraints, all of which a writer may evaluate. Raises: InvalidOperationError."""
+        for what, text in (*self.checks, *self.defaults.items()):
+            if (refused := refused_expression(text)) is not None:
+                raise InvalidOperationError(
+                    f"{table} cannot be written: the CHECK or DEFAULT {what} ({text}) would be evaluated, and "
+                    f"{refused}. DROP CONSTRAINT it, and declare another."
+                )
+        return self
 
     def rules(self) -> tuple[Rule, ...]:
         """What every row that is written must keep."""

@@ -385,6 +385,10 @@ class CatalogSettings:
         values.WORDS, "metastore.warehouse.roots", "",
         "More directories, besides the two warehouses, in which this service may make, move, empty and remove what "
         "clients name. Hive: no such key; its server touches every directory that it can reach.")
+    storage_classes: tuple[tuple[str, str, str], ...] = key(
+        values.STORAGE_CLASSES, "metastore.storage.classes", "",
+        "More classes by which insert-only tables may be stored, INPUT_FORMAT:OUTPUT_FORMAT:SERDE separated by commas; "
+        "every reader and every compaction loads them. Hive: no such key; any class of any jar.")
     schemes: tuple[str, ...] = key(
         values.WORDS, "metastore.warehouse.schemes",
         "file, hdfs, viewfs, s3, s3a, s3n, gs, abfs, abfss, wasb, wasbs",

@@ -133,6 +133,13 @@ def _number(word: str) -> tuple[str, int]:
     return name.strip() or _no(word), _NATURAL.parse(number)
 
 
+def _storage_classes(word: str) -> tuple[str, str, str]:
+    match word.split(":"):
+        case [str(input_format), str(output_format), str(serde)] if input_format and output_format and serde:
+            return input_format, output_format, serde
+    raise ValueError(word)
+
+
 def choice(*allowed: str) -> Kind:
     """A word of a few, in any case."""
 
@@ -154,6 +161,11 @@ NUMBERS = Kind(
     "names with whole numbers separated by commas, NAME=N",
     lambda text: tuple(dict(map(_number, filter(None, map(str.strip, text.split(","))))).items()),
     lambda numbers: ",".join(f"{name}={number}" for name, number in numbers),
+)
+STORAGE_CLASSES = Kind(
+    "input format, output format and SerDe of one way to store, joined by colons; several separated by commas",
+    lambda text: tuple(_storage_classes(word.strip()) for word in text.split(",") if word.strip()),
+    lambda classes: ",".join(map(":".join, classes)),
 )
 NETWORKS = Kind(
     "addresses or networks separated by commas (10.0.0.7, 10.1.0.0/16, fd00::/8)",

@@ -1,25 +1,27 @@
 """A database in one file, and back: what `metastore db backup`, `restore` and `move` rest on (ADR 0048).
 
 Rules kept here. A backup is one snapshot of the metastore's schema, written beside its place and renamed there. A
-restore is one PostgreSQL transaction: emptying the schema, the rows, the migrations of this release and what the caller
-does last; so whoever looks finds all of it or nothing, also when this process is killed. Nobody else may work on the
-database meanwhile: sessions of other metastores are refused by name.
+restore is one PostgreSQL transaction: emptying the schema, our own migrations up to the backup's, its rows, the
+migrations since and what the caller does last; so whoever looks finds all of it or nothing, also when this process is
+killed. A backup is data: nothing in it is run, and its rows are copied by a role that is no superuser (ADR 0134).
+Nobody else may work on the database meanwhile: sessions of other metastores are refused by name.
 """
 
+import json
 import os
-import re
+import secrets
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import Any
 
 import psycopg2
 
-from metastore.db import failpoints, migrate, origin, programs, sessions
+from metastore.db import archives, failpoints, migrate, origin, programs, sessions
 from metastore.db.engine import PgTx, joined
 from metastore.db.pool import first_line
 from metastore.db.statements import Statements
@@ -30,9 +32,6 @@ _SQL = Statements(__file__)
 _APPLICATION = "metastore maintenance"
 _TIMES = {"statement_timeout": "0", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "0"}
 _PATIENCE_S = 10.0  # a session goes on for a moment when its client has closed it
-_NOT_FOR_US = re.compile(rb"\\(un)?restrict |SET transaction_timeout ")  # psql's own, and of PostgreSQL 17 on
-_COPY = re.compile(rb"COPY .* FROM stdin;\n")
-_SCHEMA = re.compile(r"^\d+; \d+ \d+ TABLE (.+) txn_counter ", re.MULTILINE)
 
 _OTHERS = """SELECT application_name, coalesce(host(client_addr), 'this machine'), count(*) FROM pg_stat_activity
              WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name ~ '^metastore'
@@ -42,6 +41,10 @@ _TABLES = """SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = to_regna
              AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
              AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'e') ORDER BY 1"""
 _EMPTY = _SQL.text("empty")
+_COLUMNS, _FOREIGN_KEYS, _TRIGGERS = _SQL.text("columns"), _SQL.text("foreign_keys"), _SQL.text("triggers")
+_CARRIED = "alembic_version"  # made by the migrations
+_MANIFEST, _CHECKSUMS = "backup_manifest", "SHA256"
+_NOT_SAVED = "txn_id_block"  # it is unlogged
 
 
 class InUseError(MetastoreError):
@@ -72,7 +75,7 @@ def move(url: str, to: str, *, replace: bool) -> dict[str, int]:
     versions = _current(url)
     with _alone(url) as raw, raw.cursor() as cursor, TemporaryDirectory() as directory:
         cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(versions.schema)])
-        names = sorted(migrate.table_names() - {"txn_id_block"})  # which is unlogged
+        names = sorted(migrate.table_names() - {_NOT_SAVED})
         cursor.execute(f"LOCK TABLE {', '.join(names)} IN SHARE MODE")  # writers wait, and are refused afterwards
         file = Path(directory) / "moved"
         _dump(url, versions.schema, file)
@@ -124,6 +127,8 @@ def _dump(url: str, schema: str, target: Path) -> None:
     part = target.with_name(f"{target.name}.part")
     reached, environment = programs.reached(url)
     try:
+        part.unlink(missing_ok=True)  # of a process that was killed
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # names, users and texts of statements
         # Unlogged tables hold what is true of a PostgreSQL that runs, not of its copy (ADR 0005).
         programs.run(
             program,
@@ -132,6 +137,7 @@ def _dump(url: str, schema: str, target: Path) -> None:
             "--no-privileges",
             "--no-unlogged-table-data",
             "--lock-wait-timeout=60s",
+            "--encoding=UTF8",
             f"--schema={sessions.search_path(schema)}",
             f"--file={part}",
             f"--dbname={reached}",
@@ -162,11 +168,49 @@ def write_base(url: str, target: Path) -> None:
             f"--pgdata={part}",
             "--wal-method=stream",
             "--checkpoint=fast",
+            f"--manifest-checksums={_CHECKSUMS}",
             env=environment,
         )
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def digest(source: Path) -> str:
+    """Return the SHA-256 of a backup's file, or of a base backup's manifest, which has those of its files.
+
+    Raises: InvalidInputError for a directory without one.
+    """
+    told = source / _MANIFEST if source.is_dir() else source
+    if not told.is_file():
+        raise InvalidInputError(f"{source} is no base backup: it has no {_MANIFEST}.")
+    with told.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def require_digest(source: Path, wanted: str) -> None:
+    """Raise InvalidInputError for a backup that is not the one with this digest."""
+    found = digest(source)
+    if found != wanted.strip().lower():
+        raise InvalidInputError(f"{source} has the digest {found}, not {wanted}: it is another backup, or was changed.")
+    if source.is_dir() and (wrong := _differing(source)):
+        raise InvalidInputError(f"{source} was changed: {', '.join(wrong[:5])} is not what {_MANIFEST} says.")
+
+
+def _differing(base: Path) -> list[str]:
+    """Return the files of a base backup that are not as its manifest says, WAL apart, which has checks of its own.
+
+    pg_verifybackup is not asked: that of the embedded PostgreSQL ends with a segmentation fault.
+    """
+    listed = {
+        file.get("Path"): file.get("Checksum") if file.get("Checksum-Algorithm") == _CHECKSUMS else None
+        for file in json.loads((base / _MANIFEST).read_bytes())["Files"]
+    }
+    there = {str(path.relative_to(base)): path for path in base.rglob("*") if path.is_symlink() or not path.is_dir()}
+    del there[_MANIFEST]
+    checked = {name: path for name, path in there.items() if not name.startswith("pg_wal/")}
+    wrong = {name for name, path in checked.items() if path.is_symlink() or listed.get(name) != digest(path)}
+    return sorted(wrong | (listed.keys() - there.keys()))
 
 
 def restore(url: str, source: Path, *, replace: bool, last: Callable[[PgTx], None]) -> None:
@@ -175,13 +219,13 @@ def restore(url: str, source: Path, *, replace: bool, last: Callable[[PgTx], Non
     ``replace``: drop the metastore that is there. Raises: NotEmptyError, InUseError, InvalidInputError,
     UnavailableError; nothing is changed then.
     """
-    program = programs.fitting("pg_restore", 0)
-    schema = _schema_in(program, source)
+    archive = archives.Archive.of(source)
+    version, schema = archive.version(), archive.schema
     with _alone(url) as raw, raw.cursor() as cursor:
         _make_room(raw, schema, replace=replace)
-        with _script(program, schema, source) as script:
-            _play(cursor, script)
         cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(schema)])
+        migrate.create_within(raw, version)
+        _load(raw, archive)
         migrate.upgrade_within(raw)
         last(joined(raw))
         origin.note(joined(raw).sql)
@@ -271,78 +315,68 @@ def _make_room(raw: migrate.Lendable, schema: str, *, replace: bool) -> None:
         cursor.execute(_EMPTY)
 
 
-def _schema_in(program: Path, source: Path) -> str:
-    listed = subprocess.run(  # noqa: S603 - PostgreSQL's own
-        [str(program), "--list", str(source)], capture_output=True, text=True, check=False
-    )
-    match = _SCHEMA.search(listed.stdout)
-    if listed.returncode or not match:
+def _load(raw: migrate.Lendable, archive: archives.Archive) -> None:
+    """Copy a backup's rows into the tables of its release, without triggers, and look at foreign keys afterwards."""
+    with raw.cursor() as cursor:
+        cursor.execute(_COLUMNS)
+        tables: dict[str, list[str]] = {name: columns for name, columns in cursor.fetchall() if name != _CARRIED}
+        cursor.execute(_FOREIGN_KEYS)
+        keys = cursor.fetchall()
+        cursor.execute(_TRIGGERS)
+        triggers = cursor.fetchall()
+        for table, name, _ in keys:
+            cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+        for table, name in triggers:
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER {name}")
+        emptied = [name for name, columns in tables.items() if columns]
+        cursor.execute(f"TRUNCATE {', '.join(map(_quoted, emptied))}")
+        with _no_superuser(cursor):
+            _copy(cursor, archive, tables)
+        for table, name, definition in keys:
+            cursor.execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
+        for table, name in triggers:
+            cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER {name}")
+
+
+def _copy(cursor: Any, archive: archives.Archive, tables: dict[str, list[str]]) -> None:
+    missing = {name for name, columns in tables.items() if columns} - {_NOT_SAVED}
+    with archive.content(tables) as content:
+        for item in content:
+            archives.require_known(archive, item, tables)
+            if isinstance(item, archives.SequenceState):
+                cursor.execute("SELECT setval(%s, %s, %s)", [_quoted(item.name), item.value, item.is_called])
+                continue
+            cursor.execute("SELECT set_config('client_encoding', %s, true)", [item.encoding])
+            columns = ", ".join(map(_quoted, item.columns))
+            cursor.copy_expert(f"COPY {_quoted(item.table)} ({columns}) FROM STDIN", item)
+            missing.discard(item.table)
+    if missing:
         raise InvalidInputError(
-            f"{source} is no backup of a metastore: {listed.stderr.strip() or 'it has no table txn_counter'}."
+            f"{archive.source} has no rows of {', '.join(sorted(missing))}, not even none: it is not whole. "
+            "Nothing was changed."
         )
-    return match[1]
 
 
 @contextmanager
-def _script(program: Path, schema: str, source: Path) -> Iterator[IO[bytes]]:
-    """The backup as SQL, its rows in between."""
-    with subprocess.Popen(  # noqa: S603 - PostgreSQL's own
-        [str(program), "--no-owner", "--no-privileges", f"--schema={schema}", "--file=-", str(source)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None  # noqa: S101 - for mypy
-        assert process.stderr is not None  # noqa: S101
-        try:
-            yield process.stdout
-        except BaseException:
-            process.kill()
-            raise
-        said = process.stderr.read().decode()  # a few lines at most, so that it never filled the pipe
-    if process.returncode:
-        raise InvalidInputError(programs.failure(program, said))
+def _no_superuser(cursor: Any) -> Iterator[None]:
+    """Be a role in this block that may add rows and no more, where the session's may do everything."""
+    cursor.execute("SELECT current_setting('is_superuser') = 'on', quote_ident(current_schema())")
+    [(is_superuser, schema)] = cursor.fetchall()
+    if not is_superuser:
+        yield
+        return
+    role = f"metastore_restore_{secrets.token_hex(8)}"
+    cursor.execute(
+        f"CREATE ROLE {role} NOLOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}; "
+        f"GRANT INSERT ON ALL TABLES IN SCHEMA {schema} TO {role}; "
+        f"GRANT UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}; SET LOCAL ROLE {role}"
+    )
+    yield  # an error undoes the role with everything
+    cursor.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
 
 
-def _play(cursor: Any, script: Iterable[bytes]) -> None:
-    """Run SQL with COPY blocks in it."""
-    lines = iter(script)
-    text: list[bytes] = []
-    for line in lines:
-        if _NOT_FOR_US.match(line):
-            continue
-        text.append(line)
-        if _COPY.fullmatch(line):
-            copy = text.pop().decode()
-            _execute(cursor, text)
-            cursor.copy_expert(copy, _Rows(lines))
-    _execute(cursor, text)
-
-
-def _execute(cursor: Any, text: list[bytes]) -> None:
-    if any(line.strip() and not line.startswith(b"--") for line in text):
-        cursor.execute(b"".join(text))
-    text.clear()
-
-
-class _Rows:
-    r"""The rows of a COPY block, up to the line ``\.``, as a file."""
-
-    def __init__(self, lines: Iterator[bytes]) -> None:
-        self._lines = lines
-        self._ended = False
-
-    def read(self, size: int = -1) -> bytes:
-        """Some whole rows, about as many bytes as wanted; ``b""`` at the end."""
-        rows: list[bytes] = []
-        length = 0
-        while not self._ended and (length < size or not rows):
-            row = next(self._lines, b"\\.\n")
-            self._ended = row == b"\\.\n"
-            if not self._ended:
-                rows.append(row)
-                length += len(row)
-        return b"".join(rows)
+def _quoted(name: str) -> str:
+    return sessions.search_path(name)
 
 
 def _major(url: str) -> int:

@@ -145,6 +145,20 @@ def upgrade(url: str) -> Versions:
         session.close()  # the session's end releases the advisory lock
 
 
+def create_within(session: Lendable, version: str) -> None:
+    """Make the tables of a version in the transaction of a session whose search path leads to an empty schema.
+
+    Raises: SchemaTooNewError, SchemaTooOldError, InvalidInputError, and psycopg2's errors.
+    """
+    if version > release_version():
+        raise _too_new(version, release_version())
+    if version < min(_migrations()):
+        raise _too_old(version)
+    if version not in _migrations():
+        raise InvalidInputError(f"No release has had the schema version {version}.")
+    to_revision(session, version)
+
+
 def upgrade_within(session: Lendable) -> None:
     """Apply what is missing in the transaction of a session whose search path leads to the schema.
 
@@ -178,22 +192,30 @@ def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
     known = _known(session)
     require_here(known)
     if known.database > known.release and not (beside_newer and _is_for(session, known.release)):
-        raise SchemaTooNewError(
-            f"The database has schema version {known.database}, made by a newer release of the metastore; this release "
-            f"knows versions up to {known.release}. Start the newer release, or restore the database from a backup."
-        )
+        raise _too_new(known.database, known.release)
     return known
 
 
 def _migratable(session: connection, *, beside_newer: bool = False) -> Versions:
     """Return the versions of a database that this release can migrate. Raises: as `_checked`, SchemaTooOldError."""
     known = _checked(session, beside_newer=beside_newer)
-    if "" < known.database < (oldest := min(_migrations())):
-        raise SchemaTooOldError(
-            f"The database has schema version {known.database}, which is older than release 0.2 ({oldest}), from which "
-            "this release migrates. Run `metastore db upgrade` of release 0.2 first, then this release."
-        )
+    if "" < known.database < min(_migrations()):
+        raise _too_old(known.database)
     return known
+
+
+def _too_old(version: str) -> SchemaTooOldError:
+    return SchemaTooOldError(
+        f"The database has schema version {version}, which is older than release 0.2 ({min(_migrations())}), from which "
+        "this release migrates. Run `metastore db upgrade` of release 0.2 first, then this release."
+    )
+
+
+def _too_new(version: str, release: str) -> SchemaTooNewError:
+    return SchemaTooNewError(
+        f"The database has schema version {version}, made by a newer release of the metastore; this release "
+        f"knows versions up to {release}. Start the newer release, or restore the database from a backup."
+    )
 
 
 def _is_for(session: connection, release: str) -> bool:

@@ -1,10 +1,12 @@
 """The loops of compaction, wired: what a process runs, given its services and settings."""
 
 from collections import deque
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from threading import Event
 
+from metastore.catalog.rules.storage_classes import Classes
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.service.statistics import StatisticsService
 from metastore.compaction.cleaning.service import CleanerService
@@ -37,11 +39,12 @@ def compaction_loops(
     version: str,
     txn_timeout: timedelta,
     stopping: Event,
+    storage_classes: Sequence[Classes] = (),
 ) -> list[Loop]:
     """Initiator, Cleaner and housekeeper for the leader; Workers everywhere.
 
-    ``host`` and ``process`` make ids that no other process has: ``host-process.number``. Which pools a thread
-    serves, in turn, say the settings.
+    ``storage_classes``: as for `Worker`. ``host`` and ``process`` make ids that no other process has:
+    ``host-process.number``. Which pools a thread serves, in turn, say the settings.
     """
     settings, loops = worker.settings, []
     if settings.initiator_on:
@@ -66,6 +69,7 @@ def compaction_loops(
                 pool or None,
                 stopping,
                 statistics,
+                storage_classes,
             )
             for pool in pools
         ]

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from metastore.catalog.rules.storage_classes import Classes
 from metastore.compaction.queue.rules.properties import SPARK_QUEUE, spark_settings
 from metastore.compaction.working.job import IN_UTC, CompactionJobResult, CompactionJobSpec, JobProgress, telling_line
 from metastore.config import CompactionSettings
@@ -28,6 +29,8 @@ JOB_MODULE = "metastore.spark.compaction.process"
 KEPT_LOGS = 20
 _LOG_TAIL = 100_000
 _DEPLOY_MODE = "spark.submit.deployMode"
+_STORAGE_CLASSES = "spark.metastore.storage.classes"
+"""What ``SerdeTable.java`` reads: classes by which insert-only tables may be stored."""
 _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable with options for the JVM of spark-submit, beside those of its settings."""
 
@@ -65,15 +68,23 @@ class SubprocessRunner:
     """A job in a process group of its own, which it shares with no other job at the same time."""
 
     def __init__(
-        self, settings: CompactionSettings, metastore_uri: str = "", environment: Mapping[str, str] | None = None
+        self,
+        settings: CompactionSettings,
+        metastore_uri: str = "",
+        environment: Mapping[str, str] | None = None,
+        storage_classes: Sequence[Classes] = (),
     ) -> None:
-        """``environment``: variables by which the job reaches the metastore: passwords belong on no command line."""
+        """``environment``: variables by which the job reaches the metastore: passwords belong on no command line.
+
+        ``storage_classes``: that the job may load besides the known ones.
+        """
         self.settings = settings
         self.metastore_uri = metastore_uri
         self.environment = {"PYSPARK_DRIVER_PYTHON": sys.executable, **(environment or {})}
         self.sparks = WarmSparks(
             [sys.executable, "-m", JOB_MODULE], self.environment, settings.spark_idle, settings.spark_jobs
         )
+        self._storage_classes = ",".join(map(":".join, storage_classes))
         self._kept: deque[Path] = deque()
         """Directories of the logs of failed jobs, oldest first."""
 
@@ -172,8 +183,9 @@ class SubprocessRunner:
     def _spark_conf(self, spec: CompactionJobSpec) -> dict[str, str]:
         """Ours, then the global settings, then what the table or the request may ask for, which wins."""
         queue = {SPARK_QUEUE: self.settings.job_queue} if self.settings.job_queue else {}
+        classes = {_STORAGE_CLASSES: self._storage_classes} if self._storage_classes else {}
         wanted = spark_settings(spec.properties)
-        return {"spark.master": self.settings.spark_master, **queue, **self._own_conf(), **wanted}
+        return {"spark.master": self.settings.spark_master, **queue, **classes, **self._own_conf(), **wanted}
 
     def _own_conf(self) -> dict[str, str]:
         return dict(pair.split("=", 1) for pair in self.settings.spark_conf if "=" in pair)

@@ -4,6 +4,7 @@ Rule: the command ends with us (``job_guard``). Whoever has started it ends it, 
 """
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -14,10 +15,27 @@ from pathlib import Path
 from threading import Event
 from time import perf_counter
 
+from metastore.client import tls
+
 GUARD_MODULE = "metastore.loops.job_guard"
 _POLL_S = 1.0
 _KILL_AFTER_S = 10.0
 _GONE_AFTER_S = 60.0
+_PASSED_ON = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|HOSTNAME|VIRTUAL_ENV|PYTHON\w*|PYSPARK_\w+|"
+    r"(JAVA|JDK|LD)_\w+|"
+    r"(SPARK|HADOOP|YARN|HDFS|HIVE_CONF|KRB5|AWS|GOOGLE|GCS|CLOUDSDK|AZURE|KUBERNETES|SSL_CERT|XDG)(_\w+)?|"
+    r"(HTTPS?|NO|FTP|ALL)_PROXY|(MALLOC|OMP)_\w+",
+    re.IGNORECASE,
+)
+"""What a job needs of our environment: programs, Spark, Hadoop, and the object store's credentials."""
+_OF_CLIENTS = frozenset(map(tls.variable, tls.KEYS))
+"""By which the job shows the metastore who it is."""
+
+
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of ours that a job gets: none with a setting of ours, such as the database's password."""
+    return {name: text for name, text in environment.items() if _PASSED_ON.fullmatch(name) or name in _OF_CLIENTS}
 
 
 class JobLivesError(RuntimeError):
@@ -30,7 +48,10 @@ class JobProcess:
     def __init__(
         self, command: Sequence[str], log: Path, environment: Mapping[str, str], *, answers: bool = False
     ) -> None:
-        """``environment``: variables beside our own. ``answers``: what the command prints is read by ``answer``."""
+        """``environment``: variables beside those of ours that are passed on (``passed_on``).
+
+        ``answers``: what the command prints is read by ``answer``.
+        """
         with log.open("wb") as errors:
             self._child = subprocess.Popen(  # noqa: S603 - our own command, no shell
                 [sys.executable, "-m", GUARD_MODULE, *command],
@@ -39,7 +60,7 @@ class JobProcess:
                 stderr=errors,
                 start_new_session=True,
                 bufsize=0,
-                env={**os.environ, **environment},
+                env={**passed_on(os.environ), **environment},
             )
 
     @property

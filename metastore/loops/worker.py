@@ -5,7 +5,7 @@ or aborts the compaction's transaction first and removes what the job wrote afte
 comes after the job is tried again while the lease lives; the outcome of a commit without an answer is looked up.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import AcidState, acid_state
 from metastore.catalog.model import Json
+from metastore.catalog.rules.storage_classes import Classes, refused_storage
 from metastore.catalog.service.statistics import StatisticsService
 from metastore.compaction.cleaning.rules import results_of, staging_of, top_directories
 from metastore.compaction.initiating.rules import Action, decide
@@ -109,6 +110,8 @@ class Worker:
     stopping: Event = field(default_factory=Event)
     statistics: StatisticsService | None = None
     """Where statistics of columns are; None: not in this database."""
+    storage_classes: Sequence[Classes] = ()
+    """By which the operator lets insert-only tables be stored, besides the known ones."""
 
     def tick(self) -> WorkReport:
         """Do a request, if there is any."""
@@ -232,13 +235,15 @@ class _Work:
         return table
 
     def _require_harmless(self, table: Described) -> None:
-        database, own, request = table.database_parameters, table.parameters, self._claimed.properties
+        worker, request = self._worker, self._claimed.properties
+        database, own = table.database_parameters, table.parameters
         refused = (
             refused_property(database)
             or refused_property(own)
             or refused_property(request)
             or refused_output(request)
             or refused_format(job_properties(database, own, request))
+            or next(filter(None, (refused_storage(sd, own, worker.storage_classes) for sd in table.descriptors)), None)
         )
         if refused is not None:
             raise _RefusedError(refused)

@@ -98,7 +98,7 @@ def _column(column: HiveColumn, comment: str | None, constraints: EnabledConstra
         "type": column.type,
         "sql_type": column.sql_type,
         "comment": comment,
-        "default": constraints.defaults.get(column.name),
+        "default": constraints.harmless_defaults.get(column.name),
         "not_null": any(name == column.name for _, name in constraints.not_null),
     }
 

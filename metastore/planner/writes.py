@@ -42,7 +42,7 @@ def write(call: Call) -> Answer:
     body, table = call.body, _written_table(call)
     require_known(table, body)
     txn_id, statement = body.number("txn"), body.number("statement")
-    rules = enabled_constraints(call.client, table.name).rules()
+    rules = enabled_constraints(call.client, table.name).required(table.name).rules()
     write_id = txn_calls.allocate_write_id(call.client, txn_id, table.name.db, table.name.table)
     in_place = None
     if body.has("in_place") and _has_usual_places(call.client, table):

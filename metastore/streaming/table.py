@@ -97,7 +97,7 @@ def connected(
     own = DomainClient(uri) if client is None else DomainClient.like(client)
     try:
         name = full_table_name(table)
-        described, constraints = own.get_table(name.db, name.table), enabled_constraints(own, name)
+        described, constraints = own.get_table(name.db, name.table), enabled_constraints(own, name).required(name)
         yield own, StreamTable.of(name, described, constraints)
     except BaseException:
         own.close()

@@ -218,3 +218,16 @@ def test_the_build_refuses_other_kinds(tmp_path):
     done = subprocess.run(["bash", str(DEPLOY / "images" / "build.sh"), str(tmp_path), str(tmp_path / "out"), "everything"],
                           check=False, capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
     assert (done.returncode, "neither server nor worker" in done.stderr) == (2, True)
+
+
+def test_jobs_reach_only_what_the_values_name():
+    """Names, the release's own pods, and what the operator lists."""
+    policy = of_kind("production", "NetworkPolicy", "metastore-jobs")["spec"]
+    assert policy["policyTypes"] == ["Egress"]
+    [selected] = policy["podSelector"]["matchExpressions"]
+    assert selected == {"key": "app.kubernetes.io/component", "operator": "In", "values": ["worker", "executor"]}
+    names, own, *listed = policy["egress"]
+    assert {port["port"] for port in names["ports"]} == {53}
+    assert own == {"to": [{"podSelector": {"matchLabels": policy["podSelector"]["matchLabels"]}}]}
+    values = yaml.safe_load((CHART / "ci" / "production.yaml").read_text())
+    assert listed == values["networkPolicy"]["egress"]

@@ -142,6 +142,47 @@ def path(dice):
     return (damaged_text(dice, whole, most=2) if dice.random() < 0.3 else whole).strip("/") or "x"
 
 
+CLASS_NAMES = ("", "org.apache.hadoop.mapred.TextInputFormat", "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+               "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", "org.apache.hadoop.hive.serde2.avro.AvroSerDe",
+               "org.apache.hadoop.mapred.lib.db.DBInputFormat", "a:b,c", "x" * 300, "\0", "é")
+PARAMETERS = ("field.delim", "avro.schema.url", "avro.schema.literal", "fs.s3a.endpoint", "columns", "acid.raw", "skip.header.line.count",
+              "skip.footer.line.count", "serialization.lib", "collection.delim", "", "é=\n")
+
+
+def definition(dice):
+    """A table's storage descriptor and parameters, as a client may send them."""
+    def parameters():
+        return {dice.choice(PARAMETERS): damaged_text(dice, dice.choice(["1", "http://h/x", "\t", "{}", "x" * 99]))
+                for _ in range(dice.randint(0, 4))}
+    sd = {"inputFormat": dice.choice(CLASS_NAMES), "outputFormat": dice.choice(CLASS_NAMES),
+          "serdeInfo": dice.choice([None, {}, {"serializationLib": dice.choice(CLASS_NAMES), "parameters": dice.choice([None, parameters()])}])}
+    kind = {"transactional": "true", "transactional_properties": "insert_only"}
+    return {key: value for key, value in sd.items() if dice.random() < 0.9}, {**parameters(), **(kind if dice.random() < 0.9 else {})}
+
+
+def sql_expression(dice, depth=3):
+    """What a CHECK may say, with calls that are allowed and calls that are not."""
+    if depth and dice.random() < 0.7:
+        inner = ", ".join(sql_expression(dice, depth - 1) for _ in range(dice.randint(0, 3)))
+        name = dice.choice(["lower", "reflect", "`reflect`", "db.lower", "cast", "if", "java_method", "exists", '"f"', "MAP", "identifier"])
+        return f"{name}{dice.choice(['', ' ', chr(10)])}({inner})"
+    return dice.choice(["a", "'x'", "1.5e3", "`b`", "'it''s'", '"a"', "r'\\'", "a -> a > 1", "--", "/*", "x'00'", "::int", "USING 'x'"])
+
+
+def check_expression(dice):
+    return damaged_text(dice, sql_expression(dice))
+
+
+def archive_script(dice):
+    """What pg_restore prints of a backup, changed by somebody."""
+    blocks = ["--\n-- PostgreSQL database dump\n--\n", "SET client_encoding = 'UTF8';\n", "\\restrict abc\n",
+              "SELECT pg_catalog.set_config('search_path', '', false);\n", "COPY public.txns (id, state) FROM stdin;\n1\topen\n\\N\t\\.\n\\.\n",
+              'COPY public."column" ("a""b", "column") FROM stdin;\n\\.\n', "SELECT pg_catalog.setval('public.s', 1, true);\n",
+              "COPY public.txns (id) FROM PROGRAM 'sh';\n", "DO $$ BEGIN END $$;\n", "COPY public.txns (id) FROM stdin;\n" + "1\n" * 50]
+    text = "".join(dice.choice(blocks) for _ in range(dice.randint(1, 12)))
+    return damaged(dice, text.encode())
+
+
 METADATA = (b'{"thisFileVersion": "0", "dataFormat": "compacted"}', b"[]", b"{", b"null", b'{"thisFileVersion": 1}', b"\xff\xfe", b"1e999",
             b"[" * 100_000)
 

@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyorc
@@ -31,13 +32,18 @@ from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.footers import event_counts, has_old_events, orc_tail
 from metastore.acid_tables.listing import acid_directories
 from metastore.acid_tables.partitions import PartitionPlace
+from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.catalog.model import Table
+from metastore.catalog.rules.expressions import refused_expression
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_filter import parse_filter
 from metastore.catalog.rules.partition_syntax import PartitionKey
+from metastore.catalog.rules.storage_classes import LISTED, SCHEMA_URL, refused_storage
 from metastore.catalog.rules.table_filter import TableFilter
+from metastore.catalog.rules.transactional import is_insert_only
+from metastore.db.archives import Archive, Rows, require_known
 from metastore.errors import InvalidInputError, InvalidOperationError, InvalidRequestError, MetaError
 from metastore.files import Files
 from metastore.ids import TableName, table_name
@@ -147,7 +153,43 @@ def _read_orc(data: bytes) -> None:
         has_old_events(files, tail)
 
 
+def _read_definition(made: Any) -> None:
+    """What a class is told is known, whatever a definition says; and what is refused says why."""
+    sd, parameters = made
+    refused = refused_storage(sd, parameters)
+    if refused is None and is_insert_only(parameters):
+        serde = sd.get("serdeInfo") or {}
+        named = (sd.get("inputFormat"), sd.get("outputFormat"), serde.get("serializationLib"))
+        assert any(all(name in (None, "", known) for name, known in zip(named, listed, strict=True)) for listed in LISTED), named
+    serde = SimpleNamespace(**{"serializationLib": "", "parameters": None, **(sd.get("serdeInfo") or {})})
+    storage = HiveStorage.of(SimpleNamespace(**{"inputFormat": "", "outputFormat": "", **sd, "serdeInfo": serde}), [("a", "int")], parameters)
+    keys = {line.partition("=")[0].encode().decode("unicode_escape") for line in storage.text().splitlines()}
+    assert not keys & {"fs.s3a.endpoint", SCHEMA_URL, "acid.raw", "", "é=\n"}, keys
+    storage.require_writable("d.t")
+
+
+def _read_check(text: str) -> None:
+    """Whatever is let through calls nothing that is not listed, by another way of reading it than ours."""
+    if refused_expression(text) is not None:
+        return
+    bare = re.sub(r"'(?:[^'\\\\]|\\\\.|'')*'", "''", text, flags=re.DOTALL)
+    assert not re.search(r"(?i)\b(reflect|java_method|identifier)\b\s*\(|\b(using|select)\b", re.sub(r'"[^"]*"|`[^`]*`', "x", bare)), text
+
+
+def _read_archive(script: bytes) -> None:
+    """Only rows of tables and states of sequences come out of it; each COPY ends where it ends."""
+    archive = Archive(Path("pg_restore"), Path("x"), "public")
+    for item in archive._items(io.BytesIO(script)):
+        require_known(archive, item, {"txns": ["id", "state"], "s": []})
+        if isinstance(item, Rows):
+            while item.read(100):
+                pass
+
+
 TARGETS = {
+    "definition": Target(inputs.definition, _read_definition, (InvalidOperationError,)),
+    "check": Target(inputs.check_expression, _read_check, ()),
+    "archive": Target(inputs.archive_script, _read_archive, (InvalidInputError,)),
     "expression": Target(inputs.serialised, lambda data: parse_expression(data, _KEYS, DEFAULT_PARTITION), (InvalidRequestError,)),
     "partition_filter": Target(inputs.partition_filter, lambda text: parse_filter(text, _KEYS), (InvalidRequestError,)),
     "table_filter": Target(inputs.table_filter, _read_table_filter, (InvalidRequestError,)),

@@ -42,7 +42,7 @@ def test_back_to_the_instant_before_a_mistake(place):
     app.start()
     with MetastoreClient(app.thrift_uri) as client:
         types = client.types
-        subprocess.run([*command, "backup", "--base", str(place / "base"), *common], check=True, capture_output=True)
+        base = subprocess.run([*command, "backup", "--base", str(place / "base"), *common, "-o", "json"], check=True, capture_output=True)
         client.create_database(types.Database("wanted"))
         with closing(psycopg2.connect(app.database_url)) as session, session.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp() AT TIME ZONE 'UTC'")
@@ -52,7 +52,7 @@ def test_back_to_the_instant_before_a_mistake(place):
         last = opened(client)
     app.stop()
 
-    back = [*command, "restore", str(place / "base"), "--replace", "--to-time", instant, *common]
+    back = [*command, "restore", str(place / "base"), "--replace", "--to-time", instant, "--sha256", json.loads(base.stdout)["sha256"], *common]
     killed = subprocess.run(back, env={**os.environ, "METASTORE_FAILPOINTS": "restore.before_commit=kill"}, capture_output=True, text=True,
                             check=False)
     app = serving(place)

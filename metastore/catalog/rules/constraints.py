@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from metastore.catalog.model import ConstraintColumn, ConstraintKind, Table
+from metastore.catalog.rules.expressions import refused_expression
 from metastore.errors import InvalidObjectError, MetaError
 
 _PREFIXES = {
@@ -43,7 +44,7 @@ def named(
 
 
 def require_columns(table: Table, constraints: Iterable[ConstraintColumn]) -> None:
-    """Raise InvalidObjectError if a constraint of columns names a column that the table does not have."""
+    """Raise InvalidObjectError for a column that the table does not have, MetaError for a refused expression."""
     known = {*(column["name"] for column in table.sd["cols"]), *table.partition_key_names}
     for constraint in constraints:
         if constraint.kind in _OF_COLUMNS and constraint.column not in known:
@@ -51,6 +52,11 @@ def require_columns(table: Table, constraints: Iterable[ConstraintColumn]) -> No
         if constraint.kind in (ConstraintKind.DEFAULT, ConstraintKind.CHECK) and constraint.value is None:
             raise InvalidObjectError(
                 f"{constraint.kind.upper()} constraint {constraint.name} of {table.name} has no expression"
+            )
+        if constraint.value is not None and (refused := refused_expression(constraint.value)) is not None:
+            raise MetaError(
+                f"{constraint.kind.upper()} constraint {constraint.name} of {table.name} ({constraint.value}) is "
+                f"refused: {refused}"
             )
 
 

@@ -13,7 +13,9 @@ from typing import NamedTuple
 from metastore.catalog.model import Json, Parameters, Table, TableType
 from metastore.catalog.rules import descriptors, locations
 from metastore.catalog.rules.partition_syntax import PartitionKey
+from metastore.catalog.rules.storage_classes import Classes, require_storage
 from metastore.catalog.rules.tables import DDL_TIME, is_true, is_view
+from metastore.catalog.rules.transactional import is_insert_only
 from metastore.errors import InvalidRequestError, MetaError
 from metastore.ids import TableName
 from metastore.partition_names import make_name
@@ -143,6 +145,22 @@ def altered_partition(table: Table, old: Partition, draft: PartitionDraft, now: 
         last_access_time=draft.last_access_time,
         write_id=draft.write_id if draft.write_id > 0 else old.write_id,
     )
+
+
+def require_storable(
+    table: Table,
+    partitions: Iterable[Partition],
+    more: Iterable[Classes],
+    stored: Mapping[str, Partition] | None = None,
+) -> None:
+    """Raise MetaError for partitions of an insert-only table whose storage is refused (``storage_classes``).
+
+    ``more``: classes that the operator allows; ``stored``: partitions as they are, by name, whose storage may stay.
+    """
+    if is_insert_only(table.parameters):
+        for partition in partitions:
+            known = [(stored[partition.name].sd, table.parameters)] if stored else []
+            require_storage(f"{table.name}/{partition.name}", partition.sd, table.parameters, more, known)
 
 
 def stamped(parameters: Parameters, now: int) -> Parameters:

@@ -3,13 +3,14 @@
 Source: CAT-T1 to CAT-T3, CAT-A1 to CAT-A6; CLIENT-3, CLIENT-4 for texts that clients parse.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from metastore.acid.retention import history_retention
 from metastore.catalog.model import USER, Database, Parameters, Table, TableType
 from metastore.catalog.rules import column_types, descriptors, locations, transactional
 from metastore.catalog.rules.names import directory_name, is_object_name
+from metastore.catalog.rules.storage_classes import Classes, require_storage
 from metastore.compaction.queue.rules.properties import refused_property
 from metastore.errors import InvalidObjectError, InvalidOperationError, MetaError
 from metastore.ids import DEFAULT_CATALOG
@@ -60,10 +61,18 @@ def default_location(table: Table, database: Database) -> str | None:
     return locations.child(managed or database.location, directory_name(table.name.table))
 
 
-def new_table(draft: Table, context: Mapping[str, str], now: int, *, create_as_acid: bool = False) -> Table:
+def new_table(
+    draft: Table,
+    context: Mapping[str, str],
+    now: int,
+    *,
+    create_as_acid: bool = False,
+    storage_classes: Iterable[Classes] = (),
+) -> Table:
     """The table to store for a client's request; its location may still be absent.
 
     ``create_as_acid``: a managed table that can be full ACID is made so unless the client says otherwise.
+    ``storage_classes``: that the operator allows for insert-only tables, besides the known ones.
 
     Raises: InvalidObjectError, MetaError.
     """
@@ -83,13 +92,25 @@ def new_table(draft: Table, context: Mapping[str, str], now: int, *, create_as_a
         parameters[DDL_TIME] = str(now)
     history_retention(parameters)
     table = replace(table, parameters=parameters, create_time=now, owner_type=table.owner_type or USER)
-    if table.name.catalog != DEFAULT_CATALOG:
-        return table
-    return transactional.validated_new(transactional.by_default(table) if create_as_acid else table)
+    if table.name.catalog == DEFAULT_CATALOG:
+        table = transactional.validated_new(transactional.by_default(table) if create_as_acid else table)
+    require_storage(table.name, table.sd, table.parameters, storage_classes)
+    return table
 
 
-def altered_table(old: Table, draft: Table, context: Mapping[str, str], now: int, *, check_types: bool = True) -> Table:
-    """The table to store when a client replaces ``old`` by ``draft``. Raises: InvalidOperationError, MetaError."""
+def altered_table(
+    old: Table,
+    draft: Table,
+    context: Mapping[str, str],
+    now: int,
+    *,
+    check_types: bool = True,
+    storage_classes: Iterable[Classes] = (),
+) -> Table:
+    """Return the table to store when a client replaces ``old`` by ``draft``; ``storage_classes``: as for ``new_table``.
+
+    Raises: InvalidOperationError, MetaError.
+    """
     if draft.name.catalog != old.name.catalog:
         raise InvalidOperationError(f"{old.name} cannot move to the catalog {draft.name.catalog}")
     if not is_object_name(draft.name.table, slash=True):
@@ -112,7 +133,10 @@ def altered_table(old: Table, draft: Table, context: Mapping[str, str], now: int
         owner_type=table.owner_type or old.owner_type,
         write_id=table.write_id if table.write_id > 0 else old.write_id,
     )
-    return transactional.validated_altered(old, table) if old.name.catalog == DEFAULT_CATALOG else table
+    if old.name.catalog == DEFAULT_CATALOG:
+        table = transactional.validated_altered(old, table)
+    require_storage(old.name, table.sd, table.parameters, storage_classes, known=[(old.sd, old.parameters)])
+    return table
 
 
 def require_expected_parameter(old: Table, new: Parameters, context: Mapping[str, str]) -> None:

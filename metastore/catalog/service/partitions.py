@@ -88,7 +88,7 @@ class PartitionService:
         if not new:
             return []
         with self.directories.created_all([p.location for p in new if p.location]), self.db.begin() as pg:
-            self._require_unchanged(pg, table)
+            rules.require_storable(self._unchanged(pg, table), new, self.settings.storage_classes)
             now = int(pg.now.timestamp())
             new = [replace(p, create_time=now, parameters=rules.stamped(p.parameters, now)) for p in new]
             added = store.insert_partitions(pg, table, new)
@@ -143,6 +143,7 @@ class PartitionService:
                 require_exclusive(
                     pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere), changer
                 )
+            rules.require_storable(table, altered.values(), self.settings.storage_classes, stored)
             store.update_partitions(pg, table, list(altered.values()))
             statistics.update_not_whole(pg, table, elsewhere)
             store.delete_column_statistics(
@@ -190,7 +191,7 @@ class PartitionService:
             self.alter_partitions(name, [draft], changer=changer)
         elif move is not None:
             with self.moves.moving(move) as pg:
-                self._require_unchanged(pg, table)
+                self._unchanged(pg, table)
                 old = self._locked_one(pg, table, old.name)
                 if old.location != move.source:
                     raise ConflictRetryError(f"Partition {old.name} of {name} was moved meanwhile, try again")
@@ -294,13 +295,14 @@ class PartitionService:
         return table
 
     @staticmethod
-    def _require_unchanged(pg: PgTx, table: Table) -> None:
-        """The table must be what it was before the slow part: partitions go below its location."""
+    def _unchanged(pg: PgTx, table: Table) -> Table:
+        """Lock the table, which must be what it was before the slow part: partitions go below its location."""
         now = table_store.lock_table(pg, table.name, share=True)
         if now is None:
             raise InvalidObjectError(f"{table.name} was dropped meanwhile")
         if (now.id, now.location, now.partition_key_names) != (table.id, table.location, table.partition_key_names):
             raise ConflictRetryError(f"{table.name} was altered meanwhile, nothing was changed, try again")
+        return now
 
     @staticmethod
     def _values(table: Table, values: Sequence[str | None]) -> list[str]:
@@ -320,13 +322,13 @@ class PartitionService:
         if store.select_names(pg.sql, table, "p.name = %s", (partition,)):
             raise InvalidOperationError(f"Partition already exists: {partition} of {table.name}")
 
-    @staticmethod
     def _rename(
-        pg: PgTx, table: Table, old: Partition, draft: PartitionDraft, new_name: str, target: str | None
+        self, pg: PgTx, table: Table, old: Partition, draft: PartitionDraft, new_name: str, target: str | None
     ) -> None:
         now = int(pg.now.timestamp())
         [complete] = rules.with_descriptors(table, [draft])
         altered = rules.altered_partition(table, old, complete, now)
+        rules.require_storable(table, [altered], self.settings.storage_classes, {old.name: old})
         store.update_partitions(
             pg, table, [replace(altered, location=target or old.location, create_time=old.create_time)]
         )

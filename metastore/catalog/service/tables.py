@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from metastore.catalog.model import ConstraintColumn, Database, Table
 from metastore.catalog.rules import locations, tables, transactional
 from metastore.catalog.rules.statistics import marked_inaccurate
+from metastore.catalog.rules.storage_classes import require_storage
 from metastore.catalog.service import change_management
 from metastore.catalog.service import constraints as constraint_service
 from metastore.catalog.service.directories import Directories
@@ -54,7 +55,13 @@ class TableService:
         """
         with self.db.begin() as pg:
             now = int(pg.now.timestamp())
-            table = tables.new_table(draft, context, now, create_as_acid=self.settings.create_as_acid)
+            table = tables.new_table(
+                draft,
+                context,
+                now,
+                create_as_acid=self.settings.create_as_acid,
+                storage_classes=self.settings.storage_classes,
+            )
             database = database_store.select_database(pg, table.name.database)
             if database is None:
                 raise InvalidObjectError(f"Database {table.name.database} does not exist")
@@ -79,7 +86,11 @@ class TableService:
         """
         with self.db.begin() as pg:
             table = tables.new_table(
-                draft, context, int(pg.now.timestamp()), create_as_acid=self.settings.create_as_acid
+                draft,
+                context,
+                int(pg.now.timestamp()),
+                create_as_acid=self.settings.create_as_acid,
+                storage_classes=self.settings.storage_classes,
             )
             database = database_store.select_database(pg, table.name.database)
         if database is None:
@@ -226,11 +237,21 @@ class TableService:
         old = store.lock_table(pg, name)
         if old is None:
             raise InvalidOperationError(f"table {name} doesn't exist")
-        altered = tables.altered_table(old, draft, context, int(pg.now.timestamp()), check_types=check_types)
+        altered = tables.altered_table(
+            old,
+            draft,
+            context,
+            int(pg.now.timestamp()),
+            check_types=check_types,
+            storage_classes=self.settings.storage_classes,
+        )
         if altered.name != name and store.is_taken(pg, altered.name):
             raise InvalidOperationError(f"new table {altered.name} already exists")
         if altered.name != name:
             require_exclusive(pg, f"ALTER TABLE {name} RENAME", table_object(name), changer)
+        if transactional.is_insert_only(altered.parameters) and not transactional.is_insert_only(old.parameters):
+            for _, sd in store.select_partition_descriptors(pg, old):
+                require_storage(f"A partition of {name}", sd, altered.parameters, self.settings.storage_classes)
         if not tables.is_view(altered):
             location = altered.location or (old.location if altered.name != name else None)
             if location is None:

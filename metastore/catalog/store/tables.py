@@ -184,9 +184,17 @@ def update_partition_locations(pg: PgTx, table: Table, old_root: str, new_root: 
     )
 
 
+def select_partition_descriptors(pg: PgTx, table: Table) -> list[tuple[str, Json]]:
+    """(digest, descriptor without location) of all that the table's partitions are stored by."""
+    return [
+        (digest, sd)
+        for digest, sd in pg.sql("SELECT digest, sd FROM partition_descriptors WHERE table_id = %s", (table.id,))
+    ]
+
+
 def update_partition_columns(pg: PgTx, table: Table, columns: list[Json]) -> None:
     """Give every partition the same columns (CASCADE): a new descriptor for each distinct descriptor."""
-    for digest, sd in pg.sql("SELECT digest, sd FROM partition_descriptors WHERE table_id = %s", (table.id,)):
+    for digest, sd in select_partition_descriptors(pg, table):
         changed = {**sd, "cols": columns}
         new_digest = descriptors.digest(changed)
         if new_digest == digest:

@@ -18,6 +18,7 @@ from metastore.errors import NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, TableName
 from metastore.partition_names import canonical, make_name
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.convert_struct import struct_to_json
 from metastore.thrift_server.upstream.connecting import Upstream
 
 _BATCH = 300
@@ -134,7 +135,7 @@ class UpstreamCatalog:
             bool(table.sd.sortCols),
             table.owner,
             table.sd.location or "",
-            table.sd.inputFormat or "",
+            tuple(struct_to_json(one.sd) for one in (table, partition) if one is not None),
         )
 
     def described_all(self, pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:

@@ -4,9 +4,11 @@ What the session writes is read by Spark's own Hive tables over the same directo
 """
 
 import gzip
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import psycopg2
 import pytest
 from pyspark.errors import PySparkException
 
@@ -222,3 +224,17 @@ def test_files_with_a_first_line_that_is_no_row(acid_session, db):
     assert shown(acid_session.table(name)) == [(1, "x"), (2, "y"), (3, "z")]
     with pytest.raises(InvalidOperationError, match="first lines of each file"):
         acid_session.sql(f"INSERT INTO {name} VALUES (4, 'q')")
+
+
+def test_a_class_that_is_not_listed_is_neither_read_by_nor_written_by(acid_session, spark, db, lakehouse):
+    """A table of before the server refused it, or of an upstream: each Spark refuses to load the class, which it has."""
+    name = f"{db}.foreign_class"
+    acid_session.sql(f"CREATE TABLE {name} (a INT, b STRING) {DELIMITED} {ONLY})")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'x')")
+    with closing(psycopg2.connect(lakehouse.database_url)) as session, session, session.cursor() as cursor:
+        cursor.execute("UPDATE tables SET sd = jsonb_set(sd, '{inputFormat}', '\"org.apache.hadoop.mapred.lib.NLineInputFormat\"')"
+                       " WHERE db = %s AND name = 'foreign_class'", [db])
+    for statement in (f"SELECT * FROM {name}", f"INSERT INTO {name} VALUES (2, 'y')"):
+        with pytest.raises((InvalidOperationError, PySparkException), match="NLineInputFormat.*none that are known to store tables"):
+            acid_session.sql(statement).collect()
+    assert visible(location(acid_session, name)) == ["delta_0000001_0000001_0000/000000_0"]

@@ -219,3 +219,18 @@ def test_a_foreign_key_follows_the_renamed_column_that_it_refers_to(t):
     t.alter_table("d", "t", found)
     assert [one.pkcolumn_name for one in foreign_keys(t, child="child")] == ["key"]
     assert [one.column_name for one in primary_keys(t)] == ["key"]
+
+
+@pytest.mark.parametrize("constraint", [check("id", "reflect('java.lang.System', 'exit', 1) IS NULL"), default("name", "java_method('a.B', 'c')"),
+                                        default("name", "other.my_udf(1)"), check("id", "id IN (SELECT 1)")])
+def test_an_expression_that_calls_anything_else_is_not_declared(d, constraint):
+    """It would run in the process of whoever writes."""
+    kind = "default" if hasattr(constraint, "default_value") else "check"
+    request = T.AddDefaultConstraintRequest if kind == "default" else T.AddCheckConstraintRequest
+    d.create()
+    with pytest.raises(T.MetaException, match="is refused: "):
+        getattr(d, f"add_{kind}_constraint")(request([constraint]))
+    with pytest.raises(T.MetaException, match="is refused: "):
+        d.create_table_with_constraints(d.table("u"), [], [], [], [], *(([constraint], []) if kind == "default" else ([], [constraint])))
+    assert d.get_all_tables("d") == ["t"]
+    assert d.get_all_table_constraints(T.AllTableConstraintsRequest("d", "t", "hive")).allTableConstraints.checkConstraints == []

@@ -268,6 +268,122 @@ def test_what_is_there_is_not_overwritten_unasked(run, two, tmp_path, monkeypatc
     assert "holds no metastore" in run("db", "backup", str(tmp_path / "two"), "--database-url", other)[2]
 
 
+@pytest.fixture
+def saved(run, two, tmp_path):
+    """A backup of a metastore with a table; and the digest that was printed."""
+    url, _ = two
+    path = tmp_path / "one.backup"
+    with served(url, tmp_path) as client:
+        created(client, "t")
+    _, out, _ = run("db", "backup", str(path), "--database-url", url, "-o", "json")
+    return path, json.loads(out)["sha256"]
+
+
+def test_what_a_backup_says_is_not_run(run, two, tmp_path, saved):
+    """A function of the backup's schema is called by its constraint for each row: as a superuser it may start programs."""
+    url, other = two
+    tampered = tmp_path / "tampered"
+
+    def has_run(forget="rm -f ran"):
+        [(stat,)] = rows(other, "SELECT pg_stat_file('ran', true)::text")
+        with closing(psycopg2.connect(other)) as session, session.cursor() as cursor:
+            cursor.execute(f"COPY (SELECT 1) TO PROGRAM '{forget}'")
+        return stat is not None
+
+    with closing(psycopg2.connect(url)) as session, session, session.cursor() as cursor:
+        cursor.execute("""CREATE FUNCTION evil() RETURNS boolean LANGUAGE plpgsql AS
+            $$BEGIN COPY (SELECT 1) TO PROGRAM 'touch ran'; RETURN true; END$$;
+            ALTER TABLE catalogs ADD CONSTRAINT evil CHECK (evil())""")
+    assert has_run()
+    assert run("db", "backup", str(tampered), "--database-url", url)[0] == 0
+
+    assert run("db", "restore", str(tampered), "--database-url", other)[0] == 0
+    assert not has_run()
+    assert rows(other, "SELECT name FROM tables") == [("t",)]
+    assert rows(other, "SELECT count(*) FROM pg_constraint WHERE conname = 'evil'") == [(0,)]
+
+
+CHANGES = [
+    (b"SELECT pg_catalog.setval(", b"SELECT evil_schema.evals(", "what is not run"),
+    (b"COPY public.txn_counter (", b"SELECT 1 AS run_me ; -- (", "what is not run"),
+    (b"COPY public.txn_counter (", b"COPY public.txn_strange (", "does not have"),
+    (b"next_txn_id", b"next_txn_xx", "with next_txn_xx"),
+    (b"COPY public.locks (", b"COPY public.txns0 (", "does not have"),
+    (b"PGDMP", b"PGDNP", "no archive of pg_dump")]
+
+
+def test_a_backup_that_was_changed_is_refused(run, two, saved):
+    path, digest = saved
+    whole = path.read_bytes()
+    for before, after, why in CHANGES:
+        assert before in whole
+        assert len(before) == len(after)
+        path.write_bytes(whole.replace(before, after))
+        code, _, told = run("db", "restore", str(path), "--database-url", two[1])
+        assert code != 0
+        assert why in told
+        assert rows(two[1], "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
+        code, _, told = run("db", "restore", str(path), "--database-url", two[1], "--sha256", digest)
+        assert (code, "another backup, or was changed" in told) == (2, True)
+
+
+def test_a_backup_is_its_owners_and_has_a_digest(run, two, saved):
+    path, digest = saved
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert digest == subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout.split()[0]
+    assert run("db", "restore", str(path), "--database-url", two[1], "--sha256", digest.upper())[0] == 0
+
+
+def test_a_base_backup_is_verified_file_by_file(run, tmp_path):
+    """By the manifest, once that is the one whose digest was printed."""
+    base, data = tmp_path / "base", tmp_path / "data"
+    base.mkdir()
+    archive = ("--data-dir", str(data), "--set", f"metastore.database.embedded.archive={tmp_path}")
+    assert "has no backup_manifest" in run("db", "restore", str(base), "--sha256", "0" * 64, *archive)[2]
+    files = {"PG_VERSION": "18", "base/1/2": "rows", "pg_hba.conf": "local"}
+    for name, content in files.items():
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text(content)
+    (base / "backup_manifest").write_text(json.dumps({"Files": [
+        {"Path": name, "Checksum-Algorithm": "SHA256", "Checksum": backup.digest(base / name)} for name in files]}))
+    assert "another backup, or was changed" in run("db", "restore", str(base), "--sha256", "0" * 64, *archive)[2]
+    right = backup.digest(base)
+    backup.require_digest(base, right)
+    (base / "pg_wal").mkdir()
+    (base / "pg_wal" / "000000010000000000000001").write_text("WAL")
+    backup.require_digest(base, right)
+    for name, changed in (("pg_hba.conf", lambda path: path.write_text("trust")), ("postgresql.auto.conf", lambda path: path.touch()),
+                          ("PG_VERSION", lambda path: path.unlink()), ("base/1/2", lambda path: (path.unlink(), path.symlink_to("/etc/passwd")))):
+        kept = (base / name).read_bytes() if (base / name).exists() else None
+        changed(base / name)
+        assert f"was changed: {name} is not what" in run("db", "restore", str(base), "--sha256", right, *archive)[2]
+        (base / name).unlink(missing_ok=True)
+        if kept is not None:
+            (base / name).write_bytes(kept)
+    backup.require_digest(base, right)
+    assert not data.exists()
+
+
+def test_rows_are_copied_into_our_schema_by_a_role_that_may_do_nothing_else(run, two, saved, monkeypatch):
+    """Triggers and foreign keys, which are put aside while rows come, are as the migrations make them."""
+    url, other = two
+    copied, copy = [], backup._copy
+
+    def watched(cursor, *arguments):
+        cursor.execute("SELECT current_setting('is_superuser'), rolsuper, rolcanlogin FROM pg_roles WHERE rolname = current_user")
+        copied.extend(cursor.fetchall())
+        copy(cursor, *arguments)
+
+    monkeypatch.setattr(backup, "_copy", watched)
+    assert run("db", "restore", str(saved[0]), "--database-url", other)[0] == 0
+    assert copied == [("off", False, False)]
+    assert rows(other, "SELECT rolname FROM pg_roles WHERE rolname ~ '^metastore_restore'") == []
+    for query in ("SELECT tgrelid::regclass::text, tgname, tgenabled, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2",
+                  "SELECT conrelid::regclass::text, conname, convalidated, pg_get_constraintdef(oid) FROM pg_constraint ORDER BY 1, 2",
+                  "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"):
+        assert rows(other, query) == rows(url, query)
+
+
 def test_a_backup_of_an_older_release_is_brought_up_to_date(run, two, tmp_path):
     url, other = two
     saved = tmp_path / "one.backup"

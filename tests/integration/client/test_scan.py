@@ -11,6 +11,7 @@ from pyarrow import orc, parquet
 
 from metastore.acid_tables import deleted
 from metastore.acid_tables.arrow_rows import fitted
+from metastore.acid_tables.serde_storage import CLASSES
 from metastore.client import scan
 from metastore.errors import InvalidOperationError, NoSuchObjectError
 from metastore.streaming import connect, mutate
@@ -115,7 +116,7 @@ def test_insert_only_tables_of_parquet(client):
     [txn] = client.open_txns(request).txn_ids
     client.allocate_table_write_ids(client.types.AllocateTableWriteIdsRequest(dbName="d", tableName="t", txnIds=[txn]))
     found = client.get_table("d", "t")
-    found.sd.inputFormat = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
+    found.sd.inputFormat, found.sd.outputFormat, found.sd.serdeInfo.serializationLib = CLASSES["parquet"]
     client.alter_table("d", "t", found)
     delta = location / "delta_0000001_0000001_0000"
     delta.mkdir(parents=True)

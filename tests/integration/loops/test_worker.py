@@ -203,6 +203,27 @@ def test_insert_only_tables_can_be_switched_off(new_lake):
     assert "insert-only" in lake.work(kind="minor")[0].reason
 
 
+@pytest.mark.parametrize("sd", [
+    {"inputFormat": "evil.Input", "outputFormat": "evil.Output", "serdeInfo": {"serializationLib": "evil.SerDe"}},
+    {"serdeInfo": {"parameters": {"avro.schema.url": "http://h/s"}}}])
+def test_classes_and_urls_of_a_definition_reach_no_job(lake, sd):
+    """Tables of before the server refused them, and of an upstream, which does not."""
+    lake.table(sd=sd, transactional_properties="insert_only")
+    lake.insert(times=3)
+    runner = FakeRunner(lake.files)
+    report, _ = lake.work(runner=runner)
+    assert report.outcome is WorkOutcome.REFUSED
+    assert "insert-only table cannot" in report.reason
+
+    lake.table("p", keys=["x"], transactional_properties="insert_only")
+    lake.partition("x=1", "p")
+    lake.insert("d.p/x=1", times=3)
+    lake.db.once("INSERT INTO partition_descriptors (table_id, digest, sd) SELECT id, 'd', %s FROM tables WHERE name = 'p'", [json.dumps(sd)])
+    lake.db.once("UPDATE partitions SET digest = 'd'")
+    assert lake.work("d.p/x=1", runner=runner)[0].outcome is WorkOutcome.REFUSED
+    assert runner.specs == []
+
+
 def test_rebalance(lake):
     """COMP-W17, COMP-W19."""
     lake.table("b", sd={"bucketCols": ["a"]})

@@ -52,6 +52,25 @@ def test_a_write_is_told_what_its_rows_must_keep(client, call):
         {"label": "NOT NULL given (id)", "broken": "`id` IS NULL"}, {"label": "CHECK order (n > id)", "broken": "NOT (n > id)"}]
 
 
+@pytest.mark.parametrize("kind", ["check", "default"])
+def test_what_a_constraint_of_before_calls_is_not_evaluated(client, call, monkeypatch, kind):
+    """Of a table of an older release or of an upstream. It can be read, and Spark is not told the DEFAULT."""
+    create_table(client, "t", {"id": "int", "n": "int"})
+    types, place = client.types, {"table_db": "d", "table_name": "t", "enable_cstr": True, "dc_name": "evil"}
+    monkeypatch.setattr("metastore.catalog.rules.constraints.refused_expression", lambda _text: None)
+    if kind == "check":
+        client.add_check_constraint(types.AddCheckConstraintRequest([types.SQLCheckConstraint(check_expression="reflect('a', 'b') = 1", **place)]))
+    else:
+        client.add_default_constraint(types.AddDefaultConstraintRequest([types.SQLDefaultConstraint(
+            column_name="n", default_value="reflect('a', 'b')", **place)]))
+
+    described = call("table", db="d", table="t")
+    assert [column["default"] for column in described["columns"]] == [None, None]
+    status, _, message = call.refused("write", txn=call.begin(), table="d.t", statement=0, kind="INSERT")
+    assert status == 400
+    assert "the function reflect is none that may be called when others write" in message
+
+
 def test_new_partitions_are_registered_and_all_announced(client, call):
     create_table(client, "t", {"id": "int"}, keys={"n": "int", "d": "date"})
     txn, told = begun(call)

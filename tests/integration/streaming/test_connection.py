@@ -337,6 +337,13 @@ def test_a_check_that_cannot_be_evaluated_without_spark(client, place):
         connect("d.t", client=client)
 
 
+def test_a_check_of_before_that_calls_anything_is_not_evaluated(client, place, monkeypatch):
+    monkeypatch.setattr("metastore.catalog.rules.constraints.refused_expression", lambda _text: None)
+    _declare(client, checks=["reflect('a', 'b') = 1"])
+    with pytest.raises(InvalidOperationError, match="cannot be written: .*the function reflect is none"):
+        connect("d.t", client=client)
+
+
 def test_an_insert_only_table(client):
     create_database(client)
     place = Path(create_table(client, "log", COLUMNS, keys={"p": "string"}, transactional_properties="insert_only"))

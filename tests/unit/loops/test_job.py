@@ -90,6 +90,28 @@ def test_the_job_is_told_everything_and_tells_what_it_did():
         "spark.master": "local[2]", "spark.a": "b=c", "spark.executor.memory": "3g"}]
 
 
+def test_a_job_has_no_secret_of_ours_in_its_environment(monkeypatch):
+    for name, text in {"METASTORE_DATABASE_URL": "postgresql://u:secret@h/d", "PGPASSWORD": "secret", "METASTORE_CONF_X": "secret",
+                       "DATABASE_URL": "secret", "AWS_ACCESS_KEY_ID": "key", "HADOOP_CONF_DIR": "/etc/hadoop"}.items():
+        monkeypatch.setenv(name, text)
+    script = ("import json,os,sys; spec=json.loads(sys.argv[1]); open(spec['result_path'],'w').write(json.dumps("
+              "{'application_id': json.dumps(dict(os.environ))}))")
+
+    got = json.loads(runner(script).run(SPEC, nothing).result.application_id)
+
+    assert "secret" not in " ".join(got.values())
+    assert (got["AWS_ACCESS_KEY_ID"], got["HADOOP_CONF_DIR"]) == ("key", "/etc/hadoop")
+    assert {"PATH", "HOME", "PYSPARK_DRIVER_PYTHON"} <= got.keys()
+
+
+def test_classes_that_the_operator_allows_are_known_to_the_job():
+    script = ("import json,sys; spec=json.loads(sys.argv[1]); open(spec['result_path'],'w').write(json.dumps("
+              "{'application_id': spec['spark_conf']['spark.metastore.storage.classes']}))")
+    made = Scripted(replace(CompactionSettings(), submit="spark-submit"), storage_classes=[("a.In", "a.Out", "a.SerDe"), ("b", "c", "d")])
+    made.script = script
+    assert made.run(SPEC, nothing).result.application_id == "a.In:a.Out:a.SerDe,b:c:d"
+
+
 def test_the_cause_of_a_failure_is_told_and_its_log_kept(tmp_path):
     """Whatever Java logs behind it."""
     trace = ("py4j.protocol.Py4JJavaError: An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted.\n"

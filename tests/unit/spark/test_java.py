@@ -10,6 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from metastore.catalog.rules import storage_classes
 from metastore.spark.jvm import compiled, jars
 from tests.unit.spark.hash_cases import cases
 
@@ -46,6 +47,15 @@ def test_java(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     ended = dict(json.loads(line) for line in ran.stdout.splitlines() if line.startswith("["))
     assert ended == dict.fromkeys(NAMES), "\n".join(filter(None, ended.values()))
+
+
+def test_java_lists_the_classes_that_the_metastore_does() -> None:
+    """Both refuse what is on neither list: a definition may have been stored by another metastore."""
+    text = (compiled.SOURCES / "SerdeTable.java").read_text("utf-8")
+    prefixes = dict(re.findall(r'(\w+) = "(org[\w.]+\.)"', text))
+    listed = text[text.index("OF_TEXT = {"):text.index("public final String text")]
+    names = {prefixes.get(prefix, "") + name for prefix, name in re.findall(r'(?:(\w+) \+ )?"(\w[\w.]+)"', listed)}
+    assert names == {name for one in storage_classes.FORMATS for group in one for name in group}
 
 
 def test_each_class_is_compiled_after_those_that_it_needs() -> None:

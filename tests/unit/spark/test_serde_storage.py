@@ -6,6 +6,7 @@ import pytest
 
 from metastore.acid_tables.serde_storage import (
     AVRO,
+    CLASSES,
     JSON,
     LAZY_SIMPLE,
     OPEN_CSV,
@@ -16,6 +17,7 @@ from metastore.acid_tables.serde_storage import (
     require_same_types,
     seen_columns,
 )
+from metastore.catalog.rules.storage_classes import LISTED
 from metastore.errors import InvalidOperationError
 
 LAZY_BINARY = "org.apache.hadoop.hive.serde2.lazybinary.LazyBinarySerDe"
@@ -35,16 +37,35 @@ def told(one):
 
 
 def test_a_serde_is_told_the_columns_then_its_parameters_then_those_of_the_table():
-    one = storage(columns=[("a", "varchar(3)"), ("b", "array<char(2)>")], told={"field.delim": "\t", "x": "serde", "é=\n": " "},
-                  parameters={"x": "table", "collection.delim": ";"})
+    one = storage(columns=[("a", "varchar(3)"), ("b", "array<char(2)>")], told={"field.delim": "\t", "escape.delim": "serde", "mapkey.delim": "é=\n"},
+                  parameters={"escape.delim": "table", "collection.delim": ";"})
     assert told(one) == {
-        "columns": "a,b", "columns.types": "string:array<string>", "columns.comments": "\0", "field.delim": "\t", "x": "table", "é=\n": " ",
+        "columns": "a,b", "columns.types": "string:array<string>", "columns.comments": "\0", "field.delim": "\t", "escape.delim": "table", "mapkey.delim": "é=\n",
         "collection.delim": ";", "colelction.delim": ";", "serialization.lib": LAZY_SIMPLE, "acid.input": TEXT_INPUT,
         "acid.output": TEXT_OUTPUT}
     assert told(one.raw())["acid.raw"] == "true"
     odd = told(storage(columns=[("a,b", "int"), ("c", "int")]))
     assert (odd["columns"], odd["column.name.delimiter"]) == ("a,b\0c", "\0")
-    assert storage(told=None, parameters={"k": "v"}) == storage(told={"k": "v"})
+    assert storage(told=None, parameters={"field.delim": "v"}) == storage(told={"field.delim": "v"})
+
+
+@pytest.mark.parametrize("key", ["fs.s3a.bucket.b.endpoint", "mapreduce.jdbc.url", "avro.schema.url", "columns", "acid.input", "acid.raw",
+                                 "serialization.lib", "serialization.class", "io.compression.codecs", "spark.jars"])
+def test_parameters_that_are_not_known_reach_no_class(key):
+    """All that a SerDe is told goes into the configuration of the file systems as well."""
+    assert "evil" not in told(storage(told={key: "evil"})).values()
+    assert "evil" not in told(storage(parameters={key: "evil"})).values()
+
+
+def test_a_schema_at_a_url_is_not_opened():
+    for one in (storage(AVRO, told={"avro.schema.url": "http://h/s"}), storage(AVRO, parameters={"avro.schema.url": "http://h/s"})):
+        with pytest.raises(InvalidOperationError, match="never opened here"):
+            one.require_readable("db.t")
+        assert one.has_own_columns
+
+
+def test_every_format_of_a_statement_is_listed():
+    assert set(CLASSES.values()) <= LISTED
 
 
 def test_types_that_a_serde_makes_of_others():

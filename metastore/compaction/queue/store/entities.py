@@ -51,8 +51,8 @@ class Described:
     owner: str | None = None
     root: str = ""
     """The table's directory, whichever partition is named; "" where it is not known."""
-    input_format: str = ""
-    """The class that reads the table; "" where it is not known."""
+    descriptors: tuple[dict[str, Any], ...] = ()
+    """How the table is stored, and the partition that is named; none where it is not known."""
 
     @property
     def is_transactional(self) -> bool:
@@ -67,7 +67,8 @@ class Described:
     @property
     def is_orc(self) -> bool:
         """Whether ORC's settings may have a meaning for the table."""
-        return not self.input_format or "orc" in self.input_format.lower()
+        input_format = self.descriptors[0].get("inputFormat") if self.descriptors else ""
+        return not input_format or "orc" in input_format.lower()
 
     @property
     def lacks_partition(self) -> bool:
@@ -163,7 +164,7 @@ def select_described(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Descr
     found = {}
     for row in pg.sql(_SELECT_DESCRIBED, all_named(entities)):
         catalog, db, name, wanted, table_id, location, parameters, database, keys, sd, owner, *of_partition = row
-        partition, partition_location, own = of_partition
+        partition, partition_location, own, partition_sd = of_partition
         entity = Entity(TableName(catalog, db, name), wanted)
         found[entity] = Described(
             entity,
@@ -178,7 +179,7 @@ def select_described(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Descr
             bool(_sort_columns(sd)),
             owner,
             location or "",
-            sd.get("inputFormat") or "",
+            (sd, partition_sd) if partition_sd else (sd,),
         )
     return found
 

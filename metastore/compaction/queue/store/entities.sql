@@ -1,10 +1,12 @@
 -- name: select_described
+-- A partition's descriptor: how it is stored, only where its classes are loaded.
 SELECT wanted.catalog, wanted.db, wanted."table", wanted.partition, t.id, t.location, t.parameters, d.parameters, t.partition_keys,
-       t.sd, t.owner, p.name, p.location, p.parameters
+       t.sd, t.owner, p.name, p.location, p.parameters, s.sd - 'cols'
 FROM {wanted}
 JOIN tables AS t ON t.catalog = wanted.catalog AND t.db = wanted.db AND t.name = wanted."table"
 JOIN databases AS d ON d.catalog = t.catalog AND d.name = t.db
-LEFT JOIN partitions AS p ON p.table_id = t.id AND p.name = wanted.partition;
+LEFT JOIN partitions AS p ON p.table_id = t.id AND p.name = wanted.partition
+LEFT JOIN partition_descriptors AS s ON s.table_id = p.table_id AND s.digest = p.digest AND t.parameters ->> 'transactional_properties' ILIKE 'insert_only';
 
 -- name: select_user_of
 SELECT who FROM (

@@ -1,6 +1,7 @@
 package transactionmetastore.spark;
 
 import java.io.File;
+import java.io.StringWriter;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
@@ -18,6 +19,7 @@ import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.hadoop.io.SequenceFile;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.orc.OrcConf;
@@ -74,7 +76,7 @@ public final class Tests {
                 if (!directory.mkdir()) throw new IllegalStateException("There is " + directory);
                 test.invoke(tests.getConstructor(File.class).newInstance(directory));
             } catch (InvocationTargetException error) {
-                java.io.StringWriter trace = new java.io.StringWriter();
+                StringWriter trace = new StringWriter();
                 error.getCause().printStackTrace(new java.io.PrintWriter(trace, true));
                 failure = trace.toString();
             }
@@ -380,6 +382,64 @@ public final class Tests {
         same(true, SerdeWriter.isSame(new byte[] {1}, new byte[] {1}, DataTypes.BinaryType));
         same(true, SerdeWriter.isSame(Decimal.apply("1.0"), Decimal.apply("1.00"), DataTypes.createDecimalType(5, 2)));
         same(false, SerdeWriter.isSame(1, 2, DataTypes.IntegerType));
+    }
+
+    public void classesOfADefinitionAreListedAndNotInitialisedBefore() throws Exception {
+        String ours = Tests.class.getName() + "$Trap";
+        for (String known : List.of("acid.input", "acid.output", "serialization.lib")) {
+            Properties properties = textTable();
+            properties.setProperty(known, ours);
+            StringWriter text = new StringWriter();
+            properties.store(text, "");
+            String reason = new SerdeTable(text.toString()).refusal(settings);
+            same(true, reason.contains("none that are known to store tables"));
+        }
+        try {
+            SerdeTable.load(ours, org.apache.hadoop.mapred.InputFormat.class);
+            throw new AssertionError("a class of another kind was loaded");
+        } catch (IllegalArgumentException error) {
+            same(ours + " is no org.apache.hadoop.mapred.InputFormat", error.getMessage());
+        }
+        same(null, System.getProperty("acid.trap"));
+        StringWriter text = new StringWriter();
+        textTable().store(text, "");
+        same(null, new SerdeTable(text.toString()).refusal(settings));
+    }
+
+    public void recordsOfASequenceFileAreOfKnownClasses() throws Exception {
+        Path path = new Path(new File(directory, "records").toURI());
+        for (Class<?> known : List.of(Text.class, org.apache.hadoop.io.BytesWritable.class)) {
+            SequenceFile.createWriter(settings, SequenceFile.Writer.file(path),
+                SequenceFile.Writer.keyClass(org.apache.hadoop.io.BytesWritable.class), SequenceFile.Writer.valueClass(known)).close();
+            SerdeReader.requireKnownRecords(path, settings);
+        }
+        SequenceFile.createWriter(settings, SequenceFile.Writer.file(path),
+            SequenceFile.Writer.keyClass(org.apache.hadoop.io.ObjectWritable.class), SequenceFile.Writer.valueClass(Text.class)).close();
+        try {
+            SerdeReader.requireKnownRecords(path, settings);
+            throw new AssertionError("an object of any class was made");
+        } catch (java.io.IOException error) {
+            same(true, error.getMessage().contains("records of org.apache.hadoop.io.ObjectWritable"));
+        }
+        Files.writeString(java.nio.file.Path.of(directory.getPath(), "text"), "no sequence file");
+        SerdeReader.requireKnownRecords(new Path(new File(directory, "text").toURI()), settings);
+    }
+
+    /** Runs code when it is initialised, as any class of a jar may. */
+    public static final class Trap {
+        static {
+            System.setProperty("acid.trap", "sprung");
+        }
+    }
+
+    private static Properties textTable() {
+        Properties properties = new Properties();
+        properties.setProperty("acid.input", "org.apache.hadoop.mapred.TextInputFormat");
+        properties.setProperty("acid.output", "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat");
+        properties.setProperty("serialization.lib", "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe");
+        properties.setProperty("columns", "a,b");
+        properties.setProperty("columns.types", "int:string");
+        return properties;
     }
 
     public void aLineOfJsonIsARowWhateverItsNamesLookLike() throws Exception {

@@ -27,7 +27,7 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.collection.Iterator;
 
 /**
- * A data source of files that Hive's own classes read and write: any input format, output format and SerDe.
+ * A data source of files that Hive's own classes read and write: the input formats, output formats and SerDes that SerdeTable lists.
  *
  * To Spark all objects of it are equal, as those of its HiveFileFormat are: the root of their files differs.
  * SerdeReader and SerdeWriter run in the tasks.

@@ -3,10 +3,13 @@ package transactionmetastore.spark;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.Utilities;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.io.Writable;
@@ -15,6 +18,7 @@ import org.apache.hadoop.mapred.InputFormat;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapred.RecordReader;
 import org.apache.hadoop.mapred.Reporter;
+import org.apache.hadoop.mapred.SequenceFileInputFormat;
 import org.apache.hadoop.util.ReflectionUtils;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.python.PythonUtils;
@@ -39,6 +43,10 @@ import scala.runtime.AbstractFunction1;
 /** Runs in the tasks: the rows of a part of a file, by the table's own input format and SerDe. */
 public class SerdeReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;
+    private static final int LONGEST_NAME = 1000;
+    private static final List<String> RECORDS = Arrays.asList(
+        "org.apache.hadoop.io.BytesWritable", "org.apache.hadoop.io.Text", "org.apache.hadoop.io.NullWritable",
+        "org.apache.hadoop.io.LongWritable", "org.apache.hadoop.io.IntWritable");
     final Broadcast<?> settings;
     final SerdeTable table;
     final StructType wanted;
@@ -58,6 +66,7 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
             Utilities.copyTableJobPropertiesToConf(table.described(), job);
             Object format = ReflectionUtils.newInstance(table.input(), job);
             FileSplit part = new FileSplit(file.toPath(), file.start(), file.length(), new String[0]);
+            if (format instanceof SequenceFileInputFormat) requireKnownRecords(file.toPath(), job);
             Records records = new Records(((InputFormat<?, ?>) format).getRecordReader(part, job, Reporter.NULL));
             if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener((TaskCompletionListener) records);
             for (int line = file.start() == 0 ? table.header() : 0; line > 0 && records.hasNext(); --line) records.next();
@@ -68,6 +77,22 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
         } catch (Exception error) {
             Platform.throwException(error);
             return null;
+        }
+    }
+
+    /** A sequence file names the classes of its records, which its reader makes: they must be those that are written. */
+    static void requireKnownRecords(Path path, Configuration settings) throws IOException {
+        FSDataInputStream in = path.getFileSystem(settings).open(path);
+        try {
+            byte[] magic = new byte[4];
+            in.readFully(magic);
+            if (magic[0] != 'S' || magic[1] != 'E' || magic[2] != 'Q') return;  // its reader says that it is none
+            String key = Text.readString(in, LONGEST_NAME), value = Text.readString(in, LONGEST_NAME);
+            if (!RECORDS.contains(key) || !RECORDS.contains(value)) {
+                throw new IOException(path + " has records of " + key + " and " + value + ", which are not made here: only " + RECORDS);
+            }
+        } finally {
+            in.close();
         }
     }
 

@@ -15,14 +15,36 @@ import org.apache.hadoop.hive.serde2.typeinfo.TypeInfo;
 import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
 import org.apache.hadoop.mapred.InputFormat;
 import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapred.OutputFormat;
+import org.apache.spark.SparkEnv;
 
 /**
  * Hive's classes that read and write a table's files, and their properties.
  *
  * "text": properties as java.util.Properties reads them; those of HiveStorage in metastore/acid_tables/serde_storage.py.
+ * A definition of a table names the classes, so only listed ones are loaded, and none is initialised before it is known to
+ * be what it is to be: those of FORMATS (as in metastore/catalog/rules/storage_classes.py), and those that whoever runs this Spark adds.
  */
 public class SerdeTable implements Serializable {
     private static final long serialVersionUID = 1L;
+    /** The setting of Spark with more classes: INPUT_FORMAT:OUTPUT_FORMAT:SERDE, separated by commas. */
+    public static final String MORE = "spark.metastore.storage.classes";
+    private static final String IO = "org.apache.hadoop.hive.ql.io.", SERDE = "org.apache.hadoop.hive.serde2.",
+        MAPRED = "org.apache.hadoop.mapred.";
+    private static final String[] OF_TEXT = {
+        SERDE + "lazy.LazySimpleSerDe", SERDE + "OpenCSVSerde", SERDE + "RegexSerDe", SERDE + "MultiDelimitSerDe",
+        "org.apache.hadoop.hive.contrib.serde2.MultiDelimitSerDe", SERDE + "JsonSerDe", "org.apache.hive.hcatalog.data.JsonSerDe"};
+    /** Input formats, output formats and SerDes that go with each other. */
+    private static final String[][][] FORMATS = {
+        {{MAPRED + "TextInputFormat"}, {IO + "HiveIgnoreKeyTextOutputFormat", IO + "IgnoreKeyTextOutputFormat"}, OF_TEXT},
+        {{MAPRED + "SequenceFileInputFormat"}, {IO + "HiveSequenceFileOutputFormat", MAPRED + "SequenceFileOutputFormat"}, OF_TEXT},
+        {{MAPRED + "SequenceFileInputFormat"}, {IO + "HiveSequenceFileOutputFormat", MAPRED + "SequenceFileOutputFormat"},
+            {SERDE + "lazybinary.LazyBinarySerDe"}},
+        {{IO + "RCFileInputFormat"}, {IO + "RCFileOutputFormat"},
+            {SERDE + "columnar.LazyBinaryColumnarSerDe", SERDE + "columnar.ColumnarSerDe"}},
+        {{IO + "avro.AvroContainerInputFormat"}, {IO + "avro.AvroContainerOutputFormat"}, {SERDE + "avro.AvroSerDe"}},
+        {{IO + "orc.OrcInputFormat"}, {IO + "orc.OrcOutputFormat"}, {IO + "orc.OrcSerde"}},
+        {{IO + "parquet.MapredParquetInputFormat"}, {IO + "parquet.MapredParquetOutputFormat"}, {IO + "parquet.serde.ParquetHiveSerDe"}}};
     public final String text;
 
     public SerdeTable(String text) {
@@ -50,18 +72,18 @@ public class SerdeTable implements Serializable {
     }
 
     public Class<?> input() throws ClassNotFoundException {
-        return load(properties().getProperty("acid.input"));
+        return load(listed().getProperty("acid.input"), InputFormat.class);
     }
 
     public TableDesc described() throws ClassNotFoundException {
-        Class<?> output = load(properties().getProperty("acid.output"));
+        Class<?> output = load(listed().getProperty("acid.output"), OutputFormat.class);
         return new TableDesc(input().asSubclass(InputFormat.class), output, properties());
     }
 
     @SuppressWarnings("deprecation")  // the other way is not in the Hive of every Spark
     public AbstractSerDe serde(Configuration settings, Properties properties)
             throws ReflectiveOperationException, SerDeException {
-        AbstractSerDe made = (AbstractSerDe) serdeClass(properties.getProperty("serialization.lib"))
+        AbstractSerDe made = (AbstractSerDe) serdeClass(listed().getProperty("serialization.lib"))
             .getDeclaredConstructor().newInstance();
         made.initialize(settings, properties);
         return made;
@@ -70,7 +92,7 @@ public class SerdeTable implements Serializable {
     /** Hive's own class where there is any; Spark lacks those for JSON. */
     private static Class<?> serdeClass(String name) throws ClassNotFoundException {
         try {
-            return load(name);
+            return load(name, AbstractSerDe.class);
         } catch (ClassNotFoundException error) {
             boolean isJson = name.equals("org.apache.hadoop.hive.serde2.JsonSerDe")
                 || name.equals("org.apache.hive.hcatalog.data.JsonSerDe");
@@ -79,12 +101,41 @@ public class SerdeTable implements Serializable {
         }
     }
 
-    private static Class<?> load(String name) throws ClassNotFoundException {
+    /** A class that is not initialised yet. */
+    static Class<?> load(String name, Class<?> kind) throws ClassNotFoundException {
+        Class<?> found;
         try {
-            return Class.forName(name, true, Thread.currentThread().getContextClassLoader());
+            found = Class.forName(name, false, Thread.currentThread().getContextClassLoader());
         } catch (ClassNotFoundException error) {
-            return Class.forName(name, true, SerdeTable.class.getClassLoader());
+            found = Class.forName(name, false, SerdeTable.class.getClassLoader());
         }
+        if (!kind.isAssignableFrom(found)) throw new IllegalArgumentException(name + " is no " + kind.getName());
+        return found;
+    }
+
+    /** The properties, whose classes may be loaded. */
+    private Properties listed() {
+        Properties properties = properties();
+        String input = properties.getProperty("acid.input"), output = properties.getProperty("acid.output"),
+            serde = properties.getProperty("serialization.lib");
+        boolean isListed = false;
+        for (String[][] format : FORMATS) {
+            isListed |= has(format[0], input) && has(format[1], output) && has(format[2], serde);
+        }
+        SparkEnv env = SparkEnv.get();
+        String more = env == null ? "" : env.conf().get(MORE, "");
+        if (!isListed && !has(more.split(","), input + ":" + output + ":" + serde)) {
+            throw new IllegalArgumentException("The classes " + input + ", " + output + ", " + serde
+                + " are none that are known to store tables; whoever runs this Spark may add them (" + MORE + ")");
+        }
+        return properties;
+    }
+
+    private static boolean has(String[] names, String name) {
+        for (String one : names) {
+            if (one.trim().equals(name)) return true;
+        }
+        return false;
     }
 
     /** Why these classes cannot be used for the table's columns; null when they can. */
