@@ -20,6 +20,15 @@ all_structs = []
 
 
 class Iface(object):
+    def metastore_act_for(self, user, address):
+        """
+        Parameters:
+         - user
+         - address
+
+        """
+        pass
+
     def metastore_txn_outcome(self, txnid):
         """
         Parameters:
@@ -149,6 +158,40 @@ class Client(Iface):
         if oprot is not None:
             self._oprot = oprot
         self._seqid = 0
+
+    def metastore_act_for(self, user, address):
+        """
+        Parameters:
+         - user
+         - address
+
+        """
+        self.send_metastore_act_for(user, address)
+        self.recv_metastore_act_for()
+
+    def send_metastore_act_for(self, user, address):
+        self._oprot.writeMessageBegin('metastore_act_for', TMessageType.CALL, self._seqid)
+        args = metastore_act_for_args()
+        args.user = user
+        args.address = address
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_act_for(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_act_for_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.o1 is not None:
+            raise result.o1
+        return
 
     def metastore_txn_outcome(self, txnid):
         """
@@ -667,6 +710,7 @@ class Processor(Iface, TProcessor):
     def __init__(self, handler):
         self._handler = handler
         self._processMap = {}
+        self._processMap["metastore_act_for"] = Processor.process_metastore_act_for
         self._processMap["metastore_txn_outcome"] = Processor.process_metastore_txn_outcome
         self._processMap["metastore_txn_explain"] = Processor.process_metastore_txn_explain
         self._processMap["metastore_lock_why"] = Processor.process_metastore_lock_why
@@ -702,6 +746,32 @@ class Processor(Iface, TProcessor):
         else:
             self._processMap[name](self, seqid, iprot, oprot)
         return True
+
+    def process_metastore_act_for(self, seqid, iprot, oprot):
+        args = metastore_act_for_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_act_for_result()
+        try:
+            self._handler.metastore_act_for(args.user, args.address)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_act_for", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
 
     def process_metastore_txn_outcome(self, seqid, iprot, oprot):
         args = metastore_txn_outcome_args()
@@ -1098,6 +1168,52 @@ class Processor(Iface, TProcessor):
         oprot.trans.flush()
 
 # HELPER FUNCTIONS AND STRUCTURES
+
+
+class metastore_act_for_args(TBase):
+    """
+    Attributes:
+     - user
+     - address
+
+    """
+
+    __slots__ = (
+        'user',
+        'address',
+    )
+
+
+    def __init__(self, user=None, address=None,):
+        self.user = user
+        self.address = address
+all_structs.append(metastore_act_for_args)
+metastore_act_for_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'user', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'address', 'UTF8', None, ),  # 2
+)
+
+
+class metastore_act_for_result(TBase):
+    """
+    Attributes:
+     - o1
+
+    """
+
+    __slots__ = (
+        'o1',
+    )
+
+
+    def __init__(self, o1=None,):
+        self.o1 = o1
+all_structs.append(metastore_act_for_result)
+metastore_act_for_result.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
+)
 
 
 class metastore_txn_outcome_args(TBase):
