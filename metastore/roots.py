@@ -48,8 +48,10 @@ def host_of(uri: str) -> str:
 
 def spellings(uri: str) -> list[str]:
     """A location by each scheme that leads to the same store: ``s3://``, ``s3a://`` and ``s3n://`` are one."""
-    scheme, _, rest = uri.partition(":")
+    scheme, colon, rest = uri.partition(":")
     store = _SAME_STORE.get(scheme, scheme)
+    if not colon:
+        return [uri]
     return [f"{each}:{rest}" for each in (store, *(each for each, of in _SAME_STORE.items() if of == store))]
 
 
@@ -61,10 +63,7 @@ class Roots:
 
     def covers(self, location: str, *, inside: bool = False) -> bool:
         """Whether the text of a location is below a root; ``inside``: and is not the root itself. Touches nothing."""
-        try:
-            parts = _parts(location)
-        except OSError:
-            return False
+        parts = parts_of(location)
         return parts is not None and any(_is_below(parts, root, inside=inside) for root in self._parts())
 
     def require(self, location: str, *, inside: bool = False) -> None:
@@ -89,6 +88,14 @@ def refusal(location: str) -> str:
         f"{location} does not lie inside the warehouse: nothing is made, moved, emptied or removed there unless "
         f"{KEY} lists a directory above it"
     )
+
+
+def parts_of(location: str) -> tuple[str, ...] | None:
+    """File system and names of a location, equal for all its spellings; None if it is none."""
+    try:
+        return _parts(location)
+    except OSError:
+        return None
 
 
 def _parts(location: str) -> tuple[str, ...] | None:

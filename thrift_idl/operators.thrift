@@ -275,6 +275,10 @@ struct ReadCost {
 }
 
 service MetastoreOperators {
+  // A planner's: what follows on this connection is for somebody else, at this address (HOST:PORT), and with the user
+  // whom that caller's certificate named, if any.
+  void metastore_act_for(1: string user, 2: string address) throws (1: hive_metastore.MetaException o1)
+
   // Operators
   TxnOutcome metastore_txn_outcome(1: i64 txnid) throws (1: hive_metastore.MetaException o1)
   TxnLife metastore_txn_explain(1: i64 txnid) throws (1: hive_metastore.MetaException o1)

@@ -72,9 +72,9 @@ def handlers(
         ),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(
-            _catalog(services, settings, changers, writes, TableGate(settings.abilities, tables))
+            _catalog(services, settings, limits, changers, writes, TableGate(settings.abilities, tables))
             if services.upstream is None
-            else _shared(services.upstream, settings, changers)
+            else _shared(services.upstream, settings, changers, limits)
         ),
     )
     shares = txns_and_locks(
@@ -86,12 +86,12 @@ def handlers(
 
 
 def _catalog(
-    services: Services, settings: Settings, changers: Changers, writes: WriteEvents, gate: TableGate
+    services: Services, settings: Settings, limits: Limits, changers: Changers, writes: WriteEvents, gate: TableGate
 ) -> list[object]:
     """Everything about the catalog, which is here."""
     catalog = services.catalog
     return [
-        SessionHandlers(settings),
+        SessionHandlers(settings, limits),
         CatalogHandlers(catalog.databases),
         DatabaseHandlers(catalog.databases, changers),
         TableHandlers(catalog.tables, changers),
@@ -109,10 +109,10 @@ def _catalog(
     ]
 
 
-def _shared(upstream: UpstreamServices, settings: Settings, changers: Changers) -> list[object]:
+def _shared(upstream: UpstreamServices, settings: Settings, changers: Changers, limits: Limits) -> list[object]:
     """What both this service and the upstream have to know."""
     return [
-        UpstreamSessionHandlers(settings, upstream.forwarding),
+        UpstreamSessionHandlers(settings, upstream.forwarding, limits),
         UpstreamStreamHandlers(),
         UpstreamTableHandlers(),
         SharedTableHandlers(upstream.changes, upstream.forwarding, changers),

@@ -18,7 +18,7 @@ from metastore.db.listener import Listener
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.logs import get_logger
 from metastore.telemetry.tables import TableStats
-from metastore.thrift_server.auth.access import Access, Everybody, Identified
+from metastore.thrift_server.auth.access import Access, Everybody, Guarded, Identified
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.handlers.locks import overdue
 from metastore.thrift_server.limits import Limits
@@ -177,4 +177,5 @@ class App(Process):
 
 
 def _access(settings: TlsSettings) -> Access:
-    return Identified() if settings.client_certificates == "required" else Everybody()
+    others = Identified() if settings.client_certificates == "required" else Everybody()
+    return Guarded(others, settings.operators)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TApplicationException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
@@ -107,6 +108,14 @@ def _parse_uri(text: str) -> Address:
     return Address(host, int(port))
 
 
+class ActingFor(NamedTuple):
+    """A caller of a planner, whose calls a client's calls are. ``user``: whom a certificate named; None: nobody."""
+
+    user: str | None
+    address: str
+    """``host:port``."""
+
+
 class MetastoreClient:
     """Every Thrift method as an attribute, over one connection that is made when it is first needed.
 
@@ -126,11 +135,14 @@ class MetastoreClient:
         timeout_s: float = 600.0,
         connect_timeout_s: float = 10.0,
         tls: ClientSide | None = None,
+        acting_for: ActingFor | None = None,
     ) -> None:
         """``tls``: None: as the environment says (METASTORE_USE_SSL=true and kin, see `metastore.client.tls`).
 
+        ``acting_for``: of planners, which servers trust that have the same user on the same machine, or list theirs.
         Raises: ValueError (the address), InvalidInputError (key or trust store).
         """
+        self._acting_for = acting_for
         self._tls = tls or of_environment(os.environ)
         self._context = client_context(self._tls) if self._tls else None
         self.uri = uri or os.environ.get(URI_VARIABLE) or DEFAULT_URI
@@ -164,17 +176,20 @@ class MetastoreClient:
         """Close the connection."""
         self.close()
 
-    def clone(self, *, timeout_s: float | None = None) -> Self:
+    def clone(self, *, timeout_s: float | None = None, acting_for: ActingFor | None = None) -> Self:
         """Return another client for the same servers and user, with a connection of its own."""
-        return self._like(type(self), timeout_s)
+        return self._like(type(self), timeout_s, acting_for)
 
-    def _like(self, kind: "type[Client]", timeout_s: float | None = None) -> "Client":
+    def _like(
+        self, kind: "type[Client]", timeout_s: float | None = None, acting_for: ActingFor | None = None
+    ) -> "Client":
         return kind(
             self.uri,
             user=self.user,
             timeout_s=timeout_s or self._timeout_s,
             connect_timeout_s=self._connect_timeout_s,
             tls=self._tls,
+            acting_for=acting_for or self._acting_for,
         )
 
     def close(self) -> None:
@@ -248,7 +263,18 @@ class MetastoreClient:
         self._server = address
         with contextlib.suppress(*ANSWERS):  # a server that does not want to know the user is within its rights
             self._thrift.set_ugi(self.user, [])  # under the connect time-out: what hangs here is no server
+        if self._acting_for is not None:
+            self._act_for(self._acting_for)
         self._socket.setTimeout(self._timeout_s * 1000)
+
+    def _act_for(self, caller: ActingFor) -> None:
+        """Say whose the calls are. Raises: the server's refusal, where it would take a proven user's calls for ours."""
+        try:
+            self._thrift.metastore_act_for(*caller)
+        except ANSWERS as error:
+            if caller.user and getattr(error, "type", None) != TApplicationException.UNKNOWN_METHOD:
+                self._disconnect()
+                raise  # an older server knows of no callers, and with nobody proven all are alike
 
     def _disconnect(self) -> None:
         if self._socket is not None:

@@ -72,6 +72,13 @@ class TlsSettings:
         "Where a client certificate names the user: the subject's common name, or the first alternative name. "
         "Hive: no such key.",
     )
+    operators: tuple[str, ...] = key(
+        values.WORDS,
+        "hive.users.in.admin.role",
+        "",
+        "Users who may do what nobody can undo (set the next ids, replay a replication) and work as remote compaction "
+        "Workers, by the names in their certificates. The server's own user on its own machine always may.",
+    )
     client_keystore: tuple[str, ...] = key(
         values.WORDS,
         "metastore.client.keystore.path",

@@ -206,8 +206,8 @@ def _migratable(session: connection, *, beside_newer: bool = False) -> Versions:
 
 def _too_old(version: str) -> SchemaTooOldError:
     return SchemaTooOldError(
-        f"The database has schema version {version}, which is older than release 0.2 ({min(_migrations())}), from which "
-        "this release migrates. Run `metastore db upgrade` of release 0.2 first, then this release."
+        f"The database has schema version {version}, which is older than release 0.2 ({min(_migrations())}), "
+        "from which this release migrates. Run `metastore db upgrade` of release 0.2 first, then this release."
     )
 
 

@@ -46,7 +46,7 @@ from metastore.files import FileEntry, Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
 from metastore.loops.parallel import in_parallel
-from metastore.roots import OutsideError, spellings
+from metastore.roots import OutsideError
 from metastore.telemetry.logs import get_logger
 
 _NO_CLEANUP_TEXT = "NO_CLEANUP is set: nothing was removed"
@@ -227,8 +227,8 @@ class Cleaner:
     def _remove_abandoned(self, entity: Entity, location: str) -> str | None:
         """Remove a place that has no object; who has it, if somebody does. Raises: UnavailableError if it is taken."""
         with self.moves.held(location.rstrip("/")) if self.moves is not None else nullcontext() as place:
-            alike = dict.fromkeys([location, *spellings(qualified(location, "file:"))])  # as a client has said it
-            user = next(filter(None, map(self.compactions.user_of_location, alike)), None)
+            alike = dict.fromkeys([location, qualified(location, "file:")])  # as a client has said it
+            user = next(filter(None, (self.compactions.user_of_location(each, entity) for each in alike)), None)
             if user is None:
                 failpoints.hit("cleaner.before_drop")
                 if place is not None:

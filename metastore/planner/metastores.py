@@ -9,10 +9,12 @@ from time import monotonic
 from typing import NamedTuple
 
 from metastore.client import DomainClient
+from metastore.client.client import ActingFor
 from metastore.client.heartbeat import txn_timeout
 from metastore.client.lock_plan import LockModes, lock_modes
 
 _HOLDS_S = 60.0
+_MOST_IDLE = 64
 
 
 class ClientSettings(NamedTuple):
@@ -30,21 +32,34 @@ class Metastores:
         """Raises: ValueError (the address), InvalidInputError (key or trust store)."""
         self._first = DomainClient(uri, timeout_s=120.0)
         self.uri = self._first.uri
-        self._idle: deque[DomainClient] = deque([self._first])
-        self._reading = threading.Lock()
+        self._idle: deque[tuple[ActingFor, DomainClient]] = deque()
+        self._lending, self._reading = threading.Lock(), threading.Lock()
         self._settings: tuple[float, ClientSettings] | None = None
 
     @contextmanager
-    def lent(self) -> Iterator[DomainClient]:
-        """A client that nobody else uses inside the block. After a broken connection it reconnects by itself."""
-        try:
-            client = self._idle.pop()
-        except IndexError:
-            client = self._first.clone()
+    def lent(self, caller: ActingFor) -> Iterator[DomainClient]:
+        """Lend a client that acts for the caller, and that nobody else uses inside the block.
+
+        After a broken connection it reconnects by itself, and says again for whom. Those of other callers are kept for
+        a while.
+        """
+        client = self._taken(caller)
         try:
             yield client
         finally:
-            self._idle.append(client)
+            with self._lending:
+                self._idle.append((caller, client))
+                surplus = self._idle.popleft()[1] if len(self._idle) > _MOST_IDLE else None
+            if surplus is not None:
+                surplus.close()
+
+    def _taken(self, caller: ActingFor) -> DomainClient:
+        with self._lending:
+            for kept in reversed(self._idle):
+                if kept[0] == caller:
+                    self._idle.remove(kept)
+                    return kept[1]
+        return self._first.clone(acting_for=caller)
 
     def settings(self, client: DomainClient) -> ClientSettings:
         """The settings, read from the metastore once a minute. Raises: MetastoreUnreachableError."""
@@ -57,4 +72,5 @@ class Metastores:
     def close(self) -> None:
         """Close the connections that are not in use."""
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[1].close()
+        self._first.close()

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
+from metastore.client.client import ActingFor
 from metastore.config import PlannerSettings, TlsSettings
 from metastore.errors import AccessDeniedError, InvalidInputError, LimitReachedError, NoSuchObjectError
 from metastore.files import Files
@@ -25,7 +26,7 @@ from metastore.planner.call import Answer, Call, Method
 from metastore.planner.calls import CALLS
 from metastore.planner.metastores import Metastores
 from metastore.telemetry.logs import get_logger
-from metastore.thrift_server.auth.identity import NOBODY, of_certificate
+from metastore.thrift_server.auth.identity import NOBODY, Identity, of_certificate
 from metastore.tls.contexts import RenewedContext
 from metastore.web.listening import Listener
 
@@ -84,22 +85,23 @@ class PlannerServer:
                 self._running -= 1
                 self._changed.notify_all()
 
-    def answer(self, method: Method, content: bytes, user: str | None, connection: socket.socket) -> Answer:
-        """The answer to a call. Raises: whatever the call raises."""
+    def answer(self, method: Method, content: bytes, caller: Identity, connection: socket.socket) -> Answer:
+        """The answer to a call, which is the caller's at the metastore, too. Raises: whatever the call raises."""
         body = Body.of(content)
-        with self._place(method), self.metastores.lent() as client:
+        acting_for = ActingFor(caller.user, caller.address)
+        with self._place(method), self.metastores.lent(acting_for) as client:
             settings = self.metastores.settings(client)
-            return method.answer(Call(body, client, settings, self.files, user, _Gone(connection)))
+            return method.answer(Call(body, client, settings, self.files, caller.user, _Gone(connection)))
 
-    def user_of(self, connection: Any) -> str | None:
-        """The user in the caller's certificate; None without one. Raises: AccessDeniedError where there must be one."""
+    def caller_of(self, connection: Any, host: str) -> Identity:
+        """Who calls, by the certificate, and from where. Raises: AccessDeniedError where there must be a user."""
         identity = of_certificate(connection.getpeercert(), self.tls.client_user) if self.tls.use_ssl else NOBODY
         if identity.user is None and self.tls.use_ssl and self.tls.client_certificates == "required":
             raise AccessDeniedError(
                 "This planner answers only callers that prove who they are, and the certificate of this connection "
                 "names no user."
             )
-        return identity.user
+        return identity._replace(address=f"{host}:0")  # its ports come and go
 
     @contextmanager
     def _place(self, method: Method) -> Iterator[None]:
@@ -192,10 +194,10 @@ class _Handler(BaseHTTPRequestHandler):
         _log.debug("planner_call", call=name, status=int(status), ms=round((perf_counter() - began) * 1000, 2))
 
     def _answer(self, name: str, content: bytes) -> Answer:
-        user = self.planner.user_of(self.connection)
+        caller = self.planner.caller_of(self.connection, str(self.client_address[0]))
         if not self.path.startswith(_PREFIX) or name not in CALLS:
             raise _no_such(self.path)
-        return self.planner.answer(CALLS[name], content, user, self.connection)
+        return self.planner.answer(CALLS[name], content, caller, self.connection)
 
     def _content(self) -> bytes:
         length = self.headers.get("Content-Length", "")

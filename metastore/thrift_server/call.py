@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from metastore.thrift_server.auth.identity import Identity
 from metastore.thrift_server.client_session import Session
-from metastore.thrift_server.limits import Usage
+from metastore.thrift_server.limits import Limits, Usage
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -55,6 +55,9 @@ class Connection(Protocol):
     @property
     def host(self) -> str:
         """Address of the client, without the port."""
+
+    def act_for(self, caller: Identity, limits: Limits | None, now: float) -> None:
+        """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
 
 
 class Lane(Protocol):

@@ -8,14 +8,14 @@ Half a request and half an answer must move: a connection that does neither send
 import socket
 from typing import TYPE_CHECKING, Any
 
-from metastore.thrift_server.auth.identity import NOBODY
+from metastore.thrift_server.auth.identity import NOBODY, Identity
 from metastore.thrift_server.tls_socket import TlsSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from metastore.thrift_server.client_session import Session
-    from metastore.thrift_server.limits import Usage
+    from metastore.thrift_server.limits import Limits, Usage
     from metastore.thrift_server.messages import Message
     from metastore.thrift_server.protocol import Header
     from metastore.thrift_server.scanner import Scanner
@@ -66,7 +66,7 @@ class ClientConnection:
         self.fd = sock.fileno()
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
         self.usage: Usage | None = None  # of its address
-        self.identity = NOBODY
+        self.identity = NOBODY._replace(address=self.peer)
         self.handshaking = False
         self.user: str | None = None
         self.groups: tuple[str, ...] = ()
@@ -111,6 +111,15 @@ class ClientConnection:
         """Half a request or half an answer (of this size) is there from now on."""
         self.since = self.moved = now
         self.size = size
+
+    def act_for(self, caller: Identity, limits: "Limits | None", now: float) -> None:
+        """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
+        self.identity, self.peer, self.user = caller, caller.address, caller.user or self.user
+        if self.session is not None:
+            self.session.version += 1  # the upstream must hear it
+        if limits is not None:
+            limits.left(self.usage, now)
+            self.usage = limits.arrived(self.host, now)
 
     def end_parked_call(self) -> None:
         """Bring its call to an end, if that is parked."""

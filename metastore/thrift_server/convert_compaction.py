@@ -104,21 +104,13 @@ def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
     )
 
 
-def request_of(cr: ttypes.CompactionInfoStruct) -> NewRequest:
-    """What a worker or initiator says about a request that was never queued."""
-    return NewRequest(
-        entity=entity(cr.dbname, cr.tablename, cr.partitionname),
-        type=CompactionType.MINOR if cr.type is None else _type(cr.type),
-        run_as=cr.runas,
-        properties=properties_of(cr.properties),
-        initiator_id=cr.workerId,
-        pool=cr.poolname,
-    )
-
-
 def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
-    """A remote worker's claim: it does not know about attempts, only its own name."""
-    return Claim(cr.id or 0, cr.workerId or None)
+    """A remote worker's claim: it does not know about attempts, only its own name. Raises: InvalidRequestError."""
+    if (cr.id or 0) <= 0 or not cr.workerId:
+        raise InvalidRequestError(
+            f"Compaction {cr.id or 0} is not claimed by worker {cr.workerId or '(unnamed)'}: a claim has both"
+        )
+    return Claim(cr.id, cr.workerId)
 
 
 def is_newer_client(rqst: ttypes.CompactionRequest) -> bool:

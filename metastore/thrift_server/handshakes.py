@@ -89,7 +89,7 @@ class Handshakes:
             elif step.waits_for:
                 self._connections.watch_once(connection, step.waits_for)
             else:
-                connection.identity = step.identity
+                connection.identity = step.identity._replace(address=connection.peer)
                 connection.user = step.identity.user
                 connection.handshaking = False
                 connection.active = self._connections.now

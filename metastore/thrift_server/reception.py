@@ -62,7 +62,7 @@ class Reception:
             call.raw = message.raw
         if header.message_type != TMessageType.CALL:
             call.expected = False
-        refusal = self._access.refusal(connection.identity, method)
+        refusal = self._access.refusal(connection.identity, method, call.args)
         if refusal is not None:
             self._middleware.deny(call, AccessDeniedError(refusal))
         elif over is not None:

@@ -133,6 +133,12 @@ def server_context(settings: ServerSide) -> ssl.SSLContext:
             ) from error
     _load_own(context, settings.keystore, settings.keystore_password)
     if settings.client_certificates != "none":
+        if not settings.truststore:
+            raise InvalidInputError(
+                f"metastore.ssl.client.certificates is {settings.client_certificates}, but "
+                "hive.metastore.truststore.path is not set: any authority that the operating system trusts could name "
+                "the users. List the certificates that sign the clients'."
+            )
         context.verify_mode = ssl.CERT_REQUIRED if settings.client_certificates == "required" else ssl.CERT_OPTIONAL
         _load_trusted(context, settings, ssl.Purpose.CLIENT_AUTH)
     return context

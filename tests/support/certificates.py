@@ -22,13 +22,13 @@ class Authority:
         self.path = directory / f"{name.replace(' ', '-')}.pem"
         self.path.write_bytes(self.certificate.public_bytes(Encoding.PEM))
 
-    def issue(self, name, *alternatives, file=None, ended=False):
+    def issue(self, name, *alternatives, file=None, ended=False, also=()):
         """The path of a PEM file with key and certificate; ``alternatives``: addresses, names, or ``user@host``.
 
-        ``ended``: it was valid until yesterday.
+        ``ended``: it was valid until yesterday; ``also``: more common names.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)] if name else [])
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, each) for each in (name, *also) if each])
         certificate = self._signed(subject, key.public_key(), alternatives=alternatives,
                                    until=-DAY if ended else DAY)
         path = self.directory / (file or f"{name}.pem")

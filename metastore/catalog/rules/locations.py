@@ -29,7 +29,8 @@ def qualified(location: str, root: str) -> str:
     path = _resolved(_SLASHES.sub("/", path), location)
     if len(path) > 1:
         path = path.rstrip("/")
-    if authority == "//":
+    scheme = scheme.lower()
+    if authority == "//" or (scheme == "file" and authority.lower() == "//localhost"):
         authority = ""
     return f"{scheme}:{authority}{path}"
 

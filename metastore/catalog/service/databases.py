@@ -24,6 +24,8 @@ from metastore.db.engine import PgTx
 from metastore.errors import AlreadyExistsError, InvalidObjectError, InvalidOperationError, MetaError, NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DEFAULT_DATABASE, DatabaseName
 from metastore.locks.rules import Changer
+from metastore.places.rules import Taker
+from metastore.places.store import select_users
 
 _METASTORES = UUID("6f3d1b1e-52a5-5a0e-9c57-1d0f7a4c2b90")
 """The namespace in which a PostgreSQL database has its id."""
@@ -101,6 +103,8 @@ class DatabaseService:
         if self.db.once(store.SELECT_CATALOG, (catalog.name,)):
             raise AlreadyExistsError(f"Catalog {catalog.name} already exists")
         catalog = replace(catalog, location=locations.qualified(catalog.location, self.warehouse))
+        with self.db.begin() as pg:
+            self._require_places(pg, catalog.location)
         with self.directories.created(catalog.location), self.db.begin() as pg:
             now = int(pg.now.timestamp())
             if not store.insert_catalog(pg, replace(catalog, create_time=now)):
@@ -139,6 +143,8 @@ class DatabaseService:
                 raise InvalidOperationError("You cannot change a catalog's name")
             location = locations.qualified(catalog.location, self.warehouse) if catalog.location else old.location
             description = catalog.description or old.description
+            if location != old.location:
+                self._require_places(pg, location)
             store.update_catalog(pg, replace(old, location=location, description=description))
 
     def drop_catalog(self, name: str, *, if_exists: bool) -> None:
@@ -187,6 +193,8 @@ class DatabaseService:
         managed = locations.qualified(draft.managed_location, self.warehouse) if draft.managed_location else None
         if managed is None and draft.location is None and name.catalog == DEFAULT_CATALOG:
             managed = self._managed_location(locations.child(self.warehouse, f"{name.db}.db"))
+        with self.db.begin() as pg:
+            self._require_places(pg, location, managed)
         with (
             self.directories.created_all([directory for directory in (location, managed) if directory]),
             self.db.begin() as pg,
@@ -234,18 +242,18 @@ class DatabaseService:
             refused = refused_property(draft.parameters or {}, old.parameters)
             if refused is not None:
                 raise MetaError(refused)
-            store.update_database(
-                pg,
-                replace(
-                    old,
-                    parameters=draft.parameters or {},
-                    owner=draft.owner,
-                    owner_type=draft.owner_type or old.owner_type,
-                    description=draft.description or old.description,
-                    location=_given(draft.location, old) or old.location,
-                    managed_location=_given(draft.managed_location, old) or old.managed_location,
-                ),
+            altered = replace(
+                old,
+                parameters=draft.parameters or {},
+                owner=draft.owner,
+                owner_type=draft.owner_type or old.owner_type,
+                description=draft.description or old.description,
+                location=_given(draft.location, old) or old.location,
+                managed_location=_given(draft.managed_location, old) or old.managed_location,
             )
+            if (altered.location, altered.managed_location) != (old.location, old.managed_location):
+                self._require_places(pg, altered.location, altered.managed_location)
+            store.update_database(pg, altered)
 
     def drop_database(
         self, name: DatabaseName, *, delete_data: bool, cascade: bool, changer: Changer = ANYBODY
@@ -293,6 +301,10 @@ class DatabaseService:
             removals = self.moves.announce_removals(pg, 0, self._ours([*own, *data]) if delete_data else [])
         self.moves.remove(removals)
 
+    def _require_places(self, pg: PgTx, *places: str | None) -> None:
+        self.moves.require_free(pg, places)
+        self.moves.require_available(pg, places, Taker())
+
     def _ours(self, places: list[str | None]) -> list[str | None]:
         """Without directories of databases that lie beyond the roots: those just stay."""
         roots = self.directories.files.roots
@@ -315,9 +327,7 @@ class DatabaseService:
     def _is_needed(pg: PgTx, directory: str, dropped: list[Table]) -> bool:
         """Whether a dropped database's directory holds what must stay: other objects, or data of external tables."""
         kept = [table.location for table in dropped if table.location and not tables.data_is_deletable(table)]
-        return any(locations.is_below(location, directory) for location in kept) or store.is_location_used(
-            pg, directory
-        )
+        return any(locations.is_below(location, directory) for location in kept) or bool(select_users(pg, [directory]))
 
 
 def _given(location: str | None, old: Database) -> str | None:

@@ -22,8 +22,10 @@ from metastore.catalog.store import directory_changes as store
 from metastore.catalog.store.directory_changes import Change, Phase
 from metastore.db import failpoints
 from metastore.db.engine import Database, PgTx
-from metastore.errors import InvalidOperationError, MetastoreError, OutcomeUnknownError, UnavailableError
+from metastore.errors import InvalidOperationError, MetaError, MetastoreError, OutcomeUnknownError, UnavailableError
 from metastore.files import Files
+from metastore.places.rules import Taker, refused
+from metastore.places.store import select_users
 from metastore.roots import host_of, refusal
 from metastore.telemetry.logs import get_logger
 
@@ -53,6 +55,30 @@ class DirectoryMoves:
             raise UnavailableError(f"{taken} is being moved, emptied or removed, nothing was changed, try again")
 
     @staticmethod
+    def require_available(pg: PgTx, places: Iterable[str | None], taker: Taker) -> None:
+        """Refuse places that an object cannot be given, because of who else has them. Raises: MetaError."""
+        wanted = [place for place in places if place]
+        reason = refused(taker, select_users(pg, wanted, taker.table_id))
+        if reason is not None:
+            raise MetaError(reason)
+
+    @staticmethod
+    def require_sole(
+        pg: PgTx, places: Iterable[str | None], action: str, own: int, own_partitions: Sequence[str] | None
+    ) -> None:
+        """Refuse to empty or move directories that others have, too, or that hold or lie in places of others.
+
+        ``action``: what cannot be done; ``own`` and ``own_partitions``: as for `select_users`. Nobody is given a place
+        until COMMIT. Raises: MetaError.
+        """
+        wanted = [place for place in places if place]
+        if not wanted:
+            return
+        store.lock_creators(pg)
+        for user in select_users(pg, wanted, own, own_partitions):
+            raise MetaError(f"{action}: {user.place} is used by {user.name} ({user.location}) as well")
+
+    @staticmethod
     def require_still(pg: PgTx, places: Iterable[str | None]) -> None:
         """For who drops or empties what is there. Raises: UnavailableError."""
         wanted = [place for place in places if place]
@@ -62,14 +88,25 @@ class DirectoryMoves:
 
     # Moves
 
-    def announce(self, pg: PgTx, table_id: int, source: str, target: str, *, kept: bool = False) -> Change:
-        """Record the intention; the caller commits it before anything else. ``kept``: replicas may need the files.
+    def announce(
+        self,
+        pg: PgTx,
+        table_id: int,
+        source: str,
+        target: str,
+        *,
+        partitions: Sequence[str] | None = None,
+        kept: bool = False,
+    ) -> Change:
+        """Record the intention; the caller commits it before anything else.
 
-        Raises: InvalidOperationError, UnavailableError.
+        ``partitions``: those of the table that move along, None: all; ``kept``: replicas may need the files.
+        Raises: InvalidOperationError, MetaError, UnavailableError.
         """
         for place in (source, target):
             if self.files.roots is not None and not self.files.roots.covers(place, inside=True):
                 raise InvalidOperationError(f"{source} cannot be moved to {target}: {refusal(place)}")
+        self.require_sole(pg, [source], f"{source} cannot be moved to {target}", table_id, partitions)
         self.require_free(pg, (source, target))
         return store.insert_move(pg, self.owner, table_id, source, target, kept=kept)
 
@@ -143,7 +180,7 @@ class DirectoryMoves:
         with Ownership(self.db, [hold], self.owner) as ours:
             try:
                 with self.db.begin() as pg:
-                    store.select_users(pg, [hold])
+                    store.lock_creators(pg)
                 yield ours
             finally:
                 with self.db.begin() as pg:
@@ -268,7 +305,19 @@ class DirectoryMoves:
     def _remove(self, changes: Sequence[Change], *, for_good: bool = True) -> None:
         """Remove each ``source``, unless something that we do not know of has it by now."""
         with self.db.begin() as pg:
-            users = store.select_users(pg, changes)
+            store.lock_creators(pg)
+            found = [
+                user
+                for table_id in {change.table_id for change in changes}
+                for user in select_users(
+                    pg,
+                    [change.source for change in changes if change.table_id == table_id],
+                    table_id,
+                    (),
+                    own_counts=True,
+                )
+            ]
+        users = {user.place: user.name for user in found}
         removed = []
         for change in changes:
             if change.source in users:

@@ -53,7 +53,14 @@ class PartitionExchange:
             raise InvalidRequestError(f"{planned.directory} does not exist: there is nothing to exchange")
         with self.db.begin() as pg:
             kept = change_management.needed(pg, self.moves.files, planned.source)
-            move = self.moves.announce(pg, planned.source.id, planned.directory, planned.new_directory, kept=kept)
+            move = self.moves.announce(
+                pg,
+                planned.source.id,
+                planned.directory,
+                planned.new_directory,
+                partitions=[partition.name for partition in planned.partitions],
+                kept=kept,
+            )
         with self.moves.moving(move) as pg:
             plan = _plan(pg, spec, source, target)
             if (plan.directory, plan.new_directory) != (planned.directory, planned.new_directory):

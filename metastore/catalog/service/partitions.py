@@ -5,12 +5,14 @@ rename announces its move first (``service.moves``). What a list asks for happen
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from metastore.catalog.model import Table
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules import transactional
+from metastore.catalog.rules.locations import is_below
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_predicate import keeps
 from metastore.catalog.rules.partitions import Doomed, Partition, PartitionDraft
@@ -40,6 +42,7 @@ from metastore.errors import (
 from metastore.ids import TableName
 from metastore.locks.rules import Changer
 from metastore.partition_names import make_name, values_for
+from metastore.places.rules import Taker
 
 
 class Dropped(NamedTuple):
@@ -87,6 +90,7 @@ class PartitionService:
         new = [partition for partition in wanted if partition.name not in taken]
         if not new:
             return []
+        self._require_available(table, new)
         with self.directories.created_all([p.location for p in new if p.location]), self.db.begin() as pg:
             rules.require_storable(self._unchanged(pg, table), new, self.settings.storage_classes)
             now = int(pg.now.timestamp())
@@ -144,6 +148,8 @@ class PartitionService:
                     pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere), changer
                 )
             rules.require_storable(table, altered.values(), self.settings.storage_classes, stored)
+            self.moves.require_free(pg, [altered[key].location for key in elsewhere])
+            self._require_available(table, [altered[key] for key in elsewhere], pg)
             store.update_partitions(pg, table, list(altered.values()))
             statistics.update_not_whole(pg, table, elsewhere)
             store.delete_column_statistics(
@@ -184,7 +190,9 @@ class PartitionService:
                 self._require_free(pg, table, new_name)
                 require_exclusive(pg, action, partition_objects(name, [old.name]), changer)
             kept = target is not None and change_management.needed(pg, self.directories.files, table)
-            move = self.moves.announce(pg, table.id, old.location or "", target, kept=kept) if target else None
+            move = None
+            if target is not None:
+                move = self.moves.announce(pg, table.id, old.location or "", target, partitions=[old.name], kept=kept)
             if not same and move is None:
                 self._rename(pg, table, old, draft, new_name, None)
         if same:
@@ -303,6 +311,16 @@ class PartitionService:
         if (now.id, now.location, now.partition_key_names) != (table.id, table.location, table.partition_key_names):
             raise ConflictRetryError(f"{table.name} was altered meanwhile, nothing was changed, try again")
         return now
+
+    def _require_available(self, table: Table, partitions: Sequence[Partition], pg: PgTx | None = None) -> None:
+        """The places of partitions outside of their table's directory must not be others'."""
+        inside = table.location or ""
+        outside = [p.location for p in partitions if p.location and not (inside and is_below(p.location, inside))]
+        if outside:
+            with self.db.begin() if pg is None else nullcontext(pg) as asked:
+                is_acid = transactional.is_transactional(table.parameters)
+                taker = Taker(has_files=True, is_transactional=is_acid, table_id=table.id)
+                self.moves.require_available(asked, outside, taker)
 
     @staticmethod
     def _values(table: Table, values: Sequence[str | None]) -> list[str]:

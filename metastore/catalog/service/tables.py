@@ -32,6 +32,7 @@ from metastore.errors import (
 )
 from metastore.ids import DatabaseName, TableName
 from metastore.locks.rules import Changer
+from metastore.places.rules import Taker
 
 _ZEROED_BY_TRUNCATE = ("numFiles", "totalSize", "numRows", "rawDataSize", "numFilesErasureCoded")
 
@@ -69,14 +70,15 @@ class TableService:
                 raise AlreadyExistsError(f"Table {table.name} already exists")
             table = self._located(table, database)
             self.moves.require_free(pg, [table.location])
+            self.moves.require_available(pg, [table.location], _taker(table))
         with self.directories.created(table.location), self.db.begin() as pg:
             if not store.insert_table(pg, table):
                 raise AlreadyExistsError(f"Table {table.name} already exists")
-            self.moves.require_free(pg, [table.location])
             created = store.select_table(pg, table.name) if constraints else None
             if created is not None:
                 own = [replace(constraint, table=table.name) for constraint in constraints]
                 constraint_service.add_to_table(pg, created, own)
+            self.moves.require_free(pg, [table.location])  # last: who waits for its lock may hold locks of tables
 
     def translate_table_dryrun(self, draft: Table, context: Mapping[str, str]) -> Table:
         """The table as ``create_table`` would store it, its location included; nothing is made.
@@ -117,10 +119,10 @@ class TableService:
             old, altered = self._altered(pg, name, draft, context, changer, check_types=strict)
             target = self._new_location(pg, old, altered)
             if target is None or old.location is None:
-                if altered.location != old.location:
-                    self.moves.require_free(pg, [altered.location])
+                self._require_places(pg, old, altered)
                 self._store_altered(pg, old, altered, context)
                 return
+            self.moves.require_available(pg, [target], _taker(altered))
             kept = change_management.needed(pg, self.directories.files, old)
             move = self.moves.announce(pg, old.id, old.location, target, kept=kept)
         with self.moves.moving(move) as pg:
@@ -185,6 +187,8 @@ class TableService:
             touched = list(emptied.values()) if touches else []
             self.directories.require_own(touched, f"{name} cannot be truncated")
             self.moves.require_still(pg, touched)
+            mine = None if partitions is None else list(emptied)
+            self.moves.require_sole(pg, touched, f"{name} cannot be truncated", table.id, mine)
             emptying = self.moves.announce_removals(pg, table.id, touched)
             kept = not acid and change_management.needed(pg, self.directories.files, table)
             if acid:
@@ -214,6 +218,7 @@ class TableService:
                     f"{location} is not recycled: {table.name} is transactional, the Cleaner removes its files"
                 )
             self.moves.require_still(pg, [location])
+            self.moves.require_sole(pg, [location], f"{location} is not recycled", table.id, None)
             kept = change_management.needed(pg, self.directories.files, table)
         self.directories.recycle(location, kept=kept)
 
@@ -261,6 +266,16 @@ class TableService:
         if altered.location != old.location and transactional.is_transactional(old.parameters):
             require_exclusive(pg, f"ALTER TABLE {name} SET LOCATION", table_object(name), changer)
         return old, altered
+
+    def _require_places(self, pg: PgTx, old: Table, altered: Table) -> None:
+        """A table that moves, or becomes transactional, must be given its place, and that of its partitions."""
+        wanted: list[str | None] = []
+        if altered.location != old.location:
+            self.moves.require_free(pg, [altered.location])
+            wanted.append(altered.location)
+        if transactional.is_conversion(old, altered):
+            wanted += [altered.location, *store.select_partition_locations(pg, old, outside=True)]
+        self.moves.require_available(pg, wanted, _taker(altered))
 
     def _new_location(self, pg: PgTx, old: Table, altered: Table) -> str | None:
         if altered.name == old.name:
@@ -318,3 +333,7 @@ class TableService:
                     f"{name} cannot become transactional: the file {directory}/{foreign} is not named like "
                     "a bucket (000000_0)"
                 )
+
+
+def _taker(table: Table) -> Taker:
+    return Taker(has_files=True, is_transactional=transactional.is_transactional(table.parameters), table_id=table.id)

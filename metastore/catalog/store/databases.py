@@ -8,7 +8,6 @@ from psycopg2.errors import ForeignKeyViolation
 
 from metastore.catalog.model import Catalog, Database
 from metastore.catalog.store.jsonb import to_json
-from metastore.db import places
 from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, NoSuchObjectError
 from metastore.ids import DatabaseName
@@ -22,14 +21,6 @@ SELECT_ROOM_FOR_DATABASE = (
 )
 SELECT_DATABASE_NAMES = (
     "SELECT name FROM databases WHERE catalog = %s AND (%s::text IS NULL OR name ~ %s) ORDER BY name"
-)
-_IS_LOCATION_USED = "SELECT used.* FROM (SELECT %s::text AS place) AS s, LATERAL ({}) AS used".format(
-    " UNION ALL ".join(
-        (
-            places.first_of("databases", "1", "location", "s.place"),
-            places.first_of("tables", "1", "location", "s.place"),
-        )
-    )
 )
 SELECT_CATALOG = "SELECT name, location, description, create_time FROM catalogs WHERE name = %s"
 SELECT_CATALOG_NAMES = "SELECT name FROM catalogs ORDER BY name"
@@ -101,11 +92,6 @@ def update_database(pg: PgTx, database: Database) -> None:
 def delete_database(pg: PgTx, name: DatabaseName) -> None:
     """Remove a database that holds nothing any more."""
     pg.sql("DELETE FROM databases WHERE catalog = %s AND name = %s", name)
-
-
-def is_location_used(pg: PgTx, location: str) -> bool:
-    """Whether any database or table is at a place or below it."""
-    return bool(pg.sql(_IS_LOCATION_USED, (location.rstrip("/"),)))
 
 
 def insert_catalog(pg: PgTx, catalog: Catalog) -> bool:

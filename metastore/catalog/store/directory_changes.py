@@ -10,11 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from metastore.catalog.rules import locations
-from metastore.db import places
 from metastore.db.engine import PgTx
-from metastore.db.statements import Statements
-
-_SQL = Statements(__file__)
 
 LEASE = timedelta(seconds=60)
 """Silence after which a change has no owner."""
@@ -32,10 +28,6 @@ _SELECT_TAKEN = f"SELECT pg_advisory_xact_lock_shared({_CREATORS}); " + _SELECT_
 _SELECT_MOVING = _SELECT_NEAR.format(
     changing="SELECT unnest(ARRAY[source, target]) AS place FROM directory_changes "
     "WHERE target IS NOT NULL AND phase IN ('announced', 'begun', 'undoing')"
-)
-
-_SELECT_USERS = _SQL.text(
-    "select_users", creators=_CREATORS, users=places.first_users("s.source", "'partition ' || name")
 )
 
 
@@ -128,12 +120,9 @@ def select_moving(pg: PgTx, places: Sequence[str]) -> str | None:
     return _overlapping(pg, _SELECT_MOVING, places)
 
 
-def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
-    """What has the source of a change, or something below, by now: everybody who was about to take it has finished.
-
-    Serialises on: all who give a place to an object.
-    """
-    return dict(pg.sql(_SELECT_USERS, {"sources": [change.source for change in changes]}))
+def lock_creators(pg: PgTx) -> None:
+    """Wait for everybody who is about to give a place to an object, and keep others from it until COMMIT."""
+    pg.sql(f"SELECT pg_advisory_xact_lock({_CREATORS})")
 
 
 def _overlapping(pg: PgTx, query: str, places: Sequence[str]) -> str | None:

@@ -11,11 +11,12 @@ from metastore.catalog.model import Json, Table
 from metastore.catalog.rules import descriptors
 from metastore.catalog.rules.partitions import UNLIMITED, Doomed, Partition
 from metastore.catalog.store.jsonb import to_json
-from metastore.db import arrays, places
+from metastore.db import arrays
 from metastore.db.engine import PgTx, Row
 from metastore.db.pieces import Run, Sizes
 from metastore.db.wires import TextList
 from metastore.ids import TableName
+from metastore.places import store as places
 
 NAMES = Sizes(130_000, 50_000, 130_000)
 """Of pieces of names: 100,000 are 3 MB. Who gets more waits for a count, and for the first piece once more."""

@@ -12,10 +12,10 @@ from psycopg2.errors import ForeignKeyViolation, UniqueViolation
 from metastore.catalog.model import Json, Table
 from metastore.catalog.rules import descriptors
 from metastore.catalog.store.jsonb import to_json
-from metastore.db import places
 from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, InvalidOperationError
 from metastore.ids import DatabaseName, TableName
+from metastore.places import store as places
 
 COLUMNS = (
     "catalog, db, name, type, owner, owner_type, create_time, last_access_time, retention, location, sd, "

@@ -117,7 +117,7 @@ def keeps_history(request: Compaction, parameters: Mapping[str, str], now: datet
 def shared(location: str, sharer: str) -> str:
     """Why nothing is removed from a directory that two tables have: each has write ids of its own."""
     return (
-        f"{location} is also the directory of the table {sharer}, whose files nobody can tell from its own: nothing is "
+        f"{location} is also the directory of {sharer}, or in it, whose files nobody can tell from its own: nothing is "
         "removed until one of the two is somewhere else"
     )
 

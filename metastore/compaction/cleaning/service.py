@@ -248,10 +248,10 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             return self.catalog.all_partitions(pg, entity.table)
 
-    def user_of_location(self, location: str) -> str | None:
-        """The database, table or partition that has a directory, or a directory above or below it."""
+    def user_of_location(self, location: str, left_by: Entity) -> str | None:
+        """Return who has a directory that a table or partition left, or a directory above or below it."""
         with self.db.begin(durable=False) as pg:
-            return self.catalog.user_of(pg, location)
+            return self.catalog.user_of(pg, location, left_by)
 
     def is_database_of(self, table: TableName, directory: str) -> bool:
         """Whether a directory may be that of a table's database: it exists, or something else has the directory."""

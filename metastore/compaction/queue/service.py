@@ -18,6 +18,7 @@ from metastore.compaction.queue.rules.requests import (
     CompactionState,
     Entity,
     is_active_duplicate,
+    is_left_by,
 )
 from metastore.compaction.queue.store import components, listing
 from metastore.compaction.queue.store import requests as queue
@@ -35,7 +36,7 @@ from metastore.errors import (
     NoSuchObjectError,
 )
 from metastore.ids import TableName
-from metastore.roots import Roots, refusal
+from metastore.roots import Roots, parts_of, refusal
 
 ABORTED_BY_USER = "Compaction Aborted by Abort Comapction request."  # Hive's text, with Hive's spelling
 REFUSED = "refused"
@@ -164,27 +165,21 @@ class CompactionService:
             if finished is not None and not finished.txn_id:
                 queue.update_committed(pg, claim.id)
 
-    def mark_failed(self, claim: Claim, message: str | None, request: NewRequest) -> None:
-        """Working → failed. Without an id (0): a history row that says why nothing was queued.
+    def mark_failed(self, claim: Claim, message: str | None) -> None:
+        """Working → failed.
 
         Raises: ClaimLostError, InvalidOperationError when the request is not working.
         """
         with self.db.begin() as pg:
-            if claim.id <= 0:
-                queue.insert_history(pg, request, CompactionState.DID_NOT_INITIATE, message)
-            else:
-                self._end(pg, claim, CompactionState.FAILED, message)
+            self._end(pg, claim, CompactionState.FAILED, message)
 
-    def mark_refused(self, claim: Claim, message: str | None, request: NewRequest) -> None:
-        """Working → refused. Without an id (0): only a history row.
+    def mark_refused(self, claim: Claim, message: str | None) -> None:
+        """Working → refused.
 
         Raises: ClaimLostError, InvalidOperationError when the request is not working.
         """
         with self.db.begin() as pg:
-            if claim.id <= 0:
-                queue.insert_history(pg, request, CompactionState.REFUSED, message)
-            else:
-                self._end(pg, claim, CompactionState.REFUSED, message)
+            self._end(pg, claim, CompactionState.REFUSED, message)
 
     def mark_cleaned(self, claim: Claim) -> None:
         """Working → succeeded, for a Worker that found nothing to do.
@@ -216,6 +211,7 @@ class CompactionService:
     def submit_for_cleanup(self, request: NewRequest, highest_write_id: int, txn_id: int) -> bool:
         """Queue what a soft drop left behind for the Cleaner; it becomes due when that transaction commits.
 
+        Only a directory with the name of what was dropped, where such a one lies, is taken for its own.
         Raises: InvalidRequestError.
         """
         if txn_id <= 0:
@@ -224,6 +220,12 @@ class CompactionService:
         if location and self.roots is not None and not self.roots.covers(location, inside=True):
             raise InvalidRequestError(f"{request.entity} cannot be cleaned up: {refusal(location)}")
         with self.db.begin() as pg:
+            homes = self.catalog.homes(pg, request.entity) if location else None
+            if homes is not None and not is_left_by(parts_of(location or ""), map(parts_of, homes)):
+                raise InvalidRequestError(
+                    f"{request.entity} cannot be cleaned up: {location} is not where it would be "
+                    f"({', '.join(homes) or 'its database does not exist'}), so whoever has written there removes it"
+                )
             queue.insert_ready_for_cleaning(pg, request, highest_write_id, txn_id)
         return True
 

@@ -1,24 +1,48 @@
 """Whether a call is allowed: decided once for every call, before its handler sees it.
 
-Rule: today there are two answers, everybody or only who has proven an identity; roles would go here.
+Rule: what cannot be undone by anybody, and what speaks for somebody else, is for operators alone. Of the rest there are
+two answers, everybody or only who has proven an identity; rights would go here.
 """
 
-from typing import Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
 
-from metastore.thrift_server.auth.identity import Identity
+from metastore.thrift_server.auth.identity import Identity, Proof
+from metastore.thrift_server.auth.local_user import is_own_user_at
+
+OPERATORS_ONLY = frozenset(
+    (
+        "seed_txn_id",
+        "seed_write_id",
+        "repl_tbl_writeid_state",
+        "metastore_act_for",
+        # A remote Worker's: it renews no lease, so what it claims stays claimed for as long as it likes.
+        "find_next_compact",
+        "find_next_compact2",
+        "update_compactor_state",
+        "mark_compacted",
+        "mark_cleaned",
+        "mark_failed",
+        "mark_refused",
+        "set_hadoop_jobid",
+    )
+)
+"""Methods that only operators may call."""
+REPLICATION = {"open_txns", "allocate_table_write_ids", "commit_txn", "abort_txn"}
+"""Methods that only operators may call with what a replication says."""
 
 
 class Access(Protocol):
     """Decides on a call."""
 
-    def refusal(self, identity: Identity, method: str) -> str | None:
+    def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:
         """Why the call is refused, a sentence for the client; None: it is allowed."""
 
 
 class Everybody:
     """Every client may call everything."""
 
-    def refusal(self, identity: Identity, method: str) -> str | None:  # noqa: ARG002 - the protocol's
+    def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:  # noqa: ARG002 - the protocol's
         """Nobody is refused."""
         return None
 
@@ -26,7 +50,7 @@ class Everybody:
 class Identified:
     """Only who has proven an identity."""
 
-    def refusal(self, identity: Identity, method: str) -> str | None:
+    def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:  # noqa: ARG002 - the protocol's
         """A client without a user is refused everything."""
         if identity.user:
             return None
@@ -34,3 +58,35 @@ class Identified:
             f"{method} is refused: this metastore answers only clients that prove who they are, and the "
             "certificate of this connection names no user."
         )
+
+
+class Guarded:
+    """Whom others let in, and operators besides; what is an operator's is for nobody else."""
+
+    def __init__(
+        self, others: Access, operators: Collection[str], is_own_user: Callable[[str], bool] = is_own_user_at
+    ) -> None:
+        """``operators``: users with proof; ``is_own_user``: whether a process at an address is our user's."""
+        self._others, self._operators, self._is_own_user = others, frozenset(operators), is_own_user
+
+    def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:
+        """Look at whose call it is only where that matters."""
+        if not is_operators(method, arguments):
+            return self._others.refusal(identity, method, arguments)
+        if (identity.user and identity.user in self._operators) or (
+            identity.proof is not Proof.PLANNER and self._is_own_user(identity.address)
+        ):
+            return None
+        return (
+            f"{method} is refused: what it does cannot be undone, or is for somebody else, so only operators may. "
+            "Call it on the server's machine as the server's user, or list the user of your certificate in "
+            "hive.users.in.admin.role."
+        )
+
+
+def is_operators(method: str, arguments: Sequence[Any]) -> bool:
+    """Return True if a call is for operators, by its method or by what it says of a replication."""
+    if method in OPERATORS_ONLY:
+        return True
+    sent = arguments[0] if method in REPLICATION and arguments else None
+    return getattr(sent, "replPolicy", None) is not None or getattr(sent, "replLastIdInfo", None) is not None

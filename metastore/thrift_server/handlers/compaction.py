@@ -93,12 +93,12 @@ class CompactionHandlers:
     def mark_failed(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
         """End a compaction that failed."""
         call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id)
-        self._compaction.mark_failed(convert.claim(cr), cr.errorMessage, convert.request_of(cr))
+        self._compaction.mark_failed(convert.claim(cr), cr.errorMessage)
 
     def mark_refused(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
         """End a compaction that there was no reason or no right to do."""
         call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id)
-        self._compaction.mark_refused(convert.claim(cr), cr.errorMessage, convert.request_of(cr))
+        self._compaction.mark_refused(convert.claim(cr), cr.errorMessage)
 
     def set_hadoop_jobid(self, call: Call, jobId: str, cq_id: int) -> None:
         """Note the id of a compaction's job."""

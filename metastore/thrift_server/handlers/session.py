@@ -4,11 +4,14 @@ Rule: what is set here belongs to the connection and ends with it.
 """
 
 import re
+from time import monotonic
 
 from metastore.config import Settings
 from metastore.errors import ConfigValueSecurityError, MetaError
+from metastore.thrift_server.auth.identity import Identity, Proof
 from metastore.thrift_server.call import Call, immediate
 from metastore.thrift_server.gate import CHECK
+from metastore.thrift_server.limits import Limits
 
 _READABLE = re.compile(r"(hive|hdfs|mapred|metastore)")
 _SESSION_KEYS = {
@@ -31,8 +34,17 @@ _PROXIES = {
 class SessionHandlers:
     """set_ugi, settings for clients, and calls that Hive's clients make out of habit."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, limits: Limits | None = None) -> None:
+        """``limits``: of addresses, which follow a planner's caller."""
+        self._settings, self._limits = settings, limits
+
+    @immediate
+    def metastore_act_for(self, call: Call, user: str | None, address: str | None) -> None:
+        """Let what follows on a planner's connection be its caller's, and its limits that caller's.
+
+        Raises: MetaError for what is no address.
+        """
+        call.connection.act_for(_caller(user, address), self._limits, monotonic())
 
     @immediate
     def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
@@ -81,6 +93,12 @@ class SessionHandlers:
     @immediate
     def flushCache(self, _call: Call) -> None:
         """Nothing is cached on a client's behalf."""
+
+
+def _caller(user: str | None, address: str | None) -> Identity:
+    if not (address or "").rpartition(":")[0]:
+        raise MetaError(f"{address!r} is no address of a caller: HOST:PORT is needed")
+    return Identity(user or None, Proof.PLANNER, address or "")
 
 
 def _session_key(key: str | None) -> str:

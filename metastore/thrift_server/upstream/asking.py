@@ -156,9 +156,13 @@ class UpstreamCatalog:
         ]
         return sorted((canonical(make_name(keys, part.values)), part.sd.location) for part in parts)
 
-    def user_of(self, _pg: PgTx, location: str) -> str | None:
+    def user_of(self, _pg: PgTx, location: str, _left_by: Entity | None = None) -> str | None:
         """Unknown: a Hive metastore finds nothing by location, so what has no table is not removed."""
         return f"some table of the upstream, which cannot be asked who has {location}"
+
+    def homes(self, _pg: PgTx, _entity: Entity) -> list[str] | None:
+        """Unknown; nothing is removed by it: see `user_of`."""
+        return None
 
     def sharer(self, _pg: PgTx, _table: Described) -> str | None:
         """Unknown: see `user_of`."""

@@ -98,8 +98,9 @@ class Upstream:
 
     def said_first(self, client: Connection, without: bytes = b"") -> tuple[bytes, ...]:
         """Who the client is, proven or not, and what it set; ``without``: what is about to be said."""
-        said = tuple(message for message in session_of(client).messages if message is not without)
-        return (self.set_ugi(client.identity.user), *said) if client.identity.user else said
+        session, proven = session_of(client), client.identity.user
+        said = (*((self.set_ugi(proven),) if proven else session.user), *session.settings)
+        return tuple(message for message in said if message is not without)
 
     def call(self, method: str, raw: bytes, said_first: Sequence[bytes]) -> tuple[bytes, str]:
         """Make a call on a connection of its own; the answer as it came, and how it went. For threads that may wait.

@@ -10,6 +10,7 @@ from metastore.errors import InvalidOperationError
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server.call import Call, PassedOn, immediate, refused, shared
 from metastore.thrift_server.handlers.session import SessionHandlers
+from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.upstream.connecting import session_of
 from metastore.thrift_server.upstream.shared import Forwarding
 
@@ -25,16 +26,22 @@ _OURS = {"txns", "locks", "compaction", "planner", "clients"}
 class UpstreamSessionHandlers:
     """set_ugi: noted here, and said first on the client's connections to the upstream. Settings: whose they are."""
 
-    def __init__(self, settings: Settings, forwarding: Forwarding) -> None:
-        """``settings``: those of this service; ``forwarding``: passes on."""
-        self._own, self._forwarding = SessionHandlers(settings), forwarding
+    def __init__(self, settings: Settings, forwarding: Forwarding, limits: Limits | None = None) -> None:
+        """``settings``: those of this service; ``forwarding``: passes on; ``limits``: as for `SessionHandlers`."""
+        self._own, self._forwarding = SessionHandlers(settings, limits), forwarding
 
     @immediate
     @shared
     def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
         """Note who the client says it is, here and for the upstream; a proven identity stays, there as well."""
-        session_of(call.connection).name(call.raw)
+        if call.connection.identity.user is None:
+            session_of(call.connection).name(call.raw)
         return self._own.set_ugi(call, user_name, group_names)
+
+    @immediate
+    def metastore_act_for(self, call: Call, user: str | None, address: str | None) -> None:
+        """Let what follows on a planner's connection be its caller's, here and at the upstream."""
+        self._own.metastore_act_for(call, user, address)
 
     @shared
     def get_config_value(self, call: Call, name: str | None, default: str | None) -> str | PassedOn:

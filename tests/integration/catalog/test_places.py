@@ -2,10 +2,12 @@
 
 import pytest
 
-from metastore.catalog.store import databases as database_store
 from metastore.catalog.store import directory_changes, partitions
-from metastore.catalog.store.directory_changes import Change
-from metastore.compaction.queue.store.entities import select_user_of
+from metastore.compaction.queue.rules.requests import Entity
+from metastore.compaction.queue.store.entities import OWN_CATALOG
+from metastore.ids import TableName
+from metastore.places.rules import Relation
+from metastore.places.store import select_users
 
 LONG = "file:/w/" + "l" * 600
 PLACES = ("file:/w/t", "file:/w/t/", "file:/w/t/x", "file:/w/t-1", "file:/w/t0", "file:/w/t!", "file:/w", "file:/w/tä/ö",
@@ -25,22 +27,39 @@ def is_at_or_below(place, source):
     return place == source or place.startswith(source + "/")
 
 
+def assert_found(users, source, places):
+    """Each user stands to the place as is said, and there is one wherever one should be."""
+    assert {user.place for user in users} <= {source}
+    for user in users:
+        at, below = user.location.rstrip("/") == source.rstrip("/"), is_at_or_below(user.location, source.rstrip("/"))
+        assert user.relation == (
+            "at" if at and user.relation is not Relation.BELOW else "below" if below else "above"
+        ), user
+        assert is_at_or_below(user.location, source.rstrip("/")) or is_at_or_below(source, user.location.rstrip("/"))
+    stored = [place for place in places if place == place.rstrip("/")]
+    plain = source.rstrip("/")
+    wanted = {
+        Relation.AT: any(place == plain for place in stored),
+        Relation.BELOW: any(place != plain and is_at_or_below(place, plain) for place in stored),
+        Relation.ABOVE: any(place != plain and is_at_or_below(plain, place) for place in stored),
+    }
+    if f"{plain}/" in places:  # not as stored: what is first below it is the place itself
+        del wanted[Relation.BELOW]
+    found = {user.relation for user in users}
+    assert {relation for relation, there in wanted.items() if there} <= found, (source, found)
+
+
 def test_every_kind_of_object_that_has_a_place_or_something_below_it(database):
     with database.begin() as pg:
         fill(pg, PLACES)
         for source in PLACES:
-            users = directory_changes.select_users(pg, [Change(1, 0, source, None), Change(2, 0, "s3:/none", None)])
-            [(_, who)] = users.items()
-            assert is_at_or_below(PLACES[int(who.removeprefix("table d.t"))], source)
-            assert database_store.is_location_used(pg, source)
+            assert_found(select_users(pg, [source, "s3:/none"]), source, PLACES)
         pg.sql("DELETE FROM tables WHERE location = %s", ("file:/w/axyb",))
         gone = [*(f"{place}/none" for place in PLACES), "file:/w/axy", "file:/w/b", "file:/w/axyb", LONG + "y"]
-        assert directory_changes.select_users(pg, [Change(1, 0, source, None) for source in gone]) == {}
-        assert not any(database_store.is_location_used(pg, source) for source in gone)
+        assert {user.relation for user in select_users(pg, gone)} == {Relation.ABOVE}
         pg.sql("DELETE FROM tables; UPDATE databases SET managed_location = 'file:/m/d'")
-        assert directory_changes.select_users(pg, [Change(1, 0, "file:/m", None), Change(2, 0, "x:", None)]) == {
-            "file:/m": "database d", "x:": "database d"}  # fmt: skip
-        assert database_store.is_location_used(pg, "x:/")
+        assert {(user.place, user.name) for user in select_users(pg, ["file:/m", "x:", "x:/y"])} == {
+            ("file:/m", "database d"), ("x:", "database d")}  # fmt: skip
 
 
 def test_partitions_of_any_table(database):
@@ -51,9 +70,10 @@ def test_partitions_of_any_table(database):
             pg.sql("INSERT INTO partitions (table_id, name, \"values\", location) VALUES (%s, %s, '{}', %s)",
                    (first, place, place))  # fmt: skip
         for source in PLACES:
-            users = directory_changes.select_users(pg, [Change(1, 0, source, None), Change(2, 0, "file:/none", None)])
-            [(_, who)] = users.items()
-            assert is_at_or_below(who.removeprefix("partition "), source)
+            assert_found(select_users(pg, [source, "file:/none"]), source, PLACES)
+            assert_found(select_users(pg, [source], first, ()), source, PLACES)
+            assert select_users(pg, [source], first) == []
+            assert {user.location for user in select_users(pg, [source], first, [source])}.isdisjoint({source})
         table = type("Table", (), {"id": first})
         wanted = [*PLACES, "file:/none", LONG + "y"]
         assert partitions.select_shared_locations(pg, table, wanted) == set(PLACES)
@@ -65,18 +85,26 @@ def test_who_has_a_place_or_one_below_or_above_it(database, kind):
     with database.begin() as pg:
         fill(pg, [*PLACES[:2], LONG] if kind == "tables" else ["file:/elsewhere"])
         if kind == "partitions":
-            pg.sql("INSERT INTO partitions (table_id, name, \"values\", location) SELECT id, 'p=1', '{}', %s FROM tables", ("file:/w/t",))
+            pg.sql(
+                "INSERT INTO partitions (table_id, name, \"values\", location) SELECT id, 'p=1', '{}', %s FROM tables",
+                ("file:/w/t",),
+            )
         has = [place.rstrip("/") for place in (PLACES[:1] if kind == "partitions" else [*PLACES[:2], LONG])]
         for source in (place.rstrip("/") for place in (*PLACES, "file:/w/t/x/y/z", "file:/none/t")):
             overlaps = any(is_at_or_below(place, source) or is_at_or_below(source, place) for place in has)
-            assert bool(select_user_of(pg, source)) is overlaps, source
-        pg.sql("UPDATE tables SET partition_keys = '[{}]'")  # whose partitions may lie in it
-        assert bool(select_user_of(pg, "file:/w/t/x")) is (kind == "partitions")
+            assert bool(OWN_CATALOG.user_of(pg, source)) is overlaps, source
+        pg.sql('UPDATE tables SET partition_keys = \'[{"name": "x"}]\'')  # whose partitions may lie in it
+        of_table = Entity(TableName("hive", "d", "t0"), "x=1")
+        assert bool(OWN_CATALOG.user_of(pg, "file:/w/t/x", of_table)) is (kind == "partitions")
+        assert OWN_CATALOG.user_of(pg, "file:/w/t/x", of_table._replace(partition="")) is not None
 
 
 def test_a_place_is_taken_while_a_change_is_at_it_above_it_or_below_it(database):
-    known = [place for place in (*PLACES, "s3://b/x", "s3://b", "file:/w/t/x y") if not place.endswith("/")]  # as stored
+    known = [
+        place for place in (*PLACES, "s3://b/x", "s3://b", "file:/w/t/x y") if not place.endswith("/")
+    ]  # as stored
     with database.begin() as pg:
+
         def taken(change, wanted):
             pg.sql("DELETE FROM directory_changes")
             directory_changes.insert_removals(pg, "me", 1, change, kept=False)

@@ -105,8 +105,10 @@ def test_dots_and_links_lead_nowhere(d, elsewhere, tmp_path, form):
             assert "does not lie inside the warehouse" in refused.message
 
 
-def test_a_root_stays(d, tmp_path):
-    create(d, (tmp_path / "warehouse").as_uri())
+def test_a_root_stays(d, server, tmp_path):
+    create(d, (tmp_path / "warehouse" / "d.db").as_uri())
+    with server.database.begin() as pg:  # as it could be given before
+        pg.sql("UPDATE tables SET location = %s", (f"file:{tmp_path}/warehouse",))
     with pytest.raises(T.MetaException, match=OUTSIDE):
         d.drop_table("d", "t", True)
     assert (tmp_path / "warehouse" / "d.db").is_dir()

@@ -77,9 +77,9 @@ def test_a_partition_of_another_table_in_a_directory_keeps_it(d, drop):
     (directory / "theirs" / "data").write_text("x")
     d.create_database(T.Database("other", locationUri=d.warehouse.joinpath("elsewhere").as_uri()))
     d.create("u", db="other", keys="p:string")
-    theirs = d.append_partition("other", "u", ["b"])
-    theirs.sd.location = f"file:{directory}/theirs"
-    d.alter_partition("other", "u", theirs)
+    d.append_partition("other", "u", ["b"])
+    with d.moves.db.begin() as pg:  # as it could be given before
+        pg.sql("UPDATE partitions SET location = %s WHERE name = 'p=b'", (f"file:{directory}/theirs",))
     if drop == "table":
         d.drop_table("d", "t", True)
     elif drop == "partition":

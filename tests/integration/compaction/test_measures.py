@@ -6,7 +6,6 @@ import pytest
 
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.queue.rules.requests import Claim
-from metastore.compaction.queue.store.requests import NewRequest
 from metastore.locks.rules import LockType, Operation
 from metastore.loops.measures import Measuring
 from metastore.telemetry.compactions import GAUGES
@@ -36,7 +35,7 @@ def test_of_each_table_its_newest_compaction_counts(lake, measured, test_clock):
     assert measured("oldest", "working") == pytest.approx(0, abs=60)
     assert (measured("pool_waiting", "etl"), measured("pool_working", "default")) == (1, 1)
     assert measured("pool_oldest", "etl") == pytest.approx(3600, abs=60)
-    lake.service.mark_failed(Claim(claimed.id, "hive-1"), "x", NewRequest(claimed.entity, claimed.type))
+    lake.service.mark_failed(Claim(claimed.id, "hive-1"), "x")
     assert (measured("compactions", "failed"), measured("compactions", "working")) == (1, None)
 
 
@@ -71,7 +70,7 @@ def test_workers_and_initiators_of_a_day_count_by_release(lake, measured, test_c
         lake.request(what=f"d.{name}", initiator_id="host-1", initiator_version="2")
     lake.request(what="d.c", initiator_id="host-manual")
     claimed = lake.service.find_next_compact2("w-1", "1", None)
-    lake.service.mark_failed(Claim(claimed.id, "w-1"), "x", NewRequest(claimed.entity, claimed.type))
+    lake.service.mark_failed(Claim(claimed.id, "w-1"), "x")
     for worker_id, version in (("w-1", "1"), ("w-2", "2")):
         lake.service.find_next_compact2(worker_id, version, None)
 

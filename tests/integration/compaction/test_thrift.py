@@ -168,6 +168,7 @@ def test_a_request_for_compaction_names_no_directory(client, types, server, tmp_
 
 
 def test_ends_and_their_errors(client, types):
+    """COMP-Q13: without a claim there is no end, and no line of history."""
     client.compact2(request(types))
     found = client.find_next_compact2(types.FindNextCompactRequest("w-1", "4")).ci
     stranger = types.CompactionInfoStruct(id=1, dbname="d", tablename="t", type=2, workerId="w-9", errorMessage="x")
@@ -178,11 +179,13 @@ def test_ends_and_their_errors(client, types):
     client.mark_failed(found)
     with pytest.raises(types.MetaException, match="is failed, so it cannot be marked failed"):
         client.mark_failed(found)
-    found.id, found.errorMessage = 0, "no right"
-    client.mark_refused(found)
+    found.id, found.errorMessage = 0, "forged"  # which would be a line of history about a table of the client's choice
+    for end in (client.mark_failed, client.mark_refused, client.mark_compacted, client.mark_cleaned):
+        with pytest.raises(types.MetaException, match="0 is not claimed by worker w-1"):
+            end(found)
 
     rows = {row.state: row.errorMessage for row in client.show_compact(types.ShowCompactRequest()).compacts}
-    assert rows == {"failed": "no disk", "refused": "no right"}
+    assert rows == {"failed": "no disk"}
 
 
 def test_a_claim_needs_a_name(client, types):

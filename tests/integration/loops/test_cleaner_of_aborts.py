@@ -382,6 +382,6 @@ def test_aborted_writes_stay_where_two_tables_have_a_directory(eager):
     lake.abort()
 
     [failed] = lake.cleaner().tick()
-    assert (failed.outcome.value, "is also the directory of the table d.u" in failed.reason) == ("failed", True)
+    assert (failed.outcome.value, "is also the directory of table d.u" in failed.reason) == ("failed", True)
     assert lake.directories() == ["delta_0000001_0000001_0000"]
     assert lake.remembered() == [("t", 1)]

@@ -88,10 +88,9 @@ def test_a_failed_entity_stays_a_candidate(lake, test_clock):
     initiator = lake.initiator()
     initiator.tick()
     claimed = lake.service.find_next_compact2("w-1", "v", None)
-    from metastore.compaction.queue.rules.requests import Claim, CompactionType
-    from metastore.compaction.queue.store.requests import NewRequest
+    from metastore.compaction.queue.rules.requests import Claim
 
-    lake.service.mark_failed(Claim(claimed.id, "w-1", 1), "x", NewRequest(claimed.entity, CompactionType.MINOR))
+    lake.service.mark_failed(Claim(claimed.id, "w-1", 1), "x")
     test_clock.advance(HOUR)
 
     assert kinds(initiator.tick()) == [("d.t", "major")]

@@ -49,6 +49,24 @@ def test_a_certificate_that_names_nobody_is_not_enough(secure, authority, client
     assert client.get_open_txns_info().open_txns == []
 
 
+def test_the_metastore_knows_for_whom_each_call_is(secure, authority, server, monkeypatch):
+    """And not the planner's certificate alone, with which everybody could do what the server may."""
+    known = []
+
+    class Access:
+        def refusal(self, identity, method, arguments=()):
+            known.append((method, identity))
+
+    monkeypatch.setattr(server.server._reception, "_access", Access())
+    for name in ("bob", "ann", "bob"):
+        caller = Caller(secure, trusting(authority, authority.issue(name)))
+        caller.begin()
+        caller.connection.close()
+    opened = [identity for method, identity in known if method == "open_txns"]
+    assert opened == [(name, "planner", "127.0.0.1:0") for name in ("bob", "ann", "bob")]
+    assert len([method for method, _ in known if method == "metastore_act_for"]) == 2, "a connection is used again"
+
+
 def test_the_certificates_user_has_the_transaction(secure, authority, client):
     bob = Caller(secure, trusting(authority, authority.issue("bob")))
     txn = bob.begin()   # which says that it is ann

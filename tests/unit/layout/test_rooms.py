@@ -50,7 +50,8 @@ def pure(graph) -> set[str]:
 
 
 def test_the_concepts_are_these(modules):
-    assert concepts(modules) == {"catalog", "compaction", "housekeeping", "locks", "materialized_views", "recovery", "txns", "write_ids"}
+    assert concepts(modules) == {"catalog", "compaction", "housekeeping", "locks", "materialized_views", "places", "recovery", "txns",
+                                 "write_ids"}
 
 
 def test_every_module_of_a_concept_has_a_kind(graph, modules):

@@ -141,6 +141,21 @@ def test_the_user_is_the_certificates(serving, authority):
         assert client.get_all_databases() == ["etl@example.com", "etl@example.com"]
 
 
+@pytest.mark.parametrize("wanted", ["wanted", "required"])
+def test_who_signs_the_clients_certificates_is_said(serving, wanted):
+    """Else any of the authorities that the operating system trusts names users: 144 of them on Debian."""
+    with pytest.raises(InvalidInputError, match=f"certificates is {wanted}, but hive.metastore.truststore.path is not set"):
+        serving(client_certificates=wanted)
+
+
+def test_a_certificate_with_two_users_lets_nobody_in(serving, authority):
+    server = serving(client_certificates="wanted", truststore=(str(authority.path),))
+    both = authority.issue("etl", also=["root"], file="both.pem")
+    with connect(server, authority, keystore=(str(both),)) as client, pytest.raises(MetastoreUnreachableError):
+        client.get_all_databases()
+    until(lambda: server.failed_handshakes >= 1)
+
+
 def test_wanted_certificates_may_be_absent(serving, authority):
     server = serving(client_certificates="wanted", truststore=(str(authority.path),))
     with connect(server, authority) as client:

@@ -5,6 +5,7 @@ after that it is history. At most one request of a table or partition is initiat
 Source: Hive's CompactionState, CompactionTxnHandler, CompactionHouseKeeper (docs/explanation/compaction.md).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -113,6 +114,7 @@ CHANNEL = "metastore_compaction_queued"
 NO_CLEANUP = "no_cleanup"
 LOCATION = "location"
 """The property of a soft drop, or of a CREATE TABLE AS that failed: what the Cleaner removes."""
+_SOFT_DROPPED = re.compile(r"\.v\d+$")
 
 
 MOST_DEATHS = 5
@@ -393,3 +395,14 @@ def is_opted_out(of_database: Mapping[str, str], of_table: Mapping[str, str]) ->
 
 def _seconds(duration: timedelta) -> int:
     return int(duration.total_seconds())
+
+
+def is_left_by(place: tuple[str, ...] | None, homes: Iterable[tuple[str, ...] | None]) -> bool:
+    """Return True if a dropped object may have left a place: one of its homes, or that with Hive's suffix ``.v7``.
+
+    All as `metastore.roots.parts_of` gives them.
+    """
+    if place is None:
+        return False
+    plain = (*place[:-1], _SOFT_DROPPED.sub("", place[-1]))
+    return any(home in {place, plain} for home in homes)

@@ -6,31 +6,22 @@ from typing import Any, Protocol
 
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store.components import WANTED, all_named
-from metastore.db import places
 from metastore.db.engine import Database, PgTx
 from metastore.db.statements import Statements
 from metastore.ids import TableName
+from metastore.places import store as places
+from metastore.places.rules import Relation
 
 _SQL = Statements(__file__)
 
 _SELECT_DESCRIBED = _SQL.text("select_described", wanted=WANTED)
-_PARTITION = (
-    "(SELECT 'partition ' || t.db || '.' || t.name || '/' || partitions.name FROM tables AS t"
-    " WHERE t.id = partitions.table_id)"
-)
+_SELECT_HOMES = _SQL.text("select_homes")
 _PLACE = "(SELECT %(at)s::text AS place) AS s"
-_AT, _BELOW = places.at("location", "s.place"), places.below("location", "s.place")
-_SELECT_USER_OF = _SQL.text(
-    "select_user_of",
-    at_or_below=places.first_users("s.place", _PARTITION),
-    table=places.TABLE,
-    partition=_PARTITION,
-    place=_PLACE,
-    at=_AT,
-)
-_SELECT_SHARER = _SQL.text("select_sharer", place=_PLACE, at=_AT)
 _SELECT_INSIDE = _SQL.text(
-    "select_inside", place=_PLACE, below=_BELOW, managed_below=places.below("managed_location", "s.place")
+    "select_inside",
+    place=_PLACE,
+    below=places.below("location", "s.place"),
+    managed_below=places.below("managed_location", "s.place"),
 )
 
 
@@ -88,11 +79,17 @@ class Catalog(Protocol):
     def all_partitions(self, pg: PgTx, table: TableName) -> list[tuple[str, str]]:
         """(name, location) of every partition of a table."""
 
-    def user_of(self, pg: PgTx, location: str) -> str | None:
-        """Who has a location, or a place below it; a table or partition also: a place above it."""
+    def user_of(self, pg: PgTx, location: str, left_by: Entity | None = None) -> str | None:
+        """Who has a location, or a place below it; a table or partition also: a place above it.
+
+        ``left_by``: the partition that was there; its table is above it, as it should be.
+        """
+
+    def homes(self, pg: PgTx, entity: Entity) -> list[str] | None:
+        """The directories in which a table, or a partition, would be without a location; None: unknown."""
 
     def sharer(self, pg: PgTx, table: Described) -> str | None:
-        """Another transactional table that has, itself or by a partition, the directory of this table or partition."""
+        """Another transactional table that has the directory of this table or partition, or a directory around it."""
 
     def places_inside(self, pg: PgTx, table: Described, location: str) -> list[str]:
         """What others have inside a directory of a table: databases, tables, partitions but its own or the named."""
@@ -122,14 +119,32 @@ class OwnCatalog:
         """See `Catalog`."""
         return select_all_partitions(pg, table)
 
-    def user_of(self, pg: PgTx, location: str) -> str | None:
+    def user_of(self, pg: PgTx, location: str, left_by: Entity | None = None) -> str | None:
         """See `Catalog`."""
-        return select_user_of(pg, location)
+        table = select_described(pg, [left_by]).get(left_by) if left_by is not None and left_by.partition else None
+        own = table.table_id if table is not None and table.partition_keys else 0
+        users = places.select_users(pg, [location], own, (), own_counts=True)
+        return next((user.name for user in users), None)
+
+    def homes(self, pg: PgTx, entity: Entity) -> list[str] | None:
+        """See `Catalog`."""
+        rows = pg.sql(_SELECT_HOMES, entity.table._asdict())
+        named = [f"{database}/{entity.table.table}" for database, _ in rows if database]
+        if not entity.partition:
+            return named
+        roots = {root for _, root in rows if root} or named
+        return [f"{root}/{entity.partition}" for root in roots]
 
     def sharer(self, pg: PgTx, table: Described) -> str | None:
         """See `Catalog`."""
-        rows = pg.sql(_SELECT_SHARER, {"at": table.location.rstrip("/"), "table_id": table.table_id})
-        return str(rows[0][0]) if rows else None
+        return next(
+            (
+                user.name
+                for user in places.select_users(pg, [table.location], table.table_id)
+                if user.is_transactional and user.relation is not Relation.BELOW
+            ),
+            None,
+        )
 
     def places_inside(self, pg: PgTx, table: Described, location: str) -> list[str]:
         """See `Catalog`."""
@@ -201,15 +216,6 @@ def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:
         tuple(table),
     )
     return [(name, _location(base or "", name, location)) for name, location, base in rows]
-
-
-def select_user_of(pg: PgTx, location: str) -> str | None:
-    """A database, table or partition whose location is this or below it (a table or partition also: above it)."""
-    at = location.rstrip("/")
-    parts = at.split("/")
-    above = ["/".join(parts[:count]) for count in range(1, len(parts))]
-    rows = pg.sql(_SELECT_USER_OF, {"at": at, "above": [*above, *(f"{place}/" for place in above)]})
-    return str(rows[0][0]) if rows else None
 
 
 def select_columns_with_statistics(pg: PgTx, entity: Entity) -> list[str]:

@@ -8,19 +8,11 @@ JOIN databases AS d ON d.catalog = t.catalog AND d.name = t.db
 LEFT JOIN partitions AS p ON p.table_id = t.id AND p.name = wanted.partition
 LEFT JOIN partition_descriptors AS s ON s.table_id = p.table_id AND s.digest = p.digest AND t.parameters ->> 'transactional_properties' ILIKE 'insert_only';
 
--- name: select_user_of
-SELECT who FROM (
-    SELECT used.who FROM {place}, LATERAL ({at_or_below}) AS used (who)
-    UNION ALL SELECT {table} FROM tables, unnest(%(above)s::text[]) AS s (place) WHERE partition_keys = '[]' AND {at}
-    UNION ALL SELECT {partition} FROM partitions, unnest(%(above)s::text[]) AS s (place) WHERE {at}) AS users
-LIMIT 1;
-
--- name: select_sharer
-SELECT t.db || '.' || t.name FROM tables AS t
-WHERE t.id IN (SELECT id FROM tables, {place} WHERE {at}
-               UNION ALL SELECT table_id FROM partitions, {place} WHERE {at})
-  AND t.id <> %(table_id)s AND lower(t.parameters ->> 'transactional') = 'true'
-ORDER BY 1 LIMIT 1;
+-- name: select_homes
+SELECT d.place, t.location
+FROM (SELECT catalog, name, unnest(ARRAY[location, managed_location]) AS place FROM databases) AS d
+LEFT JOIN tables AS t ON t.catalog = d.catalog AND t.db = d.name AND t.name = %(table)s
+WHERE d.catalog = %(catalog)s AND d.name = %(db)s;
 
 -- name: select_inside
 -- The place is known when the statement is planned, and so is how much lies below it.

@@ -9,11 +9,12 @@ import pytest
 from thrift.Thrift import TApplicationException, TMessageType
 
 from metastore.client.client import MetastoreClient
-from metastore.config import UpstreamSettings
+from metastore.config import Settings, UpstreamSettings
 from metastore.errors import NoSuchObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.auth.identity import Identity
 from metastore.thrift_server.call import immediate, shared
-from metastore.thrift_server.upstream.connecting import session_of
+from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers
 from tests.support.thrift_server import Peer, message, serving, text_field, until
 
 
@@ -50,13 +51,16 @@ class Catalog:
 
 
 class Own:
-    """What is answered here."""
+    """What is answered here. ``proven``: whom the client's certificate named."""
+
+    def __init__(self, proven=None):
+        self.proven = proven
 
     @immediate
     @shared
     def set_ugi(self, call, _user, groups):
-        session_of(call.connection).name(call.raw)
-        return groups or []
+        call.connection.identity = Identity(self.proven)
+        return UpstreamSessionHandlers(Settings(), None).set_ugi(call, _user, groups)
 
     @immediate
     def getStatus(self, _call):
@@ -64,12 +68,12 @@ class Own:
 
 
 @contextmanager
-def in_front(catalog=None, **settings):
+def in_front(catalog=None, proven=None, **settings):
     """(server, catalog): a server whose catalog is another's."""
     catalog = catalog or Catalog()
     with serving(catalog, **settings) as behind:
         address = "thrift://{}:{}".format(*behind.address)
-        with serving(Own(), upstream=UpstreamSettings(uris=(address,)), **settings) as server:
+        with serving(Own(proven), upstream=UpstreamSettings(uris=(address,)), **settings) as server:
             server.behind = behind
             yield server, catalog
 
@@ -167,6 +171,14 @@ def test_who_says_that_it_is_somebody_else_is_somebody_else_there():
         client.set_ugi("bob", [])
         client.get_table("d", "t")
         assert [user for name, _, user in catalog.seen if name == "get_table"] == ["ann", "bob"]
+
+
+def test_who_has_proven_to_be_somebody_is_nobody_else_there():
+    with in_front(proven="ann") as (server, catalog), client_of(server, "bob") as client:
+        client.get_table("d", "t")
+        client.set_ugi("root", [])
+        client.get_table("d", "t")
+        assert {user for name, _, user in catalog.seen} == {"ann"}
 
 
 def test_what_a_client_set_is_set_again_on_its_next_connection():

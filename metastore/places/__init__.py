@@ -1,0 +1,1 @@
+"""Places on file systems: who has one, and who may get one."""

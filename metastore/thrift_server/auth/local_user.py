@@ -1,0 +1,47 @@
+"""Whose process is at the other end of a connection from this machine.
+
+Rule: the kernel says it (``/proc/net/tcp``), not the client. Where it says nothing, nobody is known.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+
+_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_ESTABLISHED = "01"
+_STEP = -1 if sys.byteorder == "little" else 1  # words of an address are printed as the machine has them
+
+
+def is_own_user_at(address: str) -> bool:
+    """Return True if an address, ``host:port``, is this machine's and its sockets are of this process's user alone."""
+    host, _, port = address.rpartition(":")
+    try:
+        wanted = _plain(host.strip("[]"))
+        number = int(port)
+    except ValueError:
+        return False
+    owners = {owner for local, owner in _sockets() if local == (wanted, number)}
+    return owners == {os.geteuid()}
+
+
+def _sockets() -> Iterator[tuple[tuple[IPv4Address | IPv6Address, int], int]]:
+    """Yield the local address and the owner of each connection of this machine."""
+    for table in _TABLES:
+        try:
+            lines = table.read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            _, local, _, state, _, _, _, owner, *_ = line.split()
+            if state == _ESTABLISHED:
+                host, _, port = local.partition(":")
+                words = bytes.fromhex(host)
+                packed = b"".join(words[at : at + 4][::_STEP] for at in range(0, len(words), 4))
+                yield (_plain(packed), int(port, 16)), int(owner)
+
+
+def _plain(host: str | bytes) -> IPv4Address | IPv6Address:
+    address = ip_address(host)
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
