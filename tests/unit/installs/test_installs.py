@@ -16,7 +16,7 @@ from metastore.cli.main import SERVER_MODULES
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SPARK_SIDE = {"pyarrow", "numpy", "sqlglot", "pyspark", "py4j", "pandas"}
+SPARK_SIDE = {"pyarrow", "numpy", "sqlglot", "rich", "pyspark", "py4j", "pandas"}
 """What only reads and writes tables; the server's image leaves it out."""
 
 IMPORT_ALL = """
