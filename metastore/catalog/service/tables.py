@@ -56,10 +56,10 @@ class TableService:
         with self.db.begin() as pg:
             now = int(pg.now.timestamp())
             table = tables.new_table(draft, context, now, create_as_acid=self.settings.create_as_acid)
-            database = database_store.select_database(pg, table.name.database)
+            database, is_taken = database_store.select_room_for_table(pg, table.name)
             if database is None:
                 raise InvalidObjectError(f"Database {table.name.database} does not exist")
-            if store.is_taken(pg, table.name):
+            if is_taken:
                 raise AlreadyExistsError(f"Table {table.name} already exists")
             table = self._located(table, database)
             self.moves.require_free(pg, [table.location])
