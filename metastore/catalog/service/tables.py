@@ -107,8 +107,8 @@ class TableService:
         with self.db.begin() as pg:
             old, altered = self._altered(pg, name, draft, context, changer, check_types=strict)
             target = self._new_location(pg, old, altered)
+            self._require_places(pg, old, altered)
             if target is None or old.location is None:
-                self._require_places(pg, old, altered)
                 self._store_altered(pg, old, altered, context)
                 return
             self.moves.require_available(pg, [target], _taker(altered))
