@@ -7,6 +7,7 @@ as bytes, so that everything below a place is a range of them. What the index gi
 from collections.abc import Iterable, Sequence
 
 from metastore.db.engine import PgTx
+from metastore.db.prepared import Prepared
 from metastore.db.statements import Statements
 from metastore.places.rules import Relation, User, around
 from metastore.roots import spellings
@@ -35,23 +36,25 @@ def start(location: str) -> str:
     return f'left({location} COLLATE "C", {_INDEXED})'
 
 
-_SELECT_USERS = _SQL.text(
-    "select_users",
-    table="'table ' || t.db || '.' || t.name",
-    partition="'partition ' || t.db || '.' || t.name || '/' || p.name",
-    transactional="lower(coalesce(t.parameters ->> 'transactional', '')) = 'true'",
-    not_own="t.id <> %(own)s::bigint",
-    not_mine="NOT (p.table_id = %(own)s::bigint AND (%(mine)s::text[] IS NULL OR p.name = ANY(%(mine)s::text[])))",
-    at=at("location", "a.place"),
-    database_at=at("location", "b.place"),
-    managed_at=at("managed_location", "b.place"),
-    partition_at=at("p.location", "a.place"),
-    below=below("location", "b.place"),
-    managed_below=below("managed_location", "b.place"),
-    partition_below=below("p.location", "b.place"),
-    start=start("location"),
-    managed_start=start("managed_location"),
-    partition_start=start("p.location"),
+_SELECT_USERS = Prepared(
+    _SQL.text(
+        "select_users",
+        table="'table ' || t.db || '.' || t.name",
+        partition="'partition ' || t.db || '.' || t.name || '/' || p.name",
+        transactional="lower(coalesce(t.parameters ->> 'transactional', '')) = 'true'",
+        not_own="t.id <> %(own)s::bigint",
+        not_mine="NOT (p.table_id = %(own)s::bigint AND (%(mine)s::text[] IS NULL OR p.name = ANY(%(mine)s::text[])))",
+        at=at("location", "a.place"),
+        database_at=at("location", "b.place"),
+        managed_at=at("managed_location", "b.place"),
+        partition_at=at("p.location", "a.place"),
+        below=below("location", "b.place"),
+        managed_below=below("managed_location", "b.place"),
+        partition_below=below("p.location", "b.place"),
+        start=start("location"),
+        managed_start=start("managed_location"),
+        partition_start=start("p.location"),
+    )
 )
 
 

@@ -4,7 +4,7 @@
 -- that have a directory with it.
 SELECT a.place, used.* FROM unnest(%(around)s::text[]) AS a (place), LATERAL (
     (SELECT {table}, location, true, {transactional} AS is_transactional FROM tables AS t
-     WHERE {at} AND ({not_own} OR %(own_counts)s AND a.place = ANY(%(places)s::text[])) ORDER BY is_transactional DESC LIMIT 1)
+     WHERE {at} AND ({not_own} OR %(own_counts)s::boolean AND a.place = ANY(%(places)s::text[])) ORDER BY is_transactional DESC LIMIT 1)
     UNION ALL (SELECT {partition}, p.location, true, {transactional} AS is_transactional
                FROM partitions AS p JOIN tables AS t ON t.id = p.table_id
                WHERE {partition_at} AND {not_mine} ORDER BY is_transactional DESC LIMIT 1)) AS used
@@ -18,6 +18,6 @@ SELECT b.place, used.* FROM unnest(%(places)s::text[]) AS b (place), LATERAL (
     UNION ALL (SELECT 'database ' || name, managed_location, false, false FROM databases
                WHERE {managed_below} ORDER BY {managed_start} LIMIT 1)
     UNION ALL (SELECT {table}, location, true, {transactional} FROM tables AS t
-               WHERE {below} AND ({not_own} OR %(own_counts)s) ORDER BY {start} LIMIT 1)
+               WHERE {below} AND ({not_own} OR %(own_counts)s::boolean) ORDER BY {start} LIMIT 1)
     UNION ALL (SELECT {partition}, p.location, true, {transactional} FROM partitions AS p JOIN tables AS t ON t.id = p.table_id
                WHERE {partition_below} AND {not_mine} ORDER BY {partition_start} LIMIT 1)) AS used;

@@ -63,10 +63,10 @@ class TableService:
                 create_as_acid=self.settings.create_as_acid,
                 storage_classes=self.settings.storage_classes,
             )
-            database = database_store.select_database(pg, table.name.database)
+            database, is_taken = database_store.select_room_for_table(pg, table.name)
             if database is None:
                 raise InvalidObjectError(f"Database {table.name.database} does not exist")
-            if store.is_taken(pg, table.name):
+            if is_taken:
                 raise AlreadyExistsError(f"Table {table.name} already exists")
             table = self._located(table, database)
             self.moves.require_free(pg, [table.location])
@@ -118,8 +118,8 @@ class TableService:
         with self.db.begin() as pg:
             old, altered = self._altered(pg, name, draft, context, changer, check_types=strict)
             target = self._new_location(pg, old, altered)
+            self._require_places(pg, old, altered)
             if target is None or old.location is None:
-                self._require_places(pg, old, altered)
                 self._store_altered(pg, old, altered, context)
                 return
             self.moves.require_available(pg, [target], _taker(altered))

@@ -10,7 +10,7 @@ from metastore.catalog.model import Catalog, Database
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, NoSuchObjectError
-from metastore.ids import DatabaseName
+from metastore.ids import DatabaseName, TableName
 
 _COLUMNS = "catalog, name, location, description, managed_location, parameters, owner, owner_type, create_time"
 SELECT_CLUSTER = "SELECT system_identifier::text, current_database()::text FROM pg_control_system()"
@@ -36,6 +36,19 @@ def select_database(pg: PgTx, name: DatabaseName) -> Database | None:
     """The database as this PostgreSQL transaction sees it."""
     rows = pg.sql(SELECT_DATABASE, name)
     return database_of(rows[0]) if rows else None
+
+
+def select_room_for_table(pg: PgTx, table: TableName) -> tuple[Database | None, bool]:
+    """Return the database that a new table is to be in, and whether the table's name is taken."""
+    rows = pg.sql(
+        f"SELECT EXISTS (SELECT FROM tables WHERE catalog = %s AND db = %s AND name = %s), {_COLUMNS} FROM databases "
+        "WHERE catalog = %s AND name = %s",
+        (*table, *table.database),
+    )
+    if not rows:
+        return None, False
+    is_taken, *columns = rows[0]
+    return database_of(tuple(columns)), is_taken
 
 
 def select_database_names(pg: PgTx, catalog: str) -> list[str]:

@@ -30,6 +30,8 @@ _PROXIES = {
 }
 """Who writes partition expressions: Hive's compiler as Kryo, MSCK REPAIR as text. Both are always read."""
 
+_LONGEST_CALLER = 1000
+
 
 class SessionHandlers:
     """set_ugi, settings for clients, and calls that Hive's clients make out of habit."""
@@ -44,7 +46,8 @@ class SessionHandlers:
 
         Raises: MetaError for what is no address.
         """
-        call.connection.act_for(_caller(user, address), self._limits, monotonic())
+        caller = _caller(user, address)
+        call.connection.act_for(caller, self._limits, monotonic())
 
     @immediate
     def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
@@ -96,8 +99,8 @@ class SessionHandlers:
 
 
 def _caller(user: str | None, address: str | None) -> Identity:
-    if not (address or "").rpartition(":")[0]:
-        raise MetaError(f"{address!r} is no address of a caller: HOST:PORT is needed")
+    if not (address or "").rpartition(":")[0] or len(address or "") + len(user or "") > _LONGEST_CALLER:
+        raise MetaError("A caller has an address, HOST:PORT, and perhaps a user, in at most 1000 characters")
     return Identity(user or None, Proof.PLANNER, address or "")
 
 

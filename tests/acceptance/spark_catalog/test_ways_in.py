@@ -230,11 +230,16 @@ BY_PATH = {
 }
 
 
-def test_what_is_written_by_a_path_into_a_table_is_refused(catalog, db, client, two, tmp_path) -> None:
+def test_what_is_written_by_a_path_into_a_table_is_refused(catalog, db, client, lakehouse, two, tmp_path) -> None:
     a, _ = two
-    place = client.get_table(db, "a").sd.location
-    catalog.sql(f"CREATE TABLE {db}.beside (id INT) USING orc LOCATION '{place}'")
-    catalog.sql(f"CREATE EXTERNAL TABLE {db}.hives (id INT) ROW FORMAT DELIMITED STORED AS TEXTFILE LOCATION '{place}'")
+    place, elsewhere = client.get_table(db, "a").sd.location, f"{lakehouse.warehouse.as_uri()}/{db}-elsewhere"
+    for there in (f"{db}.beside (id INT) USING orc LOCATION", f"{db}.hives (id INT) STORED AS TEXTFILE LOCATION"):
+        with pytest.raises(PySparkException, match="a transactional table shares its directory with nobody"):
+            catalog.sql(f"CREATE EXTERNAL TABLE {there} '{place}'" if "STORED" in there else f"CREATE TABLE {there} '{place}'")
+        catalog.sql(f"CREATE EXTERNAL TABLE {there} '{elsewhere}'" if "STORED" in there else f"CREATE TABLE {there} '{elsewhere}'")
+    with lakehouse.app.database.begin() as pg:  # as they could be made before
+        pg.sql("UPDATE tables SET location = %s, sd = replace(replace(sd::text, %s, %s), %s, %s)::jsonb WHERE db = %s AND name IN ('beside', 'hives')",
+               (place, elsewhere, place, elsewhere.replace("file:///", "file:/"), place, db))
     catalog.conf.set("spark.sql.legacy.allowNonEmptyLocationInCTAS", "true")  # else Spark refuses it where files are
     before = files(client, a)
     rows = catalog.sql("SELECT 77 AS id")

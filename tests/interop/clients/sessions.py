@@ -150,7 +150,7 @@ def server_settings(request):
 def test_files_that_a_client_tells_of(server, client, tmp_path, version):
     """Hive's own Thrift reads the table and the partition that we kept as its JSON."""
     sd = ttypes.StorageDescriptor(
-        cols=[ttypes.FieldSchema("id", "int", "é")], location=tmp_path.as_uri(), inputFormat="i", outputFormat="o",
+        cols=[ttypes.FieldSchema("id", "int", "é")], location=(tmp_path / "t").as_uri(), inputFormat="i", outputFormat="o",
         serdeInfo=ttypes.SerDeInfo("", "s", {}))
     client.create_database(ttypes.Database("db", "", tmp_path.as_uri(), {}))
     client.create_table(ttypes.Table(

@@ -88,3 +88,9 @@ def test_metaconf_values_have_their_kind():
 
 def test_flush_cache():
     assert session().flushCache(call()) is None
+
+
+@pytest.mark.parametrize(("user", "address"), [("a", None), ("a", ""), (None, "host"), ("a" * 1000, "h:1")])
+def test_a_planners_caller_has_an_address(user, address):
+    with pytest.raises(MetaError, match="HOST:PORT"):
+        session().metastore_act_for(call(), user, address)
