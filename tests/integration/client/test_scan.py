@@ -10,7 +10,6 @@ import pytest
 from pyarrow import orc, parquet
 
 from metastore.acid_tables import deleted
-from metastore.acid_tables.arrow_rows import fitted
 from metastore.client import scan
 from metastore.errors import InvalidOperationError, NoSuchObjectError
 from metastore.streaming import connect, mutate
@@ -145,15 +144,6 @@ def test_a_file_that_is_no_orc_file_is_named(client):
     file.write_bytes(b"not at all")
     with pytest.raises(OSError, match="bucket_00000 cannot be read as an ORC file"):
         rows(client, "t")
-
-
-@pytest.mark.parametrize(("given", "kind", "fits"), [
-    ([1], pa.int64(), [1]), (["2.50"], pa.decimal128(5, 2), [Decimal("2.50")]),
-    ([{"B": 1}, None], pa.struct([("a", pa.int32()), ("b", pa.int64())]), [{"a": None, "b": 1}, None]),
-    ([[{"x": 1}], None, []], pa.list_(pa.struct([("x", pa.int64()), ("y", pa.string())])), [[{"x": 1, "y": None}], None, []]),
-])
-def test_values_fit_the_types_that_a_table_has_now(given, kind, fits):
-    assert fitted(pa.array(given), kind).to_pylist() == fits
 
 
 def test_the_programs_of_the_page(client, server, monkeypatch, capsys):
