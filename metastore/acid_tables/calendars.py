@@ -72,6 +72,13 @@ def has_times(kind: pa.DataType) -> bool:
     return any(has_times(kind.field(place).type) for place in range(kind.num_fields))
 
 
+def has_julian(values: pa.Array) -> bool:
+    """Return True if one of an array's dates or times is from before the Gregorian calendar."""
+    is_date = pa.types.is_date(values.type)
+    lowest = pc.min(values.view(pa.int32() if is_date else pa.int64())).as_py()
+    return lowest is not None and lowest < _GREGORIAN * (1 if is_date else DAY)
+
+
 def mapped(values: pa.Array, kind: pa.DataType, change: Change) -> pa.Array:
     """Return the same values with ``change`` made to those that are dates or times in ``kind``, at any depth."""
     if not has_times(kind):
@@ -139,10 +146,9 @@ def _to_proleptic(values: pa.Array) -> pa.Array:
 
 def _shifted(values: pa.Array, starts: NDArray[np.int64], differences: NDArray[np.int64]) -> pa.Array:
     """Add so many days, from each of ``starts`` on, to each value from before the Gregorian calendar."""
-    is_date = pa.types.is_date(values.type)
-    lowest = pc.min(values.cast(pa.int32() if is_date else pa.int64())).as_py()
-    if lowest is None or lowest >= _GREGORIAN * (1 if is_date else DAY):
+    if not has_julian(values):
         return values
+    is_date = pa.types.is_date(values.type)
     numbers = _filled(values, pa.int32() if is_date else pa.int64()).astype(np.int64)
     days = numbers if is_date else np.floor_divide(numbers, DAY)
     shift = differences[np.maximum(np.searchsorted(starts, days, side="right") - 1, 0)]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import orc
 
 from metastore.acid.protobuf import bytes_field, fields, number_field
-from metastore.acid_tables.calendars import has_times, in_microseconds, mapped, proleptic
+from metastore.acid_tables.calendars import has_julian, has_times, in_microseconds, mapped, proleptic
 from metastore.acid_tables.orc_tail import (
     LONG,
     MAGIC,
@@ -73,8 +73,13 @@ class OrcRows:
             batch = self._far(at, columns)
         if not any(has_times(field.type) for field in batch.schema):
             return batch
-        change = _cut if self._tail.is_proleptic else proleptic
-        return pa.RecordBatch.from_arrays([change(column) for column in batch.columns], batch.schema.names)
+        shown = [mapped(column, column.type, self._as_shown) for column in batch.columns]
+        return pa.RecordBatch.from_arrays(shown, batch.schema.names)
+
+    def _as_shown(self, values: pa.Array) -> pa.Array:
+        """Return dates or times as they are shown; the footer is asked for its calendar only where that matters."""
+        values = values if pa.types.is_date(values.type) else in_microseconds(values)
+        return proleptic(values) if has_julian(values) and not self._tail.is_proleptic else values
 
     @cached_property
     def _tail(self) -> Tail:
@@ -163,10 +168,6 @@ def stream_message(kind: int, column: int, length: int) -> bytes:
 def epoch(zone: str) -> int:
     """Return the second since 1970 from which a file's seconds count: the beginning of 2015 in its writer's zone."""
     return int(datetime(2015, 1, 1, tzinfo=ZoneInfo(zone)).timestamp())
-
-
-def _cut(values: pa.Array) -> pa.Array:
-    return mapped(values, values.type, lambda leaf: leaf if pa.types.is_date(leaf.type) else in_microseconds(leaf))
 
 
 def _values(array: pa.Array) -> int:

@@ -109,7 +109,7 @@ def test_files_from_before_have_ids_and_lose_rows_by_them(client, server):
 
 
 def test_insert_only_tables_of_parquet(client):
-    location = Path(create_table(client, "t", {"id": "int", "more": "double"}, transactional_properties="insert_only"))
+    location = Path(create_table(client, "t", {"id": "int", "more": "double", "at": "timestamp"}, transactional_properties="insert_only"))
     request = client.types.OpenTxnRequest(num_txns=1, user="u", hostname="h")
     [txn] = client.open_txns(request).txn_ids
     client.allocate_table_write_ids(client.types.AllocateTableWriteIdsRequest(dbName="d", tableName="t", txnIds=[txn]))
@@ -118,11 +118,12 @@ def test_insert_only_tables_of_parquet(client):
     client.alter_table("d", "t", found)
     delta = location / "delta_0000001_0000001_0000"
     delta.mkdir(parents=True)
-    parquet.write_table(pa.table({"id": pa.array([1, 2], pa.int32())}), delta / "000000_0")
+    far = pa.array([dt.datetime(1500, 1, 2, 3), dt.datetime(2300, 1, 2, 3)], pa.timestamp("us"))  # as INT96, as Hive and Spark write them
+    parquet.write_table(pa.table({"id": pa.array([1, 2], pa.int32()), "at": far}), delta / "000000_0", use_deprecated_int96_timestamps=True)
     assert rows(client, "t") == []
     client.commit_txn(client.types.CommitTxnRequest(txnid=txn))
 
-    assert rows(client, "t") == [{"id": 1, "more": None}, {"id": 2, "more": None}]
+    assert rows(client, "t") == [{"id": 1, "more": None, "at": far[0].as_py()}, {"id": 2, "more": None, "at": far[1].as_py()}]
 
 
 def test_the_transaction_is_open_as_long_as_batches_are_read(client):
