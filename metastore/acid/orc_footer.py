@@ -13,9 +13,6 @@ KEY_INDEX = "hive.acid.key.index"
 STATS = "hive.acid.stats"
 VERSION = "hive.acid.version"
 
-MAX_TAIL = 256
-"""Postscript and its length byte never take more."""
-
 _METADATA_FIELD = 5
 
 
@@ -40,9 +37,3 @@ def metadata_entries(entries: Mapping[str, bytes]) -> bytes:
         bytes_field(_METADATA_FIELD, bytes_field(1, name.encode()) + bytes_field(2, value))
         for name, value in entries.items()
     )
-
-
-def stored(data: bytes, block: int) -> bytes:
-    """Bytes as chunks of at most ``block``, marked "stored uncompressed", for a file that is compressed."""
-    parts = (data[at : at + block] for at in range(0, len(data), block))
-    return b"".join((len(part) << 1 | 1).to_bytes(3, "little") + part for part in parts)

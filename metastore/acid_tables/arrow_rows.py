@@ -18,12 +18,14 @@ from pyarrow import orc, parquet
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS
 from metastore.acid.originals import SyntheticIds
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.acid.types import parse_type
+from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.arrow_types import arrow_type
+from metastore.acid_tables.conversions import fitted
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.deleted import deleted_rows
 from metastore.acid_tables.footers import are_nameless, damage_named
 from metastore.acid_tables.listing import Directory
+from metastore.acid_tables.orc_rows import OrcRows
 from metastore.acid_tables.sources import committed_bytes
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.visibility import Visibility, visibility
@@ -50,12 +52,16 @@ class ArrowRows:
     @cached_property
     def schema(self) -> pa.Schema:
         """The wanted columns, in the order of ``columns``. Raises: InvalidOperationError for an unknown name."""
-        kinds = {column.name: column.type for column in (*self.table.columns, *self.table.partition_keys)}
+        kinds = self._kinds
         if unknown := [name for name in self.columns if name not in kinds]:
             raise InvalidOperationError(f"{self.table.name} has no column {unknown[0]}. It has: {', '.join(kinds)}.")
         if not self.columns:
             raise InvalidOperationError("A scan names at least one column.")
-        return pa.schema([pa.field(name, arrow_type(parse_type(kinds[name]), name)) for name in self.columns])
+        return pa.schema([pa.field(name, arrow_type(kinds[name], name)) for name in self.columns])
+
+    @cached_property
+    def _kinds(self) -> dict[str, HiveType]:
+        return {column.name: parse_type(column.type) for column in (*self.table.columns, *self.table.partition_keys)}
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in batches of ``schema``.
@@ -95,7 +101,7 @@ class ArrowRows:
         self, path: str, source: Any, number: int, visible: Visibility, deleted: "_Deleted"
     ) -> Iterator[pa.RecordBatch]:
         with damage_named(path):
-            file = orc.ORCFile(source)
+            file = OrcRows(source)
             names = _known_as([field.name for field in file.schema.field(_ROW).type], self._own)
             wanted = [_ROW] if any("." in name for name in names) else [f"{_ROW}.{name}" for name in names]
             stripes = (file.read_stripe(at, [*EVENT_COLUMNS[:-1], *wanted]) for at in range(file.nstripes))
@@ -125,11 +131,11 @@ class ArrowRows:
         with self.files.open(path) as source:
             with damage_named(path):
                 if stored_as == "orc":
-                    file = orc.ORCFile(source)
+                    file = OrcRows(source)
                     names = _known_as(file.schema.names, self._own)
                     batches = (file.read_stripe(at, list(names) or None) for at in range(file.nstripes))
                 else:
-                    file = parquet.ParquetFile(source)
+                    file = parquet.ParquetFile(source, coerce_int96_timestamp_unit="us")  # as far as Spark's
                     names = _known_as(file.schema_arrow.names, self._own)
                     batches = file.iter_batches(columns=list(names) or None)
             for batch in _named(path, batches):
@@ -152,7 +158,7 @@ class ArrowRows:
             if field.name in keys:
                 arrays.append(_constant(keys[field.name], field, batch.num_rows))
             elif field.name in self._own and field.name in arrays_of_file:
-                arrays.append(fitted(arrays_of_file[field.name], field.type))
+                arrays.append(fitted(arrays_of_file[field.name], self._kinds[field.name]))
             else:
                 arrays.append(pa.nulls(batch.num_rows, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -236,30 +242,6 @@ def _known_as(names: Sequence[str], wanted: Mapping[str, int]) -> dict[str, str]
         return {names[place]: name for name, place in wanted.items() if place < len(names)}
     here = {name.lower(): name for name in reversed(names)}
     return {here[name]: name for name in wanted if name in here}
-
-
-def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values of a file in the type that the table has now; fields of structs are known by their names."""
-    if values.type == kind:
-        return values
-    if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
-        here = {field.name.lower(): array for field, array in zip(values.type, values.flatten(), strict=True)}
-        fields = [
-            fitted(here[field.name], field.type) if field.name in here else pa.nulls(len(values), field.type)
-            for field in kind
-        ]
-        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=values.is_null())
-    if pa.types.is_list(kind) and pa.types.is_list(values.type):
-        return _with_items(values, kind, fitted(values.values, kind.value_type))
-    if pa.types.is_map(kind) and pa.types.is_map(values.type):
-        entries = [fitted(values.keys, kind.key_type), fitted(values.items, kind.item_type)]
-        return _with_items(values, kind, pa.StructArray.from_arrays(entries, fields=[kind.key_field, kind.item_field]))
-    return values.cast(kind, safe=False)
-
-
-def _with_items(values: pa.Array, kind: pa.DataType, items: pa.Array) -> pa.Array:
-    """The same lists or maps, of other items; ``items``: those of the whole array that ``values`` is a slice of."""
-    return pa.Array.from_buffers(kind, len(values), values.buffers()[:2], values.null_count, values.offset, [items])
 
 
 def _constant(text: str | None, field: pa.Field, count: int) -> pa.Array:

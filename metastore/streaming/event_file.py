@@ -6,70 +6,27 @@ before its first byte until it is closed, so readers know how much of it counts;
 counts is on disk. Sorted by key, as readers need it: write ids come in ascending order, row ids in order of arrival.
 """
 
-import io
 import os
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import orc
 
 from metastore.acid.bucket import encode
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.names import bucket_file, side_file
-from metastore.acid.orc_footer import MAX_TAIL, RowKey, acid_entries
+from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.files import Files
 from metastore.roots import local_path
-from metastore.streaming.orc_segments import Segments, tail_size
-
-_STRIPE_BYTES = 16 * 1024 * 1024
-_KEPT = 8 * 1024 * 1024
-"""The most that a footer may take: so much of what was written last is remembered, since nothing can be read back."""
+from metastore.streaming.orc_segments import Segments
+from metastore.streaming.orc_writer import OrcWriter
 
 _LENGTH = 8
-
-
-class _Sink(io.RawIOBase):
-    """Where the ORC writer writes a part: the file, of which it does not see what is before."""
-
-    def __init__(self, out: BinaryIO) -> None:
-        super().__init__()
-        self._out = out
-        self._last: deque[bytes] = deque()
-        self._last_size = 0
-        self.size = 0
-
-    def writable(self) -> bool:
-        """Yes."""
-        return True
-
-    def write(self, data: Any) -> int:
-        """Pass on, and remember the end."""
-        chunk = bytes(data)  # no copy of what is bytes already
-        self._out.write(chunk)
-        self.size += len(chunk)
-        self._last.append(chunk)
-        self._last_size += len(chunk)
-        while self._last_size - len(self._last[0]) >= _KEPT:
-            self._last_size -= len(self._last.popleft())
-        return len(chunk)
-
-    def end(self, size: int) -> bytes:
-        """What was written last: that many bytes, or as many as are remembered."""
-        chunks: list[bytes] = []
-        missing = size
-        for chunk in reversed(self._last):
-            chunks.append(chunk)
-            missing -= len(chunk)
-            if missing <= 0:
-                break
-        return b"".join(reversed(chunks))[-size:]
 
 
 class EventFile:
@@ -101,8 +58,7 @@ class EventFile:
         self._side = self._create_side_file() if is_shared else None
         self._out = files.create(self.path)
         self._size = 0
-        self._sink: _Sink | None = None
-        self._writer: orc.ORCWriter | None = None
+        self._writer: OrcWriter | None = None
         self._ends_whole = False
         self._is_broken = False
 
@@ -113,13 +69,13 @@ class EventFile:
 
     def flush(self) -> None:
         """Make what was written since the last flush part of the file, safe on disk."""
-        if self._writer is None or self._sink is None:
+        if self._writer is None:
             return
         with self._whole_or_broken():
-            self._writer.close()
-            counts = self._segments.add(self._sink.end(tail_size(self._sink.end(MAX_TAIL))), self._size)
-            self._size += self._sink.size
-            self._writer = self._sink = None
+            parts = self._writer.close()
+            counts = [count for part in parts for count in self._segments.add(part.end, self._size + part.start)]
+            self._size += self._writer.size
+            self._writer = None
             end = 0
             for count in counts:
                 end += count
@@ -130,12 +86,12 @@ class EventFile:
 
     def abandon(self) -> None:
         """Give up what was written since the last flush: it stays outside of what the footer lists."""
-        if self._writer is None or self._sink is None:
+        if self._writer is None:
             return
         with self._whole_or_broken():
             self._writer.close()
-            self._size += self._sink.size
-            self._writer = self._sink = None
+            self._size += self._writer.size
+            self._writer = None
             self._begin_segment()
             self._ends_whole = False
 
@@ -188,15 +144,12 @@ class EventFile:
         self, write_ids: pa.Array, buckets: pa.Array, row_ids: pa.Array, current: pa.Array, rows: pa.StructArray
     ) -> None:
         operations = pa.repeat(pa.scalar(self.operation, pa.int32()), len(rows))
-        events = pa.table([operations, write_ids, buckets, row_ids, current, rows], names=[*EVENT_COLUMNS])
+        columns = [operations, write_ids, buckets, row_ids, current, rows]
         with self._whole_or_broken():
             if self._writer is None:
-                self._sink = _Sink(self._out)
                 self._ends_whole = False
-                self._writer = orc.ORCWriter(
-                    pa.PythonFile(self._sink, mode="w"), compression=self._compression, stripe_size=_STRIPE_BYTES
-                )
-            self._writer.write(events)
+                self._writer = OrcWriter(self._out, self._compression)
+            self._writer.write(pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS]))
 
     def _write_tail(self) -> None:
         notes = acid_entries(self._stripe_ends, self._segments.rows, is_delete=self.operation == DELETE_EVENT)

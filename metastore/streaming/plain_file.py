@@ -9,13 +9,12 @@ from contextlib import suppress
 from threading import Lock
 
 import pyarrow as pa
-from pyarrow import orc
 
 from metastore.acid.names import original_file
 from metastore.files import Files
 from metastore.roots import local_path
-
-_STRIPE_BYTES = 16 * 1024 * 1024
+from metastore.streaming.orc_segments import Segments
+from metastore.streaming.orc_writer import OrcWriter
 
 
 class PlainFile:
@@ -42,7 +41,7 @@ class PlainFile:
         self._written = 0
         self._is_broken = False
         self._out = files.create(self.path)
-        self._writer = orc.ORCWriter(self._out, compression=compression, stripe_size=_STRIPE_BYTES)
+        self._writer = OrcWriter(self._out, compression)
 
     @property
     def is_dirty(self) -> bool:
@@ -55,7 +54,7 @@ class PlainFile:
 
     def insert(self, write_id: int, rows: pa.StructArray) -> None:  # noqa: ARG002, D102 - rows do not tell whose they are
         self._is_broken = True
-        self._writer.write(pa.Table.from_arrays(rows.flatten(), schema=self._schema))
+        self._writer.write(pa.RecordBatch.from_arrays(rows.flatten(), schema=self._schema))
         self._written += len(rows)
         self._is_broken = False
 
@@ -63,7 +62,10 @@ class PlainFile:
         if self._is_broken:
             raise OSError(f"{self.path} could not be written before")
         self._is_broken = True
-        self._writer.close()
+        whole = Segments()
+        for part in self._writer.close():
+            whole.add(part.end, part.start)
+        self._out.write(whole.tail(self._writer.size, {}))
         self._out.flush()
         if local_path(self.path) is not None:
             os.fsync(self._out.fileno())

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from metastore.acid.types import HiveType
+from metastore.acid_tables.calendars import UNSTORABLE, has_times, leaves, unstorable
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.streaming.columns import Column
 from metastore.streaming.expressions import constant
@@ -371,6 +372,22 @@ def _require(array: pa.Array | pa.ChunkedArray, column: Column) -> None:
         )
     elif kind.children and _has_decimal(kind):
         array.validate(full=True)
+    if has_times(column.arrow):
+        _require_storable(array, column)
+
+
+def _require_storable(array: pa.Array | pa.ChunkedArray, column: Column) -> None:
+    """Raise RecordError for a date or time, at any depth, that ORC files cannot hold."""
+    first = 0
+    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+        if _is_unstorable(chunk):
+            at = next(at for at in range(len(chunk)) if _is_unstorable(chunk.slice(at, 1)))
+            raise RecordError(first + at, column.name, f"{_shown(chunk[at].as_py())} cannot be stored: {UNSTORABLE}")
+        first += len(chunk)
+
+
+def _is_unstorable(array: pa.Array) -> bool:
+    return any(pc.any(unstorable(times)).as_py() for _, times in leaves(array))
 
 
 def _refuse_first(array: pa.Array | pa.ChunkedArray, wrong: Any, column: Column, reason: str) -> None:

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import orc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
 
 from metastore.acid_tables.footers import damage_named
+from metastore.acid_tables.orc_rows import OrcRows
 from metastore.acid_tables.sources import CutFile, committed_bytes
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
@@ -39,13 +39,13 @@ def cut_events(spark: SparkSession, schema: StructType, files: Sequence[CutFile]
 def _events(file: CutFile, schema: StructType) -> Iterator[tuple[Any, ...]]:
     content = committed_bytes(Files(), file)
     with damage_named(file.path):
-        table = orc.ORCFile(pa.BufferReader(content)).read()
-    table = table.cast(
-        pa.schema([pa.field(field.name, _in_microseconds(field.type)) for field in table.schema]), safe=False
-    )
-    for batch in table.to_batches(_BATCH_ROWS):
-        for row in batch.to_pylist(maps_as_pydicts="strict"):
-            yield _shaped(row, schema)
+        stripes = OrcRows(pa.BufferReader(content))
+    for at in range(stripes.nstripes):
+        with damage_named(file.path):
+            table = pa.Table.from_batches([stripes.read_stripe(at)])
+        for batch in table.to_batches(_BATCH_ROWS):
+            for row in batch.to_pylist(maps_as_pydicts="strict"):
+                yield _shaped(row, schema)
 
 
 def _shaped(value: Any, kind: DataType) -> Any:
@@ -60,19 +60,6 @@ def _shaped(value: Any, kind: DataType) -> Any:
             return {_shaped(key, kind.keyType): _shaped(member, kind.valueType) for key, member in value.items()}
         case _:
             return value
-
-
-def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """The type with timestamps in microseconds, as Spark holds them."""
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _in_microseconds(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_in_microseconds(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
-    return kind
 
 
 def _without_zone(kind: StructType) -> StructType:

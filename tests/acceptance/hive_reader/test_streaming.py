@@ -9,7 +9,7 @@ import pytest
 
 from metastore.acid.bucket import encode
 from metastore.client import MetastoreClient
-from metastore.streaming import Json, connect, event_file, mutate
+from metastore.streaming import Json, connect, mutate, orc_writer
 from tests.support.able import AbleClient
 from tests.support.acid.creating import create_database, create_table, snapshot
 from tests.support.hive_oracle.oracle import HiveOracle
@@ -90,7 +90,7 @@ def test_every_type_arrives(client: MetastoreClient, oracle: HiveOracle) -> None
 @pytest.mark.parametrize("compression", ["snappy", "zlib"])
 def test_stripes_and_splits_lose_nothing(client: MetastoreClient, oracle: HiveOracle, monkeypatch: pytest.MonkeyPatch,
                                          compression: str) -> None:
-    monkeypatch.setattr(event_file, "_STRIPE_BYTES", 256 * 1024)
+    monkeypatch.setattr(orc_writer, "_STRIPE_BYTES", 256 * 1024)
     place = Path(create_table(client, "t", COLUMNS, buckets=("n",), bucket_count=2))
     with connect("d.t", client=client, transactions_per_batch=3, compression=compression) as connection:
         for turn in range(3):

@@ -63,7 +63,7 @@ def test_every_flush_ends_with_a_whole_file(tmp_path, compression):
 
 
 def test_stripes_within_a_transaction_have_their_keys(tmp_path, monkeypatch):
-    monkeypatch.setattr("metastore.streaming.event_file._STRIPE_BYTES", 64 * 1024)
+    monkeypatch.setattr("metastore.streaming.orc_writer._STRIPE_BYTES", 64 * 1024)
     kind = pa.struct([("s", pa.string())])
     file = InsertFile(Files(), str(tmp_path), 0, kind, compression="zlib")
     for block in range(20):

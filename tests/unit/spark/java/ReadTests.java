@@ -191,6 +191,10 @@ public final class ReadTests {
         List<Filter> unfit = List.of(new Not(above), new Not(new EqualTo("t", between)), new In("t", new Object[] {between}), new In("n", new Object[] {1, null}),
             new org.apache.spark.sql.sources.Or(above, new LessThan("t", between)), new GreaterThan("d", 0.0), new EqualTo("f", -0.0f));
         for (Filter each : unfit) same(null, OrcConditions.shown(each));
+        Timestamp julian = Timestamp.valueOf("1582-10-04 23:59:59.999999"), first = Timestamp.valueOf("1582-10-15 00:00:00");
+        Object[] old = {julian, java.sql.Date.valueOf("1500-02-29"), julian.toInstant(), java.time.LocalDate.of(1, 1, 1)};
+        for (Object each : old) same(null, OrcConditions.shown(new EqualTo("t", each)));
+        same(new LessThan("t", first), OrcConditions.shown(new LessThan("t", first)));
     }
 
     public void keysAnswerConditionsWithSparksThreeTruthValues() {

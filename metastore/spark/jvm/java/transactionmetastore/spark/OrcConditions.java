@@ -2,6 +2,8 @@ package transactionmetastore.spark;
 
 import java.sql.Timestamp;
 import java.time.Instant;
+import java.time.LocalDate;
+import java.util.Date;
 import org.apache.spark.sql.sources.And;
 import org.apache.spark.sql.sources.EqualTo;
 import org.apache.spark.sql.sources.Filter;
@@ -18,11 +20,13 @@ import scala.collection.Iterator;
  *
  * To its statistics -0.0 is less than 0.0, which Spark takes for equal. A NULL in a list of values is an error. A time loses what is less than
  * a millisecond on its way to the task: ORC sends conditions by Kryo, which writes a Timestamp as if it were a Date. So what a time must not
- * exceed becomes the next millisecond. Elsewhere such a time is shown only where an earlier time finds more: as a lower bound, where no NOT
+ * exceed becomes the next millisecond. A day or time before 1582-10-15 is not shown: ORC compares its name in one calendar with statistics in
+ * the other, up to ten days away; a later one is after all of them in either. Elsewhere such a time is shown only where an earlier time finds more: as a lower bound, where no NOT
  * turns it around.
  */
 public final class OrcConditions {
     private static final int NANOS_OF_MILLISECOND = 1_000_000;
+    private static final Timestamp FIRST_GREGORIAN = Timestamp.valueOf("1582-10-15 00:00:00");
 
     private OrcConditions() {}
 
@@ -60,7 +64,7 @@ public final class OrcConditions {
     }
 
     private static boolean hasUnfit(Object part, boolean mayBeEarlier) {
-        if (part == null) return true;
+        if (part == null || isBeforeGregorian(part)) return true;
         if (part instanceof Double || part instanceof Float) return ((Number) part).doubleValue() == 0;
         if (isBetweenMilliseconds(part)) return !mayBeEarlier;
         if (part instanceof Object[]) {
@@ -72,6 +76,12 @@ public final class OrcConditions {
         Iterator<Object> parts = ((Product) part).productIterator();
         while (parts.hasNext()) if (hasUnfit(parts.next(), areBounds)) return true;
         return false;
+    }
+
+    private static boolean isBeforeGregorian(Object value) {
+        if (value instanceof Date) return ((Date) value).getTime() < FIRST_GREGORIAN.getTime();
+        if (value instanceof Instant) return ((Instant) value).isBefore(FIRST_GREGORIAN.toInstant());
+        return value instanceof LocalDate && ((LocalDate) value).isBefore(FIRST_GREGORIAN.toLocalDateTime().toLocalDate());
     }
 
     private static boolean isOfOthers(Filter condition) {

@@ -21,7 +21,7 @@ import transactionmetastore.spark.SerdeFormat;
 import transactionmetastore.spark.plain.PlainStorage;
 
 /** Makes files that hold rows alone: by Spark's writer of their format, or by Hive's classes. "columns": of the files. */
-record PlainFiles(OutputWriterFactory writers, StructType columns) implements Serializable {
+record PlainFiles(OutputWriterFactory writers, StructType columns, boolean isOrc) implements Serializable {
     private static final long serialVersionUID = 1L;
 
     /** "job": gets the settings that its tasks need. */
@@ -30,7 +30,8 @@ record PlainFiles(OutputWriterFactory writers, StructType columns) implements Se
             storage.isSerde() ? SerdeFormat.OPTION : "compression",
             storage.isSerde() ? storage.serde() : storage.format().equals("orc") ? "zlib" : "snappy"))));
         return new PlainFiles(
-            storage.files(spark, table.name()).prepareWrite(spark, job, options, table.columns()), table.columns());
+            storage.files(spark, table.name()).prepareWrite(spark, job, options, table.columns()), table.columns(),
+            !storage.isSerde() && storage.format().equals("orc"));
     }
 
     /** A new file. */

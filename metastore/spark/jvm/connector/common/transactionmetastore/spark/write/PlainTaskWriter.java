@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.SerdeWriter;
 
@@ -29,6 +30,7 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
     private final BucketHash hash;
     private final int[] hashed;
     private final RowRules.Watch watch;
+    private final StorableTimes times;
     private final UnsafeProjection columns;
     private final int task;
     private final AttemptFiles attempt;
@@ -45,6 +47,7 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
         this.hash = table.hash(how.zone());
         this.hashed = table.bucketPlaces();
         this.watch = how.rules().watch();
+        this.times = new StorableTimes(how.plain().isOrc() ? table.columns() : new StructType());
         this.columns = columns(table);
         this.task = partition;
         this.attempt = new AttemptFiles(how, partition, task);
@@ -63,6 +66,8 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
     public void insert(InternalRow row) throws IOException {
         if (refusal != null) return;
         watch.look(row);
+        refusal = times.refusal(row);
+        if (refusal != null) return;
         String keyOfRow = keys.of(row);
         int bucketOfRow = hash == null ? task : hash.bucket(row, hashed);
         if (file == null || bucketOfRow != bucket || !Objects.equals(keyOfRow, key)) {

@@ -45,11 +45,13 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     private final BucketHash hash;
     private final int[] hashed;
     private final RowRules.Watch watch;
+    private final StorableTimes times;
     private final int writer, statement;
     private final AttemptFiles attempt;
     private final Map<Place, Open> inserts = new LinkedHashMap<>(), deletes = new LinkedHashMap<>();
     private final List<WrittenFile> written = new ArrayList<>();
     private Place lastInsert, lastDelete;
+    private String refusal;
     private int files;
 
     TaskWriter(TaskSettings how, int partition, long task) {
@@ -61,6 +63,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         this.hash = table.hash(how.zone());
         this.hashed = table.bucketPlaces();
         this.watch = how.rules().watch();
+        this.times = new StorableTimes(table.columns());
         this.writer = partition & EventFile.MAX_WRITER_ID;
         this.statement = how.statement() + partition / (EventFile.MAX_WRITER_ID + 1);
         this.attempt = new AttemptFiles(how, partition, task);
@@ -118,6 +121,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
 
     private Open add(InternalRow row, int bucket) throws IOException {
         watch.look(row);
+        if (refusal == null) refusal = times.refusal(row);
         Place place = new Place(keys.of(row), bucket);
         if (how.isOrdered() && !place.equals(lastInsert)) {
             if (lastInsert != null) finish(lastInsert, inserts.remove(lastInsert), false);
@@ -156,7 +160,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         deletes.clear();
         for (var open : inserts.entrySet()) finish(open.getKey(), open.getValue(), false);
         inserts.clear();
-        return new Written(written, watch.counts(), null);
+        return new Written(written, watch.counts(), refusal);
     }
 
     @Override

@@ -1,0 +1,205 @@
+"""The rows of an ORC file's stripes as Arrow's batches, with their dates and times as they are shown.
+
+Arrow's own reader holds times in nanoseconds, which reach from 1677 to 2262, and knows one calendar. Rule: a time is
+read to the microsecond from year 1 to 9999, and a date or time keeps its name whichever calendar the file is in.
+Where nanoseconds do not reach, a stripe is read twice out of memory: its seconds, as the whole numbers that a file
+holds, and its fractions, with all seconds set to zero.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import orc
+
+from metastore.acid.protobuf import bytes_field, fields, number_field
+from metastore.acid_tables.calendars import has_julian, has_times, in_microseconds, mapped, proleptic
+from metastore.acid_tables.orc_tail import (
+    LONG,
+    MAGIC,
+    ROWS,
+    STATISTICS,
+    STRIPE,
+    STRIPE_DATA,
+    STRIPE_FOOTER,
+    STRIPE_INDEX,
+    STRIPE_OFFSET,
+    STRIPE_ROWS,
+    TIMESTAMP,
+    TYPE,
+    Tail,
+    numbers,
+    stored,
+    tail_bytes,
+    with_kind,
+)
+
+STREAM, DATA, SECONDARY = 1, 1, 5
+"""A stream's field in a stripe's footer, and two kinds of streams."""
+
+_STREAM_KIND, _STREAM_COLUMN, _STREAM_LENGTH = 1, 2, 3
+INDEXES = (6, 7, 8)
+"""Kinds of streams that are indexes of rows."""
+
+_ENCODING, _ZONE, _KIND = 2, 3, 1
+_ZEROS = {0: (130, bytes([127, 0, 0])), 2: (512, bytes([0xC1, 0xFF, 0, 0]))}
+"""The longest run of zeros of each encoding, and its bytes."""
+
+_MICROSECONDS, _NANOSECONDS = 1_000_000, 1_000_000_000
+_MILLISECOND = 1_000_000
+"""In nanoseconds."""
+
+
+class OrcRows:
+    """An ORC file that is read by stripes. ``source``: a file that is open, with its position."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._file = orc.ORCFile(source)
+        self.schema: pa.Schema = self._file.schema
+        self.nstripes: int = self._file.nstripes
+
+    def read_stripe(self, at: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """Return a stripe's rows; ``columns``: their names, with dots for fields of structs; None: all."""
+        try:
+            batch = self._file.read_stripe(at, columns)
+        except pa.ArrowInvalid:
+            if not any(has_times(field.type) for field in self.schema):
+                raise
+            batch = self._far(at, columns)
+        if not any(has_times(field.type) for field in batch.schema):
+            return batch
+        shown = [mapped(column, column.type, self._as_shown) for column in batch.columns]
+        return pa.RecordBatch.from_arrays(shown, batch.schema.names)
+
+    def _as_shown(self, values: pa.Array) -> pa.Array:
+        """Return dates or times as they are shown; the footer is asked for its calendar only where that matters."""
+        values = values if pa.types.is_date(values.type) else in_microseconds(values)
+        return proleptic(values) if has_julian(values) and not self._tail.is_proleptic else values
+
+    @cached_property
+    def _tail(self) -> Tail:
+        return Tail.of(self._source)
+
+    def _far(self, at: int, columns: Sequence[str] | None) -> pa.RecordBatch:
+        """Read a stripe with times that nanoseconds do not reach."""
+        stripe = _Stripe.read(self._source, self._tail, at)
+        seconds = orc.ORCFile(pa.BufferReader(stripe.with_seconds_as_numbers())).read_stripe(0, columns)
+        zero_file = stripe.with_zero_seconds(max(map(_values, seconds.columns), default=0))
+        fractions = orc.ORCFile(pa.BufferReader(zero_file)).read_stripe(0, columns)
+        pairs = zip(seconds.columns, fractions.columns, strict=True)
+        return pa.RecordBatch.from_arrays([_joined(*pair, stripe.zone) for pair in pairs], seconds.schema.names)
+
+
+class _Stripe(NamedTuple):
+    """A stripe of a file, in memory."""
+
+    tail: Tail
+    described: dict[int, int]
+    content: bytes
+
+    @classmethod
+    def read(cls, source: Any, tail: Tail, at: int) -> "_Stripe":
+        described = tail.stripes()[at]
+        source.seek(described[STRIPE_OFFSET])
+        size = sum(described.get(part, 0) for part in (STRIPE_INDEX, STRIPE_DATA, STRIPE_FOOTER))
+        return cls(tail, described, source.read(size))
+
+    @property
+    def zone(self) -> str:
+        """The time zone of the writer, in which a file's seconds count."""
+        named = [field.value for field in fields(self._footer()) if field.number == _ZONE]
+        return bytes(named[0]).decode() if named else "UTC"
+
+    def with_seconds_as_numbers(self) -> bytes:
+        """Return a file of this stripe in which times are the whole numbers that stand for their seconds."""
+        footer = b"".join(
+            bytes_field(TYPE, with_kind(field.value, LONG))
+            if field.number == TYPE and numbers(field.value).get(1) == TIMESTAMP
+            else field.raw
+            for field in fields(self.tail.footer)
+        )
+        return self._alone(self.content, footer, self.described)
+
+    def with_zero_seconds(self, count: int) -> bytes:
+        """Return a file of this stripe in which times are fractions of one second; ``count``: a column's, at most."""
+        footer = list(fields(self._footer()))
+        encodings = [numbers(field.value).get(_KIND, 0) for field in footer if field.number == _ENCODING]
+        data, kept, at = [], [], 0
+        for field in footer:
+            if field.number != STREAM:
+                kept.append(field.raw)
+                continue
+            stream = numbers(field.value)
+            kind, column, length = (stream.get(part, 0) for part in (_STREAM_KIND, _STREAM_COLUMN, _STREAM_LENGTH))
+            content = self.content[at : at + length]
+            at += length
+            if kind in INDEXES:
+                continue  # its positions are those of the stripe as it was
+            if kind == DATA and self.tail.kinds()[column] == TIMESTAMP:
+                size, run = _ZEROS[encodings[column]]
+                content = stored(run * (count // size + 1), self.tail.block)
+            data.append(content)
+            kept.append(bytes_field(STREAM, stream_message(kind, column, len(content))))
+        new_footer, streams = stored(b"".join(kept), self.tail.block), b"".join(data)
+        sizes = {STRIPE_DATA: len(streams), STRIPE_FOOTER: len(new_footer), STRIPE_ROWS: self.described[STRIPE_ROWS]}
+        return self._alone(streams + new_footer, self.tail.footer, sizes)
+
+    def _footer(self) -> bytes:
+        return self.tail.expanded(self.content[-self.described[STRIPE_FOOTER] :])
+
+    def _alone(self, content: bytes, footer: bytes, described: dict[int, int]) -> bytes:
+        kept = (field.raw for field in fields(footer) if field.number not in {STRIPE, ROWS, STATISTICS})
+        stripe = b"".join(number_field(*pair) for pair in {**described, STRIPE_OFFSET: len(MAGIC)}.items())
+        rows = number_field(ROWS, described[STRIPE_ROWS])
+        return MAGIC + content + tail_bytes(self.tail, b"".join((*kept, bytes_field(STRIPE, stripe), rows)), b"")
+
+
+def stream_message(kind: int, column: int, length: int) -> bytes:
+    """Return the description of a stream in a stripe's footer."""
+    pairs = zip((_STREAM_KIND, _STREAM_COLUMN, _STREAM_LENGTH), (kind, column, length), strict=True)
+    return b"".join(number_field(*pair) for pair in pairs)
+
+
+def epoch(zone: str) -> int:
+    """Return the second since 1970 from which a file's seconds count: the beginning of 2015 in its writer's zone."""
+    return int(datetime(2015, 1, 1, tzinfo=ZoneInfo(zone)).timestamp())
+
+
+def _values(array: pa.Array) -> int:
+    """Return the number of values in an array, or in its largest child."""
+    if pa.types.is_struct(array.type):
+        return max([len(array), *map(_values, array.flatten())])
+    if pa.types.is_map(array.type):
+        return max(_values(array.keys), _values(array.items))
+    return max(len(array), _values(array.values)) if pa.types.is_list(array.type) else len(array)
+
+
+def _joined(seconds: pa.Array, fractions: pa.Array, zone: str) -> pa.Array:
+    """Return times of their seconds and their fractions, read apart."""
+    leaves: list[pa.Array] = []
+
+    def note(leaf: pa.Array) -> pa.Array:
+        leaves.append(leaf)
+        return leaf
+
+    mapped(fractions, fractions.type, note)
+    each = iter(leaves)
+    return mapped(seconds, fractions.type, lambda leaf: _time(leaf, next(each), zone))
+
+
+def _time(seconds: pa.Array, fractions: pa.Array, zone: str) -> pa.Array:
+    if pa.types.is_date(fractions.type):
+        return seconds
+    parts = fractions.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    nanos = parts - epoch("UTC") * _NANOSECONDS  # below 0 before 1970 in files of Arrow's own writer
+    whole = seconds.fill_null(0).to_numpy(zero_copy_only=False) + epoch(zone)
+    whole -= (whole < 0) & (nanos >= _MILLISECOND)  # as Java's writer rounds, and its reader undoes
+    instants = pa.array(whole * _MICROSECONDS + nanos // 1000, mask=seconds.is_null().to_numpy(zero_copy_only=False))
+    if zone in ("UTC", "GMT"):
+        return instants.view(pa.timestamp("us"))
+    return pc.local_timestamp(instants.view(pa.timestamp("us", zone)))
