@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import orc
 
 from metastore.acid.bucket import encode
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
@@ -27,6 +26,7 @@ from metastore.acid.orc_footer import MAX_TAIL, RowKey, acid_entries
 from metastore.files import Files
 from metastore.roots import local_path
 from metastore.streaming.orc_segments import Segments, tail_size
+from metastore.streaming.orc_writer import NestedOrcWriter
 
 _STRIPE_BYTES = 16 * 1024 * 1024
 _KEPT = 8 * 1024 * 1024
@@ -102,7 +102,7 @@ class EventFile:
         self._out = files.create(self.path)
         self._size = 0
         self._sink: _Sink | None = None
-        self._writer: orc.ORCWriter | None = None
+        self._writer: NestedOrcWriter | None = None
         self._ends_whole = False
         self._is_broken = False
 
@@ -193,7 +193,7 @@ class EventFile:
             if self._writer is None:
                 self._sink = _Sink(self._out)
                 self._ends_whole = False
-                self._writer = orc.ORCWriter(
+                self._writer = NestedOrcWriter(
                     pa.PythonFile(self._sink, mode="w"), compression=self._compression, stripe_size=_STRIPE_BYTES
                 )
             self._writer.write(events)

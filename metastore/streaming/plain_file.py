@@ -9,11 +9,11 @@ from contextlib import suppress
 from threading import Lock
 
 import pyarrow as pa
-from pyarrow import orc
 
 from metastore.acid.names import original_file
 from metastore.files import Files
 from metastore.roots import local_path
+from metastore.streaming.orc_writer import NestedOrcWriter
 
 _STRIPE_BYTES = 16 * 1024 * 1024
 
@@ -42,7 +42,7 @@ class PlainFile:
         self._written = 0
         self._is_broken = False
         self._out = files.create(self.path)
-        self._writer = orc.ORCWriter(self._out, compression=compression, stripe_size=_STRIPE_BYTES)
+        self._writer = NestedOrcWriter(self._out, compression=compression, stripe_size=_STRIPE_BYTES)
 
     @property
     def is_dirty(self) -> bool:

@@ -16,16 +16,20 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyorc
+from pyarrow import orc
 
 from metastore.acid.bucket import encode
 from metastore.acid.protobuf import fields
 from metastore.acid.side_files import MalformedSideFileError, flushed_length
 from metastore.acid.snapshots import TxnWriteIds, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
+from metastore.acid.types import parse_type
 from metastore.acid.violations import Surroundings, check_listing
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.footers import event_counts, has_old_events, orc_tail
@@ -43,6 +47,10 @@ from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.partition_names import DEFAULT_PARTITION
 from metastore.spark.check.file_check import check_file
+from metastore.streaming.columns import Column
+from metastore.streaming.event_file import InsertFile
+from metastore.streaming.plain_file import PlainFile
+from metastore.streaming.records import from_mappings
 from tests.fuzz import inputs
 
 LONGEST_S = 2.0
@@ -147,6 +155,23 @@ def _read_orc(data: bytes) -> None:
         has_old_events(files, tail)
 
 
+def read_nested_rows(made: Any) -> None:
+    """What the writers without Spark make of nested rows must be these rows, whatever pieces they come in."""
+    kinds, rows, ends = made
+    columns = [Column(name, parse_type(kind)) for name, kind in kinds.items()]
+    given = from_mappings(rows, columns)
+    whole = pa.StructArray.from_arrays([given[name].combine_chunks() for name in kinds], fields=list(given.schema))
+    with tempfile.TemporaryDirectory(prefix="fuzz") as root:
+        for kind in (InsertFile, PlainFile):
+            file = kind(Files(), root, 0, whole.type, compression="snappy")
+            for start, end in pairwise(ends):
+                file.insert(1, whole.slice(start, end - start))
+            file.flush()
+            file.close()
+            found = orc.ORCFile(file.path).read().to_pylist()
+            assert [event.get("row", event) for event in found] == whole.slice(ends[0], ends[-1] - ends[0]).to_pylist()
+
+
 TARGETS = {
     "expression": Target(inputs.serialised, lambda data: parse_expression(data, _KEYS, DEFAULT_PARTITION), (InvalidRequestError,)),
     "partition_filter": Target(inputs.partition_filter, lambda text: parse_filter(text, _KEYS), (InvalidRequestError,)),
@@ -157,6 +182,7 @@ TARGETS = {
     "files": Target(inputs.listing, _read_files, (MetaError, InvalidOperationError, OSError)),
     "side_file": Target(lambda dice: dice.randbytes(dice.randint(0, 40)), lambda data: flushed_length(data, "x"), (MalformedSideFileError,)),
     "protobuf": Target(lambda dice: inputs.damaged(dice, _sound_orc(dice)[-300:]), lambda data: list(fields(data)), (ValueError,)),
+    "nested": Target(inputs.nested, read_nested_rows, ()),
     "orc": Target(_orc, _read_orc, (OSError,)),
 }
 
