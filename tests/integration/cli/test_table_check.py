@@ -10,7 +10,10 @@ import yaml
 
 from metastore.acid.bucket import encode
 from metastore.cli.main import main
-from metastore.client import TxnManager
+from metastore.client import DomainClient, TxnManager
+from metastore.files import Files
+from metastore.ids import table_name
+from metastore.spark.check.table_check import check_table, quarantine
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<a:int>>")
@@ -214,6 +217,82 @@ def test_what_lies_beside_the_partitions(run, client, table):
     assert [one["partition"] for one in again] == ["p=3"]
     assert (root / ".quarantine" / "acid_stage_1_0_i").is_dir()
     assert (root / "p=2" / ".quarantine" / orphan.name / "bucket_00000").is_file()
+
+
+class _Disturbed(Files):
+    """Files where something happens once, after so many calls of one method."""
+
+    def after(self, calls, method, change):
+        original = getattr(Files, method)
+
+        def called(uri, *more):
+            nonlocal calls
+            calls -= 1
+            if calls == -1:
+                change()
+            return original(self, uri, *more)
+        object.__setattr__(self, method, called)
+        return self
+
+
+def _checked(client, files, **options):
+    with DomainClient.like(client) as domain:
+        return [(found.finding.path, found.finding.rule.value)
+                for found in check_table(domain, files, table_name("db", "t"), **options)]
+
+
+@pytest.mark.parametrize(("calls", "method"), [(0, "open"), (2, "open"), (0, "read"), (2, "listing")])
+def test_what_is_cleaned_meanwhile_is_looked_at_again(client, table, calls, method):
+    """A base is made of all deltas, which go while the first of them, or a note beside it, is about to be read."""
+    deltas = [_delta(client, table), _delta(client, table, rows=((1, 1), (0, 0)))]
+    old = _delta(client, table, name="base_{0:07d}")
+    (old / "_metadata_acid").write_text('{"thisFileVersion": "0", "dataFormat": "compacted"}')
+    if method != "read":
+        shutil.rmtree(old)
+
+    def cleaned():
+        _delta(client, table, name="base_{0:07d}")
+        for gone in (*deltas, old):
+            shutil.rmtree(gone, ignore_errors=True)
+
+    assert _checked(client, _Disturbed().after(calls, method, cleaned)) == []
+    assert not deltas[0].exists()
+
+
+def test_leftovers_that_are_cleaned_meanwhile_are_no_finding(client, table):
+    orphans = [_delta(client, table, commit=False), _delta(client, table.parent / "p=2", commit=False)]
+
+    def cleaned():
+        for orphan in orphans:
+            shutil.rmtree(orphan)
+
+    assert _checked(client, _Disturbed().after(2, "listing", cleaned), with_files=False) == []
+
+
+def test_what_goes_on_changing_is_told_in_the_end(client, table):
+    """As a stream makes and closes files all the time, beside a file that is broken."""
+    (_delta(client, table) / "bucket_00000").write_bytes(b"no ORC")
+    files, number = Files(), iter(range(100))
+
+    class Busy(Files):
+        def listing(self, uri):
+            (table / f"_tmp_{next(number)}").touch()
+            found = files.listing(uri)
+            for path in table.glob("_tmp_*"):
+                path.unlink()
+            return found
+
+    assert _checked(client, Busy()) == [("delta_0000001_0000001_0000/bucket_00000", "unreadable file")]
+    assert next(number) < 10
+
+
+def test_what_is_cleaned_before_it_is_moved_is_left(client, table):
+    orphan = _delta(client, table, commit=False)
+    with DomainClient.like(client) as domain:
+        found = check_table(domain, Files(), table_name("db", "t"))
+    shutil.rmtree(orphan)
+
+    assert [one.moved_to for one in quarantine(Files(), found)] == [None]
 
 
 def test_tables_that_cannot_be_checked(run, table):
