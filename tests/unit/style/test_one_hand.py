@@ -79,3 +79,10 @@ def test_one_module_writes_orc():
     writers = {str(path) for path, tree in sources() for node in ast.walk(tree)
                if isinstance(node, ast.Attribute | ast.Name) and re.search(r"\b(ORCWriter|orc\.write_table|pyorc)\b", ast.unparse(node))}
     assert writers == {"metastore/streaming/orc_writer.py"}
+
+
+def test_commands_print_in_one_place():
+    """Texts of clients are shown with escapes: by `output.say`, which is the only one that prints."""
+    printing = {str(path) for path, tree in sources() if "cli" in path.parts for node in ast.walk(tree)
+                if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in {"click.echo", "click.secho", "print"}}
+    assert printing == {"metastore/cli/output.py"}
