@@ -47,6 +47,7 @@ from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.partition_names import DEFAULT_PARTITION
 from metastore.spark.check.file_check import check_file
+from metastore.spark.check.shifted import check_nulls
 from metastore.streaming.columns import Column
 from metastore.streaming.event_file import InsertFile
 from metastore.streaming.plain_file import PlainFile
@@ -169,6 +170,7 @@ def read_nested_rows(made: Any) -> None:
             file.flush()
             file.close()
             found = orc.ORCFile(file.path).read().to_pylist()
+            assert check_nulls(Files(), root, Path(file.path).name) == []
             assert [event.get("row", event) for event in found] == whole.slice(ends[0], ends[-1] - ends[0]).to_pylist()
 
 

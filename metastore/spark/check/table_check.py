@@ -8,6 +8,7 @@ reads are moved, into a hidden directory of the same location; nothing is remove
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from metastore.ids import TableName
 from metastore.partition_names import make_name
 from metastore.roots import local_path
 from metastore.spark.check.file_check import check_doubles, check_file
+from metastore.spark.check.shifted import check_nulls
 
 QUARANTINE = ".quarantine"
 _PAST_TRANSACTIONS = frozenset({Rule.STRANDED, Rule.ORIGINAL_FILE})
@@ -117,8 +119,9 @@ def _check_place(
         _with_writer(files, place, finding) if with_files and finding.rule in _PAST_TRANSACTIONS else finding
         for finding in listed.findings
     ]
-    if with_files and surroundings.is_full_acid and listed.state is not None:
-        findings += _check_files(files, place.location, listed.state)
+    if with_files and listed.state is not None:
+        check = _check_files if surroundings.is_full_acid else _check_rows
+        findings += check(files, place.location, listed.state)
     return findings
 
 
@@ -245,6 +248,14 @@ def _check_listing(files: Files, place: Place, entries: Sequence[FileEntry], sur
         return check_listing(kept, surroundings, lambda path: files.read(f"{place.location}/{path}"))
     except OSError as error:
         return Listing((Finding(Rule.UNREADABLE_FILE, "", str(error)),), None)
+
+
+def _check_rows(files: Files, location: str, state: AcidState) -> Iterator[Finding]:
+    """Check the files of an insert-only table that are ORC."""
+    for directory in [*([state.base] if state.base else []), *state.deltas]:
+        for file in directory.files:
+            with suppress(OSError):  # of another format
+                yield from check_nulls(files, location, file.path)
 
 
 def _check_files(files: Files, location: str, state: AcidState) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from metastore.client import DomainClient, TxnManager
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark.check.table_check import check_table, quarantine
+from metastore.streaming import connect, orc_writer
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<a:int>>")
@@ -217,6 +218,35 @@ def test_what_lies_beside_the_partitions(run, client, table):
     assert [one["partition"] for one in again] == ["p=3"]
     assert (root / ".quarantine" / "acid_stage_1_0_i").is_dir()
     assert (root / "p=2" / ".quarantine" / orphan.name / "bucket_00000").is_file()
+
+
+@pytest.mark.parametrize("properties", [{}, {"transactional_properties": "insert_only"}])
+def test_values_that_a_null_struct_has_moved_are_found(run, client, table, properties, monkeypatch):
+    """As the writers without Spark wrote them once; not in what they write now, nor where there is no NULL."""
+    types = client.types
+    for name in ("old", "new"):
+        _created(client, name, {"transactional": "true", **properties})
+        described = client.get_table("db", name)
+        described.sd.cols = [types.FieldSchema("id", "int"), types.FieldSchema("good", "struct<o:struct<a:int>>"), types.FieldSchema(
+            "c", "array<struct<o:struct<a:int>,m:map<string,struct<t:string>>>>"), types.FieldSchema("last", "struct<a:struct<x:int>>")]
+        client.alter_table("db", name, described)
+    rows = [{"id": 1, "good": {"o": {"a": 1}}, "c": [{"o": {"a": 5}}, {"o": {"a": 1}, "m": {"k": None, "l": {"t": "v"}}}],
+             "last": {"a": {"x": 1}}},
+            {"id": 2, "good": {"o": {"a": 2}}, "c": [{"o": None, "m": {}}, {"o": {"a": 2}}], "last": {"a": None}}]
+
+    def write(name):
+        for _ in range(2):
+            with connect(f"db.{name}", client=client) as connection, connection.transaction():
+                connection.write([*rows, *reversed(rows)])
+    write("new")
+    monkeypatch.setattr(orc_writer, "_written", lambda array: array)
+    write("old")
+
+    found = json.loads(run("table", "check", "db.old", "-o", "json")[1])
+    assert {(one["violation"], one["detail"].split(" has ")[0]) for one in found} == {
+        ("shifted values", "Column c"), ("shifted values", "Column last")}
+    assert len(found) == 4
+    assert run("table", "check", "db.new")[:2] == (0, "Nothing is wrong.\n")
 
 
 class _Disturbed(Files):
