@@ -217,6 +217,7 @@ def _told(**fields: object) -> None:
 
 def main(seed: str, seconds: float, only: str = "", number: int = -1) -> None:
     """Each target in turn for its share of the time, or one input of one target."""
+    pa.array([""])  # loads pandas, whose second would be the first input's
     signal.signal(signal.SIGPROF, _stalled)
     limit = (_kb("VmSize") << 10) + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
