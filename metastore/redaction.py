@@ -1,8 +1,9 @@
-"""What is secret in a setting or a text, and how it is hidden: the one rule for clients, commands, pages and logs.
+"""What of a text nobody is to get as it is: secrets, and characters that a terminal acts on. For all that shows texts.
 
 Rule: a value whose name speaks of a secret is hidden; in any other text the passwords of URLs are, and the values of
 pairs (``spark.hadoop.fs.s3a.secret.key=...`` in a list of Spark settings) whose names do. Every pattern looks at a
-bounded stretch for each place, since texts may come from clients.
+bounded stretch for each place, since texts may come from clients. Control characters of names that clients chose are
+shown as escapes, and so is what turns the direction of a text or ends a line unseen.
 """
 
 import re
@@ -15,6 +16,7 @@ _NAME = re.compile(
 _PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]{0,200}:)[^@\s]{0,500}(?=@)")
 _PAIR = re.compile(r"(?<![\w.-])([\w.-]{1,200})=")
 _VALUE = re.compile(r"[^,;&\s\"']*")
+_ACTED_ON = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def is_secret(name: str) -> bool:
@@ -32,3 +34,13 @@ def redacted(text: str) -> str:
             end = value.end() if value else pair.end()
     text = "".join(shown) + text[end:]
     return _PASSWORD_IN_URL.sub(rf"\1{MASK}", text) if "://" in text else text
+
+
+def printable(text: str) -> str:
+    """Return one line of text with an escape, as JSON has them, for each character that a terminal acts on."""
+    return _ACTED_ON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def printable_lines(text: str) -> str:
+    """Return a text of our own lines, with what clients chose in them as ``printable`` shows it."""
+    return "\n".join(map(printable, text.split("\n")))

@@ -55,6 +55,7 @@ class Rule(StrEnum):
     SHORT_KEY_INDEX = "short key index"
     WRONG_KEY_INDEX = "wrong key index"
     WRONG_STATISTICS = "wrong statistics"
+    SHIFTED_VALUES = "shifted values"
 
 
 @dataclass(frozen=True)

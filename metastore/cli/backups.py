@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from metastore.cli.output import form_option, show_fields
+from metastore.cli.output import form_option, say, show_fields
 from metastore.cli.places import Place, PlaceError, with_place
 from metastore.db.embedded import EmbeddedPostgres
 from metastore.redaction import redacted
@@ -201,4 +201,4 @@ class _Recovery:
         show_fields({"aborted": report.aborted, "next_txn_id": report.next_txn_id}, form)
         for listed, text in ((report.hidden, _HIDDEN), (report.kept, _KEPT), (report.strange, _STRANGE)):
             for table, partition, path in listed:
-                click.echo(f"{table}{f' ({partition})' if partition else ''}: {path} is {text}")
+                say(f"{table}{f' ({partition})' if partition else ''}: {path} is {text}")

@@ -6,7 +6,7 @@ import click
 
 from metastore.cli.compactions import table_argument
 from metastore.cli.connected import connected, uri_option
-from metastore.cli.output import form_option, show_rows
+from metastore.cli.output import form_option, say, show_rows
 from metastore.errors import MetaError
 
 _COLUMNS = ("partition", "path", "violation", "detail", "moved_to")
@@ -69,5 +69,5 @@ def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, 
         columns = len(_COLUMNS) if move or mend else len(_COLUMNS) - 1
         show_rows(_COLUMNS[:columns], [row[:columns] for row in rows], form)
     else:
-        click.echo("Nothing is wrong.")
+        say("Nothing is wrong.")
     sys.exit(1 if report else 0)

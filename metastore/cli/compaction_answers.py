@@ -8,7 +8,7 @@ import click
 
 from metastore.cli.compaction_rows import rows_of
 from metastore.cli.connected import connected, instant, uri_option
-from metastore.cli.output import form_option, show_rows, show_value, table
+from metastore.cli.output import form_option, say, show_rows, show_value, table
 from metastore.client import DomainClient
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -68,15 +68,15 @@ def plan(place: Place, most: int, uri: str | None, form: str, *, run: bool, coun
         requested = [_requested(client, place, each) for each in answer.entities if run and each.type]
     if form == "table":
         for text in _plan_texts(plans):
-            click.echo(text)
+            say(text)
         _say_left_out(answer.leftOut)
         if requested:
-            click.echo("")
+            say("")
             show_rows(
                 ["entity", "compaction_id", "accepted", "answer"], [tuple(row.values()) for row in requested], form
             )
         elif run:
-            click.echo("\nNothing is due: nothing was requested (`metastore compaction request` does it all the same).")
+            say("\nNothing is due: nothing was requested (`metastore compaction request` does it all the same).")
     else:
         show_value({"entities": plans, "left_out": answer.leftOut, "requested": requested}, form)
     sys.exit(0 if not run or (requested and all(row["accepted"] for row in requested)) else 1)
@@ -97,7 +97,7 @@ def explain(place: Place, most: int, uri: str | None, form: str) -> None:
     reasons = [_explained(place, each) for each in answer.entities]
     if form == "table":
         for text in _reason_texts(reasons):
-            click.echo(text)
+            say(text)
         _say_left_out(answer.leftOut)
     else:
         show_value({"entities": reasons, "left_out": answer.leftOut}, form)
@@ -301,7 +301,7 @@ def _holders(holders: Iterable[dict[str, Any]]) -> str:
 
 def _say_left_out(left_out: int) -> None:
     if left_out:
-        click.echo(f"\n{left_out} more partitions were not looked at: name one, or raise --most.")
+        say(f"\n{left_out} more partitions were not looked at: name one, or raise --most.")
 
 
 def _size(number: int) -> str:

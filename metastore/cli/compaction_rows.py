@@ -12,7 +12,7 @@ _AT_A_TIME = 8
 
 
 def rows_of(uris: Sequence[str]) -> int | None:
-    """The rows of all files; None where one has no footer that says it. Raises: OSError with the file."""
+    """Return the rows of all files; None where one has no footer that says it, or has gone. Raises: OSError."""
     from metastore.files import Files
 
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
@@ -24,7 +24,11 @@ def rows_of(uris: Sequence[str]) -> int | None:
 def _rows(files: "Files", uri: str) -> int | None:
     from pyarrow import ArrowException, orc, parquet
 
-    with files.open(uri) as source:
+    try:
+        opened = files.open(uri)
+    except FileNotFoundError:  # the Cleaner has removed it since the server listed it
+        return None
+    with opened as source:
         magic = source.read(4)
         source.seek(0)
         try:

@@ -8,7 +8,7 @@ import click
 
 from metastore.cli.compaction_answers import explain, forecast, plan
 from metastore.cli.connected import connected, uri_option
-from metastore.cli.output import form_option, show_rows
+from metastore.cli.output import form_option, say, show_rows
 from metastore.client.compactions import DONE, Progress, compaction_type, requested, wait_until_done
 from metastore.client.shown import shown_compactions
 from metastore.ids import DEFAULT_DATABASE, split_table_name
@@ -90,7 +90,7 @@ def request(
             )
             sys.exit(1)
         if wait:
-            became = wait_until_done(client, request, answer.id, Progress(partial(click.echo, err=True)).note)
+            became = wait_until_done(client, request, answer.id, Progress(partial(say, err=True)).note)
         else:
             became = requested(client, request, answer.id)
         rows = shown_compactions(client, became)

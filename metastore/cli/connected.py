@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from metastore.cli.output import say
 from metastore.client import DomainClient, MetastoreUnreachableError
 from metastore.client.client import URI_VARIABLE
 
@@ -64,7 +65,7 @@ def repeated(show: Callable[[], None], *, watch: bool, every: float, pause: thre
             try:
                 show()
             except MetastoreUnreachableError as error:
-                click.echo(f"metastore: {error}", err=True)
+                say(f"metastore: {error}", err=True)
             if pause.wait(every):
                 return
     except KeyboardInterrupt:

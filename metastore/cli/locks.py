@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import click
 
 from metastore.cli.connected import connected, instant, uri_option
-from metastore.cli.output import form_option, show_rows, show_value, table
+from metastore.cli.output import form_option, say, show_rows, show_value, table
 from metastore.client import DomainClient
 from metastore.errors import TxnOpenError
+from metastore.redaction import printable
 
 _MOST_CLAIMS = 3
 
@@ -74,7 +75,7 @@ def release(lock_ids: tuple[int, ...], agent: str | None, uri: str | None, form:
         owners = {row.lockid: row.txnid for row in rows}
         wanted = [*lock_ids, *(row.lockid for row in rows if agent and row.agentInfo == agent)]
         if not wanted:
-            click.echo(f"Nobody has a lock with the agent info {agent}.", err=True)
+            say(f"Nobody has a lock with the agent info {agent}.", err=True)
         answers = [(lock_id, *_released(client, lock_id, owners)) for lock_id in dict.fromkeys(wanted)]
     show_rows(["lock_id", "released", "answer"], answers, form)
     sys.exit(0 if answers and all(released for _, released, _ in answers) else 1)
@@ -115,9 +116,9 @@ def why(question: Question, uri: str | None, form: str) -> None:
         )
     owners = [_owner(place, owner, answer.owners) for place, owner in enumerate(answer.owners)]
     if form == "table":
-        click.echo(answer.explanation)
+        say(printable(answer.explanation))
         if owners:
-            click.echo("\n" + _tree(owners))
+            say("\n" + _tree(owners))
     else:
         show_value(
             {"found": answer.found, "blocked": answer.blocked, "explanation": answer.explanation, "owners": owners},

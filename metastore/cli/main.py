@@ -10,6 +10,7 @@ import sys
 import click
 
 from metastore import __version__
+from metastore.cli.output import say
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 
 COMMANDS = {
@@ -86,19 +87,19 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(WRONG_USE)
     except MetastoreError as error:
-        click.echo(f"metastore: {error}", err=True)
+        say(f"metastore: {error}", err=True)
         sys.exit(exit_code(error))
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in SERVER_MODULES:
             raise
-        click.echo(
+        say(
             f"metastore: The packages of the server are not installed ({error.name} is missing): "
             "pip install 'transaction-metastore[server]'",
             err=True,
         )
         sys.exit(WRONG_USE)
     except OSError as error:  # a file or directory of an option
-        click.echo(f"metastore: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
+        say(f"metastore: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
         sys.exit(FAILED)
 
 

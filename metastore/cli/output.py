@@ -1,6 +1,7 @@
 """How answers are printed: a table for people, JSON and YAML for programs.
 
-Rule: the three forms say the same; programs get every field by its name, people get columns that fit.
+Rule: the three forms say the same; programs get every field by its name, people get columns that fit. Every command
+prints through ``say``, so that no name that a client chose reaches a terminal as it is.
 """
 
 import json
@@ -8,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
+
+from metastore.redaction import printable, printable_lines
 
 FORMS = ("table", "json", "yaml")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -26,10 +29,15 @@ def form_option(command: Command) -> Command:
     )(command)
 
 
+def say(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text; ``err``: on stderr, ``nl``: with a line break behind it."""
+    click.echo(printable_lines(str(text)), err=err, nl=nl)
+
+
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> None:
     """Print rows under their columns."""
     if form == "table":
-        click.echo(table(columns, rows))
+        say(table(columns, rows))
     else:
         show_value([dict(zip(columns, row, strict=True)) for row in rows], form)
 
@@ -38,7 +46,7 @@ def show_fields(fields: Mapping[str, Any], form: str) -> None:
     """Print one object."""
     if form == "table":
         width = max(map(len, fields), default=0)
-        click.echo("\n".join(f"{name:<{width}}  {_cell(value)}" for name, value in fields.items()))
+        say("\n".join(f"{name:<{width}}  {_cell(value)}" for name, value in fields.items()))
     else:
         show_value(dict(fields), form)
 
@@ -48,11 +56,11 @@ def show_value(value: Any, form: str) -> None:
     if form == "yaml":
         import yaml
 
-        click.echo(
-            yaml.safe_dump(json.loads(json.dumps(value, default=str)), sort_keys=False, allow_unicode=True), nl=False
-        )
+        text = json.dumps(value, default=str, ensure_ascii=False)
+        is_plain = printable(text) == text  # else all beyond ASCII is escaped as YAML does it, so that nothing is lost
+        say(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=is_plain), nl=False)
     else:
-        click.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))
+        say(json.dumps(value, indent=2, default=str, ensure_ascii=False))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -69,4 +77,4 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value).replace("\n", " ")
+    return printable(str(value).replace("\n", " "))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from metastore.cli.output import say
 from metastore.errors import InvalidOperationError
 from metastore.spark.jvm.jars import NoJarError, connector_jar, jar_for
 
@@ -33,11 +34,11 @@ def jar(spark_home: Path | None, spark_version: str | None) -> None:
     Java compiler of a JDK 17, and kept for the next time.
     """
     if spark_version is not None:
-        click.echo(_of_wheel(spark_version))
+        say(_of_wheel(spark_version))
         return
     home = spark_home or _beside_us()
     try:
-        click.echo(connector_jar(home))
+        say(connector_jar(home))
     except NoJarError as error:
         raise InvalidOperationError(f"There is no jar for the Spark in {home}: {error}.") from None
 

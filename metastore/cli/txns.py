@@ -7,7 +7,7 @@ import click
 
 from metastore.cli.connected import connected, instant, uri_option
 from metastore.cli.locks import place
-from metastore.cli.output import form_option, show_fields, show_rows, show_value, table
+from metastore.cli.output import form_option, say, show_fields, show_rows, show_value, table
 from metastore.errors import NoSuchTxnError
 from metastore.txns.core.rules import AbortCode
 
@@ -86,7 +86,7 @@ def explain(txn_id: int, uri: str | None, form: str) -> None:
     if form == "table":
         show_fields({name: value for name, value in fields.items() if value is not None}, form)
         if writes:
-            click.echo(
+            say(
                 "\n"
                 + table(
                     ["wrote", "operation", "write id"],
@@ -94,7 +94,7 @@ def explain(txn_id: int, uri: str | None, form: str) -> None:
                 )
             )
         if locks:
-            click.echo(
+            say(
                 "\n"
                 + table(
                     ["lock", "on", "type", "state", "requested", "acquired"],
@@ -113,7 +113,7 @@ def explain(txn_id: int, uri: str | None, form: str) -> None:
             )
         for name, listed, count in (("writes", writes, life.writeCount), ("locks", locks, life.lockCount)):
             if len(listed) < count:
-                click.echo(f"\n{count - len(listed)} more {name} are not listed.")
+                say(f"\n{count - len(listed)} more {name} are not listed.")
     else:
         show_value(
             {**fields, "writes": writes, "write_count": life.writeCount, "locks": locks, "lock_count": life.lockCount},

@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 
 import click
 
-from metastore.cli.output import form_option, show_fields
+from metastore.cli.output import form_option, say, show_fields
 from metastore.cli.places import Place, with_place
 from metastore.db import migrate
 from metastore.db.engine import Database
@@ -44,7 +44,7 @@ def release(*, place: Place) -> None:
     Stop this service's writers first: refused while a transaction is open.
     """
     with _service(place) as service:
-        click.echo(service.release(), nl=False)
+        say(service.release(), nl=False)
 
 
 @contextmanager

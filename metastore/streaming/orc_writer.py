@@ -1,4 +1,6 @@
-"""Arrow's ORC writer, and what it does not do: times before 1970 with a fraction, and the calendar of Hive's files.
+"""Arrow's ORC writer, with what it lacks: NULL structs, fractions of times before 1970, the calendar of Hive's files.
+
+Rule: nothing else in Python writes ORC.
 
 Arrow rounds a time's seconds towards 1970 and takes a negative fraction, which Java's readers refuse. Rule: from the
 first such time on a part is written with seconds as whole numbers, and each stripe gets the fractions as a stream of
@@ -39,6 +41,7 @@ from metastore.acid_tables.orc_tail import (
     tail_size,
     with_kind,
 )
+from metastore.streaming.nulls import pushed_down
 
 _STRIPE_BYTES = 16 * 1024 * 1024
 _KEPT = 8 * 1024 * 1024
@@ -77,7 +80,7 @@ class OrcWriter:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows."""
-        arrays = [hybrid(column) for column in rows.columns]
+        arrays = [hybrid(pushed_down(column)) for column in rows.columns]
         is_begun = isinstance(self._part, _EarlyPart)
         if not is_begun and any(_is_early(times) for column in arrays for _, times in leaves(column)):
             self._end()

@@ -1,11 +1,13 @@
 """Structured logs on stderr: one event with fields a line; JSON, or coloured text on a terminal.
 
 Rules. No secrets: URLs lose their passwords, and fields whose names speak of secrets lose their values, here, so that
-no caller has to remember it. A log never stops what it tells of: writing to it does not raise, whatever happened to its
-reader or its disk, and does not wait for a reader who has stopped reading; lines that were lost are counted, and the
-count is written when lines can be written again.
+no caller has to remember it. People's form has an escape for each character that a terminal acts on. A log never stops
+what it tells of: writing to it does not raise, whatever happened to its reader or its disk, and does not wait for a
+reader who has stopped reading; lines that were lost are counted, and the count is written when lines can be written
+again.
 """
 
+import io
 import logging
 import os
 import select
@@ -16,7 +18,7 @@ from typing import Any, TextIO
 
 import structlog
 
-from metastore.redaction import MASK, is_secret, redacted
+from metastore.redaction import MASK, is_secret, printable, printable_lines, redacted
 
 _PATIENCE_MS = 200
 """How long a line waits for room in a pipe; after a lost line, the next does not wait."""
@@ -41,15 +43,26 @@ def configure(level: str = "info", form: str = "auto") -> None:
             structlog.processors.format_exc_info if json else _keep,
             # Plain tracebacks: the pretty tracebacks print local variables, and with them whatever a client sent.
             masked,
+            _keep if json else _escaped,
             structlog.processors.JSONRenderer()
             if json
-            else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+            else structlog.dev.ConsoleRenderer(exception_formatter=_traceback),
         ],
         wrapper_class=_never_raising(logging.getLevelNamesMapping()[level.upper()], lines),
         logger_factory=structlog.WriteLoggerFactory(lines),  # type: ignore[arg-type]
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(stream=lines, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(lines)
+    handler.setFormatter(LibraryFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+
+
+class LibraryFormatter(logging.Formatter):
+    """The form of what libraries log, without characters that a terminal acts on."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines of a record."""
+        return printable_lines(super().format(record))
 
 
 class Lines:
@@ -117,6 +130,20 @@ def masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
         elif isinstance(value, str):
             event[name] = redacted(value)
     return event
+
+
+def _escaped(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Escape what a terminal acts on in texts; what is inside of other values is shown by ``repr``, which does it."""
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = printable(value)
+    return event
+
+
+def _traceback(out: TextIO, error: Any) -> None:
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, error)
+    out.write(printable_lines(text.getvalue()))
 
 
 def _keep(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -5,6 +5,7 @@ Each is made from its own dice, ``dice_of(seed, target, number)``, so that one i
 
 import random
 
+from tests.support.acid import nested_rows
 from tests.support.kryo import Column, Constant, Function, kryo_4, kryo_5, text_field
 
 KEYS = (("dt", "string"), ("hr", "int"), ("n", "bigint"), ("d", "date"), ("ts", "timestamp"), ("v", "varchar(10)"))
@@ -191,3 +192,10 @@ def listing(dice):
     """Paths with sizes, and what a ``_metadata_acid`` file holds."""
     entries = [(path(dice), dice.choice([0, 8, 1 << 40]), dice.random() < 0.1) for _ in range(dice.randint(1, 12))]
     return entries, dice.choice(METADATA), txn_list(dice)
+
+
+def nested(dice):
+    """Columns of nested types, their rows, and where the pieces begin and end in which they are written."""
+    kinds = nested_rows.columns(dice, dice.randint(1, 4))
+    rows = nested_rows.rows(dice, kinds, dice.randint(1, 60))
+    return kinds, rows, sorted(dice.randint(0, len(rows)) for _ in range(dice.randint(2, 4)))

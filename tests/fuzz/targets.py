@@ -16,17 +16,21 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pyorc
+from pyarrow import orc
 
 from metastore.acid.bucket import encode
 from metastore.acid.protobuf import fields
 from metastore.acid.side_files import MalformedSideFileError, flushed_length
 from metastore.acid.snapshots import TxnWriteIds, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
+from metastore.acid.types import parse_type
 from metastore.acid.violations import Surroundings, check_listing
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.footers import event_counts, has_old_events, orc_tail
@@ -49,6 +53,11 @@ from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.partition_names import DEFAULT_PARTITION
 from metastore.spark.check.file_check import check_file
+from metastore.spark.check.shifted import check_nulls
+from metastore.streaming.columns import Column
+from metastore.streaming.event_file import InsertFile
+from metastore.streaming.plain_file import PlainFile
+from metastore.streaming.records import from_mappings
 from tests.fuzz import inputs
 
 LONGEST_S = 2.0
@@ -186,6 +195,24 @@ def _read_archive(script: bytes) -> None:
                 pass
 
 
+def read_nested_rows(made: Any) -> None:
+    """What the writers without Spark make of nested rows must be these rows, whatever pieces they come in."""
+    kinds, rows, ends = made
+    columns = [Column(name, parse_type(kind)) for name, kind in kinds.items()]
+    given = from_mappings(rows, columns)
+    whole = pa.StructArray.from_arrays([given[name].combine_chunks() for name in kinds], fields=list(given.schema))
+    with tempfile.TemporaryDirectory(prefix="fuzz") as root:
+        for kind in (InsertFile, PlainFile):
+            file = kind(Files(), root, 0, whole.type, compression="snappy")
+            for start, end in pairwise(ends):
+                file.insert(1, whole.slice(start, end - start))
+            file.flush()
+            file.close()
+            found = orc.ORCFile(file.path).read().to_pylist()
+            assert check_nulls(Files(), root, Path(file.path).name) == []
+            assert [event.get("row", event) for event in found] == whole.slice(ends[0], ends[-1] - ends[0]).to_pylist()
+
+
 TARGETS = {
     "definition": Target(inputs.definition, _read_definition, (InvalidOperationError,)),
     "check": Target(inputs.check_expression, _read_check, ()),
@@ -199,6 +226,7 @@ TARGETS = {
     "files": Target(inputs.listing, _read_files, (MetaError, InvalidOperationError, OSError)),
     "side_file": Target(lambda dice: dice.randbytes(dice.randint(0, 40)), lambda data: flushed_length(data, "x"), (MalformedSideFileError,)),
     "protobuf": Target(lambda dice: inputs.damaged(dice, _sound_orc(dice)[-300:]), lambda data: list(fields(data)), (ValueError,)),
+    "nested": Target(inputs.nested, read_nested_rows, ()),
     "orc": Target(_orc, _read_orc, (OSError,)),
 }
 
@@ -231,6 +259,7 @@ def _told(**fields: object) -> None:
 
 def main(seed: str, seconds: float, only: str = "", number: int = -1) -> None:
     """Each target in turn for its share of the time, or one input of one target."""
+    pa.array([""])  # loads pandas, whose second would be the first input's
     signal.signal(signal.SIGPROF, _stalled)
     limit = (_kb("VmSize") << 10) + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -1,7 +1,7 @@
 """Checks inside an ACID file: its footer's notes, and the five columns beside the row.
 
-Rule: only those five columns are read, stripe by stripe; rows are never read. A violation is reported once for each
-rule and file, with the first place where it is.
+Rule: only those five columns are read, stripe by stripe, and of the rows what `shifted` looks at. A violation is
+reported once for each rule and file, with the first place where it is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,6 +22,7 @@ from metastore.acid.violations import Finding, Rule
 from metastore.acid_tables.footers import OrcTail, damage_named, event_counts, orc_tail
 from metastore.errors import InvalidInputError
 from metastore.files import Files
+from metastore.spark.check.shifted import check_nulls
 
 _IDS = [*EVENT_COLUMNS[:-1]]
 
@@ -35,10 +36,11 @@ def check_file(files: Files, location: str, path: str, directory: BaseDirectory 
                 return []
             return [Finding(Rule.WRONG_COLUMNS, path, f"{', '.join(tail.fields)} are not the columns of ACID files")]
         stripes = _read_stripes(files, f"{location}/{path}")
+        shifted = check_nulls(files, location, path)
     except OSError as error:
         return [Finding(Rule.UNREADABLE_FILE, path, str(error))]
     check = _FileCheck(path, tail, directory, [stripe.combine_chunks() for stripe in stripes])
-    return [*check.notes(), *check.events()]
+    return [*check.notes(), *check.events(), *shifted]
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
 """Walk a table and report what is wrong with its files; move files that nobody needs out of the way.
 
 Rule: the files are listed before the metastore is asked for open transactions, so that a writer at work never looks
-dead. Only files that no reader reads are moved, into a hidden directory of the same location; nothing is removed.
+dead. What is found while listed files go, as the Cleaner removes them, is looked at again. Only files that no reader
+reads are moved, into a hidden directory of the same location; nothing is removed.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,12 +25,15 @@ from metastore.ids import TableName
 from metastore.partition_names import make_name
 from metastore.roots import local_path
 from metastore.spark.check.file_check import check_doubles, check_file
+from metastore.spark.check.shifted import check_nulls
 
 QUARANTINE = ".quarantine"
 _PAST_TRANSACTIONS = frozenset({Rule.STRANDED, Rule.ORIGINAL_FILE})
 """Files of writers that know nothing of transactions; no reader shows them."""
 _SPARK_FILE = re.compile(r"part-\d+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _READERS = 4
+_LOOKS = 4
+"""The most looks at a directory; in one where files go all the time the last one counts."""
 
 
 @dataclass(frozen=True)
@@ -57,27 +62,67 @@ def check_table(client: DomainClient, files: Files, name: TableName, *, with_fil
     parameters = {key.lower(): value.lower() for key, value in (table.parameters or {}).items()}
     if parameters.get("transactional") != "true":
         raise InvalidInputError(f"{name} is not transactional: there are no bases and deltas to check.")
-    places = _places(client, table)
+    places, root = _places(client, table), Place("", table.sd.location)
     listings = [(place, files.listing(place.location)) for place in places]
-    everything = files.listing(table.sd.location) if table.partitionKeys else []
-    surroundings = _surroundings(client, name, table, parameters)
+    everything = files.listing(root.location) if table.partitionKeys else []
+    ask = partial(_surroundings, client, name, table, parameters)
+    surroundings = ask()
+
+    def look(place: Place, entries: list[FileEntry], surroundings: Surroundings) -> list[Located]:
+        findings = _check_place(files, place, entries, surroundings, with_files=with_files)
+        return [Located(place, finding) for finding in findings]
+
+    def look_outside(_root: Place, entries: list[FileEntry], surroundings: Surroundings) -> list[Located]:
+        unregistered = _outside(
+            entries, root.location, _places(client, table)
+        )  # listed last: a new partition is no stranger
+        return [
+            Located(place, finding)
+            for place, inside in unregistered.items()
+            for finding in _check_outside(files, place, inside, surroundings)
+        ]
+
     result = []
     for place, entries in listings:
-        listed = _check_listing(files, place, entries, surroundings)
-        findings = [
-            _with_writer(files, place, finding) if with_files and finding.rule in _PAST_TRANSACTIONS else finding
-            for finding in listed.findings
-        ]
-        if with_files and surroundings.is_full_acid and listed.state is not None:
-            findings += _check_files(files, place.location, listed.state)
-        result += [Located(place, finding) for finding in findings]
+        result += _settled(files, place, entries, surroundings, look, ask)
     if everything:
-        unregistered = _outside(
-            everything, table.sd.location, _places(client, table)
-        )  # listed last: a new partition is no stranger
-        for place, entries in unregistered.items():
-            result += [Located(place, finding) for finding in _check_outside(files, place, entries, surroundings)]
+        result += _settled(files, root, everything, surroundings, look_outside, ask)
     return result
+
+
+def _settled(
+    files: Files,
+    place: Place,
+    entries: list[FileEntry],
+    surroundings: Surroundings,
+    look: Callable[[Place, list[FileEntry], Surroundings], list[Located]],
+    ask: Callable[[], Surroundings],
+) -> list[Located]:
+    """Return what a look finds in a directory where nothing that was listed has gone meanwhile."""
+    found = look(place, entries, surroundings)
+    for _ in range(_LOOKS - 1):
+        if not found:
+            break
+        now = files.listing(place.location)
+        if {entry.path for entry in entries} <= {entry.path for entry in now}:
+            break
+        entries = now
+        found = look(place, entries, ask())
+    return found
+
+
+def _check_place(
+    files: Files, place: Place, entries: Sequence[FileEntry], surroundings: Surroundings, *, with_files: bool
+) -> list[Finding]:
+    listed = _check_listing(files, place, entries, surroundings)
+    findings = [
+        _with_writer(files, place, finding) if with_files and finding.rule in _PAST_TRANSACTIONS else finding
+        for finding in listed.findings
+    ]
+    if with_files and listed.state is not None:
+        check = _check_files if surroundings.is_full_acid else _check_rows
+        findings += check(files, place.location, listed.state)
+    return findings
 
 
 def quarantine(files: Files, findings: Sequence[Located]) -> list[Located]:
@@ -109,7 +154,10 @@ def _moved(files: Files, located: Located) -> Located:
     while files.exists(target):
         number += 1
         target = f"{first}.{number}"
-    files.rename(f"{located.place.location}/{located.finding.path}", target)
+    try:
+        files.rename(f"{located.place.location}/{located.finding.path}", target)
+    except FileNotFoundError:  # the Cleaner has removed it
+        return located
     return replace(located, moved_to=target)
 
 
@@ -196,7 +244,18 @@ def _surroundings(client: DomainClient, name: TableName, table: Any, parameters:
 
 def _check_listing(files: Files, place: Place, entries: Sequence[FileEntry], surroundings: Surroundings) -> Listing:
     kept = [entry for entry in entries if entry.path.partition("/")[0] != QUARANTINE]
-    return check_listing(kept, surroundings, lambda path: files.read(f"{place.location}/{path}"))
+    try:
+        return check_listing(kept, surroundings, lambda path: files.read(f"{place.location}/{path}"))
+    except OSError as error:
+        return Listing((Finding(Rule.UNREADABLE_FILE, "", str(error)),), None)
+
+
+def _check_rows(files: Files, location: str, state: AcidState) -> Iterator[Finding]:
+    """Check the files of an insert-only table that are ORC."""
+    for directory in [*([state.base] if state.base else []), *state.deltas]:
+        for file in directory.files:
+            with suppress(OSError):  # of another format
+                yield from check_nulls(files, location, file.path)
 
 
 def _check_files(files: Files, location: str, state: AcidState) -> Iterator[Finding]:

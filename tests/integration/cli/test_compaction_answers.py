@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from metastore.cli.compaction_rows import rows_of
 from metastore.compaction.measuring import store
 from metastore.compaction.measuring.rules import Deltas, DeltasOf
 from metastore.compaction.queue.rules.requests import Entity
@@ -108,6 +109,7 @@ def test_a_plan_counts_the_rows_of_what_has_footers(run, asking, writers):
     first.write_bytes(first.read_bytes()[:100])
     code, _, said = run("compaction", "plan", "db.orcs", "--rows")
     assert (code != 0, "delta_0000001_0000001_0000/bucket_00000 cannot be read" in said) == (True, True)
+    assert rows_of([f"{writers.path('orcs')}/cleaned_meanwhile/bucket_00000"]) is None
 
 
 def test_explain_who_is_in_the_way_of_a_compaction(run, asking, writers):

@@ -10,7 +10,11 @@ import yaml
 
 from metastore.acid.bucket import encode
 from metastore.cli.main import main
-from metastore.client import TxnManager
+from metastore.client import DomainClient, TxnManager
+from metastore.files import Files
+from metastore.ids import table_name
+from metastore.spark.check.table_check import check_table, quarantine
+from metastore.streaming import connect, orc_writer
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<a:int>>")
@@ -214,6 +218,111 @@ def test_what_lies_beside_the_partitions(run, client, table):
     assert [one["partition"] for one in again] == ["p=3"]
     assert (root / ".quarantine" / "acid_stage_1_0_i").is_dir()
     assert (root / "p=2" / ".quarantine" / orphan.name / "bucket_00000").is_file()
+
+
+@pytest.mark.parametrize("properties", [{}, {"transactional_properties": "insert_only"}])
+def test_values_that_a_null_struct_has_moved_are_found(run, client, table, properties, monkeypatch):
+    """As the writers without Spark wrote them once; not in what they write now, nor where there is no NULL."""
+    types = client.types
+    for name in ("old", "new"):
+        _created(client, name, {"transactional": "true", **properties})
+        described = client.get_table("db", name)
+        described.sd.cols = [types.FieldSchema("id", "int"), types.FieldSchema("good", "struct<o:struct<a:int>>"), types.FieldSchema(
+            "c", "array<struct<o:struct<a:int>,m:map<string,struct<t:string>>>>"), types.FieldSchema("last", "struct<a:struct<x:int>>")]
+        client.alter_table("db", name, described)
+    rows = [{"id": 1, "good": {"o": {"a": 1}}, "c": [{"o": {"a": 5}}, {"o": {"a": 1}, "m": {"k": None, "l": {"t": "v"}}}],
+             "last": {"a": {"x": 1}}},
+            {"id": 2, "good": {"o": {"a": 2}}, "c": [{"o": None, "m": {}}, {"o": {"a": 2}}], "last": {"a": None}}]
+
+    def write(name):
+        for _ in range(2):
+            with connect(f"db.{name}", client=client) as connection, connection.transaction():
+                connection.write([*rows, *reversed(rows)])
+    write("new")
+    monkeypatch.setattr(orc_writer, "pushed_down", lambda array: array)
+    write("old")
+
+    found = json.loads(run("table", "check", "db.old", "-o", "json")[1])
+    assert {(one["violation"], one["detail"].split(" has ")[0]) for one in found} == {
+        ("shifted values", "Column c"), ("shifted values", "Column last")}
+    assert len(found) == 4
+    assert run("table", "check", "db.new")[:2] == (0, "Nothing is wrong.\n")
+
+
+class _Disturbed(Files):
+    """Files where something happens once, after so many calls of one method."""
+
+    def after(self, calls, method, change):
+        original = getattr(Files, method)
+
+        def called(uri, *more):
+            nonlocal calls
+            calls -= 1
+            if calls == -1:
+                change()
+            return original(self, uri, *more)
+        object.__setattr__(self, method, called)
+        return self
+
+
+def _checked(client, files, **options):
+    with DomainClient.like(client) as domain:
+        return [(found.finding.path, found.finding.rule.value)
+                for found in check_table(domain, files, table_name("db", "t"), **options)]
+
+
+@pytest.mark.parametrize(("calls", "method"), [(0, "open"), (2, "open"), (0, "read"), (2, "listing")])
+def test_what_is_cleaned_meanwhile_is_looked_at_again(client, table, calls, method):
+    """A base is made of all deltas, which go while the first of them, or a note beside it, is about to be read."""
+    deltas = [_delta(client, table), _delta(client, table, rows=((1, 1), (0, 0)))]
+    old = _delta(client, table, name="base_{0:07d}")
+    (old / "_metadata_acid").write_text('{"thisFileVersion": "0", "dataFormat": "compacted"}')
+    if method != "read":
+        shutil.rmtree(old)
+
+    def cleaned():
+        _delta(client, table, name="base_{0:07d}")
+        for gone in (*deltas, old):
+            shutil.rmtree(gone, ignore_errors=True)
+
+    assert _checked(client, _Disturbed().after(calls, method, cleaned)) == []
+    assert not deltas[0].exists()
+
+
+def test_leftovers_that_are_cleaned_meanwhile_are_no_finding(client, table):
+    orphans = [_delta(client, table, commit=False), _delta(client, table.parent / "p=2", commit=False)]
+
+    def cleaned():
+        for orphan in orphans:
+            shutil.rmtree(orphan)
+
+    assert _checked(client, _Disturbed().after(2, "listing", cleaned), with_files=False) == []
+
+
+def test_what_goes_on_changing_is_told_in_the_end(client, table):
+    """As a stream makes and closes files all the time, beside a file that is broken."""
+    (_delta(client, table) / "bucket_00000").write_bytes(b"no ORC")
+    files, number = Files(), iter(range(100))
+
+    class Busy(Files):
+        def listing(self, uri):
+            (table / f"_tmp_{next(number)}").touch()
+            found = files.listing(uri)
+            for path in table.glob("_tmp_*"):
+                path.unlink()
+            return found
+
+    assert _checked(client, Busy()) == [("delta_0000001_0000001_0000/bucket_00000", "unreadable file")]
+    assert next(number) < 10
+
+
+def test_what_is_cleaned_before_it_is_moved_is_left(client, table):
+    orphan = _delta(client, table, commit=False)
+    with DomainClient.like(client) as domain:
+        found = check_table(domain, Files(), table_name("db", "t"))
+    shutil.rmtree(orphan)
+
+    assert [one.moved_to for one in quarantine(Files(), found)] == [None]
 
 
 def test_tables_that_cannot_be_checked(run, table):

@@ -83,3 +83,17 @@ def test_events_of_the_log_are_words_joined_by_underscores():
              if not (isinstance(event, ast.Constant) and re.fullmatch(r"[a-z]+(_[a-z]+)*", str(event.value)))
              and not (place.startswith(passed_on) and ast.unparse(event) == "event")]
     assert wrong == []
+
+
+def test_one_module_writes_orc():
+    """pyarrow's own writer moves values behind NULL structs: `streaming/orc_writer.py` is the only one that has it."""
+    writers = {str(path) for path, tree in sources() for node in ast.walk(tree)
+               if isinstance(node, ast.Attribute | ast.Name) and re.search(r"\b(ORCWriter|orc\.write_table|pyorc)\b", ast.unparse(node))}
+    assert writers == {"metastore/streaming/orc_writer.py"}
+
+
+def test_commands_print_in_one_place():
+    """Texts of clients are shown with escapes: by `output.say`, which is the only one that prints."""
+    printing = {str(path) for path, tree in sources() if "cli" in path.parts for node in ast.walk(tree)
+                if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in {"click.echo", "click.secho", "print"}}
+    assert printing == {"metastore/cli/output.py"}

@@ -1,6 +1,8 @@
 import errno
 import json
+import logging
 import os
+import re
 import sys
 from contextlib import contextmanager
 
@@ -117,3 +119,31 @@ def test_lines_of_libraries_go_the_same_way(monkeypatch):
         lines = logs.Lines(stream)
         assert lines.write("WARNING alembic: late\n") == 22
         assert lines.lost == 1
+
+
+NAME = "eve\x1b[2J\x07\r\nroot\x9b31m\x85\x7f\u202eevil \N{SNOWMAN}"
+ACTED_ON = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def test_a_terminal_gets_no_character_that_it_acts_on(capsys):
+    """But for the colours: not in a value, nor inside of one, nor in what an error says."""
+    logs.configure("info", "console")
+    logs.get_logger("here").info("lock_waits", user=NAME, names=[NAME], more={NAME: NAME})
+    try:
+        raise ValueError(NAME)  # noqa: TRY301
+    except ValueError:
+        logs.get_logger("here").exception("failed", user=NAME)
+
+    printed = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().err)
+    assert printed.count("evil") == 6
+    assert ACTED_ON.findall(printed) == []
+    assert [line for line in printed.splitlines() if line.startswith("root")] == [
+        r"root\u009b31m\u0085\u007f\u202eevil ☃"], "a traceback has lines"
+
+
+def test_nor_from_the_log_of_a_library(capsys):
+    """It goes to the same stream, whatever form the others have."""
+    formatter = logs.LibraryFormatter("%(name)s: %(message)s")
+    record = logging.LogRecord("thrift", logging.WARNING, "", 1, "from %s", (NAME,), None)
+
+    assert ACTED_ON.findall(formatter.format(record)) == []
