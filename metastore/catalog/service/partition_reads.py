@@ -116,7 +116,7 @@ class PartitionReads:
     def get_partitions_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Selection:
         """Partitions that a serialized Hive expression keeps, or may keep.  Raises: InvalidRequestError."""
         table = self.table(name)
-        return self._matching(table, self._expression(table, expr), limit)
+        return self._matching(table, self._expression(table, expr), limit, tell=True)
 
     def get_partition_names_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Pieces[bytes]:
         """The names of the same, as bytes for clients."""
@@ -174,11 +174,14 @@ class PartitionReads:
         )
         return _both(leading(keys, given[:known]), prefilter(rest, default))
 
-    def _matching(self, table: Table, predicate: Predicate, limit: int) -> Selection:
-        """Where PostgreSQL cannot decide, the values select the names, before anything else of a partition is read."""
+    def _matching(self, table: Table, predicate: Predicate, limit: int, *, tell: bool = False) -> Selection:
+        """Select what the condition keeps or leaves undecided. ``tell``: the caller asks if some are undecided.
+
+        Where PostgreSQL cannot decide, the values select the names, before anything else of a partition is read.
+        """
         if predicate == EVERYTHING:
             return Selection(table, limit=limit)
-        if is_exact(predicate):
+        if is_exact(predicate) and not tell:
             return Selection(table, *self._condition(table, predicate), limit)
         default = self.settings.default_partition_name
         names, unknown = [], False
