@@ -26,7 +26,7 @@ from metastore.catalog.rules.partitions import UNLIMITED, Partition
 from metastore.catalog.service.partition_lists import PartitionLists, Selection
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
-from metastore.catalog.store.partition_prefilter import Sql, is_exact, leading, prefilter
+from metastore.catalog.store.partition_prefilter import Sql, is_decided, is_exact, leading, prefilter
 from metastore.config import CatalogSettings
 from metastore.db import arrays
 from metastore.db.engine import Database
@@ -181,9 +181,9 @@ class PartitionReads:
         """
         if predicate == EVERYTHING:
             return Selection(table, limit=limit)
-        if is_exact(predicate) and not tell:
-            return Selection(table, *self._condition(table, predicate), limit)
         default = self.settings.default_partition_name
+        if is_exact(predicate) and (not tell or is_decided(predicate, default)):
+            return Selection(table, *self._condition(table, predicate), limit)
         names, unknown = [], False
         for name, values in self._candidates(table, predicate) if limit else []:
             answer = keeps(predicate, values, default)

@@ -45,6 +45,17 @@ def is_exact(predicate: Predicate) -> bool:
     return _says_all(predicate) and _terms(predicate) <= _MOST_TERMS
 
 
+def is_decided(predicate: Predicate, default: str) -> bool:
+    """Return True if no value leaves the rule undecided: only texts are compared, and "" as the default partition."""
+    match predicate:
+        case Comparison(_, kind, _, _):
+            return kind in TEXTS and holds_for_text(predicate, "") is holds_for_text(predicate, default) is not None
+        case And(parts) | Or(parts):
+            return all(is_decided(part, default) for part in parts)
+        case _:
+            return False
+
+
 def leading(keys: Sequence[str], values: Sequence[str]) -> Sql:
     """A condition on ``p.name`` for partitions whose first values are these, none of them empty: a range of names."""
     if not values:

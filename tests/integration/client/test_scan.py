@@ -98,14 +98,13 @@ def test_partitions_columns_and_what_there_is_not(client):
 
 
 def test_a_condition_is_decided_or_refused(client):
-    create_table(client, "t", {"id": "int"}, keys={"ok": "boolean", "at": "timestamp", "n": "bigint"})
+    create_table(client, "t", {"id": "int"}, keys={"ok": "boolean", "day": "date", "n": "bigint"})
     for number in range(3):
-        insert(client, "t", {"id": number, "ok": number == 1, "at": dt.datetime(2026, 1, number + 1), "n": 9223372036854775805 + number})
+        insert(client, "t", {"id": number, "ok": number == 1, "day": dt.date(2026, 1, number + 1), "n": 9223372036854775805 + number})
 
-    for condition, ids in ((("ok", "=", "true"), [1]), (("at", ">", "2026-01-01"), [1, 2]), (("n", "=", "9223372036854775807"), [2]),
-                           (("ok", "is null"), [])):
+    for condition, ids in ((("ok", "=", "true"), [1]), (("n", "=", "9223372036854775807"), [2]), (("ok", "is null"), [])):
         assert [one["id"] for one in rows(client, "t", partitions=[condition])] == ids, condition
-    for condition in (("n", "=", "x"), ("at", "<", "soon"), ("ok", "=", "maybe")):
+    for condition in (("n", "=", "x"), ("day", ">", "2026-1-1"), ("ok", "=", "maybe")):
         with pytest.raises(InvalidInputError, match="is no value of the partition key"):
             rows(client, "t", partitions=[condition])
     assert open_txns(client) == []

@@ -20,7 +20,7 @@ from metastore.catalog.rules.partition_predicate import (
     keeps,
     leading_texts,
 )
-from metastore.catalog.store.partition_prefilter import is_exact, leading, prefilter
+from metastore.catalog.store.partition_prefilter import is_decided, is_exact, leading, prefilter
 
 DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 VALUES = ["", DEFAULT, "a", "A", "ab", "a%", "a_b", "é", "\U0001f600", "\uffff", "\\", "'", "0", "7", "007", "-3", "+5", "3.5", " 7", "a ", "ab  ", r"a\b",
@@ -68,6 +68,7 @@ def test_the_prefilter_keeps_what_the_rule_keeps(rpc: Any, default: str) -> None
         assert in_range >= wanted
         if is_exact(predicate):
             assert passed == wanted
+            assert not is_decided(predicate, default) or None not in {keeps(predicate, row, default) for row in rows}
 
     check()
 
