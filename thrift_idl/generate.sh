@@ -23,7 +23,8 @@ for idl in hive_metastore operators; do
 done
 python=$here/../.venv/bin/python
 "$python" "$here/required_fields.py" "$here/hive_metastore.thrift" "$here/operators.thrift" >"$made/required.py"
+"$python" "$here/enum_fields.py" "$here/hive_metastore.thrift" "$here/operators.thrift" >"$made/enums.py"
 
-rm -rf "$target/fb303" "$target/hive_metastore" "$target/operators" "$target/required.py"
-cp "$made/required.py" "$target/"
+rm -rf "$target/fb303" "$target/hive_metastore" "$target/operators" "$target/required.py" "$target/enums.py"
+cp "$made/required.py" "$made/enums.py" "$target/"
 "$python" "$here/tables.py" "$made" "$target"

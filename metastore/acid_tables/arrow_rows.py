@@ -19,7 +19,7 @@ from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS
 from metastore.acid.originals import SyntheticIds
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.types import HiveType, parse_type
-from metastore.acid_tables.arrow_types import arrow_type
+from metastore.acid_tables.arrow_types import arrow_type, partition_scalar
 from metastore.acid_tables.conversions import fitted
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.deleted import deleted_rows
@@ -245,11 +245,5 @@ def _known_as(names: Sequence[str], wanted: Mapping[str, int]) -> dict[str, str]
 
 
 def _constant(text: str | None, field: pa.Field, count: int) -> pa.Array:
-    """A partition's value, repeated for each row. Raises: InvalidOperationError for a text that is not of its type."""
-    if text is None:
-        return pa.nulls(count, field.type)
-    try:
-        value = pa.scalar(text).cast(field.type)
-    except pa.ArrowException as error:
-        raise InvalidOperationError(f"The partition {field.name}={text} cannot be read as {field.type}.") from error
-    return pa.repeat(value, count)
+    """Repeat a partition's value for each row. Raises: InvalidOperationError for a text that is not of its type."""
+    return pa.nulls(count, field.type) if text is None else pa.repeat(partition_scalar(text, field), count)

@@ -22,6 +22,14 @@ _ARROW = {
 }
 
 
+def partition_scalar(text: str, field: pa.Field) -> pa.Scalar:
+    """Return a partition's value. Raises: InvalidOperationError for a text that is not of its type."""
+    try:
+        return pa.scalar(text).cast(field.type)
+    except pa.ArrowException as error:
+        raise InvalidOperationError(f"The partition {field.name}={text} cannot be read as {field.type}.") from error
+
+
 def arrow_type(kind: HiveType, column: str) -> pa.DataType:
     """The Arrow type that holds all values of a Hive type. Raises: InvalidOperationError where Arrow has none."""
     match kind.kind:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid_tables.arrow_rows import ArrowRows
-from metastore.acid_tables.conjunction import conjunction
+from metastore.acid_tables.conjunction import conjunction, exactly
 from metastore.acid_tables.listing import Directory, acid_directories
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.table import AcidTable, TableKind
@@ -75,16 +75,17 @@ class Scan:
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
         txn.lock(statement_locks([target_of(table)]))
         write_ids = self._write_ids(txn, table)
-        where = conjunction([list(condition) for condition in self.partitions], table.partition_keys)
+        conditions = [list(condition) for condition in self.partitions]
+        where, meets = conjunction(conditions, table.partition_keys), exactly(conditions, table.partition_keys)
         directories = snapshot_directories(
             self.client,
             self.files,
             table,
-            partition_places(self.client, table, where),
+            [place for place in partition_places(self.client, table, where) if meets(place.values)],
             write_ids,
             txn.valid_txns(),
             is_past=self.snapshot is not None,
-            is_part=where is not None,
+            is_part=bool(conditions),
         )
         names = self.columns
         if names is None:
@@ -114,7 +115,8 @@ def scan(
     """The rows of ``db.table`` in one snapshot.
 
     ``snapshot``: a write id or an instant of the past; None: now. ``columns``: in this order; None: all, partition keys
-    last. ``partitions``: conditions on partition keys that must all hold, like ``("day", ">=", "2026-01-01")``.
+    last. ``partitions``: conditions on partition keys that must all hold, like ``("day", ">=", "2026-01-01")``; a
+    condition that cannot be decided is refused when reading begins.
     ``client`` or ``uri``: the metastore. Raises: ValueError (the address).
     """
     own = DomainClient(uri) if client is None else DomainClient.like(client)

@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.acid.hashes import bucket_of
+from metastore.partition_names import DEFAULT_PARTITION
 from metastore.streaming.columns import Column
 from metastore.streaming.table import StreamTable
 
 PartitionValues = tuple[str | None, ...]
-"""Of each partition key in the table's order, as Hive writes it; None for NULL and for the empty text."""
+"""Of each partition key in the table's order, as Hive writes it; None for NULL and for texts that are its spellings."""
 
 
 class Routed(NamedTuple):
@@ -39,10 +40,9 @@ def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
     """Values of a partition key as Hive writes them in names."""
     if column.type.kind == "boolean":
         return [None if value is None else str(value).lower() for value in values]
-    return [
-        None if value is None else (f"{value:f}" if column.type.kind == "decimal" else str(value)) or None
-        for value in values
-    ]
+    is_decimal = column.type.kind == "decimal"
+    texts = ("" if value is None else f"{value:f}" if is_decimal else str(value) for value in values)
+    return [None if text in ("", DEFAULT_PARTITION) else text for text in texts]
 
 
 def by_partition(

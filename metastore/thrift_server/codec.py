@@ -7,21 +7,24 @@ versions, a second field table of the same struct reads the other (`OLDER_ARGUME
 versions, its table names a field twice (`RESULTS`). thrift_idl/README.md lists the cases.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from operator import attrgetter
 from typing import Any
 
 from thrift.Thrift import TException, TType
 
+from metastore.thrift_gen.enums import ENUM_FIELDS
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.required import REQUIRED
 from metastore.thrift_server.handler import METHODS
 from metastore.thrift_server.source import Source
 
 Spec = tuple[Any, ...]
-Unset = str
-Walk = Callable[[Any], Unset | None]
+Complaint = str
+Walk = Callable[[Any], Complaint | None]
+Rule = Callable[[Any], Walk | None]
+"""A struct class → what looks at one of its instances, or None if it has nothing to look at."""
 
 
 class Answer:
@@ -123,6 +126,7 @@ class MethodCodec:
     __slots__ = (
         "arguments",
         "arguments_class",
+        "enums",
         "exceptions",
         "name",
         "older",
@@ -155,7 +159,8 @@ class MethodCodec:
         self.arguments = [self.arguments_class, self.arguments_class.thrift_spec]
         entries = [entry for entry in self.arguments_class.thrift_spec if entry]
         self.read_arguments = _tuple_of([entry[2] for entry in entries])
-        self.required = _required_in(entries)
+        self.enums = _walk_struct(self.arguments_class, _unknown_enum)
+        self.required = _walk_struct(self.arguments_class, _unset_field)
         self.requests = tuple(entry[2] for entry in entries if _is_request(entry))
         self.older = self._older() if name in OLDER_ARGUMENTS else None
         spec: Spec = () if self.oneway else getattr(module, f"{name}_result").thrift_spec
@@ -177,16 +182,19 @@ class MethodCodec:
         """From which arguments are read."""
         return Source(data, at)
 
-    def unset(self, arguments: Any) -> Unset | None:
-        """The first required field that is missing in the arguments, as a sentence."""
+    def unset(self, arguments: Any) -> Complaint | None:
+        """Return the first required field that is missing in the arguments, as a sentence."""
         for name in self.requests:
             if getattr(arguments, name) is None:
                 return f"Required argument '{name}' of {self.name} is unset!"
-        for name, walk in self.required:
-            value = getattr(arguments, name)
-            if value is not None and (unset := walk(value)):
-                return unset
-        return None
+        return self.required(arguments) if self.required else None
+
+    def unknown(self, arguments: Any) -> Complaint | None:
+        """Unset enum fields whose number no version knows, as Java's readers do.
+
+        Returns the first such field that is required, as a sentence: its number stays.
+        """
+        return self.enums(arguments) if self.enums else None
 
 
 def _is_request(entry: tuple[Any, ...]) -> bool:
@@ -232,42 +240,76 @@ def _reachable(cls: Any) -> frozenset[type]:
     return frozenset(reached)
 
 
-def _required_in(entries: Iterable[tuple[Any, ...]]) -> list[tuple[str, Walk]]:
-    """The fields in which a required field can be missing, with the function that looks for it."""
-    return [(entry[2], walk) for entry in entries if (walk := _walk_of(entry[1], entry[3]))]
+def _unset_field(cls: Any) -> Walk | None:
+    required = REQUIRED.get(cls.__name__)
+
+    def look(value: Any) -> Complaint | None:
+        for name in required or ():
+            if getattr(value, name) is None:
+                return f"Required field '{name}' is unset! Struct:{value!r:.500}"
+        return None
+
+    return look if required else None
+
+
+def _unknown_enum(cls: Any) -> Walk | None:
+    enums = {name: getattr(ttypes, enum) for name, enum in ENUM_FIELDS.get(cls.__name__, ())}
+    known = {name: enum._VALUES_TO_NAMES for name, enum in enums.items()}  # noqa: SLF001 - generated
+    defaults = {entry[2]: entry[4] for entry in cls.thrift_spec if entry}
+    required = REQUIRED.get(cls.__name__, ())
+
+    def look(value: Any) -> Complaint | None:
+        for name, names in known.items():
+            number = getattr(value, name)
+            if number is None or (number.__class__ is int and number in names):
+                continue
+            if isinstance(number, list):
+                if not all(map(names.__contains__, number)):
+                    setattr(value, name, [one for one in number if one in names])
+            elif name not in required:
+                setattr(value, name, defaults[name])
+            else:
+                return f"{name} of {cls.__name__} is {number}: use one of {_listed(names)}."
+        return None
+
+    return look if known else None
+
+
+def _listed(names: Mapping[int, str]) -> str:
+    return ", ".join(f"{number} ({name})" for number, name in names.items())
 
 
 @cache
-def _walk_struct(cls: Any) -> Walk | None:
-    """A function that says which required field of the struct, or of a struct in it, is unset; None: cannot happen."""
-    if not any(struct.__name__ in REQUIRED for struct in _reachable(cls)):
+def _walk_struct(cls: Any, rule: Rule) -> Walk | None:
+    """Return a function that asks a rule about a struct and the structs in it; None: there is nothing to ask."""
+    if not any(rule(struct) for struct in _reachable(cls)):
         return None
-    required = REQUIRED.get(cls.__name__, ())
+    own = rule(cls)
     nested: list[tuple[str, Walk]] | None = None
 
-    def walk(value: Any) -> Unset | None:
+    def walk(value: Any) -> Complaint | None:
         nonlocal nested
         if nested is None:  # prepared late, since structs may contain themselves
-            nested = _required_in(entry for entry in cls.thrift_spec if entry)
-        for name in required:
-            if getattr(value, name) is None:
-                return f"Required field '{name}' is unset! Struct:{value!r:.500}"
+            entries = filter(None, cls.thrift_spec)
+            nested = [(entry[2], walk) for entry in entries if (walk := _walk_of(entry[1], entry[3], rule))]
+        if own and (complaint := own(value)):
+            return complaint
         for name, inner in nested:
             field = getattr(value, name)
-            if field is not None and (unset := inner(field)):
-                return unset
+            if field is not None and (complaint := inner(field)):
+                return complaint
         return None
 
     return walk
 
 
-def _walk_of(ttype: int, arguments: Any) -> Walk | None:
+def _walk_of(ttype: int, arguments: Any, rule: Rule) -> Walk | None:
     if ttype == TType.STRUCT:
-        return _walk_struct(arguments[0])
+        return _walk_struct(arguments[0], rule)
     if ttype in (TType.LIST, TType.SET):
-        return _walk_items(_walk_of(arguments[0], arguments[1]))
+        return _walk_items(_walk_of(arguments[0], arguments[1], rule))
     if ttype == TType.MAP:
-        inner = _walk_items(_walk_of(arguments[2], arguments[3]))
+        inner = _walk_items(_walk_of(arguments[2], arguments[3], rule))
         return (lambda value: inner(value.values())) if inner else None
     return None
 
@@ -275,7 +317,7 @@ def _walk_of(ttype: int, arguments: Any) -> Walk | None:
 def _walk_items(inner: Walk | None) -> Walk | None:
     if inner is None:
         return None
-    return lambda items: next((unset for item in items if (unset := inner(item))), None)
+    return lambda items: next((complaint for item in items if (complaint := inner(item))), None)
 
 
 # TApplicationException on the wire.

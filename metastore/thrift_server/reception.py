@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import structlog
 from thrift.Thrift import TApplicationException, TMessageType
 
-from metastore.errors import AccessDeniedError, LimitReachedError, MetastoreError
+from metastore.errors import AccessDeniedError, InvalidRequestError, LimitReachedError, MetastoreError
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.auth.access import Access
 from metastore.thrift_server.call import Call
@@ -57,6 +57,7 @@ class Reception:
             return self.refused(
                 connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint)
             )
+        unknown = codec.unknown(message.arguments)
         call = Call(method, codec.read_arguments(message.arguments), connection, header.seqid, started)
         if message.raw is not None:
             call.raw = message.raw
@@ -67,6 +68,8 @@ class Reception:
             self._middleware.deny(call, AccessDeniedError(refusal))
         elif over is not None:
             self._middleware.deny(call, over)
+        elif unknown:
+            self._middleware.deny(call, InvalidRequestError(unknown))
         return call
 
     def denied(self, connection: ClientConnection, header: Header) -> bytes:

@@ -18,7 +18,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.protocol import BinaryProtocol
 from tests.fuzz import inputs
-from tests.integration.wire.test_fields_absent import SENTENCE, variants
+from tests.integration.wire.test_fields_absent import SENTENCE, UNKNOWN, variants
 from tests.support.thrift_server import Peer, examples, message
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "4"))
@@ -35,12 +35,13 @@ def resident_kb():
 
 
 def corpus():
-    """Messages of every method: with everything set, and as Hive's own classes wrote them."""
+    """Messages of every method: with everything set, with each enum unknown, and as Hive's own classes wrote them."""
     found = [example["data"] for example in examples() if example["protocol"] == "binary"]
     for method in sorted(CODECS.keys() - _SKIPPED):
         codec = CODECS[method]
-        full = next(arguments for what, arguments in variants(method) if what == "everything")
-        found.append(message(method, BinaryProtocol()._encode(full, codec.arguments)))
+        for what, arguments in variants(method):
+            if what == "everything" or str(UNKNOWN) in what:
+                found.append(message(method, BinaryProtocol()._encode(arguments, codec.arguments)))
     return found
 
 

@@ -316,7 +316,7 @@ class _Reader:
         return self._day() if self._is_new() else None
 
     def moment(self) -> datetime | None:
-        """A LocalDateTime, to the microsecond."""
+        """A LocalDateTime; None where it is finer than a microsecond."""
         if not self._is_new():
             return None
         midnight = datetime.combine(self._day(), time())
@@ -326,9 +326,10 @@ class _Reader:
             parts[place] = ~part if part < 0 else part
             if part < 0:  # the rest is zero
                 return midnight + timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2])
-        return midnight + timedelta(
-            hours=parts[0], minutes=parts[1], seconds=parts[2], microseconds=self.varint() // 1000
-        )
+        micros, finer = divmod(self.varint(), 1000)
+        if finer:
+            return None
+        return midnight + timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2], microseconds=micros)
 
     def _is_new(self) -> bool:
         if self.varint() != _NEW:
@@ -363,9 +364,20 @@ _FIELDS: dict[str, Callable[[_Reader], Any]] = {
 }
 
 
-def _sql_date(reader: _Reader) -> date:
-    """Midnight of the client's zone, which we do not know: the day that is nearest for zones from -10:30 to +13:30."""
-    return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=reader.fixed("q"), hours=13.5)).date()
+def _sql_date(reader: _Reader) -> date | None:
+    """Midnight of the client's zone, which we do not know; None where zones disagree about the day.
+
+    10:00 to 12:00 in UTC is midnight of one day in Honolulu, of another in Auckland. Before 1900 clocks had local time,
+    and before 1582 another calendar.
+    """
+    midnight = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=reader.fixed("q"))
+    if midnight.year < _FIRST_YEAR_OF_ZONES or _FIRST_DOUBTFUL <= midnight.time() <= _LAST_DOUBTFUL:
+        return None
+    return (midnight + timedelta(hours=12)).date()
+
+
+_FIRST_YEAR_OF_ZONES = 1900
+_FIRST_DOUBTFUL, _LAST_DOUBTFUL = time(10), time(12)
 
 
 def _sql_timestamp(reader: _Reader) -> None:

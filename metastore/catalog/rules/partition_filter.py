@@ -1,8 +1,9 @@
-"""The filter language of get_partitions_by_filter: text → syntax tree → predicate over a table's partition keys.
+r"""The filter language of get_partitions_by_filter: text → syntax tree → predicate over a table's partition keys.
 
 Rule: accept what Hive 2.3 or Hive 4 accepts, refuse the rest with Hive's sentences (clients match on them), and never
-read a filter in a way that loses a partition. Strings keep their backslashes, as Hive 2.3 does and Spark relies
-on (it never escapes), except that a backslash before a quote is dropped.
+read a filter in a way that loses a partition. Strings keep their backslashes, as Hive 2.3 does. A backslash before a
+quote quotes it in Hive's grammar and is a character to Spark, which escapes nothing (``"a\"`` ends there, and
+``like ".*".*"`` goes on): where both can be read and differ, a partition is decided only if both agree.
 
     expr := or ;  or := and (OR and)* ;  and := prim (AND prim)* ;  prim := '(' or ')' | condition
     condition := key op const | const op key | key [NOT] BETWEEN const AND const
@@ -14,7 +15,15 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NoReturn, TypeVar
 
-from metastore.catalog.rules.partition_predicate import EVERYTHING, Literal, Op, Predicate, parse_date, parse_timestamp
+from metastore.catalog.rules.partition_predicate import (
+    EVERYTHING,
+    Literal,
+    Op,
+    Predicate,
+    Readings,
+    parse_date,
+    parse_timestamp,
+)
 from metastore.catalog.rules.partition_syntax import (
     MIRRORED,
     AllOf,
@@ -50,31 +59,55 @@ _MOST_OPEN = 10_000
 
 
 def parse_filter(text: str | None, keys: Sequence[PartitionKey], default: str = DEFAULT_PARTITION) -> Predicate:
-    """The predicate for a filter string; none, or an empty filter, keeps everything.
+    """Return the predicate for a filter string; none, or an empty filter, keeps everything.
 
     Raises: InvalidRequestError for wrong syntax, an unknown key, a constant that is not of the key's type.
     """
     if not text:
         return EVERYTHING
-    return bind(parse(text), keys, default)
+    meanings: list[Predicate] = []
+    refusals: list[InvalidRequestError] = []
+    for grammar in (_HIVE, _SPARK):
+        if grammar is _HIVE or refusals or "\\" in text:
+            try:
+                meanings.append(bind(_Parser(text, grammar).parse(), keys, default))
+            except InvalidRequestError as refusal:
+                refusals.append(refusal)
+    if not meanings:
+        raise refusals[0]
+    return meanings[0] if all(meaning == meanings[0] for meaning in meanings) else Readings(tuple(meanings))
 
 
 def parse(text: str) -> Syntax:
-    """The syntax tree of a filter, for any keys.  Raises: InvalidRequestError."""
-    return _Parser(text).parse()
+    """Return the syntax tree of a filter in Hive's grammar, for any keys.  Raises: InvalidRequestError."""
+    return _Parser(text, _HIVE).parse()
 
 
-_TOKEN = re.compile(
-    r"""\s*(?:
+class _Grammar(NamedTuple):
+    """A client's spelling of strings: the pattern of one, and its value."""
+
+    tokens: re.Pattern[str]
+    unquoted: Callable[[str], str]
+
+
+_TOKENS = r"""\s*(?:
       (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-]))
     | (?P<integer>-?[0-9]+(?!\w))
     | (?P<word>\w+)
     | `(?P<quoted>[^`]+)`
-    | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<string>{string})
     | (?P<op><=>|<=|<>|<|>=|>|==|=|!=)
     | (?P<mark>[(),])
-    )""",
-    re.VERBOSE | re.DOTALL,
+    )"""
+
+
+def _grammar(string: str, unquoted: Callable[[str], str]) -> _Grammar:
+    return _Grammar(re.compile(_TOKENS.replace("{string}", string), re.VERBOSE | re.DOTALL), unquoted)
+
+
+_HIVE = _grammar(r"""  "(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'  """, lambda text: re.sub(r"\\([\"'])", r"\1", text[1:-1]))
+_SPARK = _grammar(
+    r"""  (?<=like\ )"(?:[^"]|"(?!\s*(?:\)|and\b|or\b|\Z)))*+"  |  "[^"]*"  |  '[^']*'  """, lambda text: text[1:-1]
 )
 
 
@@ -90,15 +123,16 @@ class _Token(NamedTuple):
 class _Parser:
     """Reads a filter. Operators wait on a stack, so that nesting is not limited by Python's own."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, grammar: _Grammar) -> None:
         self._text = text
+        self._grammar = grammar
         self._tokens = list(self._lex())
         self._next = 0
 
     def _lex(self) -> Iterable[_Token]:
         at, end, count = 0, len(self._text.rstrip()), 0
         while at < end:
-            match = _TOKEN.match(self._text, at)
+            match = self._grammar.tokens.match(self._text, at, end)
             if not match or not match.lastgroup:
                 self._refuse(at)
             yield _Token(match.lastgroup, match[match.lastgroup], at)
@@ -250,15 +284,15 @@ class _Parser:
         token = self._take()
         value: Literal | None = None
         if token.kind == "string":
-            value = _unquoted(token.text)
+            value = self._grammar.unquoted(token.text)
         elif token.kind == "integer":
             value = _integer(token.text)
         elif token.kind == "date":
             value = parse_date(token.text)
         elif token.is_word("date") and self._peek().kind == "string":
-            value = parse_date(_unquoted(self._take().text))
+            value = parse_date(self._grammar.unquoted(self._take().text))
         elif token.is_word("timestamp") and self._peek().kind == "string":
-            value = parse_timestamp(_unquoted(self._take().text))
+            value = parse_timestamp(self._grammar.unquoted(self._take().text))
         if value is None:
             self._refuse(token.at)
         return value
@@ -266,10 +300,6 @@ class _Parser:
 
 def _close(branches: list[Syntax], terms: list[Syntax]) -> Syntax:
     return any_of([*branches, all_of(terms)])
-
-
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\([\"'])", r"\1", text[1:-1])
 
 
 def _integer(text: str) -> int | None:

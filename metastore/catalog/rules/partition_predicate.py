@@ -1,8 +1,9 @@
 """Which partitions a condition keeps: the conditions as values, and the one rule that judges a partition by them.
 
-Rule: three answers. ``None`` means "cannot be known here", which only arises from a part of a serialized Hive
-expression that we do not read (``Unknown``); the caller must then keep the partition and say so. A value that is
-not of its key's type, and the default partition of a key that is not text, satisfy no comparison (not even ``!=``).
+Rule: three answers. ``None`` means "cannot be known here": the caller keeps the partition and says so. It is the answer
+for a condition that we do not read (``Unknown``), for one that two clients mean differently (``Readings``), and for a
+value that is not spelled as its key's type spells it (`` 7``, ``2020-01-01T00:00``, ``12345-01-01``): engines read more
+spellings than this server. The default partition of a key that is not text satisfies no comparison (not even ``!=``).
 """
 
 import operator
@@ -42,9 +43,14 @@ class Kind(StrEnum):
     """How the values of a key are compared, after the key's type."""
 
     TEXT = "text"
+    CHAR = "char"
+    """As text; blanks at the end do not count."""
     INTEGER = "integer"
     DATE = "date"
     TIMESTAMP = "timestamp"
+
+
+TEXTS = frozenset({Kind.TEXT, Kind.CHAR})
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,18 @@ class Comparison:
     kind: Kind
     op: Op
     constant: Literal
+
+
+@dataclass(frozen=True)
+class NullTest:
+    """``values[column] IS NULL``, or IS NOT NULL if ``negated``, of a key of another type than text.
+
+    ``type``: the key's type, as declared. A value that the type cannot hold is NULL to an engine.
+    """
+
+    column: int
+    type: str
+    negated: bool
 
 
 @dataclass(frozen=True)
@@ -72,25 +90,42 @@ class Or:
 
 
 @dataclass(frozen=True)
+class Readings:
+    """One condition as different clients mean it; it is decided where all meanings agree."""
+
+    parts: tuple["Predicate", ...]
+
+
+@dataclass(frozen=True)
 class Unknown:
     """A condition that we cannot evaluate."""
 
     reason: str
 
 
-Predicate = Comparison | And | Or | Unknown
+Predicate = Comparison | NullTest | And | Or | Readings | Unknown
 EVERYTHING = And(())
 
 
 def keeps(predicate: Predicate, values: Sequence[str], default: str = DEFAULT_PARTITION) -> bool | None:
-    """Whether the condition holds for a partition with these values; None where that cannot be known."""
+    """Return True if the condition holds for a partition with these values; None where that cannot be known."""
     match predicate:
-        case Comparison():
-            return _compare(predicate, values[predicate.column] or default, default)
+        case Comparison(column, _, _, _):
+            answer = _compare(predicate, values[column] or default, default)
+            if values[column] or predicate.kind not in TEXTS:
+                return answer
+            # An empty text is the default partition to the server, and may be a text to an engine.
+            return agreed((answer, holds_for_text(predicate, "")))
+        case NullTest(column, _, negated):
+            if values[column] in {"", default}:
+                return not negated
+            return negated if _is_surely_of(predicate.type, values[column]) else None
         case And(parts):
             return _all(keeps(part, values, default) for part in parts)
         case Or(parts):
             return _any(keeps(part, values, default) for part in parts)
+        case Readings(parts):
+            return agreed(keeps(part, values, default) for part in parts)
         case _:  # Unknown
             return None
 
@@ -131,14 +166,30 @@ def _any(answers: Iterable[bool | None]) -> bool | None:
     return result
 
 
-def _compare(comparison: Comparison, value: str, default: str) -> bool:
-    if comparison.op is Op.LIKE:  # of text only
-        return like(str(comparison.constant)).matches(value)
-    holds = _HOLDS[comparison.op]
-    if comparison.kind is Kind.TEXT:
-        return holds(value, comparison.constant)
-    typed = None if value == default else _PARSERS[comparison.kind](value)
-    return typed is not None and holds(typed, comparison.constant)
+def agreed(answers: Iterable[bool | None]) -> bool | None:
+    """Return the answer that all answers are; None where they differ."""
+    different = set(answers)
+    return different.pop() if len(different) == 1 else None
+
+
+def _compare(comparison: Comparison, value: str, default: str) -> bool | None:
+    if comparison.kind in TEXTS:
+        return holds_for_text(comparison, value)
+    if value == default:
+        return False
+    typed = _PARSERS[comparison.kind](value)
+    return None if typed is None else _HOLDS[comparison.op](typed, comparison.constant)
+
+
+def holds_for_text(comparison: Comparison, value: str) -> bool | None:
+    """Return the answer for a value of a text key; None where a pattern's backslash decides."""
+    if comparison.kind is Kind.CHAR:
+        value = value.rstrip(" ")
+    if comparison.op is Op.LIKE:
+        # A backslash quotes in Hive's patterns; in Spark's, which come from startswith() and kin, it is a character.
+        pattern = str(comparison.constant)
+        return agreed(like(each).matches(value) for each in {pattern, pattern.replace("\\", "\\\\")})
+    return _HOLDS[comparison.op](value, comparison.constant)
 
 
 _HOLDS: dict[Op, Callable[[Any, Any], bool]] = {
@@ -168,10 +219,10 @@ def parse_date(text: str) -> date | None:
 
 
 def parse_timestamp(text: str) -> datetime | None:
-    """``yyyy-MM-dd[ HH:mm:ss[.fffffffff]]``, to the microsecond; None for anything else."""
+    """``yyyy-MM-dd[ HH:mm:ss[.fffffffff]]``, in whole microseconds; None for anything else."""
     match = _TIMESTAMP.fullmatch(text)
     day = parse_date(match[1]) if match else None
-    if not match or not day:
+    if not match or not day or (match[5] or "")[6:].strip("0"):
         return None
     micros = int((match[5] or "").ljust(6, "0")[:6])
     try:
@@ -180,9 +231,27 @@ def parse_timestamp(text: str) -> datetime | None:
         return None
 
 
-# A partition's value as the key's type; None if it is of another type (the catalog does not check values).
+# A partition's value as the key's type; None if it is spelled otherwise (the catalog does not check values).
 _PARSERS: dict[Kind, Callable[[str], Literal | None]] = {
     Kind.INTEGER: parse_integer,
     Kind.DATE: parse_date,
     Kind.TIMESTAMP: parse_timestamp,
 }
+
+# Spellings that every engine reads as a value of the type, and as one that fits it.
+_SURE = {
+    "tinyint": re.compile(r"[+-]?[0-9]{1,2}"),
+    "smallint": re.compile(r"[+-]?[0-9]{1,4}"),
+    "int": re.compile(r"[+-]?[0-9]{1,9}"),
+    "bigint": re.compile(r"[+-]?[0-9]{1,18}"),
+    "float": re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?"),
+    "double": re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?"),
+    "boolean": re.compile(r"true|false"),
+}
+
+
+def _is_surely_of(kind: str, value: str) -> bool:
+    if kind in _SURE:
+        return bool(_SURE[kind].fullmatch(value))
+    parse = _PARSERS.get(Kind(kind)) if kind in {Kind.DATE, Kind.TIMESTAMP} else None
+    return parse is not None and parse(value) is not None

@@ -4,16 +4,18 @@ Filter strings and Hive's serialized expressions are both read into this tree; `
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import NamedTuple
 
 from metastore.catalog.rules.partition_predicate import (
+    TEXTS,
     And,
     Comparison,
     Kind,
     Literal,
+    NullTest,
     Op,
     Or,
     Predicate,
@@ -61,7 +63,7 @@ MIRRORED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT
 DEEPEST = 200
 _KINDS = {
     "string": Kind.TEXT,
-    "char": Kind.TEXT,
+    "char": Kind.CHAR,
     "varchar": Kind.TEXT,
     "tinyint": Kind.INTEGER,
     "smallint": Kind.INTEGER,
@@ -70,6 +72,9 @@ _KINDS = {
     "date": Kind.DATE,
     "timestamp": Kind.TIMESTAMP,
 }
+_TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP})
+_BEYOND = re.compile(r"(?:[+-][0-9]{1,10}|[0-9]{5,10}|0000)-[0-9]{1,2}-[0-9]{1,2}.*|[0-9: -]*\.[0-9]{7,9}", re.DOTALL)
+"""Dates and times beyond what is compared here, in range or precision: Spark asks for ``+12345-01-02``."""
 
 
 def bind(syntax: Syntax, keys: Sequence[PartitionKey], default: str) -> Predicate:
@@ -83,8 +88,7 @@ def bind(syntax: Syntax, keys: Sequence[PartitionKey], default: str) -> Predicat
             column = next((i for i, key in enumerate(keys) if key.name == name.lower()), None)
             if column is None:
                 raise InvalidRequestError(f"Specified key <{name}> is not a partitioning key for the table")
-            kind, typed = _typed(keys[column], op, constant, default)
-            return Comparison(column, kind, op, typed)
+            return _compared(column, keys[column], op, constant, default)
         case _:  # Unknown
             return syntax
 
@@ -126,29 +130,31 @@ def negation(syntax: Syntax) -> Syntax:
             return syntax
 
 
-def _typed(key: PartitionKey, op: Op, constant: Literal, default: str) -> tuple[Kind, Literal]:
-    """The constant as the key's type. The default partition's token fits every type."""
-    word = re.match(r"\w*", key.type.lower())
-    kind = _KINDS.get(word[0] if word else "")
-    if constant == default:
-        return Kind.TEXT, default
-    typed: Literal | None = None
-    if kind is Kind.TEXT:
-        typed = constant if isinstance(constant, str) else None
-    elif op is Op.LIKE:
-        typed = None
-    elif kind is Kind.INTEGER:
-        typed = constant if isinstance(constant, int) else None
-    elif kind is Kind.DATE:
-        typed = _as_date(constant)
-    elif kind is Kind.TIMESTAMP:
-        typed = _as_timestamp(constant)
+def _compared(column: int, key: PartitionKey, op: Op, constant: Literal, default: str) -> Predicate:
+    """Return the condition with its constant as the key's type. The default partition's token asks for NULL.
+
+    Raises: InvalidRequestError for a constant of another type.
+    """
+    kind = _KINDS.get(key.type.lower().partition("(")[0].strip())
+    if constant == default and kind not in TEXTS and op in {Op.EQ, Op.NE}:
+        return NullTest(column, key.type.lower(), op is Op.NE)
+    typed = _TYPED[kind](constant) if kind is not None and (op is not Op.LIKE or kind in TEXTS) else None
+    if typed is None and ("zone" in key.type.lower() or (kind in _TIMES and _BEYOND.fullmatch(str(constant)))):
+        return Unknown(f"{key.name} {op} {constant}")
     if kind is None or typed is None:
         raise InvalidRequestError(
             "Filtering is supported only on partition keys of type string, or with a constant of the key's own type: "
             f"key {key.name} is of type {key.type}, the filter has {op} {constant!r}"
         )
-    return kind, typed
+    return Comparison(column, kind, op, typed)
+
+
+def _as_text(constant: Literal) -> str | None:
+    return constant if isinstance(constant, str) else None
+
+
+def _as_integer(constant: Literal) -> int | None:
+    return constant if isinstance(constant, int) else None
 
 
 def _as_date(constant: Literal) -> date | None:
@@ -163,3 +169,12 @@ def _as_timestamp(constant: Literal) -> datetime | None:
     if isinstance(constant, str):
         return parse_timestamp(constant)
     return constant if isinstance(constant, datetime) else None
+
+
+_TYPED: Mapping[Kind, Callable[[Literal], Literal | None]] = {
+    Kind.TEXT: _as_text,
+    Kind.CHAR: lambda constant: constant.rstrip(" ") if isinstance(constant, str) else None,
+    Kind.INTEGER: _as_integer,
+    Kind.DATE: _as_date,
+    Kind.TIMESTAMP: _as_timestamp,
+}

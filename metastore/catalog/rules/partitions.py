@@ -87,7 +87,13 @@ def prefix_length(keys: Sequence[str], values: Sequence[str | None] | None) -> i
 
 
 def require_allowed_characters(values: Iterable[str | None], pattern: str) -> None:
-    """Raise InvalidRequestError for a value that the configured pattern (empty: anything) does not match."""
+    """Raise InvalidRequestError for NUL, or for a value that the configured pattern (empty: any) does not match."""
+    values = list(values)
+    with_nul = next((value for value in values if "\0" in (value or "")), None)
+    if with_nul is not None:
+        raise InvalidRequestError(
+            f"Partition value {with_nul!r} contains a NUL character, which no condition could name. Write it without."
+        )
     bad = next((value for value in values if pattern and not re.fullmatch(pattern, value or "")), None)
     if bad is not None:
         raise InvalidRequestError(

@@ -26,7 +26,7 @@ from metastore.catalog.rules.partitions import UNLIMITED, Partition
 from metastore.catalog.service.partition_lists import PartitionLists, Selection
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
-from metastore.catalog.store.partition_prefilter import Sql, is_exact, leading, prefilter
+from metastore.catalog.store.partition_prefilter import Sql, is_decided, is_exact, leading, prefilter
 from metastore.config import CatalogSettings
 from metastore.db import arrays
 from metastore.db.engine import Database
@@ -116,7 +116,7 @@ class PartitionReads:
     def get_partitions_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Selection:
         """Partitions that a serialized Hive expression keeps, or may keep.  Raises: InvalidRequestError."""
         table = self.table(name)
-        return self._matching(table, self._expression(table, expr), limit)
+        return self._matching(table, self._expression(table, expr), limit, tell=True)
 
     def get_partition_names_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Pieces[bytes]:
         """The names of the same, as bytes for clients."""
@@ -174,13 +174,16 @@ class PartitionReads:
         )
         return _both(leading(keys, given[:known]), prefilter(rest, default))
 
-    def _matching(self, table: Table, predicate: Predicate, limit: int) -> Selection:
-        """Where PostgreSQL cannot decide, the values select the names, before anything else of a partition is read."""
+    def _matching(self, table: Table, predicate: Predicate, limit: int, *, tell: bool = False) -> Selection:
+        """Select what the condition keeps or leaves undecided. ``tell``: the caller asks if some are undecided.
+
+        Where PostgreSQL cannot decide, the values select the names, before anything else of a partition is read.
+        """
         if predicate == EVERYTHING:
             return Selection(table, limit=limit)
-        if is_exact(predicate):
-            return Selection(table, *self._condition(table, predicate), limit)
         default = self.settings.default_partition_name
+        if is_exact(predicate) and (not tell or is_decided(predicate, default)):
+            return Selection(table, *self._condition(table, predicate), limit)
         names, unknown = [], False
         for name, values in self._candidates(table, predicate) if limit else []:
             answer = keeps(predicate, values, default)

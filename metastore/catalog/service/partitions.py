@@ -276,9 +276,10 @@ class PartitionService:
                 predicate = parse_expression(expr, rules.partition_keys(table), default)
                 rows = store.select_values(pg.sql, table, *prefilter(predicate, default))
                 answers = {partition: keeps(predicate, values, default) for partition, values in rows}
-                if None in answers.values():
+                if undecided := [partition for partition, answer in answers.items() if answer is None]:
                     raise InvalidRequestError(
-                        f"The expression for partitions of {name} to drop cannot be evaluated here"
+                        f"The expression for partitions of {name} to drop cannot be evaluated here for "
+                        f"{len(undecided)} of them ({undecided[0]}): drop partitions by their names"
                     )
                 kept = [partition for partition, answer in answers.items() if answer]
                 if not kept and not if_exists:

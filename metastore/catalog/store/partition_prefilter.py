@@ -1,8 +1,8 @@
 """A partition condition as SQL that keeps at least what the rule keeps.
 
-Rule: never narrower than ``rules.partition_predicate.keeps``, and the same where `is_exact` (a property test compares
-them). Where PostgreSQL cannot say it safely (a date that may not exist, a LIKE in two dialects) the SQL is wider, and
-the rule decides on what is read.
+Rule: it keeps all of which ``rules.partition_predicate.keeps`` does not say False, and no more where `is_exact` (a
+property test compares them). Where PostgreSQL cannot say it safely (a date that may not exist, a LIKE in two dialects)
+the SQL is wider, and the rule decides on what is read.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,15 +10,25 @@ from datetime import date
 from typing import Any
 
 from metastore.catalog.rules.like import like_prefix
-from metastore.catalog.rules.partition_predicate import INTEGER, And, Comparison, Kind, Op, Or, Predicate, Unknown
+from metastore.catalog.rules.partition_predicate import (
+    TEXTS,
+    And,
+    Comparison,
+    Kind,
+    Op,
+    Or,
+    Predicate,
+    Readings,
+    holds_for_text,
+)
 from metastore.partition_names import make_name
 
 Sql = tuple[str, list[Any]]
 
 _INTEGER = "^[+-]?[0-9]{1,40}$"
-_PADDED_DATE = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_PADDED_DATE = "^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$"
 _ANYTHING: Sql = ("true", [])
-_EXACT = {Kind.TEXT, Kind.INTEGER}
+_EXACT = TEXTS | {Kind.INTEGER}
 # Text nested deeper than this is not worth a plan; PostgreSQL's own limit is far above.
 _MOST_TERMS = 2000
 
@@ -31,8 +41,19 @@ def prefilter(predicate: Predicate, default: str) -> Sql:
 
 
 def is_exact(predicate: Predicate) -> bool:
-    """Whether the SQL keeps no more than the rule keeps, so that nobody has to look at what is read."""
+    """Return True if the SQL keeps no more than what the rule keeps or leaves undecided."""
     return _says_all(predicate) and _terms(predicate) <= _MOST_TERMS
+
+
+def is_decided(predicate: Predicate, default: str) -> bool:
+    """Return True if no value leaves the rule undecided: only texts are compared, and "" as the default partition."""
+    match predicate:
+        case Comparison(_, kind, _, _):
+            return kind in TEXTS and holds_for_text(predicate, "") is holds_for_text(predicate, default) is not None
+        case And(parts) | Or(parts):
+            return all(is_decided(part, default) for part in parts)
+        case _:
+            return False
 
 
 def leading(keys: Sequence[str], values: Sequence[str]) -> Sql:
@@ -47,16 +68,16 @@ def leading(keys: Sequence[str], values: Sequence[str]) -> Sql:
 
 
 def _terms(predicate: Predicate) -> int:
-    return sum(_terms(part) for part in predicate.parts) if isinstance(predicate, And | Or) else 1
+    return sum(_terms(part) for part in predicate.parts) if isinstance(predicate, And | Or | Readings) else 1
 
 
 def _says_all(predicate: Predicate) -> bool:
     match predicate:
         case Comparison(_, kind, op, _):
             return kind in _EXACT and op is not Op.LIKE
-        case And(parts) | Or(parts):
+        case And(parts) | Or(parts) | Readings(parts):
             return all(map(_says_all, parts))
-        case Unknown():
+        case _:  # NullTest, Unknown
             return False
 
 
@@ -66,9 +87,9 @@ def _sql(predicate: Predicate, default: str) -> Sql:
             return _comparison(predicate, default)
         case And(parts):
             return _joined(" AND ", parts, default) if parts else _ANYTHING
-        case Or(parts):
+        case Or(parts) | Readings(parts):
             return _joined(" OR ", parts, default) if parts else ("false", [])
-        case Unknown():
+        case _:  # NullTest, Unknown
             return _ANYTHING
 
 
@@ -83,20 +104,27 @@ def _comparison(comparison: Comparison, default: str) -> Sql:
 
 def _text(comparison: Comparison, value: str, default: str) -> Sql:
     shown = f"coalesce(nullif({value}, ''), %s)"
+    if comparison.kind is Kind.CHAR:
+        shown = f"rtrim({shown}, ' ')"
     if comparison.op is Op.LIKE:
-        return f"starts_with({shown}, %s)", [default, like_prefix(str(comparison.constant))]
-    return f'{shown} COLLATE "C" {comparison.op} %s', [default, comparison.constant]
+        condition, constant = f"starts_with({shown}, %s)", like_prefix(str(comparison.constant))
+    else:
+        condition, constant = f'{shown} COLLATE "C" {comparison.op} %s', str(comparison.constant)
+    if holds_for_text(comparison, "") is not False:
+        condition = f"({condition} OR {value} = '')"
+    return condition, [default, constant]
 
 
 def _integer(comparison: Comparison, value: str, default: str) -> Sql:
-    condition = f"CASE WHEN {value} ~ '{_INTEGER}' THEN {value}::numeric {comparison.op} %s ELSE false END"
-    if not INTEGER.fullmatch(default):
-        return condition, [comparison.constant]
-    return f"({condition} AND {value} <> %s)", [comparison.constant, default]
+    condition = (
+        f"CASE WHEN {value} IN ('', %s) THEN false WHEN {value} ~ '{_INTEGER}' "
+        f"THEN {value}::numeric {comparison.op} %s ELSE true END"
+    )
+    return condition, [default, comparison.constant]
 
 
 def _date(comparison: Comparison, value: str, default: str) -> Sql:
-    """Dates in full length compare as text; others are left to the rule."""
+    """Dates in full length that are in every month compare as text; others are left to the rule."""
     constant = comparison.constant
     text = constant.isoformat() if isinstance(constant, date) else str(constant)
     condition = (
@@ -112,6 +140,7 @@ def _timestamp(_comparison: Comparison, value: str, default: str) -> Sql:
 
 _BY_KIND: dict[Kind, Callable[[Comparison, str, str], Sql]] = {
     Kind.TEXT: _text,
+    Kind.CHAR: _text,
     Kind.INTEGER: _integer,
     Kind.DATE: _date,
     Kind.TIMESTAMP: _timestamp,

@@ -90,3 +90,50 @@ def test_a_partition_that_hive_spells_otherwise_is_the_same(catalog, table, lake
     assert [row for row in rows(catalog, table) if row[1] == 5] == []
     catalog.sql(f"ALTER TABLE {table} DROP PARTITION (n = 5, d = 'a')")
     assert shown(catalog, table, "PARTITION (n = 5)") == []
+
+
+MIXED = [(1, None, "x"), (2, "", "x"), (3, "a", None), (4, "", ""), (5, None, "y"), (6, "__HIVE_DEFAULT_PARTITION__", "x"), (7, "a", "")]
+MEANT = [(1, None, "x"), (2, None, "x"), (3, "a", None), (4, None, None), (5, None, "y"), (6, None, "x"), (7, "a", None)]
+TRANSACTIONAL = "TBLPROPERTIES ('transactional'='true'"
+
+
+@pytest.mark.parametrize("how", [
+    f"STORED AS ORC {TRANSACTIONAL})", f"CLUSTERED BY (id) INTO 2 BUCKETS STORED AS ORC {TRANSACTIONAL})",
+    f"STORED AS ORC {TRANSACTIONAL}, 'transactional_properties'='insert_only')",
+    f"CLUSTERED BY (id) INTO 2 BUCKETS STORED AS ORC {TRANSACTIONAL}, 'transactional_properties'='insert_only')"])
+def test_the_empty_text_and_null_are_one_partition(catalog, db, how) -> None:
+    """As in plain tables, whose answer it is."""
+    name, columns = f"{db}.t", "(id INT, v INT) PARTITIONED BY (k STRING, l VARCHAR(30))"
+    catalog.sql(f"CREATE TABLE {db}.plain {columns} STORED AS ORC")
+    catalog.sql(f"CREATE TABLE {name} {columns} {how}")
+    catalog.createDataFrame(MIXED * 20, "id INT, k STRING, l STRING").selectExpr("id", "0 AS v", "k", "l").coalesce(1).createOrReplaceTempView("mixed_keys")
+
+    for table in (name, f"{db}.plain"):
+        own = "" if table == name else "WHERE id <> 6"  # Spark's writer of plain tables fails with the name of the default partition
+        catalog.sql(f"INSERT INTO {table} SELECT * FROM mixed_keys {own}")
+        found = sorted(map(tuple, catalog.sql(f"SELECT DISTINCT id, k, l FROM {table}").collect()))
+        assert found == [row for row in MEANT if not own or row[0] != 6]
+    if "insert_only" not in how:
+        catalog.sql(f"""MERGE INTO {name} t USING (SELECT id + 10 AS id, v, k, l FROM mixed_keys) s ON t.id = s.id
+                        WHEN NOT MATCHED THEN INSERT *""")
+        assert sorted(map(tuple, catalog.sql(f"SELECT DISTINCT id - 10, k, l FROM {name} WHERE id > 10").collect())) == MEANT
+        catalog.sql(f"UPDATE {name} SET v = 1 WHERE k IS NULL")
+        assert catalog.sql(f"SELECT count(*) FROM {name} WHERE v = 1").first() == (200,)
+    catalog.sql(f"INSERT OVERWRITE {name} PARTITION (k = '', l = 'x') SELECT 50, 0")
+    assert catalog.sql(f"SELECT id FROM {name} WHERE k IS NULL AND l = 'x'").collect() == [(50,)]
+    assert catalog.table(name).count() == (81 if "insert_only" in how else 161)
+    catalog.catalog.dropTempView("mixed_keys")
+
+
+def test_nul_in_a_partition_is_refused(catalog, table, lakehouse) -> None:
+    before = rows(catalog, table)
+    source = "SELECT 9 AS id, 9 AS n, concat('a', chr(0)) AS d"
+    for statement in (f"INSERT INTO {table} {source}", f"INSERT OVERWRITE {table} PARTITION (n = 9, d) SELECT 9, concat('a', chr(0))",
+                      f"MERGE INTO {table} t USING ({source}) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
+                      f"ALTER TABLE {table} ADD PARTITION (n = 9, d = 'a\\0')",
+                      f"ALTER TABLE {table} PARTITION (n = 1, d = 'a') RENAME TO PARTITION (n = 1, d = 'a\\0')"):
+        with pytest.raises(Exception, match="NUL"):
+            catalog.sql(statement)
+    assert rows(catalog, table) == before
+    with DomainClient(lakehouse.uri) as client:
+        assert len(client.get_partition_names(*table.split("."), -1)) == 4

@@ -1,5 +1,6 @@
 """Partitions as Spark sees them: names, specs, and filters that the server answers."""
 
+import copy
 import datetime as dt
 import shutil
 from pathlib import Path
@@ -195,3 +196,46 @@ def test_what_cannot_be_pruned_is_read_right(pruned):
         "s = '2020-01' AND v > 5", "true")
     assert answers[-2] == ("s = '2020-01' AND v > 5", [10], 3)       # the part that can be asked for is asked for
     assert answers[-1][2] == ROWS
+
+
+# Values that catalogs of others hold: what Spark writes for far years, what JDBC and shells wrote, what nobody can read.
+ODD = {
+    "DATE": ("1965-09-12", "1965-09-12 23:59:59", " 1965-09-12", "1965-09-12T00:00:00", "1965-9-12", "1965-09", "+12345-01-02", "12345-01-02",
+             "0000-01-01", "-0044-03-15", "2020-01-05", "2020-02-30", "soon", "9999-12-31"),
+    "INT": ("7", "007", "+7", " 7", "-3", "3.5", "99999999999", "abc", "1e3"),
+    "STRING": ("a", "a'b", 'a"b', "a\\", 'a\\"b', "a\\'b", "\\a", "a.*", "ab", "a b", ""),
+}
+ASKED = {
+    "DATE": ("k = DATE'1965-09-12'", "k <> DATE'1965-09-12'", "k < DATE'1965-09-13'", "k > DATE'1965-09-11'", "k IN (DATE'1965-09-12', DATE'2020-01-05')",
+             "k BETWEEN DATE'1965-09-12' AND DATE'1965-09-13'", "NOT k IN (DATE'1965-09-12')", "k NOT BETWEEN DATE'1965-09-12' AND DATE'1965-09-13'",
+             "k = DATE'+12345-01-02'", "k < DATE'+12345-01-02'", "k = DATE'-0044-03-15'", "k = DATE'0000-01-01'", "k > DATE'9999-12-30'"),
+    "INT": ("k = 7", "k <> 7", "k < 8", "k > 6", "k IN (7, 3)", "NOT k = 7", "k BETWEEN 3 AND 7"),
+    "STRING": (r"k = 'a\\'", r"""k = 'a\\"b'""", r"k = 'a\\\'b'", r"""k <> 'a\\"b'""", r"""k NOT IN ('a\\"b')""", r"k IN ('a\\', 'ab')", r"k = '\\a'",
+               r"startswith(k, 'a\\')", r"contains(k, '\\')", r"endswith(k, '\\')", "contains(k, '\"')", "startswith(k, 'a.')", "k = ''", "k <> 'a'"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_a_filter_loses_no_partition_whose_value_is_odd(sql, spark, hive, db, kind):
+    """As without pruning: what the server cannot read as the key's type is for Spark to judge."""
+    sql(f"CREATE TABLE {db}.t (v INT) PARTITIONED BY (k {kind}) STORED AS TEXTFILE")
+    table = hive.get_table(db, "t")
+    for number, value in enumerate(ODD[kind]):
+        place = Path(table.sd.location.removeprefix("file:")) / f"p{number}"
+        place.mkdir()
+        (place / "rows").write_text(f"{number}\n")
+        sd = copy.deepcopy(table.sd)
+        sd.location = f"{table.sd.location}/p{number}"
+        hive.add_partition(hive.types.Partition([value], db, "t", 0, 0, sd, {}))
+    settings = {"spark.sql.ansi.enabled": "false", "spark.sql.hive.metastorePartitionPruning": "true"}
+    before = {key: spark.conf.get(key) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        answers = {condition: sorted(sql(f"SELECT v FROM {db}.t WHERE {condition}")) for condition in ASKED[kind]}
+        spark.conf.set("spark.sql.hive.metastorePartitionPruning", "false")
+        assert answers == {condition: sorted(sql(f"SELECT v FROM {db}.t WHERE {condition}")) for condition in ASKED[kind]}
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+    assert all(answers.values())

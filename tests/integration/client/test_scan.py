@@ -12,7 +12,7 @@ from pyarrow import orc, parquet
 from metastore.acid_tables import deleted
 from metastore.acid_tables.serde_storage import CLASSES
 from metastore.client import scan
-from metastore.errors import InvalidOperationError, NoSuchObjectError
+from metastore.errors import InvalidInputError, InvalidOperationError, NoSuchObjectError
 from metastore.streaming import connect, mutate
 from tests.support.acid.creating import create_database, create_table
 
@@ -94,6 +94,19 @@ def test_partitions_columns_and_what_there_is_not(client):
         rows(client, "u")
     with pytest.raises(InvalidOperationError, match="has no time zone"):
         rows(client, "t", dt.datetime(2026, 1, 1))
+    assert open_txns(client) == []
+
+
+def test_a_condition_is_decided_or_refused(client):
+    create_table(client, "t", {"id": "int"}, keys={"ok": "boolean", "day": "date", "n": "bigint"})
+    for number in range(3):
+        insert(client, "t", {"id": number, "ok": number == 1, "day": dt.date(2026, 1, number + 1), "n": 9223372036854775805 + number})
+
+    for condition, ids in ((("ok", "=", "true"), [1]), (("n", "=", "9223372036854775807"), [2]), (("ok", "is null"), [])):
+        assert [one["id"] for one in rows(client, "t", partitions=[condition])] == ids, condition
+    for condition in (("n", "=", "x"), ("day", ">", "2026-1-1"), ("ok", "=", "maybe")):
+        with pytest.raises(InvalidInputError, match="is no value of the partition key"):
+            rows(client, "t", partitions=[condition])
     assert open_txns(client) == []
 
 

@@ -4,6 +4,8 @@ kryo_vectors.json was written by SerializationUtilities of both versions; each m
 """
 
 import json
+import struct
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,19 @@ def test_a_timestamp_of_an_unknown_zone_is_not_guessed() -> None:
     assert isinstance(parse_expression(VECTORS["2.3.10", condition], KEYS, DEFAULT_PARTITION), Unknown)
     assert parse_expression(VECTORS["4.0.1", condition], KEYS, DEFAULT_PARTITION) == parse_filter(
         "ts = TIMESTAMP '2020-02-29 01:02:03.5'", KEYS)
+
+
+@pytest.mark.parametrize(("midnight", "day"), [
+    ("2020-02-29T00:00", "2020-02-29"), ("2020-02-28T12:30", "2020-02-29"), ("2020-02-28T23:00", "2020-02-29"), ("2020-02-29T09:59", "2020-02-29"),
+    ("2020-02-29T10:00", None), ("2020-02-29T11:00", None), ("2020-02-29T12:00", None), ("1500-01-10T00:00", None), ("1850-06-01T00:00", None)])
+def test_the_day_of_an_old_hive_is_known_where_zones_agree(midnight, day):
+    """Hive 2.3 sends the instant of its own midnight: Honolulu's and Auckland's are the same, and before 1582 is another calendar."""
+    data = VECTORS["2.3.10", "d >= 2020-02-29"]
+    milliseconds = [int(datetime.fromisoformat(f"{text}+00:00").timestamp() * 1000) for text in ("2020-02-29T00:00", midnight)]
+    known, other = (struct.pack(">q", one) for one in milliseconds)
+    assert data.count(known) == 1
+    found = parse_expression(data.replace(known, other), KEYS, DEFAULT_PARTITION)
+    assert found == parse_filter(f"d >= {day}", KEYS) if day else isinstance(found, Unknown)
 
 
 @pytest.mark.parametrize(("version", "condition"), [key for key in VECTORS if key[1] in UNKNOWN])

@@ -4,7 +4,7 @@ import pytest
 
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_filter import parse_filter
-from metastore.catalog.rules.partition_predicate import EVERYTHING, And, Or, Predicate, Unknown
+from metastore.catalog.rules.partition_predicate import EVERYTHING, And, Or, Predicate, Unknown, keeps
 from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.partition_names import DEFAULT_PARTITION
 from tests.support.kryo import NEW, NULL, Column, Constant, Function, Raw, Tree, characters, kryo_4, kryo_5, text_field
@@ -93,6 +93,18 @@ def test_a_null_among_the_values_of_a_struct_is_unknown():
 def test_a_time_of_day_ends_where_the_rest_is_zero(clock, text):
     moment = Constant(Raw(TIMESTAMP, NEW + LEAP_DAY + clock))
     assert meaning(kryo_5(equal(Column("ts"), moment))) == parse_filter(f"ts = TIMESTAMP '2020-02-29 {text}'", KEYS)
+
+
+def test_a_time_finer_than_a_microsecond_is_unknown():
+    moment = Constant(Raw(TIMESTAMP, NEW + LEAP_DAY + b"\x0a\x1e\x07\xc1\x84\x3d"))  # 1,000,001 ns
+    assert meaning(kryo_5(equal(Column("ts"), moment))) == Unknown("constant")
+
+
+def test_null_is_what_the_type_cannot_hold_to_an_engine():
+    is_null, is_value = (Function(f"GenericUDFOP{name}", (HR,), RESULT) for name in ("Null", "NotNull"))
+    answers = {value: [keeps(meaning(kryo_4(each)), ["x", value, "", ""]) for each in (is_null, is_value)]
+               for value in ("7", DEFAULT_PARTITION, "seven", "99999999999")}
+    assert answers == {"7": [False, True], DEFAULT_PARTITION: [True, False], "seven": [None, None], "99999999999": [None, None]}
 
 
 @pytest.mark.parametrize("kind", [TIMESTAMP, DATE])

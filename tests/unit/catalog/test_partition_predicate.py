@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from metastore.catalog.rules.partition_predicate import And, Comparison, Kind, Op, Or, Unknown, leading_texts
+from metastore.catalog.rules.partition_predicate import And, Comparison, Kind, Op, Or, Readings, Unknown, leading_texts
 
 DAY, HOUR, REGION = (Comparison(column, Kind.TEXT, Op.EQ, text) for column, text in enumerate(["d1", "h1", "r1"]))
 
@@ -22,6 +22,8 @@ DAY, HOUR, REGION = (Comparison(column, Kind.TEXT, Op.EQ, text) for column, text
     (Comparison(0, Kind.TEXT, Op.LIKE, "d1"), []),
     (Comparison(0, Kind.TEXT, Op.NE, "d1"), []),
     (Comparison(0, Kind.INTEGER, Op.EQ, 1), []),
+    (Comparison(0, Kind.CHAR, Op.EQ, "d1"), []),
+    (Readings((DAY, DAY)), []),
     (Comparison(0, Kind.DATE, Op.EQ, date(2020, 1, 1)), []),
     (Comparison(0, Kind.TEXT, Op.EQ, ""), []),
     (And((Comparison(0, Kind.TEXT, Op.EQ, "none"), HOUR)), []),

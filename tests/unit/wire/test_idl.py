@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from metastore.thrift_gen.enums import ENUM_FIELDS
 from metastore.thrift_gen.fb303 import ttypes as fb303_types
 from metastore.thrift_gen.hive_metastore import constants, ttypes
 from metastore.thrift_gen.operators import MetastoreOperators
@@ -80,6 +81,14 @@ def test_our_own_calls_can_never_be_taken_for_one_of_hive():
     assert own
     assert all(name.startswith("metastore_") for name in own)
     assert {name for name, _ in inspect.getmembers(operators_types, inspect.isclass)} & set(FACTS["structs"]) == set()
+
+
+def test_every_field_that_is_an_enum_is_known():
+    holders = {name: struct["fields"] for name, struct in FACTS["structs"].items()}
+    holders |= {f"{name}_args": method["args"] for name, method in FACTS["methods"].items()}
+    enums = {name: tuple((f["name"], kind) for f in fields if (kind := re.findall(r"\w+", f["type"])[-1]) in FACTS["enums"])
+             for name, fields in holders.items()}
+    assert {name: found for name, found in enums.items() if found} == ENUM_FIELDS
 
 
 def test_required_fields_of_our_own_structs_are_known():

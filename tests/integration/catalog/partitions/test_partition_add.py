@@ -268,3 +268,20 @@ def test_an_unstorable_value_is_refused(rpc: Any) -> None:
     rpc.table(keys="k")
     with pytest.raises((MetaError, InvalidObjectError)):
         rpc.add_partition(rpc.part(["a\x00b"]))
+
+
+def test_nul_in_a_value_is_refused_wherever_partitions_get_values(rpc: Any) -> None:
+    rpc.table(keys="k")
+    rpc.add("a")
+    part = rpc.part(["b\0"])
+    part.sd.location = (rpc.warehouse / "shared").as_uri()
+    shared = ttypes.PartitionSpecWithSharedSD([ttypes.PartitionWithoutSD(values=["b\0"], relativePath="/x", parameters={})], part.sd)
+    renaming = ttypes.RenamePartitionRequest(dbName="d", tableName="t", partVals=["a"], newPart=part)
+    for method, arguments in (
+            ("add_partition", (part,)), ("add_partitions", ([part],)), ("append_partition", ("d", "t", ["b\0"])),
+            ("add_partitions_req", (ttypes.AddPartitionsRequest("d", "t", [part], True),)), ("append_partition_by_name", ("d", "t", "k=b%00")),
+            ("add_partitions_pspec", ([ttypes.PartitionSpec("d", "t", sharedSDPartitionSpec=shared)],)),
+            ("rename_partition", ("d", "t", ["a"], part)), ("rename_partition_req", (renaming,))):
+        with pytest.raises(InvalidRequestError, match=r"'b\\x00' contains a NUL character"):
+            getattr(rpc, method)(*arguments)
+    assert rpc.names() == ["k=a"]

@@ -183,11 +183,27 @@ def test_a_filter_is_checked_even_without_partitions(rpc: Any) -> None:
 def test_typed_keys(rpc: Any) -> None:
     rpc.table(keys="n:int d:date")
     rpc.add("007/2020-01-01", "abc/2020-02-30", "5/2019-12-31", "/2020-1-5", "8589934593/2020-06-01")
-    assert [part.values[0] for part in rpc.get_partitions_by_filter("d", "t", "n = 7", -1)] == ["007"]
-    assert [part.values[0] for part in rpc.get_partitions_by_filter("d", "t", "n != 7", -1)] == ["5", "8589934593"]
+    assert [part.values[0] for part in rpc.get_partitions_by_filter("d", "t", "n = 7", -1)] == ["007", "abc"]
+    assert [part.values[0] for part in rpc.get_partitions_by_filter("d", "t", "n != 7", -1)] == ["5", "8589934593", "abc"]
     assert [part.values[1] for part in rpc.get_partitions_by_filter("d", "t", "d >= '2020-01-01'", -1)] == [
-        "2020-01-01", "2020-06-01", "2020-1-5"]
-    assert rpc.get_num_partitions_by_filter("d", "t", "n = '__HIVE_DEFAULT_PARTITION__'") == 1
+        "2020-01-01", "2020-06-01", "2020-1-5", "2020-02-30"]
+    assert rpc.get_num_partitions_by_filter("d", "t", "n = '__HIVE_DEFAULT_PARTITION__'") == 3
+
+
+def test_a_value_that_is_not_read_is_given_out_told_and_never_dropped(rpc: Any) -> None:
+    rpc.table(keys="n:int")
+    rpc.add("7", " 7", "8")
+    request = ttypes.PartitionsByExprRequest(dbName="d", tblName="t", expr=b"n = 7")
+    result = rpc.get_partitions_by_expr(request)
+    assert ([part.values for part in result.partitions], result.hasUnknownPartitions) == ([[" 7"], ["7"]], True)
+    assert rpc.get_partition_names_req(request) == ["n= 7", "n=7"]
+    parts = ttypes.RequestPartsSpec(exprs=[ttypes.DropPartitionsExpr(expr=b"n = 7")])
+    with pytest.raises(InvalidRequestError, match=r"cannot be evaluated here for 1 of them \(n= 7\)"):
+        rpc.drop_partitions_req(ttypes.DropPartitionsRequest("d", "t", parts))
+    rpc.drop_partition_by_name("d", "t", "n= 7", False)
+    assert rpc.get_partitions_by_expr(request).hasUnknownPartitions is False
+    rpc.drop_partitions_req(ttypes.DropPartitionsRequest("d", "t", parts))
+    assert rpc.get_partition_names("d", "t", -1) == ["n=8"]
 
 
 def test_a_filter_string_is_an_expression(p4: Any) -> None:

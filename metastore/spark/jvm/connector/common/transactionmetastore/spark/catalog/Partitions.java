@@ -27,6 +27,7 @@ import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.write.AcidWrites;
+import transactionmetastore.spark.write.KeyText;
 import transactionmetastore.spark.write.PartitionKeys;
 
 /**
@@ -35,8 +36,6 @@ import transactionmetastore.spark.write.PartitionKeys;
  * A partition is known by its typed values, however its name spells them: PARTITION (n = 3) is also what Hive calls n=03.
  */
 public final class Partitions {
-    private static final UTF8String DEFAULT = UTF8String.fromString("__HIVE_DEFAULT_PARTITION__");
-
     private final AcidTable table;
     private final StructType keys;
 
@@ -181,14 +180,14 @@ public final class Partitions {
         List<String> texts = new ArrayList<>();
         String zone = SQLConf.get().sessionLocalTimeZone();
         for (Object text : Messages.list(new PartitionKeys(keys, 0, zone).of(values))) {
-            texts.add(text == null || isNull(UTF8String.fromString((String) text)) ? null : (String) text);
+            texts.add((String) text);
         }
         return texts;
     }
 
     /** Hive's two spellings of NULL. */
     private static boolean isNull(Object value) {
-        return value instanceof UTF8String text && (text.numBytes() == 0 || text.equals(DEFAULT));
+        return value instanceof UTF8String text && KeyText.isNull(text);
     }
 
     private Map<String, Object> arguments(Map<String, Object> more) {

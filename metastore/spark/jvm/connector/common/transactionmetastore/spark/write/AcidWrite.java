@@ -33,6 +33,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.types.AtomicType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.reflect.ClassTag$;
@@ -159,7 +160,11 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     }
 
     private List<Expression> partitionColumns() {
-        return Stream.of(table.keys().fieldNames()).map(WriterFunction::reference).toList();
+        return Stream.of(table.keys().fields()).map(key -> {
+            Expression column = WriterFunction.reference(key.name());
+            boolean isText = key.dataType() instanceof StringType && PartitionKeys.blanksUpTo(key) == 0;
+            return isText ? Expressions.apply(KeyText.NAME, column) : column;
+        }).toList();
     }
 
     // -- tasks ---------------------------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ import transactionmetastore.spark.Messages;
 /**
  * The keys of rows' partitions: their values as Spark writes them, in the text of a JSON list.
  *
- * It is what to_json(array(CAST(... AS STRING), ...)) gives (metastore/spark/write/events.py), but that a CHAR has all of its blanks:
- * one value is one partition. Rows of one partition mostly come one after the other, so the values of the last are kept.
+ * It is what to_json(array(CAST(... AS STRING), ...)) gives, but that a CHAR has all of its blanks, and that '' is NULL: one key is
+ * one partition. Rows of one partition mostly come one after the other, so the values of the last are kept.
  */
 public final class PartitionKeys {
     private final DataType[] types;
@@ -90,8 +90,7 @@ public final class PartitionKeys {
         }
         List<?> values = Messages.list(own);
         for (int at = 0; at < types.length; ++at) {
-            Object value = "".equals(values.get(at)) ? null : values.get(at);
-            if (!java.util.Objects.equals(value, respelled.get(at))) return at;
+            if (!java.util.Objects.equals(values.get(at), respelled.get(at))) return at;
         }
         return -1;
     }
@@ -130,7 +129,8 @@ public final class PartitionKeys {
     }
 
     private String text(int at, InternalRow values) {
-        Object text = texts[at].eval(values);
-        return text == null ? null : CharVarcharCodegenUtils.readSidePadding((UTF8String) text, lengths[at]).toString();
+        UTF8String text = (UTF8String) texts[at].eval(values);
+        if (text != null) text = CharVarcharCodegenUtils.readSidePadding(text, lengths[at]);
+        return KeyText.isNull(text) ? null : text.toString();
     }
 }

@@ -44,6 +44,7 @@ public final class WriterFunction implements UnboundFunction {
 
     /** The function of this name; null for any other name. */
     public static UnboundFunction named(String name) {
+        if (name.equals(KeyText.NAME)) return new KeyText();
         return name.startsWith(PREFIX + APART) ? new WriterFunction(name) : null;
     }
 
