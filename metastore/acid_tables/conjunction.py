@@ -1,6 +1,7 @@
 """A list of conditions on partition keys, as a client writes it: all of them must hold. Pure."""
 
 import operator
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,9 +36,9 @@ def conjunction(conditions: Sequence[Any], keys: Sequence[HiveColumn]) -> Restri
 
 def _condition(condition: Any, places: Mapping[str, int], keys: Sequence[HiveColumn]) -> Restriction | None:
     if not isinstance(condition, list) or len(condition) < _KEY_AND_OPERATOR:
-        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {condition!r}.")
+        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {reprlib.repr(condition)}.")
     if not all(isinstance(part, str) for part in condition):
-        raise InvalidInputError(f"A condition on a partition key is {_FORM} with texts, not {condition!r}.")
+        raise InvalidInputError(f"A condition on a partition key is {_FORM} with texts, not {reprlib.repr(condition)}.")
     name, holds, *texts = condition
     if name not in places:
         raise InvalidInputError(f"{name} is not a partition key: those are {', '.join(places) or 'none'}.")
@@ -45,7 +46,7 @@ def _condition(condition: Any, places: Mapping[str, int], keys: Sequence[HiveCol
     if holds == "is null" and not texts:
         return Missing(place, kind)
     if holds not in _COMPARED or not texts or (holds != "in" and len(texts) > 1):
-        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {condition!r}.")
+        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {reprlib.repr(condition)}.")
     if kind.kind == "char" and holds not in _EQUALITIES:
         return None
     constants = [typed(text, kind) for text in texts]

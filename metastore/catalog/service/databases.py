@@ -139,6 +139,8 @@ class DatabaseService:
                 raise InvalidOperationError("You cannot change a catalog's name")
             location = locations.qualified(catalog.location, self.warehouse) if catalog.location else old.location
             description = catalog.description or old.description
+            if location != old.location:
+                self.moves.require_free(pg, [location])
             store.update_catalog(pg, replace(old, location=location, description=description))
 
     def drop_catalog(self, name: str, *, if_exists: bool) -> None:
@@ -234,18 +236,18 @@ class DatabaseService:
             refused = refused_property(draft.parameters or {}, old.parameters)
             if refused is not None:
                 raise MetaError(refused)
-            store.update_database(
-                pg,
-                replace(
-                    old,
-                    parameters=draft.parameters or {},
-                    owner=draft.owner,
-                    owner_type=draft.owner_type or old.owner_type,
-                    description=draft.description or old.description,
-                    location=_given(draft.location, old) or old.location,
-                    managed_location=_given(draft.managed_location, old) or old.managed_location,
-                ),
+            altered = replace(
+                old,
+                parameters=draft.parameters or {},
+                owner=draft.owner,
+                owner_type=draft.owner_type or old.owner_type,
+                description=draft.description or old.description,
+                location=_given(draft.location, old) or old.location,
+                managed_location=_given(draft.managed_location, old) or old.managed_location,
             )
+            if (altered.location, altered.managed_location) != (old.location, old.managed_location):
+                self.moves.require_free(pg, [altered.location, altered.managed_location])
+            store.update_database(pg, altered)
 
     def drop_database(
         self, name: DatabaseName, *, delete_data: bool, cascade: bool, changer: Changer = ANYBODY

@@ -139,6 +139,7 @@ class PartitionService:
             wanted = dict(zip(wanted, rules.with_descriptors(table, wanted.values()), strict=True))
             altered = {key: rules.altered_partition(table, stored[key], draft, now) for key, draft in wanted.items()}
             elsewhere = [key for key, new in altered.items() if new.location != stored[key].location]
+            self.moves.require_free(pg, [altered[key].location for key in elsewhere])
             if transactional.is_transactional(table.parameters):
                 require_exclusive(
                     pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere), changer
