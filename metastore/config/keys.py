@@ -385,6 +385,10 @@ class CatalogSettings:
         values.WORDS, "metastore.warehouse.roots", "",
         "More directories, besides the two warehouses, in which this service may make, move, empty and remove what "
         "clients name. Hive: no such key; its server touches every directory that it can reach.")
+    readable: tuple[str, ...] = key(
+        values.WORDS, "metastore.warehouse.readable", "",
+        "More directories, besides the roots, in which a planner may look at tables' files: those of external tables "
+        "and of an upstream. Hive: no such key.")
     schemes: tuple[str, ...] = key(
         values.WORDS, "metastore.warehouse.schemes",
         "file, hdfs, viewfs, s3, s3a, s3n, gs, abfs, abfss, wasb, wasbs",
