@@ -28,9 +28,14 @@ REMOVAL = 60
 """The same for what the compaction loops remove: names that never come again, so that it may be done later."""
 AT_ONCE = 50
 """Directories that are made by one question."""
+_LOOK_S = 0.25
 _STILL_S = 1.0
 """With every thread in use: how long none of them may end before the work counts as hung."""
 T = TypeVar("T")
+
+
+def _going() -> None:
+    """Give nothing up."""
 
 
 class NoAnswerFromFilesError(OSError):
@@ -63,8 +68,11 @@ class FilePool:
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._local = threading.local()
 
-    def ask(self, uri: str, question: Callable[[], T], times: float = 1) -> T:
-        """The answer, within ``times`` the time-out. Raises: NoAnswerFromFilesError."""
+    def ask(self, uri: str, question: Callable[[], T], times: float = 1, going: Callable[[], None] = _going) -> T:
+        """The answer, within ``times`` the time-out. Raises: NoAnswerFromFilesError.
+
+        ``going`` is called now and then while the answer is waited for, and raises to give it up.
+        """
         if self._is_inside():
             return question()
         host = host_of(uri)
@@ -82,12 +90,15 @@ class FilePool:
                 answer.set_result(result)
 
         self._put(work)
+        ends_at = monotonic() + self.timeout_s * times
         with self._aside():
-            try:
-                return answer.result(self.timeout_s * times)
-            except TimeoutError:
-                if answer.done():  # at the last moment, or it was its own
-                    return answer.result()
+            while (left := ends_at - monotonic()) > 0:
+                try:
+                    return answer.result(min(left, _LOOK_S))
+                except TimeoutError:
+                    if answer.done():  # at the last moment, or it was its own
+                        return answer.result()
+                going()
         if times == 1:
             self._note_silence(host)
         raise NoAnswerFromFilesError(f"{uri}: {host} did not answer within {self.timeout_s * times:g} s")
@@ -173,6 +184,10 @@ class BoundedFiles(Files):
     schemes: Collection[str] = ()
     gives_up_removals: bool = False
 
+    def ask(self, uri: str, question: Callable[[], T], times: float = 1) -> T:
+        """See `Files`."""
+        return self._ask(uri, question, times)
+
     def mkdirs(self, uri: str) -> bool:
         """See `Files`; made later, a directory that nobody refers to stays."""
         return self._ask(uri, lambda: Files.mkdirs(self, uri))
@@ -256,28 +271,29 @@ class BoundedFiles(Files):
 
     def put_over(self, source: str, target: str, *, move: bool) -> None:
         """See `Files`."""
-        self._require_scheme(target)
+        self.require_scheme(target)
         self._change(source, lambda: Files.put_over(self, source, target, move=move))
 
     def rename(self, source: str, target: str) -> None:
         """See `Files`."""
-        self._require_scheme(target)
+        self.require_scheme(target)
         self._change(source, lambda: Files.rename(self, source, target))
 
     def copy(self, source: str, target: str, going: Callable[[], None]) -> None:
         """See `Files`."""
-        self._require_scheme(target)
+        self.require_scheme(target)
         self._change(source, lambda: Files.copy(self, source, target, going))
 
     def _ask(self, uri: str, question: Callable[[], T], times: float = 1) -> T:
-        self._require_scheme(uri)
+        self.require_scheme(uri)
         return self.pool.ask(uri, question, times)
 
     def _change(self, uri: str, work: Callable[[], T]) -> T:
-        self._require_scheme(uri)
+        self.require_scheme(uri)
         return self.pool.change(uri, work)
 
-    def _require_scheme(self, uri: str) -> None:
+    def require_scheme(self, uri: str) -> None:
+        """See `Files`."""
         scheme = scheme_of(uri)
         if scheme not in self.schemes:
             raise OSError(f"{uri}: the scheme {scheme!r} is not one of {SCHEMES} ({', '.join(self.schemes)})")

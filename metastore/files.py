@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import scandir, utime
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -39,6 +39,7 @@ _CHANGED = ("LastModified", "last_modified", "mtime", "updated", "created")
 _AT_A_TIME = 32  # copies between two looks whether to go on
 _PATTERN = frozenset("*?[")
 """What fsspec takes for a pattern when it removes; in a location it is a character like others."""
+T = TypeVar("T")
 
 
 class FileEntry(NamedTuple):
@@ -86,6 +87,13 @@ class Files:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     roots: Roots | None = None
     cmroot: str = ""
+
+    def ask(self, uri: str, question: Callable[[], T], times: float = 1) -> T:  # noqa: ARG002 - see `BoundedFiles`
+        """Return the answer to a question for which the file at ``uri`` is opened and read."""
+        return question()
+
+    def require_scheme(self, uri: str) -> None:
+        """Raise OSError for a scheme of which nothing is opened; by the text alone."""
 
     def mkdirs(self, uri: str) -> bool:
         """Make a directory and its parents; True if it was not there before (then the caller may undo it)."""

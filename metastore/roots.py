@@ -1,8 +1,8 @@
 """Which directories a process may make, move, empty or remove: those below its roots, links and ``..`` resolved.
 
-Rule: what a client names is read freely and changed only here. Two looks: ``covers`` compares texts and touches
-nothing, so that it can be asked while a database lock is held; ``require`` also follows the links of the local disk,
-and stands right before each change (ADR 0039).
+Rule: what a client names is changed only here, and a planner reads it only here and in more listed places. Two looks:
+``covers`` compares texts and touches nothing, so that it can be asked while a database lock is held; ``require`` also
+follows the links of the local disk, and stands right before each change (ADR 0039).
 """
 
 from collections.abc import Iterable
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 KEY = "metastore.warehouse.roots"
+READABLE = "metastore.warehouse.readable"
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 
 

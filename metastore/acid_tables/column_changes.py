@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyarrow import ArrowException, orc, parquet
 
@@ -148,10 +148,13 @@ def _data_files(files: Files, locations: Sequence[str]) -> Iterator[str]:
 
 
 def _columns_of(files: Files, path: str, table: AcidTable) -> FileColumns:
-    try:
+    def read() -> Any:
         with files.open(path) as source:
-            schema = _SCHEMAS[str(table.file_format)](source)
-            top = tuple(schema.names)
+            return _SCHEMAS[str(table.file_format)](source)
+
+    try:
+        schema = files.ask(path, read)
+        top = tuple(schema.names)
     except (ArrowException, UnicodeDecodeError, OSError) as error:
         raise InvalidOperationError(f"{path} cannot be read, so its columns are not known: {error}") from error
     is_acid = table.kind is TableKind.FULL_ACID and top == EVENT_COLUMNS

@@ -5,6 +5,7 @@ decides every condition or refuses it, where no engine comes after.
 """
 
 import operator
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import Any
@@ -92,15 +93,15 @@ def _comparable(scalar: pa.Scalar, blanks: str) -> Any:
 def _parsed(condition: Any, places: Mapping[str, int]) -> tuple[int, str, list[str]]:
     """Return the key's place, the operator and the texts of a condition.  Raises: InvalidInputError."""
     if not isinstance(condition, list) or len(condition) < _KEY_AND_OPERATOR:
-        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {condition!r}.")
+        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {reprlib.repr(condition)}.")
     if not all(isinstance(part, str) for part in condition):
-        raise InvalidInputError(f"A condition on a partition key is {_FORM} with texts, not {condition!r}.")
+        raise InvalidInputError(f"A condition on a partition key is {_FORM} with texts, not {reprlib.repr(condition)}.")
     name, holds, *texts = condition
     if name not in places:
         raise InvalidInputError(f"{name} is not a partition key: those are {', '.join(places) or 'none'}.")
     is_null_test = holds == _IS_NULL and not texts
     if not is_null_test and (holds not in _COMPARED or not texts or (holds != "in" and len(texts) > 1)):
-        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {condition!r}.")
+        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {reprlib.repr(condition)}.")
     return places[name], holds, texts
 
 

@@ -8,12 +8,13 @@ events are wanted.
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
 import pyarrow as pa
 from pyarrow import orc
 
-from metastore.acid_tables.footers import READERS, damage_named, opened_orc, orc_tail
+from metastore.acid_tables.footers import READERS, WHOLE, damage_named, opened_orc, orc_tail
 from metastore.acid_tables.sources import DataFile
 from metastore.files import Files
 from metastore.roots import local_path
@@ -24,6 +25,7 @@ BROADCAST_LIMIT = 1_000_000
 SMALL, ROOM = 1 << 20, 1 << 26
 """Bytes: a file up to this size is kept in memory, and all such files together up to the second."""
 
+_AT_ONCE = 50
 _MANY_FILES = 20_000
 _MANY_REMOTE_FILES = 500
 
@@ -53,7 +55,11 @@ class DeleteFiles:
             (files, file.path, file.size <= SMALL and total <= ROOM) for file, total in zip(wanted, so_far, strict=True)
         ]
         if is_local:  # a disk answers sooner than threads start
-            return cls({task[1]: _counted(*task) for task in tasks})
+            counted: list[_DeleteFile] = []
+            for begin in range(0, len(tasks), _AT_ONCE):
+                some = tasks[begin : begin + _AT_ONCE]
+                counted += files.ask(some[0][1], partial(_all_counted, some))
+            return cls({file.path: file for file in counted})
         with ThreadPoolExecutor(READERS) as pool:
             return cls({file.path: file for file in pool.map(lambda task: _counted(*task), tasks)})
 
@@ -66,11 +72,19 @@ class DeleteFiles:
     def read(self, files: Files, path: str, columns: Sequence[str]) -> pa.Table:
         """Columns of a counted file, a row per event. Raises: OSError, with the path, when it cannot be read."""
         file = (self.by_path or {})[path]
-        with damage_named(path):
-            if file.whole is not None:
+        if file.whole is not None:
+            with damage_named(path):
                 return orc.ORCFile(pa.BufferReader(file.whole)).read(columns=columns)
-            with files.open(path) as source:
+
+        def events() -> pa.Table:
+            with files.open(path) as source, damage_named(path):
                 return orc.ORCFile(source).read(columns=columns)
+
+        return files.ask(path, events, WHOLE)
+
+
+def _all_counted(tasks: Sequence[tuple[Files, str, bool]]) -> list[_DeleteFile]:
+    return [_counted(*task) for task in tasks]
 
 
 def _counted(files: Files, path: str, is_small: bool) -> _DeleteFile:  # noqa: FBT001 - a field of a task

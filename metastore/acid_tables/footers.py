@@ -16,6 +16,8 @@ from metastore.files import Files
 
 READERS = 8
 """Files that are read at the same time."""
+WHOLE = 10
+"""Times the time-out of a question: a column of a whole file is read."""
 
 _SPARK_VERSION = "org.apache.spark.version"
 _NAMELESS = re.compile("_col[0-9]+")
@@ -57,10 +59,14 @@ def are_nameless(names: Sequence[str]) -> bool:
 
 def orc_tail(files: Files, path: str) -> OrcTail:
     """Read the tail of a file. Raises: OSError, with the path, when it is not an ORC file."""
-    with files.open(path) as source, damage_named(path):
-        opened = orc.ORCFile(source)
-        notes = {key.decode("utf-8", "replace"): value for key, value in (opened.metadata or {}).items()}
-        return OrcTail(path, int(opened.nrows), tuple(opened.schema.names), notes, int(opened.nstripes))
+
+    def tail() -> OrcTail:
+        with files.open(path) as source, damage_named(path):
+            opened = orc.ORCFile(source)
+            notes = {key.decode("utf-8", "replace"): value for key, value in (opened.metadata or {}).items()}
+            return OrcTail(path, int(opened.nrows), tuple(opened.schema.names), notes, int(opened.nstripes))
+
+    return files.ask(path, tail)
 
 
 def opened_orc(path: str, source: Any) -> orc.ORCFile:
@@ -99,6 +105,10 @@ def has_old_events(files: Files, tail: OrcTail) -> bool:
     """
     if (counts := event_counts(tail)) is not None:
         return counts.updates + counts.deletes > 0
-    with files.open(tail.path) as source, damage_named(tail.path):
-        operations = orc.ORCFile(source).read(columns=["operation"])["operation"]
-    return any(operation != INSERT_EVENT for operation in operations.unique().to_pylist())
+
+    def operations() -> Any:
+        with files.open(tail.path) as source, damage_named(tail.path):
+            return orc.ORCFile(source).read(columns=["operation"])["operation"]
+
+    found = files.ask(tail.path, operations, WHOLE)
+    return any(operation != INSERT_EVENT for operation in found.unique().to_pylist())

@@ -176,8 +176,11 @@ def _flushed(files: Files, path: str) -> int | None:
 
 
 def _size(files: Files, path: str) -> int:
-    with files.open(path) as source:
-        return source.seek(0, SEEK_END)
+    def size() -> int:
+        with files.open(path) as source:
+            return source.seek(0, SEEK_END)
+
+    return files.ask(path, size)
 
 
 def _require_new_events(

@@ -102,6 +102,7 @@ class Process:
             self.metrics,
             VERSION,
             RenewedContext(settings) if secure else None,
+            settings.http_hosts,
         )
         host, port = bound("HTTP", server.host, server.http_port, web.start)
         self.running.callback(web.stop)

@@ -389,6 +389,10 @@ class CatalogSettings:
         values.STORAGE_CLASSES, "metastore.storage.classes", "",
         "More classes by which insert-only tables may be stored, INPUT_FORMAT:OUTPUT_FORMAT:SERDE separated by commas; "
         "every reader and every compaction loads them. Hive: no such key; any class of any jar.")
+    readable: tuple[str, ...] = key(
+        values.WORDS, "metastore.warehouse.readable", "",
+        "More directories, besides the roots, in which a planner may look at tables' files: those of external tables "
+        "and of an upstream. Hive: no such key.")
     schemes: tuple[str, ...] = key(
         values.WORDS, "metastore.warehouse.schemes",
         "file, hdfs, viewfs, s3, s3a, s3n, gs, abfs, abfss, wasb, wasbs",

@@ -36,11 +36,12 @@ class PlannerSettings:
         integer(1),
         "metastore.planner.connections",
         "500",
-        "Most connections to one planner; those above it are closed at once. Hive: no such key.",
+        "Most connections to one planner. For one more the connection is closed that has been without a call for "
+        "longest; where all have calls in work, the new one. Hive: no such key.",
     )
     threads: int = key(
         integer(1),
         "metastore.planner.threads",
         "8",
-        "Scans and writes that one planner plans at a time; the others wait. Hive: no such key.",
+        "Scans and writes that one planner plans at a time; the others wait, in turn by address. Hive: no such key.",
     )

@@ -97,6 +97,14 @@ class TlsSettings:
         "10s",
         "A client that has not finished its handshake by then is disconnected. Hive: no such key.",
     )
+    http_hosts: tuple[str, ...] = key(
+        values.WORDS,
+        "metastore.http.hosts",
+        "*.svc, *.cluster.local, *.internal, *.local",
+        "Names, or patterns of names, by which the HTTP port and the planner may be called in the clear, besides "
+        "addresses, names without a dot and this machine's own: by any other a page of the web could call them. "
+        "Hive: no such key.",
+    )
     allow_insecure: bool = key(
         values.FLAG,
         "metastore.server.allow.insecure",

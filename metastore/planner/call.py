@@ -1,11 +1,11 @@
 """A call: its body, its caller, and the kinds of answers."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from metastore.client import DomainClient
-from metastore.client.lock_manager import Stop
 from metastore.files import Files
 from metastore.planner.body import Body
 from metastore.planner.metastores import ClientSettings
@@ -17,7 +17,8 @@ Answer: TypeAlias = dict[str, Any]
 class Call:
     """A call. ``client``: of this call alone. ``settings``: the metastore's settings for clients.
 
-    ``user``: the user in the caller's certificate; None without one. ``gone``: a wait that ends when the caller leaves.
+    ``user``: the user in the caller's certificate; None without one. ``address``: the caller's, without the port.
+    ``gone``: is set when the caller leaves.
     """
 
     body: Body
@@ -25,7 +26,8 @@ class Call:
     settings: ClientSettings
     files: Files
     user: str | None
-    gone: Stop
+    gone: threading.Event
+    address: str = ""
 
 
 class Method(NamedTuple):
@@ -33,4 +35,4 @@ class Method(NamedTuple):
 
     answer: Callable[[Call], Answer]
     is_work: bool = False
-    """Whether it uses a processor for long: only a few such calls run at a time."""
+    """Whether it uses a processor for long: only a few such calls run at a time, as with large bodies."""

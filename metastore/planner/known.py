@@ -9,7 +9,10 @@ from typing import Any
 
 from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.client import WriteConflictError
+from metastore.errors import InvalidInputError
 from metastore.planner.body import Body
+
+_PAIR = 2
 
 
 def definition(table: AcidTable) -> dict[str, Any]:
@@ -26,12 +29,23 @@ def require_known(table: AcidTable, body: Body) -> None:
 
     A caller that writes says all in ``known``, and one that reads only the columns that it reads.
     """
-    if body.has("known") and (known := body.body("known").fields) != definition(table):
-        raise _changed(table, known.get("columns", []))
+    if body.has("known") and (known := body.body("known")).fields != definition(table):
+        raise _changed(table, _pairs(known))
     if body.has("columns"):
         now = [*_typed(table.columns), *_typed(table.partition_keys)]
-        if gone := [column for column in body.values("columns") if column not in now]:
+        if gone := [column for column in _pairs(body) if column not in now]:
             raise _changed(table, gone)
+
+
+def _pairs(body: Body) -> list[list[str]]:
+    """Read the field ``columns``. Raises: InvalidInputError."""
+    columns = body.values("columns")
+    if not all(
+        isinstance(column, list) and len(column) == _PAIR and all(isinstance(part, str) for part in column)
+        for column in columns
+    ):
+        raise InvalidInputError(f'{body.place}columns must be a list of [name, type], like ["id", "int"].')
+    return columns
 
 
 def _typed(columns: Sequence[HiveColumn]) -> list[list[str]]:

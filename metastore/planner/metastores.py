@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from time import monotonic
@@ -12,9 +12,14 @@ from metastore.client import DomainClient
 from metastore.client.client import ActingFor
 from metastore.client.heartbeat import txn_timeout
 from metastore.client.lock_plan import LockModes, lock_modes
+from metastore.config import values
+from metastore.file_work import SCHEMES
+from metastore.roots import KEY, READABLE, Roots
 
 _HOLDS_S = 60.0
 _MOST_IDLE = 64
+_READABLE = ("hive.metastore.warehouse.dir", "hive.metastore.warehouse.external.dir", KEY, READABLE)
+_FILE = "file"
 
 
 class ClientSettings(NamedTuple):
@@ -23,6 +28,10 @@ class ClientSettings(NamedTuple):
     timeout: timedelta
     """A transaction without heartbeats for so long is ended."""
     modes: LockModes
+    readable: Roots
+    """Where tables' files may be looked at."""
+    schemes: Sequence[str]
+    """Of locations that may be opened."""
 
 
 class Metastores:
@@ -65,8 +74,14 @@ class Metastores:
         """The settings, read from the metastore once a minute. Raises: MetastoreUnreachableError."""
         with self._reading:
             if self._settings is None or monotonic() - self._settings[0] > _HOLDS_S:
-                modes = lock_modes(lambda key, default: str(client.get_config_value(key, default)))
-                self._settings = (monotonic(), ClientSettings(txn_timeout(client), modes))
+
+                def told(key: str, default: str = "") -> str:
+                    return str(client.get_config_value(key, default))
+
+                places = [place for key in _READABLE for place in values.WORDS.parse(told(key))]
+                schemes = values.WORDS.parse(told(SCHEMES, _FILE))
+                settings = ClientSettings(txn_timeout(client), lock_modes(told), Roots(tuple(places)), schemes)
+                self._settings = (monotonic(), settings)
             return self._settings[1]
 
     def close(self) -> None:

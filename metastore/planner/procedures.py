@@ -115,7 +115,7 @@ def _compact(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
 
 def _require_caller(call: Call) -> None:
     """Raise UnavailableError where nobody waits for the answer any more."""
-    if call.gone.wait(0):
+    if call.gone.is_set():
         raise UnavailableError("The caller that waited for a compaction has gone away: the compaction goes on.")
 
 

@@ -9,6 +9,7 @@ from metastore.errors import InvalidInputError
 from metastore.planner.metastores import Metastores
 from metastore.planner.server import PlannerServer
 from metastore.telemetry.logs import get_logger
+from metastore.thrift_server.limits import Limits
 
 _log = get_logger(__name__)
 
@@ -23,7 +24,9 @@ class PlannerProcess:
             self._metastores = Metastores(uri)
         except ValueError as error:
             raise InvalidInputError(str(error)) from error
-        self._server = PlannerServer(self._metastores, settings.planner, settings.tls)
+        self._server = PlannerServer(
+            self._metastores, settings.planner, settings.tls, limits=Limits(settings.limits), catalog=settings.catalog
+        )
         self._scheme = "https" if settings.tls.use_ssl else "http"
         self._inherited = inherited
         self.uri = ""

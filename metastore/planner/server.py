@@ -1,230 +1,167 @@
 """The planner's port: HTTP/1.1 with connections that stay, a JSON object in and a JSON object out.
 
-Rules: a body that is too long, or has no length, is refused before it is read. A caller proves its identity, where it
-must, before anything is done. A call that waits for a lock ends when its caller leaves.
+Rules: a caller proves its identity, where it must, before anything is done, and its body is not decoded before it is
+its turn. Work ends when its caller leaves. No page of the web can call (ADR 136).
 """
 
 import json
-import select
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
 from metastore.client.client import ActingFor
-from metastore.config import PlannerSettings, TlsSettings
-from metastore.errors import AccessDeniedError, InvalidInputError, LimitReachedError, NoSuchObjectError
-from metastore.files import Files
+from metastore.config import CatalogSettings, PlannerSettings, TlsSettings
+from metastore.errors import AccessDeniedError, InvalidInputError, NoSuchObjectError
+from metastore.file_work import FilePool
 from metastore.planner.answers import answer_of, status_of
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call, Method
+from metastore.planner.call import Answer, Call
+from metastore.planner.call_files import CallFiles
 from metastore.planner.calls import CALLS
 from metastore.planner.metastores import Metastores
+from metastore.planner.turns import Turns
 from metastore.telemetry.logs import get_logger
-from metastore.thrift_server.auth.identity import NOBODY, Identity, of_certificate
+from metastore.thrift_server.auth.identity import NOBODY, of_certificate
+from metastore.thrift_server.limits import Limits
 from metastore.tls.contexts import RenewedContext
-from metastore.web.listening import Listener
+from metastore.web.http_server import Bounds, HttpServer, Page, Request, path_of
 
 _log = get_logger(__name__)
 _PREFIX = "/v1/"
+_LIVEZ = "/livez"
 _LONGEST_BODY = 64 << 20
-_LONGEST_QUEUE_S = 60.0
+_LARGE = 1 << 16
+"""Bytes of a body from which on decoding it is work."""
+_LARGE_AT_A_TIME = 2
+_AS_AT_THE_METASTORE = {"commit": "commit_txn", "abort": "abort_txn"}
+"""Calls that the limits refuse last, by their names there."""
 _DRAIN_S = 3.0
-_IN_A_CALL_S, _BETWEEN_CALLS_S = 30.0, 1300.0
-"""Seconds that a connection may be silent; between calls longer than Java's clients keep an idle one (1200 s)."""
+_BETWEEN_CALLS_S = 1300.0
+"""Seconds that a connection may be silent between calls: longer than Java's clients keep an idle one (1200 s)."""
 
 
 class PlannerServer:
     """Answers calls on a port."""
 
-    def __init__(self, metastores: Metastores, settings: PlannerSettings, tls: TlsSettings) -> None:
+    def __init__(
+        self,
+        metastores: Metastores,
+        settings: PlannerSettings,
+        tls: TlsSettings,
+        *,
+        limits: Limits | None = None,
+        catalog: CatalogSettings | None = None,
+    ) -> None:
         """Raises: InvalidInputError (key or trust store)."""
-        self.metastores, self.tls = metastores, tls
-        self.files = Files()
-        self.patience_s = _LONGEST_QUEUE_S
-        self._context = RenewedContext(tls) if tls.use_ssl else None
-        self._connections = settings.connections
-        self._work = threading.BoundedSemaphore(settings.threads)
-        self._running = 0
-        self._changed = threading.Condition()
+        self.metastores, self.tls, self.limits = metastores, tls, limits
+        self.turns, self._large = Turns(settings.threads), Turns(_LARGE_AT_A_TIME)
+        files = catalog or CatalogSettings()
+        self._files = FilePool(files.files_threads, files.files_timeout.total_seconds(), self.turns.aside)
+        bounds = Bounds(
+            connections=settings.connections,
+            threads=settings.connections,
+            longest_body=_LONGEST_BODY,
+            idle_s=_BETWEEN_CALLS_S,
+            handshake=tls.handshake_timeout,
+            hosts=(*tls.http_hosts, *filter(None, [urlsplit(settings.uri).hostname])),
+        )
+        self._http = HttpServer("planner", self, bounds, RenewedContext(tls) if tls.use_ssl else None, limits)
 
     def start(self, host: str, port: int, inherited: socket.socket | None = None) -> tuple[str, int]:
         """Listen; returns the address bound, so port 0 asks for a free one. Raises: OSError."""
-        server = self
-
-        class Handler(_Handler):
-            planner = server
-
-        self._listener = _Listener((host, port), Handler, self._context, inherited)
-        self._listener.places = threading.BoundedSemaphore(self._connections)
-        threading.Thread(target=self._listener.serve_forever, name="planner", daemon=True).start()
-        bound, number = self._listener.server_address[:2]
-        return str(bound), int(number)
+        return self._http.start(host, port, inherited)
 
     def stop(self) -> None:
         """Stop listening, and wait for short calls to end."""
-        self._listener.shutdown()
-        with self._changed:
-            self._changed.wait_for(lambda: not self._running, _DRAIN_S)
-        self._listener.server_close()
+        self._http.stop(_DRAIN_S)
 
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Around a call, from its first byte to its answer's last."""
-        with self._changed:
-            self._running += 1
+    @property
+    def in_work(self) -> int:
+        """Calls that are being answered."""
+        return self._http.in_work
+
+    def refusal(self, request: Request) -> Page | None:
+        """See `Service`."""
         try:
-            yield
-        finally:
-            with self._changed:
-                self._running -= 1
-                self._changed.notify_all()
+            self._require(request)
+        except Exception as error:  # noqa: BLE001 - the caller gets every error
+            return _page(status_of(error), answer_of(error))
+        return None
 
-    def answer(self, method: Method, content: bytes, caller: Identity, connection: socket.socket) -> Answer:
-        """The answer to a call, which is the caller's at the metastore, too. Raises: whatever the call raises."""
-        body = Body.of(content)
-        acting_for = ActingFor(caller.user, caller.address)
-        with self._place(method), self.metastores.lent(acting_for) as client:
-            settings = self.metastores.settings(client)
-            return method.answer(Call(body, client, settings, self.files, caller.user, _Gone(connection)))
+    def answer(self, request: Request, body: bytes) -> Page:
+        """See `Service`."""
+        if request.method == "GET":
+            return _page(HTTPStatus.OK, {"alive": True})
+        began, name = perf_counter(), _call_in(request)
+        try:
+            page = _page(HTTPStatus.OK, self._answer(name, request, body))
+        except Exception as error:  # noqa: BLE001 - the caller gets every error
+            page = _page(status_of(error), answer_of(error))
+            if page.status is HTTPStatus.INTERNAL_SERVER_ERROR:
+                _log.error("planner_call_failed", call=name, exc_info=error)
+        _log.debug("planner_call", call=name, status=int(page.status), ms=round((perf_counter() - began) * 1000, 2))
+        return page
 
-    def caller_of(self, connection: Any, host: str) -> Identity:
-        """Who calls, by the certificate, and from where. Raises: AccessDeniedError where there must be a user."""
-        identity = of_certificate(connection.getpeercert(), self.tls.client_user) if self.tls.use_ssl else NOBODY
+    def user_of(self, certificate: Mapping[str, Any] | None) -> str | None:
+        """The user in the caller's certificate; None without one. Raises: AccessDeniedError where there must be one."""
+        identity = of_certificate(certificate, self.tls.client_user) if self.tls.use_ssl else NOBODY
         if identity.user is None and self.tls.use_ssl and self.tls.client_certificates == "required":
             raise AccessDeniedError(
                 "This planner answers only callers that prove who they are, and the certificate of this connection "
                 "names no user."
             )
-        return identity._replace(address=f"{host}:0")  # its ports come and go
+        return identity.user
 
-    @contextmanager
-    def _place(self, method: Method) -> Iterator[None]:
-        if not method.is_work:
-            yield
+    def _require(self, request: Request) -> None:
+        """Raise what is wrong with a request, before its body is read."""
+        if request.method == "GET" and path_of(request.path) == _LIVEZ:
             return
-        if not self._work.acquire(timeout=self.patience_s):
-            raise LimitReachedError("The planner has been busy for a minute: try again, or start another.")
-        try:
-            yield
-        finally:
-            self._work.release()
+        name = _call_in(request)
+        if request.method != "POST" or not request.path.startswith(_PREFIX) or name not in CALLS:
+            raise NoSuchObjectError(
+                f"There is no call {request.path[:100]}: calls are POST {_PREFIX}NAME, with {', '.join(CALLS)}."
+            )
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type != "application/json":
+            raise InvalidInputError(f"The body's Content-Type must be application/json, not {content_type[:100]!r}.")
+        self.user_of(request.certificate)
+        if self.limits is not None:
+            self._count(self.limits, request.address, name)
+
+    @staticmethod
+    def _count(limits: Limits, address: str, name: str) -> None:
+        """Count a call of an address. Raises: LimitReachedError."""
+        now = monotonic()
+        limits.sweep(now)
+        usage = limits.usage(address, now)
+        refusal = limits.refusal(usage, _AS_AT_THE_METASTORE.get(name, name), now) if usage is not None else None
+        if refusal is not None:
+            raise refusal
+
+    def _answer(self, name: str, request: Request, content: bytes) -> Answer:
+        method, caller = CALLS[name], (request.address, request.gone)
+        with ExitStack() as held:
+            is_large = len(content) > _LARGE
+            if is_large:
+                held.enter_context(self._large.turn(*caller))
+            if is_large or method.is_work:
+                held.enter_context(self.turns.turn(*caller))
+            body = Body.of(content)
+            user = self.user_of(request.certificate)
+            acting_for = ActingFor(user, f"{request.address}:0")  # its ports come and go
+            client = held.enter_context(self.metastores.lent(acting_for))
+            settings = self.metastores.settings(client)
+            files = CallFiles(pool=self._files, schemes=settings.schemes, readable=settings.readable, gone=request.gone)
+            return method.answer(Call(body, client, settings, files, user, request.gone, request.address))
 
 
-class _Gone:
-    """Whether a caller has left: a waiting caller sends nothing, so whatever arrives is the connection's end."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-
-    def wait(self, timeout: float) -> bool:
-        """Wait for ``timeout`` seconds; True as soon as the connection is closed."""
-        looking = select.poll()
-        looking.register(self._connection, select.POLLIN | select.POLLHUP)
-        return bool(looking.poll(timeout * 1000))
+def _call_in(request: Request) -> str:
+    return path_of(request.path).removeprefix(_PREFIX)
 
 
-class _Listener(Listener):
-    places: threading.BoundedSemaphore
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection in a thread, if there is room for another."""
-        if not self.places.acquire(blocking=False):
-            _log.warning("planner_is_full", peer=str(client_address[0]))
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self.places.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer all calls of a connection."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.places.release()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    planner: PlannerServer
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1  # head and body leave together
-    timeout = _IN_A_CALL_S
-
-    def do_GET(self) -> None:
-        """Answer probes: the process is alive."""
-        if urlsplit(self.path).path == "/livez":
-            self._send(HTTPStatus.OK, {"alive": True})
-        else:
-            self._send(HTTPStatus.NOT_FOUND, answer_of(_no_such(self.path)))
-
-    def parse_request(self) -> bool:
-        """Read the head of a call, whose first line has arrived."""
-        self.connection.settimeout(_IN_A_CALL_S)
-        return super().parse_request()
-
-    def do_POST(self) -> None:
-        """Answer a call."""
-        with self.planner.counted():
-            self._do_call()
-        self.connection.settimeout(_BETWEEN_CALLS_S)
-
-    def _do_call(self) -> None:
-        began, name = perf_counter(), urlsplit(self.path).path.removeprefix(_PREFIX)
-        try:
-            content = self._content()
-        except InvalidInputError as error:
-            self._send(status_of(error), answer_of(error))
-            return
-        try:
-            status, answer = HTTPStatus.OK, self._answer(name, content)
-        except Exception as error:  # noqa: BLE001 - the caller gets every error
-            status, answer = status_of(error), answer_of(error)
-            if status is HTTPStatus.INTERNAL_SERVER_ERROR:
-                _log.error("planner_call_failed", call=name, exc_info=error)
-        self._send(status, answer)
-        _log.debug("planner_call", call=name, status=int(status), ms=round((perf_counter() - began) * 1000, 2))
-
-    def _answer(self, name: str, content: bytes) -> Answer:
-        caller = self.planner.caller_of(self.connection, str(self.client_address[0]))
-        if not self.path.startswith(_PREFIX) or name not in CALLS:
-            raise _no_such(self.path)
-        return self.planner.answer(CALLS[name], content, caller, self.connection)
-
-    def _content(self) -> bytes:
-        length = self.headers.get("Content-Length", "")
-        self.close_connection = True  # until the body is read, the next bytes are no request
-        if not length.isdecimal():
-            raise InvalidInputError("A call must say how long its body is (Content-Length).")
-        if int(length) > _LONGEST_BODY:
-            raise InvalidInputError(f"The body is too large: {length} bytes, and at most {_LONGEST_BODY} are read.")
-        content = self.rfile.read(int(length))
-        if len(content) < int(length):
-            raise InvalidInputError("The body ended early.")
-        self.close_connection = self.headers.get("Connection", "").lower() == "close"
-        return content
-
-    def _send(self, status: HTTPStatus, answer: Answer) -> None:
-        body = json.dumps(answer, separators=(",", ":")).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the standard library's name
-        """Calls are logged by their names."""
-
-
-def _no_such(path: str) -> NoSuchObjectError:
-    return NoSuchObjectError(f"There is no call {path[:100]}: calls are {_PREFIX}NAME, with {', '.join(CALLS)}.")
+def _page(status: HTTPStatus, answer: Answer) -> Page:
+    return Page(json.dumps(answer, separators=(",", ":")).encode(), status=status)

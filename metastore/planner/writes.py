@@ -6,6 +6,7 @@ values, in any spelling. New partitions are registered, and all written partitio
 commit. The planner renames nothing: the writer of the files does, with the planner's names.
 """
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from metastore.acid.names import staging_directory
@@ -166,7 +167,7 @@ def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str
     if how not in (None, _DYNAMIC):
         raise InvalidInputError(
             f'overwrite must be null, "{_ALL}", "{_DYNAMIC}", {{"key": ...}}, {{"keys": [...]}} or '
-            f'{{"values": {{...}}}}, not {how!r}.'
+            f'{{"values": {{...}}}}, not {reprlib.repr(how)}.'
         )
     return []
 

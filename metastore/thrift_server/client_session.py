@@ -1,25 +1,51 @@
-"""What a client has said about itself; an upstream hears it as well."""
+"""What a client has said about itself; an upstream hears it as well.
 
+Rule: it is kept for as long as the connection lasts, so each piece of it is bounded, and too much is refused.
+"""
+
+from metastore.errors import MetaError
+
+LONGEST = 1 << 13
+"""Bytes of one `set_ugi`, or of one setting's name and value."""
 _MOST_SETTINGS = 32
 
 
 class Session:
     """What is said first on every connection to the upstream that stands for the client."""
 
-    __slots__ = ("settings", "user", "version")
+    __slots__ = ("_settings", "user", "version")
 
     def __init__(self) -> None:
         self.version = 0
         """Connections that know an older session are of no use any more."""
         self.user: tuple[bytes, ...] = ()
-        """Who it says that it is."""
-        self.settings: tuple[bytes, ...] = ()
+        """The message with which it says who it is."""
+        self._settings: dict[str, bytes] = {}
 
     def name(self, message: bytes) -> None:
-        """``set_ugi`` as the client sent it."""
+        """Keep ``set_ugi`` as the client sent it. Raises: MetaError for too long a message."""
+        require_short("set_ugi", len(message))
         self.user = (message,)
         self.version += 1
 
-    def set(self, message: bytes) -> None:
-        """``setMetaConf`` as the client sent it."""
-        self.settings = (*self.settings, message)[-_MOST_SETTINGS:]
+    def set(self, key: str, message: bytes) -> None:
+        """Keep a ``setMetaConf`` with nothing but this key and its value. Raises: MetaError for too much."""
+        require_short("setMetaConf", len(message))
+        if key not in self._settings and len(self._settings) == _MOST_SETTINGS:
+            raise MetaError(
+                f"setMetaConf of {key} is refused: a connection has at most {_MOST_SETTINGS} settings of its own. "
+                "Make a new connection."
+            )
+        self._settings.pop(key, None)
+        self._settings[key] = message
+
+    @property
+    def settings(self) -> tuple[bytes, ...]:
+        """The messages of settings, in the order in which they are to be sent."""
+        return tuple(self._settings.values())
+
+
+def require_short(method: str, size: int) -> None:
+    """Raise MetaError for more than a connection keeps of one call."""
+    if size > LONGEST:
+        raise MetaError(f"{method} is at most {LONGEST} bytes long, since it is kept with the connection: not {size}.")

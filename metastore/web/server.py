@@ -5,28 +5,13 @@ its own and waits for nothing but the database's probe.
 """
 
 import json
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from metastore.telemetry.metrics import Metrics
 from metastore.tls.contexts import RenewedContext
 from metastore.web.health import Health
-from metastore.web.listening import Listener
-
-_JSON = "application/json; charset=utf-8"
-
-
-class Page(NamedTuple):
-    """An answer."""
-
-    body: bytes
-    content_type: str = _JSON
-    status: HTTPStatus = HTTPStatus.OK
-
+from metastore.web.http_server import Bounds, HttpServer, Page, Request, path_of, said_page
 
 Route = Callable[[Mapping[str, str]], Page]
 
@@ -35,11 +20,19 @@ class WebServer:
     """Serves the routes on a port of its own."""
 
     def __init__(
-        self, host: str, port: int, health: Health, metrics: Metrics, version: str, tls: RenewedContext | None = None
+        self,
+        host: str,
+        port: int,
+        health: Health,
+        metrics: Metrics,
+        version: str,
+        tls: RenewedContext | None = None,
+        hosts: Collection[str] = (),
     ) -> None:
-        """``tls``: None: in the clear."""
-        self._address, self._tls = (host, port), tls
+        """``tls``: None: in the clear. ``hosts``: more names by which the port may be called."""
+        self._address = (host, port)
         self._health, self._metrics, self._version = health, metrics, version
+        self._server = HttpServer("http", self, Bounds(hosts=hosts), tls)
         self.routes: dict[str, Route] = {
             "/": self._index,
             "/livez": self._livez,
@@ -49,20 +42,25 @@ class WebServer:
 
     def start(self) -> tuple[str, int]:
         """Listen; returns the address bound, so port 0 asks for a free port. Raises: OSError."""
-        routes = self.routes
-
-        class Handler(_Handler):
-            pages = routes
-
-        self._server = Listener(self._address, Handler, self._tls)
-        threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
-        host, port = self._server.server_address[:2]
-        return str(host), int(port)
+        return self._server.start(*self._address)
 
     def stop(self) -> None:
         """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
+
+    def refusal(self, request: Request) -> Page | None:
+        """See `Service`."""
+        if request.method not in {"GET", "HEAD"}:
+            said = f"{request.method[:20]} is not answered here: everything is read by GET."
+            return said_page(HTTPStatus.METHOD_NOT_ALLOWED, "InvalidInputError", said)
+        if path_of(request.path) not in self.routes:
+            said = f"There is no such path here: paths are {', '.join(sorted(self.routes))}."
+            return said_page(HTTPStatus.NOT_FOUND, "NoSuchObjectError", said)
+        return None
+
+    def answer(self, request: Request, _body: bytes) -> Page:
+        """See `Service`."""
+        return self.routes[path_of(request.path)](request.headers)
 
     def _index(self, _: Mapping[str, str]) -> Page:
         return Page(_json({"service": "transaction metastore", "version": self._version, "paths": sorted(self.routes)}))
@@ -85,32 +83,8 @@ class WebServer:
         return Page(_json(body), status=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
     def _metrics_page(self, headers: Mapping[str, str]) -> Page:
-        content_type, body = self._metrics.text(headers.get("Accept", ""))
+        content_type, body = self._metrics.text(headers.get("accept", ""))
         return Page(body, content_type)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    pages: Mapping[str, Route] = {}
-    protocol_version = "HTTP/1.1"
-    timeout = 10
-
-    def do_GET(self) -> None:
-        """Answer with the page, or 404."""
-        route = self.pages.get(urlsplit(self.path).path)
-        page = (
-            route(dict(self.headers)) if route else Page(_json({"error": "no such path"}), status=HTTPStatus.NOT_FOUND)
-        )
-        self.send_response(page.status)
-        self.send_header("Content-Type", page.content_type)
-        self.send_header("Content-Length", str(len(page.body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(page.body)
-
-    do_HEAD = do_GET  # noqa: N815 - the standard library's name
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the standard library's name
-        """Probes come every few seconds: nothing worth a line."""
 
 
 def _json(value: object) -> bytes:

@@ -3,6 +3,7 @@
 Each is made from its own dice, ``dice_of(seed, target, number)``, so that one input can be had again without the others.
 """
 
+import json
 import random
 
 from tests.support.acid import nested_rows
@@ -199,3 +200,39 @@ def nested(dice):
     kinds = nested_rows.columns(dice, dice.randint(1, 4))
     rows = nested_rows.rows(dice, kinds, dice.randint(1, 60))
     return kinds, rows, sorted(dice.randint(0, len(rows)) for _ in range(dice.randint(2, 4)))
+
+
+FIELDS = ("table", "db", "txn", "txns", "write_ids", "own_write_id", "partitions", "filter", "named", "columns", "partition_keys", "buckets", "known",
+          "changes", "op", "name", "type", "after", "to", "keys", "files", "path", "key", "bucket", "is_delete", "statement", "overwrite", "in_place",
+          "operation", "kind", "reads", "writes", "read_here", "partition", "wait_s", "user", "host", "agent", "reopen", "as_of", "write_id", "timestamp_ms",
+          "limit", "count", "statistics", "first", "last", "after_ms", "until_ms", "up_to", "skips_changes", "most", "batch", "query", "plan", "rows",
+          "inserted", "deleted", "unwritten", "vouched", "said", "place", "properties", "comment", "location", "format", "row_format", "serde", "like",
+          "to_db", "to_table", "names", "values", "if_exists", "purge", "cascade", "procedure", "arguments", "txn_ids", "mode", "pool", "catalog", "sql")
+WORDS = ("d.t", "d", "t", "p", "id", "", "default", "=", "in", "<", "is null", "1", "all", "dynamic", "DEFAULT", "UPDATE", "INSERT", "orc", "int", "struct<a:int>",
+         "array<" * 200, "set", "add_column", "drop_column", "change_type", "compact", "repair", "history", "restore", "analyze", "ADD", "9:9223372036854775807::",
+         "d.t:9:9223372036854775807::", "d.t:5:4:4:", "ftp://x/y", "file:/x/../y", "a\0b", "ü" * 300, "p=1/q=2", "%", "[\"1\"]", "2020-02-29", "9" * 5000)
+
+
+def value(dice, depth=4):
+    """Any value of JSON, made of words that planners know."""
+    match dice.randrange(8 if depth else 5):
+        case 0:
+            return dice.choice([None, True, False, 0, 1, -1, 1.5, 1e308, *NUMBERS])
+        case 1 | 2 | 3 | 4:
+            return damaged_text(dice, dice.choice(WORDS), 1) if dice.random() < 0.1 else dice.choice(WORDS)
+        case 5 | 6:
+            return [value(dice, depth - 1) for _ in range(dice.choice([0, 1, 2, 3, 40]))]
+        case _:
+            return {dice.choice(FIELDS): value(dice, depth - 1) for _ in range(dice.randint(0, 6))}
+
+
+def planner_body(dice, names):
+    """A call's name and body; some fields are what they should be, more than a few are not."""
+    usual = {"table": "d.t", "db": "d", "txn": 5, "txns": "9:9223372036854775807::", "write_ids": "d.t:9:9223372036854775807::", "statement": 0,
+             "kind": "DEFAULT", "procedure": dice.choice(["repair", "history", "restore", "compact"])}
+    fields = {name: usual[name] for name in usual if dice.random() < 0.8}
+    if dice.random() < 0.5:
+        fields["table"] = dice.choice(["t", "d.t"])
+    fields |= {dice.choice(FIELDS): value(dice) for _ in range(dice.randint(0, 8))}
+    content = json.dumps(fields).encode()
+    return dice.choice(names), damaged(dice, content) if dice.random() < 0.3 else content

@@ -12,10 +12,12 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,18 +49,35 @@ from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.catalog.rules.storage_classes import LISTED, SCHEMA_URL, refused_storage
 from metastore.catalog.rules.table_filter import TableFilter
 from metastore.catalog.rules.transactional import is_insert_only
+from metastore.client import MetastoreUnreachableError
+from metastore.client.lock_plan import LockModes
 from metastore.db.archives import Archive, Rows, require_known
-from metastore.errors import InvalidInputError, InvalidOperationError, InvalidRequestError, MetaError
+from metastore.errors import (
+    InvalidInputError,
+    InvalidOperationError,
+    InvalidRequestError,
+    MetaError,
+    MetastoreError,
+    NoSuchObjectError,
+)
 from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.partition_names import DEFAULT_PARTITION
+from metastore.planner.body import Body
+from metastore.planner.call import Call
+from metastore.planner.call_files import CallFiles
+from metastore.planner.calls import CALLS
+from metastore.planner.metastores import ClientSettings
+from metastore.roots import Roots
 from metastore.spark.check.file_check import check_file
 from metastore.spark.check.shifted import check_nulls
 from metastore.streaming.columns import Column
 from metastore.streaming.event_file import InsertFile
 from metastore.streaming.plain_file import PlainFile
 from metastore.streaming.records import from_mappings
+from metastore.thrift_gen.hive_metastore import ttypes
 from tests.fuzz import inputs
+from tests.support.acid.creating import full_acid
 
 LONGEST_S = 2.0
 """Of this process's time on one input: a hundred times what the slowest sound one takes."""
@@ -213,10 +232,33 @@ def read_nested_rows(made: Any) -> None:
             assert [event.get("row", event) for event in found] == whole.slice(ends[0], ends[-1] - ends[0]).to_pylist()
 
 
+class _Nowhere:
+    """A metastore with one table that answers nothing else."""
+
+    types = ttypes
+
+    def get_table(self, db, name):
+        if (db, name) != ("d", "t"):
+            raise NoSuchObjectError(f"{db}.{name} table not found")
+        return full_acid(self, db, name, {"id": "int", "v": "struct<a:int,b:string>"}, keys={"p": "date"}, location="file:/nowhere/t")
+
+    def __getattr__(self, name):
+        raise MetastoreUnreachableError(f"No metastore answers to {name}")
+
+
+def _answer_call(made: tuple[str, bytes]) -> None:
+    name, content = made
+    settings = ClientSettings(timedelta(seconds=300), LockModes(), Roots(("file:/nowhere",)), ("file",))
+    gone = threading.Event()
+    gone.set()
+    CALLS[name].answer(Call(Body.of(content), _Nowhere(), settings, CallFiles(gone=gone), None, gone))
+
+
 TARGETS = {
     "definition": Target(inputs.definition, _read_definition, (InvalidOperationError,)),
     "check": Target(inputs.check_expression, _read_check, ()),
     "archive": Target(inputs.archive_script, _read_archive, (InvalidInputError,)),
+    "planner_body": Target(lambda dice: inputs.planner_body(dice, sorted(CALLS)), _answer_call, (MetastoreError, OSError)),
     "expression": Target(inputs.serialised, lambda data: parse_expression(data, _KEYS, DEFAULT_PARTITION), (InvalidRequestError,)),
     "partition_filter": Target(inputs.partition_filter, lambda text: parse_filter(text, _KEYS), (InvalidRequestError,)),
     "table_filter": Target(inputs.table_filter, _read_table_filter, (InvalidRequestError,)),

@@ -46,10 +46,17 @@ class DirectoryMoves:
 
     # What other calls ask, in their own PostgreSQL transactions.
 
-    @staticmethod
-    def require_free(pg: PgTx, places: Iterable[str | None]) -> None:
-        """For who puts an object there; they stay free until COMMIT. Raises: UnavailableError."""
+    def require_free(self, pg: PgTx, places: Iterable[str | None]) -> None:
+        """For who puts an object there; they stay free until COMMIT.
+
+        Raises: MetaError for a scheme of which nothing is opened, UnavailableError.
+        """
         wanted = [place for place in places if place]
+        try:
+            for place in wanted:
+                self.files.require_scheme(place)
+        except OSError as error:
+            raise MetaError(f"Nothing can be stored there: {error}") from error
         taken = store.select_taken(pg, wanted) if wanted else None
         if taken is not None:
             raise UnavailableError(f"{taken} is being moved, emptied or removed, nothing was changed, try again")

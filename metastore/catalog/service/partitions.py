@@ -143,12 +143,12 @@ class PartitionService:
             wanted = dict(zip(wanted, rules.with_descriptors(table, wanted.values()), strict=True))
             altered = {key: rules.altered_partition(table, stored[key], draft, now) for key, draft in wanted.items()}
             elsewhere = [key for key, new in altered.items() if new.location != stored[key].location]
+            self.moves.require_free(pg, [altered[key].location for key in elsewhere])
             if transactional.is_transactional(table.parameters):
                 require_exclusive(
                     pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere), changer
                 )
             rules.require_storable(table, altered.values(), self.settings.storage_classes, stored)
-            self.moves.require_free(pg, [altered[key].location for key in elsewhere])
             self._require_available(table, [altered[key] for key in elsewhere], pg)
             store.update_partitions(pg, table, list(altered.values()))
             statistics.update_not_whole(pg, table, elsewhere)

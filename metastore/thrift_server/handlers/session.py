@@ -10,6 +10,7 @@ from metastore.config import Settings
 from metastore.errors import ConfigValueSecurityError, MetaError
 from metastore.thrift_server.auth.identity import Identity, Proof
 from metastore.thrift_server.call import Call, immediate
+from metastore.thrift_server.client_session import require_short
 from metastore.thrift_server.gate import CHECK
 from metastore.thrift_server.limits import Limits
 
@@ -53,11 +54,12 @@ class SessionHandlers:
     def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
         """Note who the client says it is, unless the connection has proven who it is, which stays.
 
-        Without execute.setugi nothing is noted, and the answer names the user too.
+        Without execute.setugi nothing is noted, and the answer names the user too. Raises: MetaError for too much.
         """
         groups, proven = list(group_names or ()), call.connection.identity.user
         if not proven and not self._settings.server.execute_setugi:
             return [*groups, user_name or ""]
+        require_short("set_ugi", len(user_name or "") + sum(map(len, groups)))
         if not proven:
             call.connection.user, call.connection.groups = user_name, tuple(groups)
         return groups
@@ -90,6 +92,7 @@ class SessionHandlers:
     def setMetaConf(self, call: Call, key: str | None, value: str | None) -> None:
         """Change a setting for this connection. Raises: MetaError for an unknown key or a value of another kind."""
         known = _session_key(key)
+        require_short("setMetaConf", len(value or ""))
         before = call.connection.metaconf or {}
         call.connection.metaconf = {**before, known: _session_value(known, value or "", key)}
 

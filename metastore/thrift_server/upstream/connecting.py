@@ -16,11 +16,12 @@ from thrift.transport.TTransport import TMemoryBuffer
 from metastore.catalog.service.upstream_changes import OutcomeLostError
 from metastore.client.client import Address, parse_uris
 from metastore.config import ServerSettings, UpstreamSettings
-from metastore.errors import InvalidInputError, UnavailableError
+from metastore.errors import InvalidInputError, MetaError, UnavailableError
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
 from metastore.thrift_server.call import Connection
-from metastore.thrift_server.client_session import Session
-from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
+from metastore.thrift_server.client_session import Session, require_short
+from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
 from metastore.thrift_server.tls_socket import TlsSocket
 from metastore.thrift_server.upstream.replies import FramedReply, Reply, UnframedReply
@@ -77,6 +78,17 @@ class Upstream:
     def set_ugi(self, user: str) -> bytes:
         """The message that names a user."""
         return self.written("set_ugi", user, [])
+
+    def note_setting(self, client: Connection, header: Header, message: bytes) -> bytes:
+        """Remember what ``setMetaConf`` sets, as the message returned. Raises: MetaError for too much."""
+        require_short(header.method, len(message))
+        try:
+            said, _ = self.protocol.decode(CODECS[header.method], message, header.end)
+        except Exception as error:
+            raise MetaError(f"{header.method} cannot be read: {error}") from error
+        written = self.written(header.method, said.key, said.value)
+        session_of(client).set(said.key or "", written)
+        return written
 
     def open(self, said_first: Sequence[bytes]) -> socket.socket:
         """A connection, that may block, to the first address that answers, beginning with the last that did.

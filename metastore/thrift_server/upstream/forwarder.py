@@ -87,8 +87,13 @@ class Forwarder:
         link.header, link.raw = message.header, message.raw or message.data or b""
         link.attempts, link.passed, link.held = 0, False, bytearray() if message.header.method in REPLACED else None
         link.begun = time.perf_counter()
+        link.saying = b""
         if message.header.method == "setMetaConf":
-            session_of(client).set(link.raw)
+            try:
+                link.saying = self.upstream.note_setting(client, message.header, link.raw)
+            except MetastoreError as error:
+                self._end(link, error, outcome=type(error).__name__)
+                return
         if link.said != session_of(client).version:  # it has said since that it is somebody else
             self._drop(link)
         self._attempt(link)
@@ -151,7 +156,7 @@ class Forwarder:
         else:
             link.said = session_of(link.client).version
             assert link.header is not None  # noqa: S101 - a call is in work
-            said_first = self.upstream.said_first(link.client, link.raw)
+            said_first = self.upstream.said_first(link.client, link.saying)
             self._wanted.put(partial(self._opened, link, link.header, said_first))
 
     def _take(self, link: Link, header: Header, sock: socket) -> None:

@@ -7,6 +7,8 @@ from typing import NoReturn
 from metastore.config import Settings
 from metastore.config.settings import concept_of
 from metastore.errors import InvalidOperationError
+from metastore.file_work import SCHEMES
+from metastore.roots import KEY, READABLE
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server.call import Call, PassedOn, immediate, refused, shared
 from metastore.thrift_server.handlers.session import SessionHandlers
@@ -21,6 +23,8 @@ _NO_STREAMS = (
 
 _OURS = {"txns", "locks", "compaction", "planner", "clients"}
 """Concepts of whose settings this service tells; of all others the upstream does."""
+_OUR_KEYS = {KEY, READABLE, SCHEMES}
+"""Where our own processes may look at files: the upstream knows no such keys."""
 
 
 class UpstreamSessionHandlers:
@@ -46,7 +50,7 @@ class UpstreamSessionHandlers:
     @shared
     def get_config_value(self, call: Call, name: str | None, default: str | None) -> str | PassedOn:
         """How long a transaction lives, how to lock, where the planner is: as it is here. The rest: as it is there."""
-        if concept_of(name) in _OURS:
+        if concept_of(name) in _OURS or name in _OUR_KEYS:
             return self._own.get_config_value(call, name, default)
         return PassedOn(*self._forwarding.of(call)())
 

@@ -26,6 +26,7 @@ class Link:
         "raw",
         "reply",
         "said",
+        "saying",
         "sending",
         "sock",
     )
@@ -45,4 +46,5 @@ class Link:
         self.lacks: set[str] = set()  # methods that the other end of this connection does not have
         self.attempts = 0
         self.said = 0  # the version of the session that the connection knows
+        self.saying = b""  # what the call in work adds to the session
         self.begun = self.moved = 0.0

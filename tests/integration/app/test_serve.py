@@ -109,7 +109,7 @@ def test_after_sigkill_the_next_one_goes_on(kept):
 
 def planned(uri):
     """What the planner says of a table that is not there; it may be killed under the call."""
-    request = urllib.request.Request(f"{uri}/v1/table", b'{"db": "default", "table": "nothing"}')
+    request = urllib.request.Request(f"{uri}/v1/table", b'{"db": "default", "table": "nothing"}', {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.loads(answer.read())["kind"]
 

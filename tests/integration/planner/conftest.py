@@ -20,7 +20,7 @@ class Caller:
         self.connection = kind(*address, timeout=60, **({"context": context} if context else {}))
 
     def post(self, path, content, headers=()):
-        self.connection.request("POST", path, body=content, headers=dict(headers))
+        self.connection.request("POST", path, body=content, headers={"Content-Type": "application/json", **dict(headers)})
         answer = self.connection.getresponse()
         return answer.status, json.loads(answer.read())
 

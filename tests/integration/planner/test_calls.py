@@ -14,12 +14,9 @@ import pytest
 from pyarrow import orc
 
 from metastore.acid_tables import deleted
-from metastore.config import PlannerSettings, TlsSettings
 from metastore.planner import calls
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
-from metastore.planner.metastores import Metastores
-from metastore.planner.server import PlannerServer
 from metastore.streaming import connect, mutate
 from tests.integration.planner.conftest import WHO, Caller
 from tests.support.acid.creating import create_database, create_table
@@ -340,7 +337,8 @@ def test_who_goes_away_waits_for_no_lock(client, planner, call):
     first, second = call.begin(), call.begin()
     call("lock", txn=first, writes=[{"table": "d.t", "kind": "DDL_EXCLUSIVE"}], **WHO)
     waiting = Caller(planner.address)
-    waiting.connection.request("POST", "/v1/lock", json.dumps({"txn": second, "reads": ["d.t"], "wait_s": 3600, **WHO}))
+    waiting.connection.request("POST", "/v1/lock", json.dumps({"txn": second, "reads": ["d.t"], "wait_s": 3600, **WHO}),
+                               {"Content-Type": "application/json"})
 
     def requests():
         return len(client.show_locks(client.types.ShowLocksRequest(dbname="d")).locks)
@@ -382,10 +380,11 @@ def test_what_is_wrong_with_a_body_is_said(call):
 
 def test_bodies_that_are_too_large_or_of_no_length_are_not_read(planner):
     for headers, said in (({"Content-Length": str((64 << 20) + 1)}, "The body is too large: 67108865 bytes"),
-                          ({"Content-Length": "many"}, "A call must say how long its body is"),
+                          ({"Content-Length": "many"}, "This is no request of HTTP/1.1: bad Content-Length."),
                           ({"Transfer-Encoding": "chunked"}, "A call must say how long its body is")):
         caller = Caller(planner.address)
         caller.connection.putrequest("POST", "/v1/table", skip_accept_encoding=True)
+        caller.connection.putheader("Content-Type", "application/json")
         for name, value in headers.items():
             caller.connection.putheader(name, value)
         caller.connection.endheaders()
@@ -416,7 +415,7 @@ def test_the_end_waits_for_what_is_being_answered(planner, monkeypatch):
     began.wait()
     stopping = threading.Thread(target=stop)
     stopping.start()
-    until(lambda: planner._changed._waiters or order)
+    until(lambda: planner._http._accepting.done() or order)
     may_end.set()
     stopping.join()
     calling.join()
@@ -433,32 +432,13 @@ def test_calls_that_there_are_not(call):
     assert "There is no call /v1/nothing" in answer["message"]
 
 
-def test_more_connections_than_allowed_are_closed(server):
-    planner = PlannerServer(Metastores(server.thrift_uri), PlannerSettings(connections=1), TlsSettings())
-    address = planner.start("127.0.0.1", 0)
-    first = Caller(address)
-    assert first("table", db="default", table="nothing") == {"kind": "absent"}
-    second = Caller(address)
-    with pytest.raises(OSError):
-        second.post("/v1/table", "{}")
-    second.connection.close()
-    first.connection.close()
-    until(lambda: planner._listener.places._value == 1)
-    third = Caller(address)
-    assert third("table", db="default", table="nothing") == {"kind": "absent"}
-    third.connection.close()
-    planner.stop()
-    planner.metastores.close()
-
-
 def test_plans_beyond_what_runs_at_a_time_wait_and_are_refused_in_the_end(client, planner, call):
     create_table(client, "t", {"id": "int"})
-    planner.patience_s = 0
-    for _ in range(PlannerSettings().threads):
-        planner._work.acquire()
+    planner.turns.longest_wait_s = 0
+    planner.turns._free = 0
     assert call.refused("partitions", db="d", table="t")[:2] == (503, "LimitReachedError")
     assert call("table", db="d", table="t")["kind"] == "full_acid"   # what is quick is not held up
-    planner._work.release()
+    planner.turns._give()
     assert call("partitions", db="d", table="t")["partitions"][0]["name"] == ""
 
 

@@ -10,10 +10,12 @@ from metastore.planner.call import Method
 from metastore.planner.calls import CALLS
 from metastore.planner.metastores import Metastores
 from metastore.planner.server import PlannerServer
+from metastore.web import http_server
 from tests.integration.planner.conftest import WHO
 from tests.support.acid.creating import create_database
 from tests.support.certificates import Authority
 from tests.support.planner_caller.caller import RefusedError, is_there, java_caller
+from tests.support.thrift_server import until
 
 pytestmark = pytest.mark.spark
 TRUSTED, OWN = "hive.metastore.truststore.path", "metastore.client.keystore.path"
@@ -59,6 +61,16 @@ def call(caller, server, monkeypatch):
 @pytest.fixture
 def lose(monkeypatch):
     """``lose(name)``: the next answer to a call of that name does not come; ``before``: nor is the call done."""
+    lost, send = [], http_server._Talk._send
+
+    async def cut(talk, page, **more):
+        if lost:
+            lost.clear()
+            raise ConnectionAbortedError
+        await send(talk, page, **more)
+
+    monkeypatch.setattr(http_server._Talk, "_send", cut)
+
     def losing(name, *, before=False):
         left = [1]
 
@@ -68,8 +80,8 @@ def lose(monkeypatch):
             left.clear()
             if not before:
                 CALLS[name].answer(call)
-            call.gone._connection.shutdown(socket.SHUT_RDWR)
-            raise ConnectionAbortedError
+            lost.append(1)
+            return {}
 
         monkeypatch.setattr(planner_server, "CALLS", {**planner_server.CALLS, name: Method(answer)})
 
@@ -164,8 +176,10 @@ def test_a_planner_that_reaches_no_metastore_is_not_left_where_none_other_is_nam
 def test_a_planner_that_is_nowhere_is_said(call, started, lose):
     call.planner, first = started()
     call("begin", kind="READ_ONLY", **WHO)
-    first.stop()
     lose("begin", before=True)
+    first._http._loop.call_soon_threadsafe(first._http._accepting.cancel)
+    until(first._http._accepting.done)
+    first._http._listener.close()
     with pytest.raises(RefusedError, match=f"The planner at {call.planner} did not answer to begin"):
         call("begin", kind="READ_ONLY", **WHO)
     with pytest.raises(RefusedError, match=f"PLANNER_UNREACHABLE: The planner at {call.planner} cannot be reached"):

@@ -5,11 +5,14 @@ import socket
 import threading
 import urllib.error
 import urllib.request
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from metastore.config import TlsSettings
 from metastore.telemetry.metrics import Metrics
+from metastore.web import http_server
 from metastore.web.health import Health, Part
 from metastore.web.server import WebServer
 from tests.support.probing import readyz
@@ -24,7 +27,7 @@ def health(monkeypatch):
 
 @pytest.fixture
 def web(health):
-    server = WebServer("127.0.0.1", 0, health, Metrics("1"), "1")
+    server = WebServer("127.0.0.1", 0, health, Metrics("1"), "1", hosts=TlsSettings().http_hosts)
     host, port = server.start()
     yield f"http://{host}:{port}"
     server.stop()
@@ -94,7 +97,7 @@ def test_paths(web):
     assert get(f"{web}/nothing")[0] == 404
     assert get(f"{web}/livez", "HEAD") == (200, b"")
     assert get(f"{web}/livez?verbose")[0] == 200
-    assert get(f"{web}/livez", "POST")[0] == 501
+    assert get(f"{web}/livez", "POST")[0] == 405
 
 
 def test_garbage_hurts_nobody_else(web):
@@ -102,6 +105,36 @@ def test_garbage_hurts_nobody_else(web):
     with socket.create_connection((host, int(port))) as rude:
         rude.sendall(b"\x80\x01\x00\x01\xff\xff\xff\xff\r\n\r\n")
         assert get(f"{web}/livez")[0] == 200
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evil.example:9084"}], ids=str)
+def test_a_page_in_a_browser_reads_nothing(web, headers):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(f"{web}/metrics", headers=headers), timeout=60)
+    assert refused.value.code == 403
+    refused.value.close()
+
+
+@pytest.mark.parametrize("host", ["localhost", "metastore-0", "m.default.svc.cluster.local:9084", "10.0.0.7:9084"])
+def test_probes_call_by_addresses_and_by_names_in_a_cluster(web, host):
+    with urllib.request.urlopen(urllib.request.Request(f"{web}/livez", headers={"Host": host}), timeout=60) as answer:
+        assert answer.status == 200
+
+
+def test_strangers_hold_no_threads_and_give_way_to_probes(web, monkeypatch):
+    monkeypatch.setattr(http_server, "HEAD_S", 1)
+    host, port = web.removeprefix("http://").split(":")
+    before = threading.active_count()
+    with ExitStack() as open_ones:
+        slow = [open_ones.enter_context(closing(socket.create_connection((host, int(port)), timeout=30))) for _ in range(100)]
+        for one in slow:
+            with suppress(OSError):
+                one.sendall(b"G")
+        assert get(f"{web}/livez")[0] == 200
+        assert threading.active_count() - before <= 8
+        for one in slow:
+            with suppress(ConnectionResetError):
+                assert one.recv(1) == b""
 
 
 def test_metrics_of_a_server_that_served(server, client):

@@ -38,6 +38,15 @@ def test_set_ugi_without_setugi_mode_binds_nothing():
     assert one.connection.user is None
 
 
+def test_what_stays_with_a_connection_is_short():
+    one = call()
+    for long in (lambda: session().set_ugi(one, "u" * 9000, []), lambda: session().set_ugi(one, "bob", ["g" * 90] * 100),
+                 lambda: session().setMetaConf(one, "metastore.partition.name.whitelist.pattern", "x" * 9000)):
+        with pytest.raises(MetaError, match="is at most 8192 bytes long"):
+            long()
+    assert (one.connection.user, one.connection.groups, one.connection.metaconf) == (None, (), None)
+
+
 @pytest.mark.parametrize(
     ("name", "default", "expected"),
     [

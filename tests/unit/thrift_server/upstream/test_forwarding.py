@@ -14,6 +14,7 @@ from metastore.errors import NoSuchObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.auth.identity import Identity
 from metastore.thrift_server.call import immediate, shared
+from metastore.thrift_server.upstream.connecting import session_of
 from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers
 from tests.support.thrift_server import Peer, message, serving, text_field, until
 
@@ -187,6 +188,30 @@ def test_what_a_client_set_is_set_again_on_its_next_connection():
         client.set_ugi("bob", [])
         client.get_table("d", "t")
         assert [one for one in catalog.seen if one[0] == "setMetaConf"] == [("setMetaConf", "k", "v")] * 2
+
+
+def test_an_idle_connection_keeps_little_of_what_its_client_said():
+    """32 messages of 1 MB: half with a long value, half with a field that Hive does not have."""
+    with in_front() as (server, catalog), Peer(server.address) as peer:
+        for number in range(16):
+            long = message("setMetaConf", text_field(1, "k") + text_field(2, "v" * (1 << 20)) + b"\0")
+            assert b"setMetaConf is at most 8192 bytes long" in peer.call(long)[2], "it is said, not forgotten"
+            peer.call(message("setMetaConf", text_field(1, f"k{number}") + text_field(2, "v") + text_field(9, "x" * 5000) + b"\0"))
+        peer.call(message("setMetaConf", text_field(1, "k15") + text_field(2, "w") + b"\0"))
+        [connection] = server._connections
+        said = session_of(connection).settings
+        assert sum(map(len, said)) < 2000
+        assert [one for one in catalog.seen if one[0] == "setMetaConf"][-1] == ("setMetaConf", "k15", "w")
+        assert len(said) == 16
+
+
+def test_a_client_with_too_long_a_name_is_told_and_not_remembered():
+    with in_front() as (server, _), Peer(server.address) as peer:
+        peer.call(message("set_ugi", text_field(1, "ann") + b"\0"))
+        kind, _, body = peer.call(message("set_ugi", text_field(1, "ann") + text_field(9, "x" * (1 << 20)) + b"\0"))
+        [connection] = server._connections
+        assert (kind, sum(map(len, session_of(connection).user)) < 100) == (TMessageType.REPLY, True)
+        assert b"set_ugi is at most" in body
 
 
 def test_exceptions_of_the_upstream_are_passed_on_and_counted():

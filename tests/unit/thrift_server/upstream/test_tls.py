@@ -44,8 +44,8 @@ def test_answers_pass_whole_small_and_large(authority):
 
 def test_a_request_that_the_upstream_takes_in_pieces(authority):
     with in_front(authority) as server, client_of(server) as client:
-        client.setMetaConf("k", "v" * 3_000_000)
-        assert [len(value) for name, _, value in server.catalog.seen if name == "setMetaConf"] == [3_000_000]
+        client.drop_table("d", "v" * 3_000_000, False)
+        assert [len(one[1]) for one in server.catalog.seen if one[0] == "drop_table"] == [3_000_000]
 
 
 def test_a_client_that_does_not_read_stops_the_upstream_and_not_the_others(authority):
