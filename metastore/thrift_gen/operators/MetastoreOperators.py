@@ -95,7 +95,7 @@ class Iface(object):
         """
         pass
 
-    def metastore_table_history(self, catName, dbname, tablename, after, limit):
+    def metastore_table_history(self, catName, dbname, tablename, after, limit, aborted):
         """
         Parameters:
          - catName
@@ -103,6 +103,7 @@ class Iface(object):
          - tablename
          - after
          - limit
+         - aborted
 
         """
         pass
@@ -472,7 +473,7 @@ class Client(Iface):
             raise result.o3
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_read_snapshot failed: unknown result")
 
-    def metastore_table_history(self, catName, dbname, tablename, after, limit):
+    def metastore_table_history(self, catName, dbname, tablename, after, limit, aborted):
         """
         Parameters:
          - catName
@@ -480,12 +481,13 @@ class Client(Iface):
          - tablename
          - after
          - limit
+         - aborted
 
         """
-        self.send_metastore_table_history(catName, dbname, tablename, after, limit)
+        self.send_metastore_table_history(catName, dbname, tablename, after, limit, aborted)
         return self.recv_metastore_table_history()
 
-    def send_metastore_table_history(self, catName, dbname, tablename, after, limit):
+    def send_metastore_table_history(self, catName, dbname, tablename, after, limit, aborted):
         self._oprot.writeMessageBegin('metastore_table_history', TMessageType.CALL, self._seqid)
         args = metastore_table_history_args()
         args.catName = catName
@@ -493,6 +495,7 @@ class Client(Iface):
         args.tablename = tablename
         args.after = after
         args.limit = limit
+        args.aborted = aborted
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
@@ -958,7 +961,7 @@ class Processor(Iface, TProcessor):
         iprot.readMessageEnd()
         result = metastore_table_history_result()
         try:
-            result.success = self._handler.metastore_table_history(args.catName, args.dbname, args.tablename, args.after, args.limit)
+            result.success = self._handler.metastore_table_history(args.catName, args.dbname, args.tablename, args.after, args.limit, args.aborted)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -1545,6 +1548,7 @@ class metastore_table_history_args(TBase):
      - tablename
      - after
      - limit
+     - aborted
 
     """
 
@@ -1554,15 +1558,17 @@ class metastore_table_history_args(TBase):
         'tablename',
         'after',
         'limit',
+        'aborted',
     )
 
 
-    def __init__(self, catName=None, dbname=None, tablename=None, after=None, limit=None,):
+    def __init__(self, catName=None, dbname=None, tablename=None, after=None, limit=None, aborted=None,):
         self.catName = catName
         self.dbname = dbname
         self.tablename = tablename
         self.after = after
         self.limit = limit
+        self.aborted = aborted
 all_structs.append(metastore_table_history_args)
 metastore_table_history_args.thrift_spec = (
     None,  # 0
@@ -1571,6 +1577,7 @@ metastore_table_history_args.thrift_spec = (
     (3, TType.STRING, 'tablename', 'UTF8', None, ),  # 3
     (4, TType.I64, 'after', None, None, ),  # 4
     (5, TType.I32, 'limit', None, None, ),  # 5
+    (6, TType.BOOL, 'aborted', None, None, ),  # 6
 )
 
 

@@ -444,6 +444,7 @@ class TableCommit(TBase):
      - complete
      - rowsInserted
      - rowsDeleted
+     - aborted
 
     """
 
@@ -460,10 +461,11 @@ class TableCommit(TBase):
         'complete',
         'rowsInserted',
         'rowsDeleted',
+        'aborted',
     )
 
 
-    def __init__(self, writeId=None, txnid=None, user=None, hostname=None, agentInfo=None, startedAt=None, committedAt=None, operations=None, partitions=None, complete=None, rowsInserted=None, rowsDeleted=None,):
+    def __init__(self, writeId=None, txnid=None, user=None, hostname=None, agentInfo=None, startedAt=None, committedAt=None, operations=None, partitions=None, complete=None, rowsInserted=None, rowsDeleted=None, aborted=None,):
         self.writeId = writeId
         self.txnid = txnid
         self.user = user
@@ -476,6 +478,7 @@ class TableCommit(TBase):
         self.complete = complete
         self.rowsInserted = rowsInserted
         self.rowsDeleted = rowsDeleted
+        self.aborted = aborted
 
 
 class ReadRequest(TBase):
@@ -996,6 +999,7 @@ TableCommit.thrift_spec = (
     (10, TType.BOOL, 'complete', None, None, ),  # 10
     (11, TType.I64, 'rowsInserted', None, None, ),  # 11
     (12, TType.I64, 'rowsDeleted', None, None, ),  # 12
+    (13, TType.BOOL, 'aborted', None, None, ),  # 13
 )
 all_structs.append(ReadRequest)
 ReadRequest.thrift_spec = (
