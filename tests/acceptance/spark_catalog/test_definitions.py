@@ -332,6 +332,11 @@ def test_options_of_using_hive_are_no_properties(catalog, client, db) -> None:
     assert {"fileFormat", "fileformat"}.isdisjoint(client.get_table(db, "t").parameters)
     catalog.sql(f"INSERT INTO {db}.t VALUES (1)")
     catalog.sql(f"DELETE FROM {db}.t WHERE id = 1")
+    catalog.sql(f"CREATE TABLE {db}.csv (id STRING) USING hive OPTIONS (fileFormat 'textfile', fieldDelim '|', separatorChar ';', "
+                f"serde 'org.apache.hadoop.hive.serde2.OpenCSVSerde') {_INSERT_ONLY})")
+    rows = client.get_table(db, "csv").sd.serdeInfo
+    assert rows.serializationLib.endswith("OpenCSVSerde")
+    assert rows.parameters == {"field.delim": "|", "separatorChar": ";"}
     with pytest.raises(PySparkException, match="such as ORC"):
         catalog.sql(f"CREATE TABLE {db}.u (id INT) USING hive TBLPROPERTIES ('transactional'='true')")
 

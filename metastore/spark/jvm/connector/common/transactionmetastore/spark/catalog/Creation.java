@@ -73,8 +73,9 @@ final class Creation {
             int begin = AcidCatalogBase.SERDE_PROPERTY.length();
             if (key.startsWith(AcidCatalogBase.SERDE_PROPERTY)) ofRows.put(key.substring(begin), value);
         });
-        ofHive(properties).forEach((option, value) -> {
-            if (!OF_FORMAT.contains(option)) ofRows.put(DELIMITERS.getOrDefault(option, option), value);
+        ofHive(properties).asCaseSensitiveMap().forEach((option, value) -> {
+            String lower = AcidCatalogBase.lower(option);
+            if (!OF_FORMAT.contains(lower)) ofRows.put(DELIMITERS.getOrDefault(lower, option), value);
         });
         rows.put("serde", properties.getOrDefault(AcidCatalogBase.SERDE, ofHive(properties).get("serde")));
         rows.put("properties", ofRows);
