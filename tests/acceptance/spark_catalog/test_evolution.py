@@ -159,9 +159,10 @@ def test_constraints_in_sparks_words_are_kept(catalog, lakehouse, db) -> None:
     assert rows(catalog, f"{db}.t") == [(1, 50)]
 
 
-def test_a_column_with_a_default_comes_in_three_steps(catalog, acid_session, db) -> None:
+@pytest.mark.parametrize("stored", [_ACID, f"STORED AS PARQUET {_ADDS}"])
+def test_a_column_with_a_default_comes_in_three_steps(catalog, acid_session, db, stored) -> None:
     """Which the refusal tells: then old rows are as in Spark's own tables."""
-    for name, kind in (("t", "STORED AS ORC TBLPROPERTIES ('transactional'='true')"), ("own", "USING parquet")):
+    for name, kind in (("t", stored), ("own", "USING parquet")):
         catalog.sql(f"CREATE TABLE {db}.{name} (id INT) {kind}")
         catalog.sql(f"INSERT INTO {db}.{name} VALUES (1)")
     catalog.sql(f"ALTER TABLE {db}.own ADD COLUMN n INT DEFAULT 3 + 4")

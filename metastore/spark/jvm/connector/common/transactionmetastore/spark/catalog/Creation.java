@@ -197,12 +197,7 @@ final class Creation {
             argument.put("keys", List.of(unset.property()));
         } else if (change instanceof TableChange.AddColumn add) {
             if (!add.isNullable() || add.defaultValue() != null) {
-                String name = path(add.fieldNames()), type = add.dataType().sql();
-                String words = (add.isNullable() ? "" : " NOT NULL") + (add.defaultValue() == null ? "" : " DEFAULT " + add.defaultValue().getSql());
-                throw new AcidException("UNSUPPORTED", "Column " + name + " of " + table.fullName() + " cannot be added with" + words
-                    + ", which the rows that are there would not have. Do it in three steps: ALTER TABLE " + table.fullName() + " ADD COLUMN " + name
-                    + " " + type + "; UPDATE " + table.fullName() + " SET " + name + " = " + (add.defaultValue() == null ? "..." : add.defaultValue().getSql())
-                    + "; and with session.sql of acid(spark) ALTER TABLE " + table.fullName() + " CHANGE " + name + " " + name + " " + type + words + ".");
+                throw added(table.fullName(), table.definition().isFullAcid(), add);
             }
             argument.put("op", "add_column");
             argument.put("type", type(path(add.fieldNames()), add.dataType()));
@@ -227,6 +222,18 @@ final class Creation {
                 + change.getClass().getSimpleName() + ". Set or unset properties, add, rename, retype or drop columns.");
         }
         return argument;
+    }
+
+    /** The refusal of a column that rows which are there would not have, with the statements that add it. */
+    private static AcidException added(String table, boolean isFullAcid, TableChange.AddColumn add) {
+        String name = path(add.fieldNames()), type = add.dataType().sql();
+        String value = add.defaultValue() == null ? "..." : add.defaultValue().getSql();
+        String words = (add.isNullable() ? "" : " NOT NULL") + (add.defaultValue() == null ? "" : " DEFAULT " + value);
+        String filled = isFullAcid ? "UPDATE " + table + " SET " + name + " = " + value
+            : "INSERT OVERWRITE " + table + " BY NAME SELECT * EXCEPT (" + name + "), " + value + " AS " + name + " FROM " + table;
+        return new AcidException("UNSUPPORTED", "Column " + name + " of " + table + " cannot be added with" + words + ", which the rows "
+            + "that are there would not have. Do it in three steps: ALTER TABLE " + table + " ADD COLUMN " + name + " " + type + "; " + filled
+            + "; and with session.sql of acid(spark) ALTER TABLE " + table + " CHANGE " + name + " " + name + " " + type + words + ".");
     }
 
     /** Spark passes SET LOCATION and OWNER TO as properties with reserved names. */
