@@ -154,6 +154,7 @@ struct TableCommit {
   10: required bool complete,  // false: more was written than is on record
   11: optional i64 rowsInserted,  // new versions of updated rows among them; unset where the writer said nothing
   12: optional i64 rowsDeleted,  // old versions of updated rows among them; not those that an overwrite replaced
+  13: optional bool aborted,  // it was not committed: what it did to the table counts for nothing
 }
 
 // Tables that an open transaction reads, and no others: all that it has read so far among them.
@@ -308,9 +309,10 @@ service MetastoreOperators {
       throws (1: hive_metastore.NoSuchTxnException o1, 2: hive_metastore.TxnAbortedException o2,
               3: hive_metastore.MetaException o3)
 
-  // The commits of a table with write ids above one, the latest first: those that are on record.
+  // The commits of a table with write ids above one, the latest first: those that are on record. With "aborted" aborted
+  // transactions that had such a write id, too.
   list<TableCommit> metastore_table_history(1: string catName, 2: string dbname, 3: string tablename, 4: i64 after,
-      5: i32 limit)
+      5: i32 limit, 6: bool aborted)
       throws (1: hive_metastore.MetaException o1)
 
   // Writers

@@ -75,7 +75,7 @@ class EnabledConstraints(NamedTuple):
 
 def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledConstraints:
     """The constraints that the metastore has now; none where an older Hive keeps the catalog, and knows of none."""
-    constraints = _all_constraints(client, table)
+    constraints = all_constraints(client, table)
     if constraints is None:
         return EnabledConstraints((), (), {})
     return EnabledConstraints(
@@ -100,7 +100,7 @@ def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledCon
 
 def has_constraints(client: MetastoreClient, table: TableName) -> bool:
     """Whether the metastore has any constraint of a table, enabled or not."""
-    constraints = _all_constraints(client, table)
+    constraints = all_constraints(client, table)
     return constraints is not None and any(getattr(constraints, kind) for kind in FIELDS)
 
 
@@ -129,8 +129,8 @@ def _refusals() -> Iterator[None]:
         raise
 
 
-def _all_constraints(client: MetastoreClient, table: TableName) -> Any:
-    """As the metastore has them; None where it knows of none."""
+def all_constraints(client: MetastoreClient, table: TableName) -> Any:
+    """Return the constraints as the metastore has them; None where it knows of none."""
     request = client.types.AllTableConstraintsRequest(table.db, table.table, table.catalog)
     try:
         return client.get_all_table_constraints(request).allTableConstraints

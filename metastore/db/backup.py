@@ -3,7 +3,7 @@
 Rules kept here. A backup is one snapshot of the metastore's schema, written beside its place and renamed there. A
 restore is one PostgreSQL transaction: emptying the schema, our own migrations up to the backup's, its rows, the
 migrations since and what the caller does last; so whoever looks finds all of it or nothing, also when this process is
-killed. A backup is data: nothing in it is run, and its rows are copied by a role that is no superuser (ADR 0134).
+killed. A backup is data: nothing in it is run, and its rows are copied by a role that is no superuser (ADR 0132).
 Nobody else may work on the database meanwhile: sessions of other metastores are refused by name.
 """
 

@@ -77,19 +77,10 @@ class PurgeService:
         return self._in_batches(purge_store.delete_write_ids, purge_store.BATCH)
 
     def purge_history(self) -> int:
-        """Remember what commits wrote, before other steps remove that; forget what is old, and tell how much.
-
-        One round remembers a tenth of what is kept: under a load that would push everything out within a minute, the
-        latest of every round are worth more, and cost less.
-        """
-        keep = self.settings.history_count
-        position, size = 0, history_store.BATCH
-        while size == history_store.BATCH:
-            with self.db.begin(durable=False) as pg:
-                last_id, size = history_store.insert_committed(pg, keep // 10, position)
-            position = last_id or position
+        """Forget what became of transactions long ago, and of the oldest where there are many."""
+        settings = self.settings
         return self._in_batches(
-            lambda pg: history_store.delete_history(pg, pg.now - self.settings.history_retention, keep),
+            lambda pg: history_store.delete_history(pg, pg.now - settings.history_retention, settings.history_count),
             history_store.BATCH,
         )
 

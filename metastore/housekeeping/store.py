@@ -18,7 +18,7 @@ from metastore.txns.core.rules import AbortCode, ExpiryCutoffs, LastHeard, TxnTy
 from metastore.txns.core.store import LISTED, abort
 from metastore.txns.history.rules import when
 from metastore.txns.history.store import LATEST
-from metastore.txns.remembering.store import INTO_HISTORY
+from metastore.txns.remembering.store import COMMITS_REMEMBERED, INTO_HISTORY, removing
 from metastore.write_ids.time_travel.store import RECORD_TIMES
 
 _SQL = Statements(__file__)
@@ -39,11 +39,21 @@ remembered AS (
     UPDATE next_write_ids AS n SET purged_write_id = greatest(n.purged_write_id, mine.top)
     FROM mine WHERE n.catalog = mine.catalog AND n.db = mine.db AND n."table" = mine."table")"""
 
+_DELETE_WRITE_SETS = removing(f"""
+    DELETE FROM write_sets WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM write_sets WHERE commit_id < {_OLDEST_READER}
+        ORDER BY commit_id LIMIT %s FOR UPDATE SKIP LOCKED))""")
 _DELETE_WRITE_IDS = _SQL.text(
-    "delete_write_ids", oldest_reader=_OLDEST_READER, record_times=RECORD_TIMES, remember_purged=_REMEMBER_PURGED
+    "delete_write_ids",
+    oldest_reader=_OLDEST_READER,
+    commits_remembered=COMMITS_REMEMBERED,
+    record_times=RECORD_TIMES,
+    remember_purged=_REMEMBER_PURGED,
 )
 _EMPTY_ABORTED = _SQL.text("empty_aborted", listed=LISTED, remember_purged=_REMEMBER_PURGED)
-_DELETE_ENDED = _SQL.text("delete_ended", into_history=INTO_HISTORY, latest=LATEST)
+_DELETE_ENDED = _SQL.text(
+    "delete_ended", commits_remembered=COMMITS_REMEMBERED, into_history=INTO_HISTORY, latest=LATEST
+)
 
 
 _SELECT_HEARD = Prepared(f"""
@@ -153,14 +163,8 @@ def _expiry_reason(now: datetime, user: str, host: str, heartbeat_at: datetime) 
 
 def delete_write_sets(pg: PgTx, limit: int = BATCH) -> int:
     """Remove committed writes that no present or future transaction can conflict with."""
-    pg.sql(
-        f"""
-        DELETE FROM write_sets WHERE ctid = ANY(ARRAY(
-            SELECT ctid FROM write_sets WHERE commit_id < {_OLDEST_READER}
-            ORDER BY commit_id LIMIT %s FOR UPDATE SKIP LOCKED))""",
-        (limit,),
-    )
-    return pg.rowcount
+    [(count,)] = pg.sql(_DELETE_WRITE_SETS, (limit,))
+    return int(count)
 
 
 def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
@@ -180,7 +184,12 @@ def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit:
     two, the next batch looks again at what is left of it; one entity may fill many batches.
     """
     [(removed, size, first, last)] = pg.sql(
-        _SQL.text("delete_duplicate_components", compares=">" if beyond else ">=", oldest_reader=_OLDEST_READER),
+        _SQL.text(
+            "delete_duplicate_components",
+            compares=">" if beyond else ">=",
+            oldest_reader=_OLDEST_READER,
+            commits_remembered=COMMITS_REMEMBERED,
+        ),
         {"start": start, "limit": limit},
     )
     if size < limit:
@@ -201,7 +210,7 @@ def empty_aborted(pg: PgTx, after_id: int, limit: int = BATCH) -> Visited:
 def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: int = BATCH) -> Visited:
     """Remove records of transactions that ended before an instant, among the next ``limit`` records.
 
-    Those that were aborted, and the latest ``keep`` of all, are in the history then.
+    Those that wrote or were aborted, and the latest ``keep`` of all, are in the history then.
     Ids follow time closely: the walk may stop at a window whose last committed record is still to be kept.
     """
     [(count, last_id, more)] = pg.sql(

@@ -4,7 +4,8 @@ WITH gone AS (
         SELECT w.ctid FROM txn_write_ids AS w JOIN txns AS t ON t.id = w.txn_id
         WHERE w.txn_id < {oldest_reader} AND t.state = 'committed' AND t.commit_id < {oldest_reader}
         ORDER BY w.txn_id LIMIT %s FOR UPDATE OF w SKIP LOCKED))
-    RETURNING catalog, db, "table", write_id, txn_id)
+    RETURNING catalog, db, "table", write_id, txn_id),
+{commits_remembered}
 {record_times}
 {remember_purged}
 SELECT count(*) FROM gone;
@@ -24,7 +25,8 @@ settled AS (
 gone AS (
     DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY(
         SELECT place FROM settled WHERE age < newest AND (NOT update_delete OR age < change)))
-    RETURNING 1),
+    RETURNING txn_id),
+{commits_remembered},
 entities AS (
     SELECT row_number() OVER () AS place, ARRAY[catalog, db, "table", partition] AS name FROM visited)
 SELECT (SELECT count(*) FROM gone), count(*), (SELECT name FROM entities WHERE place = 1),
@@ -54,9 +56,11 @@ gone AS (
     DELETE FROM txns USING visited AS v WHERE txns.id = v.id AND v.ended AND v.ended_at < %(before)s
       AND (SELECT 1 FROM txn_write_ids AS w WHERE w.txn_id = v.id LIMIT 1) IS NULL
     RETURNING txns.*, txns.id AS txn_id),
-remembered AS (
+{commits_remembered},
+remembered_besides AS (
     {into_history}, '[]', 0, '[]', 0 FROM gone
-    WHERE state = 'aborted' OR {latest} ON CONFLICT (txn_id) DO NOTHING)
+    WHERE (state = 'aborted' OR {latest}) AND txn_id NOT IN (SELECT txn_id FROM wrote)
+    ON CONFLICT (txn_id) DO NOTHING)
 SELECT (SELECT count(*) FROM gone), max(id),
        count(*) = %(limit)s
        AND coalesce((SELECT ended_at < %(before)s FROM visited WHERE ended ORDER BY id DESC LIMIT 1), true)

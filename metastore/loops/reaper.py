@@ -34,7 +34,7 @@ class ReaperReport:
 
 
 EXPIRY = ("expired_locks", "expired_txns")
-PURGES = ("forgotten_txns", "write_sets", "write_ids", "commit_times", "duplicates", "materialization_locks")
+PURGES = ("write_sets", "write_ids", "commit_times", "duplicates", "materialization_locks", "forgotten_txns")
 TXN_RECORDS = ("emptied_txns", "ended_txns")
 
 

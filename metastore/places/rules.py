@@ -1,7 +1,7 @@
 """Who else has a place, and what that forbids: pure.
 
 Rule: a table's directory is its own. Nobody else gets a place inside of it or around it, and a transactional table
-shares its directory with nobody (ADR 135).
+shares its directory with nobody (ADR 133).
 """
 
 import re

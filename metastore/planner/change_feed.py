@@ -99,5 +99,5 @@ def _times(call: Call, table: AcidTable, wanted: ChangeRange) -> list[list[int]]
     """Write ids and when they were committed, in milliseconds, as far as that is on record."""
     name = table.name
     after = min((number - 1 for number in wanted.late), default=wanted.after)
-    listed = call.client.metastore_table_history(name.catalog, name.db, name.table, max(0, after), _MOST)
+    listed = call.client.metastore_table_history(name.catalog, name.db, name.table, max(0, after), _MOST, aborted=False)
     return sorted([txn.writeId, txn.committedAt] for txn in listed if wanted.has_any(txn.writeId, txn.writeId))

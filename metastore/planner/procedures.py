@@ -163,7 +163,7 @@ def _abort_transactions(call: Call, arguments: Body) -> Iterable[Mapping[str, An
 def _history(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     name = _existing(call, arguments)
     listed = call.client.metastore_table_history(
-        name.catalog, name.db, name.table, 0, arguments.number("limit", _HISTORY)
+        name.catalog, name.db, name.table, 0, arguments.number("limit", _HISTORY), aborted=False
     )
     return [
         {

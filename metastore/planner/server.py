@@ -1,7 +1,7 @@
 """The planner's port: HTTP/1.1 with connections that stay, a JSON object in and a JSON object out.
 
 Rules: a caller proves its identity, where it must, before anything is done, and its body is not decoded before it is
-its turn. Work ends when its caller leaves. No page of the web can call (ADR 136).
+its turn. Work ends when its caller leaves. No page of the web can call (ADR 134).
 """
 
 import json

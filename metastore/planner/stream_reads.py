@@ -1,7 +1,5 @@
 """The calls of a stream that reads a table: how far it may go, and which files have the rows of some write ids."""
 
-from datetime import UTC, datetime, timedelta
-
 from metastore.acid_tables import appended as rules
 from metastore.acid_tables.appended import Range
 from metastore.acid_tables.table import TableKind
@@ -15,7 +13,7 @@ from metastore.planner.tables import acid_table
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
-_INSERT = "insert"
+_UNCHANGING = frozenset({"insert", "reserve"})
 _MOST = 1_000_000
 
 
@@ -64,21 +62,13 @@ def appended(call: Call) -> Answer:
 
 
 def _record(call: Call, name: TableName, write_ids: frozenset[int]) -> dict[int, bool]:
-    """Whether transactions changed rows, by write id, as far as the history has them.
+    """Return whether transactions changed rows, by write id, as far as the history has them.
 
-    The history reaches back to a commit without gaps. So a transaction that was committed later and is not in it has
-    written nothing.
+    A write id that the history does not have is missing: nobody knows what its transaction did.
     """
-    listed = call.client.metastore_table_history(name.catalog, name.db, name.table, 0, _MOST)
-    changing = {txn.writeId: any(operation != _INSERT for operation in txn.operations) for txn in listed}
+    listed = call.client.metastore_table_history(
+        name.catalog, name.db, name.table, min(write_ids) - 1, _MOST, aborted=True
+    )
+    changing = {txn.writeId: not txn.aborted and not _UNCHANGING.issuperset(txn.operations) for txn in listed}
     cut = {txn.writeId for txn in listed if not txn.complete}
-    record = {write_id: changed for write_id, changed in changing.items() if changed or write_id not in cut}
-    silent = write_ids - changing.keys()
-    if not silent or not listed:
-        return record
-    first = datetime.fromtimestamp(min(txn.committedAt for txn in listed) / 1000, UTC)
-    try:
-        before = txn_calls.valid_write_ids_at(call.client, name, first - timedelta(milliseconds=1))
-    except InvalidOperationError:  # not on record either
-        return record
-    return record | {write_id: False for write_id in silent if not before.is_valid(write_id)}
+    return {write_id: changed for write_id, changed in changing.items() if changed or write_id not in cut}

@@ -2,7 +2,7 @@
 
 Rules: a connection costs a socket, no thread; a thread answers one complete request. A request that is not complete in
 time is cut off, and while there is no room its connection gives way to a new one; a request that is being answered
-never does. Pages of the web reach nothing: a browser names the page's origin, or a host that is not ours (ADR 136).
+never does. Pages of the web reach nothing: a browser names the page's origin, or a host that is not ours (ADR 134).
 """
 
 import asyncio

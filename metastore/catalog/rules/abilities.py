@@ -89,9 +89,11 @@ def refusal(table: TableName, kind: Kind) -> str:
     """The sentence with which a client is refused a table."""
     return (
         f"{table} is a transactional table ({kind}), and this client has not said that it can handle such tables: it "
-        "would see no rows or wrong ones, and others would not see what it writes. In Spark use acid(spark) or the "
-        "ACID catalog (metastore.spark.configure, or spark.sql.catalog.spark_catalog and spark.sql.extensions; with it "
-        "writeTo or insertInto in place of saveAsTable); else Hive 3 or later, or Trino. Hive 2.3: SET "
+        "would see no rows or wrong ones, and others would not see what it writes. In a Spark that has the ACID catalog"
+        " this was df.write.saveAsTable, which asks past it: use writeTo or insertInto in place of saveAsTable,"
+        f' as in df.writeTo("{table.db}.{table.table}").append(). In another Spark use acid(spark) or the ACID catalog'
+        " (metastore.spark.configure, or spark.sql.catalog.spark_catalog and spark.sql.extensions); else Hive 3 or"
+        " later, or Trino. Hive 2.3: SET "
         "metaconf:hive.metastore.client.capability.check=false, or have its user or address listed in the metastore's "
         "setting metastore.client.capability.trusted."
     )

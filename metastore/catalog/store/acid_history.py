@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from metastore.db import arrays
 from metastore.db.engine import PgTx
 from metastore.ids import DatabaseName, TableName
+from metastore.txns.remembering.store import removing, rename_table
 
+_COMPLETED = "completed_txn_components"
 _PER_PARTITION = (
     "txn_components",
-    "completed_txn_components",
+    _COMPLETED,
     "compaction_queue",
     "completed_compactions",
     "delta_measures",
@@ -62,11 +64,10 @@ def delete_database_history(pg: PgTx, database: DatabaseName) -> None:
 
 
 def delete_partition_history(pg: PgTx, table: TableName, partitions: Sequence[str]) -> None:
-    """Forget components and compactions of partitions (by canonical name) that are dropped."""
-    pg.sql(
-        "; ".join(f"DELETE FROM {name} WHERE {_OBJECT} AND partition = ANY(%s::text[])" for name in _PER_PARTITION),
-        (*table, arrays.literal(partitions)) * len(_PER_PARTITION),
-    )
+    """Forget components and compactions of partitions (by canonical name) that are dropped; commits are remembered."""
+    deletes = (f"DELETE FROM {name} WHERE {_OBJECT} AND partition = ANY(%s::text[])" for name in _PER_PARTITION)
+    statements = (removing(delete) if _COMPLETED in delete else delete for delete in deletes)
+    pg.sql("; ".join(statements), (*table, arrays.literal(partitions)) * len(_PER_PARTITION))
 
 
 def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
@@ -79,6 +80,7 @@ def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
         (*new, *old) * len(names),
     )
     rename_readers(pg, old, new)
+    rename_table(pg, old, new)
 
 
 def rename_readers(pg: PgTx, old: TableName, new: TableName) -> None:

@@ -12,6 +12,7 @@ from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx, Row
 from metastore.db.statements import Statements
 from metastore.ids import DatabaseName, TableName
+from metastore.txns.remembering.store import removing, rename_table
 
 _SQL = Statements(__file__)
 
@@ -116,7 +117,7 @@ def forget(pg: PgTx, note: Note) -> None:
     partition = " AND partition = %(partition)s" if note.partition else ""
     statements = [
         f"DELETE FROM txn_components WHERE {_OBJECT}{partition} AND write_id < %(mark)s",
-        (
+        removing(
             f"DELETE FROM completed_txn_components WHERE {_OBJECT}{partition}"
             " AND CASE WHEN write_id IS NULL THEN at <= %(at)s ELSE write_id < %(mark)s END"
         ),
@@ -195,6 +196,7 @@ def rename(pg: PgTx, note: Note) -> None:
     ]
     pg.sql("; ".join(statements), _renaming(note))
     rename_readers(pg, note.table, _new_name(note))
+    rename_table(pg, note.table, _new_name(note))
 
 
 def _renaming(note: Note) -> dict[str, object]:

@@ -12,6 +12,7 @@ from metastore.db.statements import Statements
 from metastore.ids import TableName
 from metastore.txns.core.rules import LARGEST_ID
 from metastore.txns.reading.rules import WAIVED
+from metastore.txns.remembering.store import removing
 
 _SQL = Statements(__file__)
 
@@ -21,6 +22,12 @@ READING = _SQL.text("reading")
 """The ``Reading`` of a table by a transaction t, as an expression."""
 
 _INSERT_WAIVED = _SQL.text("insert_waived")
+
+_DELETE_COMPLETED = removing(f"""
+    DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM completed_txn_components WHERE {OF_TABLE} AND partition = %(partition)s
+          AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)
+        LIMIT %(limit)s))""")
 
 _DELETE_ABORTED = _SQL.text("delete_aborted", of_compaction=OF_COMPACTION.format(component="d"))
 
@@ -68,14 +75,8 @@ def select_oldest_open(pg: PgTx) -> int | None:
 
 def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, limit: int = BATCH) -> int:
     """Forget some of what committed transactions wrote to an entity up to a write id (None: everything); how many."""
-    pg.sql(
-        "DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY("
-        f"  SELECT ctid FROM completed_txn_components WHERE {OF_TABLE} AND partition = %(partition)s"
-        "   AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)"
-        "   LIMIT %(limit)s))",
-        {**named(entity), "up_to": up_to, "limit": limit},
-    )
-    return pg.rowcount
+    [(count,)] = pg.sql(_DELETE_COMPLETED, {**named(entity), "up_to": up_to, "limit": limit})
+    return int(count)
 
 
 def delete_aborted(

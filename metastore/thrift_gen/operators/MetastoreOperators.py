@@ -15,7 +15,7 @@ METHODS = {
     'metastore_show_deadlocks': ('1 i32 limit', '0 list<EndedDeadlock> success, 1 MetaException o1'),
     'metastore_stream_positions': ('1 string catName, 2 string dbname, 3 string tablename', '0 list<StreamPosition> success, 1 MetaException o1'),
     'metastore_table_at': ('1 string place', '0 string success, 1 MetaException o1'),
-    'metastore_table_history': ('1 string catName, 2 string dbname, 3 string tablename, 4 i64 after, 5 i32 limit', '0 list<TableCommit> success, 1 MetaException o1'),
+    'metastore_table_history': ('1 string catName, 2 string dbname, 3 string tablename, 4 i64 after, 5 i32 limit, 6 bool aborted', '0 list<TableCommit> success, 1 MetaException o1'),
     'metastore_table_top': ('1 i32 limit', '0 list<ReadCost> success, 1 MetaException o1'),
     'metastore_txn_explain': ('1 i64 txnid', '0 TxnLife success, 1 MetaException o1'),
     'metastore_txn_outcome': ('1 i64 txnid', '0 TxnOutcome success, 1 MetaException o1'),

@@ -23,7 +23,7 @@ _STRUCTS = {
     'ReadSnapshot': '1 string validTxnList, 2 list<TableValidWriteIds> tblValidWriteIds',
     'StreamBatch': '1 string catName, 2 string dbname, 3 string tablename, 4 string queryId, 5 i64 batchId, 6 string plan',
     'StreamPosition': '1 StreamBatch batch, 2 i64 txnid, 3 i64 committedAt',
-    'TableCommit': '1 i64 writeId, 2 i64 txnid, 3 string user, 4 string hostname, 5 string agentInfo, 6 i64 startedAt, 7 i64 committedAt, 8 list<string> operations, 9 i32 partitions, 10 bool complete, 11 i64 rowsInserted, 12 i64 rowsDeleted',
+    'TableCommit': '1 i64 writeId, 2 i64 txnid, 3 string user, 4 string hostname, 5 string agentInfo, 6 i64 startedAt, 7 i64 committedAt, 8 list<string> operations, 9 i32 partitions, 10 bool complete, 11 i64 rowsInserted, 12 i64 rowsDeleted, 13 bool aborted',
     'TxnConflict': '1 i64 winner, 2 i64 winnerCommitId, 3 string object, 4 string operation, 5 string winnerOperation, 6 string user, 7 string hostname, 8 string agentInfo',
     'TxnLife': '1 TxnOutcome outcome, 2 string type, 3 string user, 4 string hostname, 5 string agentInfo, 6 i64 startedAt, 7 i64 lastHeartbeatAt, 8 i32 heartbeatCount, 9 i64 longestGapMs, 10 i64 expiresInMs, 11 i64 commitId, 12 i32 abortCode, 13 string abortReason, 14 list<TxnWrite> writes, 15 i32 writeCount, 16 list<LockClaim> locks, 17 i32 lockCount, 18 TxnConflict conflict, 19 bool fromHistory',
     'TxnOutcome': '1 i64 txnid, 2 string outcome, 3 string reason, 4 i64 endedAt',

@@ -35,14 +35,21 @@ class OperatorHandlers:
         return _life(_wanted(txnid, "txnid"), self._history.explain(txnid))
 
     def metastore_table_history(
-        self, call: Call, catalog: str | None, db: str | None, table: str | None, after: int | None, limit: int | None
+        self,
+        call: Call,
+        catalog: str | None,
+        db: str | None,
+        table: str | None,
+        after: int | None,
+        limit: int | None,
+        aborted: bool | None,
     ) -> list[ttypes.TableCommit]:
         """The commits of a table that are on record."""
         if not db or not table:
             raise InvalidRequestError("The request needs the name of a database and of a table")
         name = table_name(db, table, catalog)
         call.log(table=str(name))
-        commits = self._history.table_commits(name, after or 0, max(0, _wanted(limit, "limit")))
+        commits = self._history.table_commits(name, after or 0, max(0, _wanted(limit, "limit")), aborted=bool(aborted))
         return [_table_commit(commit) for commit in commits]
 
     def metastore_note_rows(self, call: Call, txnid: int | None, rows: list[ttypes.WrittenRows] | None) -> None:
@@ -109,6 +116,7 @@ def _table_commit(commit: TableCommit) -> ttypes.TableCommit:
         complete=commit.is_complete,
         rowsInserted=commit.inserted,
         rowsDeleted=commit.deleted,
+        aborted=commit.is_aborted or None,
     )
 
 

@@ -1,6 +1,7 @@
 """What became of transactions: for a client that lost its answer, for an operator who asks, for the texts of errors.
 
-What they read is written where transactions end, and by house-keeping; what a writer says of its rows is noted here.
+What they read is written where transactions end, and where their rows are removed; what a writer says of its rows is
+noted here.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,7 +32,7 @@ class Write(NamedTuple):
 
 
 class TableCommit(NamedTuple):
-    """What a committed transaction did to a table; ``is_complete``: all of it is on record."""
+    """What a transaction did to a table, or declared and did not; ``is_complete``: all of it is on record."""
 
     write_id: int
     txn_id: int
@@ -45,6 +46,7 @@ class TableCommit(NamedTuple):
     is_complete: bool
     inserted: int | None
     deleted: int | None
+    is_aborted: bool
 
 
 class HeldLock(NamedTuple):
@@ -118,11 +120,14 @@ class HistoryService:
             winner,
         )
 
-    def table_commits(self, name: TableName, after: int, limit: int) -> list[TableCommit]:
-        """The commits of a table with write ids above ``after`` that are on record, the latest first."""
+    def table_commits(self, name: TableName, after: int, limit: int, *, aborted: bool = False) -> list[TableCommit]:
+        """Return the commits of a table with write ids above ``after`` that are on record, the latest first.
+
+        ``aborted``: aborted transactions that had such a write id besides.
+        """
         return [
             TableCommit(*commit[:7], sorted(map(history_rules.operation_name, commit.operations)), *commit[8:])
-            for commit in history_store.select_table_commits(self.db, name, after, limit)
+            for commit in history_store.select_table_commits(self.db, name, after, limit, aborted=aborted)
         ]
 
     def note_rows(self, txn_id: int, rows: Sequence[tuple[TableName, int, int]]) -> None:

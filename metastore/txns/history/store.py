@@ -1,8 +1,8 @@
 """What is left of transactions: their rows while there are any, ``txn_history`` afterwards.
 
-A commit costs nothing here: what it wrote stays in ``completed_txn_components`` until house-keeping or a compaction
-removes it, and house-keeping copies it first. An abort is remembered at once (``txns/remembering``). The lists of a
-remembered transaction are cut at ``LONGEST`` and counted before.
+A commit costs nothing here: what it wrote stays in ``completed_txn_components`` and ``txn_write_ids``, and whoever
+removes it from there remembers it (``txns/remembering``). The lists of a remembered transaction are cut at ``LONGEST``
+and counted before.
 """
 
 import json
@@ -16,7 +16,7 @@ from metastore.db.statements import Statements
 from metastore.ids import TableName
 from metastore.txns.core.rules import TxnState, TxnType
 from metastore.txns.history.rules import Evidence, Left, Record
-from metastore.txns.remembering.store import INTO_HISTORY, LONGEST, RECORD, WRITE, cut, declared, held
+from metastore.txns.remembering.store import RECORD, WRITE, WROTE, cut, declared, held
 
 _SQL = Statements(__file__)
 
@@ -24,14 +24,8 @@ BATCH = 10_000
 LATE = 1000
 """Aborts that are looked through for the former owner of a lock."""
 
-_COMPLETED = _SQL.text("completed")
-
 LATEST = "txn_id > (SELECT next_txn_id FROM txn_counter) - 1 - %(keep)s"
 """Condition: the id is among the latest, as many as are remembered at all."""
-
-_REMEMBER_COMMITS = _SQL.text(
-    "remember_commits", latest=LATEST, write=WRITE, longest=LONGEST, completed=_COMPLETED, into_history=INTO_HISTORY
-)
 
 _EVIDENCE = _SQL.text("evidence", record=RECORD)
 
@@ -39,7 +33,7 @@ _LIFE = _SQL.text(
     "life",
     declared=declared("declaring.txn_id"),
     held=held("declaring.txn_id"),
-    written=cut(WRITE, f'SELECT catalog, db, "table", partition, operation, write_id FROM ({_COMPLETED}) AS one'),
+    written=cut(WRITE, f'SELECT catalog, db, "table", partition, operation, write_id FROM ({WROTE}) AS one'),
     evidence=_EVIDENCE,
 )
 
@@ -58,7 +52,7 @@ SELECT lock_id, owner.txn_id FROM unnest(%(ids)s::bigint[]) AS lock_id CROSS JOI
     WHERE locks @> jsonb_build_array(jsonb_build_array(lock_id)) LIMIT 1) AS owner"""
 
 _THE_TABLE = "jsonb_build_array(%(catalog)s::text, %(db)s::text, %(table)s::text)"
-_OF_TABLE = _SQL.text("of_table", completed=_COMPLETED, the_table=_THE_TABLE)
+_OF_TABLE = _SQL.text("of_table", wrote=WROTE, the_table=_THE_TABLE)
 
 _FORGET = _SQL.text("forget", batch=BATCH)
 
@@ -75,7 +69,7 @@ class Life(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """What a committed transaction did to a table. ``operations``: letters as they are stored."""
+    """What a committed transaction did to a table, or an aborted one declared. ``operations``: letters as stored."""
 
     write_id: int
     txn_id: int
@@ -89,6 +83,7 @@ class Commit(NamedTuple):
     is_complete: bool
     inserted: int | None
     deleted: int | None
+    is_aborted: bool
 
 
 def update_written_rows(pg: PgTx, txn_id: int, rows: Sequence[tuple[TableName, int, int]]) -> None:
@@ -97,15 +92,6 @@ def update_written_rows(pg: PgTx, txn_id: int, rows: Sequence[tuple[TableName, i
         "UPDATE txns SET written_rows = %s WHERE id = %s AND state = 'open'",
         (json.dumps([[*name, inserted, deleted] for name, inserted, deleted in rows]), txn_id),
     )
-
-
-def insert_committed(pg: PgTx, keep: int, after_id: int) -> tuple[int | None, int]:
-    """Remember what the next commits wrote that are not remembered yet; the last of them, and how many there were.
-
-    Only of the latest ``keep`` transactions: older transactions would be forgotten at once.
-    """
-    [(last_id, count)] = pg.sql(_REMEMBER_COMMITS, {"after": after_id, "keep": keep, "limit": BATCH})
-    return last_id, int(count)
 
 
 def delete_history(pg: PgTx, before: datetime, keep: int) -> int:
@@ -138,9 +124,13 @@ def select_life(db: Database, txn_id: int) -> Life:
     return Life(_evidence(evidence), now, writes, write_count, locks, lock_count)
 
 
-def select_table_commits(db: Database, name: TableName, after: int, limit: int) -> list[Commit]:
-    """The commits of a table with write ids above ``after`` that are on record, the latest first."""
-    return [Commit(*row) for row in db.once(_OF_TABLE, {**name._asdict(), "after": after, "limit": limit})]
+def select_table_commits(db: Database, name: TableName, after: int, limit: int, *, aborted: bool) -> list[Commit]:
+    """Return the commits of a table with write ids above ``after`` that are on record, the latest first.
+
+    ``aborted``: aborted transactions that had such a write id besides.
+    """
+    parameters = {**name._asdict(), "after": after, "limit": limit, "aborted": aborted}
+    return [Commit(*row) for row in db.once(_OF_TABLE, parameters)]
 
 
 def select_left(db: Database, txn_id: int) -> list[Left]:

@@ -1,27 +1,3 @@
--- name: completed
--- What committed transactions wrote, those of the table "wanted". Which operation it was is known only as long as the
--- write sets are kept; then what is left is that something of it was changed.
-SELECT c.txn_id, c.catalog, c.db, c."table", c.partition, c.write_id, row_number() OVER mine AS place,
-       CASE WHEN NOT c.update_delete THEN 'i' WHEN s.operation IS NOT NULL THEN s.operation
-            WHEN bool_or(s.operation IS NOT NULL) OVER mine THEN 'i' ELSE 'w' END AS operation
-FROM wanted JOIN txns AS t ON t.id = wanted.txn_id JOIN completed_txn_components AS c ON c.txn_id = wanted.txn_id
-LEFT JOIN write_sets AS s ON s.catalog = c.catalog AND s.db = c.db AND s."table" = c."table"
-     AND s.partition = c.partition AND s.commit_id = t.commit_id AND s.txn_id = t.id
-WINDOW mine AS (PARTITION BY c.txn_id);
-
--- name: remember_commits
-WITH wanted AS MATERIALIZED (
-    SELECT DISTINCT txn_id FROM completed_txn_components AS c
-    WHERE txn_id > %(after)s AND {latest}
-      AND NOT EXISTS (SELECT FROM txn_history AS h WHERE h.txn_id = c.txn_id)
-    ORDER BY txn_id LIMIT %(limit)s),
-wrote AS (
-    SELECT txn_id, jsonb_agg({write}) FILTER (WHERE place <= {longest}) AS list, count(*) AS size
-    FROM ({completed}) AS completed GROUP BY txn_id),
-remembered AS (
-    {into_history}, list, size, '[]', 0 FROM wrote JOIN txns ON id = txn_id ON CONFLICT (txn_id) DO NOTHING)
-SELECT max(txn_id), count(*) FROM wanted;
-
 -- name: evidence
 SELECT a.id, r.from_history,
     EXISTS (SELECT FROM completed_txn_components WHERE txn_id = a.id),
@@ -47,26 +23,31 @@ lists AS (
     FROM declaring CROSS JOIN LATERAL {declared} AS wrote CROSS JOIN LATERAL {held} AS held
     UNION ALL
     SELECT list, size, '[]', 0
-    FROM {written} AS completed
+    FROM {written} AS written
     WHERE NOT EXISTS (SELECT FROM declaring) AND NOT EXISTS (SELECT FROM txn_history JOIN wanted USING (txn_id)))
 SELECT metastore_now(), writes, write_count, locks, lock_count, evidence.*
 FROM lists CROSS JOIN ({evidence}) AS evidence;
 
 -- name: of_table
--- The latest commits of a table with write ids above "after": those that are remembered, and those that are still listed.
+-- The latest commits of a table with write ids above "after": those that are remembered, and those whose rows are there;
+-- aborted transactions that are remembered besides, where they are wanted.
 WITH latest AS (
     SELECT txn_id, max(write_id) AS write_id FROM (
         SELECT c.txn_id, c.write_id FROM completed_txn_components AS c
         WHERE c.catalog = %(catalog)s AND c.db = %(db)s AND c."table" = %(table)s AND c.write_id > %(after)s
         UNION
+        SELECT w.txn_id, w.write_id FROM txn_write_ids AS w JOIN txns AS t ON t.id = w.txn_id
+        WHERE w.catalog = %(catalog)s AND w.db = %(db)s AND w."table" = %(table)s AND w.write_id > %(after)s
+          AND t.state = 'committed'
+        UNION
         SELECT h.txn_id, (w ->> 5)::bigint FROM txn_history AS h CROSS JOIN LATERAL jsonb_array_elements(h.writes) AS w
-        WHERE h.state = 'committed' AND h.writes @> jsonb_build_array({the_table}) AND w @> {the_table}
+        WHERE (h.state = 'committed' OR %(aborted)s) AND h.writes @> jsonb_build_array({the_table}) AND w @> {the_table}
           AND w ->> 0 = %(catalog)s AND w ->> 1 = %(db)s AND w ->> 2 = %(table)s AND (w ->> 5)::bigint > %(after)s
     ) AS known GROUP BY txn_id ORDER BY write_id DESC LIMIT %(limit)s),
 wanted AS (
     SELECT txn_id FROM latest WHERE NOT EXISTS (SELECT FROM txn_history AS h WHERE h.txn_id = latest.txn_id)),
 wrote AS (
-    SELECT txn_id, partition, operation, write_id, true AS is_complete FROM ({completed}) AS completed
+    SELECT txn_id, partition, operation, write_id, true AS is_complete FROM ({wrote}) AS found
     WHERE catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s
     UNION ALL
     SELECT h.txn_id, w ->> 3, w ->> 4, (w ->> 5)::bigint, jsonb_array_length(h.writes) = h.write_count
@@ -75,25 +56,28 @@ wrote AS (
 SELECT wrote.write_id, txn_id, r."user", r.host, r.agent_info, r.started_at, r.ended_at,
        array_agg(DISTINCT wrote.operation ORDER BY wrote.operation),
        count(DISTINCT wrote.partition) FILTER (WHERE wrote.partition <> ''), bool_and(wrote.is_complete),
-       (r.rows ->> 3)::bigint, (r.rows ->> 4)::bigint
+       (r.rows ->> 3)::bigint, (r.rows ->> 4)::bigint, r.state = 'aborted'
 FROM wrote CROSS JOIN LATERAL (
-    SELECT "user", host, agent_info, started_at, ended_at, (
+    SELECT state, "user", host, agent_info, started_at, ended_at, (
         SELECT one FROM jsonb_array_elements(written_rows) AS one
         WHERE one ->> 0 = %(catalog)s AND one ->> 1 = %(db)s AND one ->> 2 = %(table)s LIMIT 1) AS rows
-    FROM (SELECT "user", host, agent_info, started_at, ended_at, written_rows FROM txns WHERE id = txn_id
-          UNION ALL SELECT "user", host, agent_info, started_at, ended_at, written_rows FROM txn_history AS h
+    FROM (SELECT state, "user", host, agent_info, started_at, ended_at, written_rows FROM txns WHERE id = txn_id
+          UNION ALL SELECT state, "user", host, agent_info, started_at, ended_at, written_rows FROM txn_history AS h
           WHERE h.txn_id = wrote.txn_id LIMIT 1) AS record) AS r
 WHERE wrote.write_id IS NOT NULL
-GROUP BY wrote.write_id, txn_id, r."user", r.host, r.agent_info, r.started_at, r.ended_at, r.rows
+GROUP BY wrote.write_id, txn_id, r.state, r."user", r.host, r.agent_info, r.started_at, r.ended_at, r.rows
 ORDER BY wrote.write_id DESC;
 
 -- name: forget
+-- Commits that wrote nothing, as most reads, push no others out.
 WITH removed AS (
     DELETE FROM txn_history WHERE txn_id = ANY(ARRAY(
-        SELECT txn_id FROM (VALUES ('aborted'), ('committed')) AS kinds(state) CROSS JOIN LATERAL (
+        SELECT txn_id FROM (VALUES ('aborted', true), ('committed', true), ('committed', false)) AS kinds(state, wrote)
+        CROSS JOIN LATERAL (
             SELECT txn_id FROM txn_history AS h WHERE h.state = kinds.state AND ended_at < %(before)s
             UNION
-            (SELECT txn_id FROM txn_history AS h WHERE h.state = kinds.state
+            (SELECT txn_id FROM txn_history AS h
+             WHERE h.state = kinds.state AND (h.state = 'aborted' OR (h.write_count > 0) = kinds.wrote)
              ORDER BY ended_at DESC OFFSET %(keep)s)) AS old
         LIMIT {batch}))
     RETURNING txn_id, state),

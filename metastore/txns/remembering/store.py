@@ -1,12 +1,18 @@
 """How a transaction gets into ``txn_history``: parts of the statements that end it or look back at it.
 
-An abort is remembered by the statement that aborts, so that no abort is without a trace.
+Rule: no abort and no write id is without a trace. An abort is remembered by the statement that aborts. A commit costs
+nothing here: whoever removes rows that say what was committed remembers it in the same statement
+(``COMMITS_REMEMBERED``).
 """
 
+from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
+from metastore.ids import TableName
 
 _SQL = Statements(__file__)
 
+_REBALANCE = 6
+"""``TxnType.REBALANCE_COMPACTION``, of a room that imports this one."""
 LONGEST = 1000
 """Most components, and most locks, that are remembered of one transaction."""
 
@@ -32,6 +38,38 @@ def declared(txn_id: str) -> str:
 def held(txn_id: str) -> str:
     """The locks of a transaction; ``txn_id``: an expression."""
     return cut(LOCK, f"SELECT * FROM locks WHERE txn_id = {txn_id} AND txn_id <> 0 ORDER BY ext_id, int_id")
+
+
+_RENAME = _SQL.text(
+    "rename",
+    old="%(old_catalog)s::text, %(old_db)s::text, %(old_table)s::text",
+    new="%(new_catalog)s::text, %(new_db)s::text, %(new_table)s::text",
+)
+
+WROTE = _SQL.text("wrote", rebalance=_REBALANCE)
+"""What committed transactions wrote, as a query of the table ``wanted``."""
+
+
+COMMITS_REMEMBERED = _SQL.text(
+    "commits_remembered", write=WRITE, longest=LONGEST, wrote=WROTE, into_history=INTO_HISTORY
+)
+"""CTEs of the statement that removes rows of commits, whose transactions its CTE ``gone`` returns."""
+
+
+def removing(delete: str) -> str:
+    """Return a statement that removes rows of commits, remembers the commits, and counts the rows."""
+    return f"WITH gone AS ({delete} RETURNING txn_id), {COMMITS_REMEMBERED} SELECT count(*) FROM gone"
+
+
+def rename_table(pg: PgTx, old: TableName, new: TableName) -> None:
+    """Let what is remembered of a table follow its new name."""
+    pg.sql(
+        _RENAME,
+        {
+            **{f"old_{part}": text for part, text in old._asdict().items()},
+            **{f"new_{part}": text for part, text in new._asdict().items()},
+        },
+    )
 
 
 REMEMBERED = f"""

@@ -143,7 +143,7 @@ def test_tables_of_sparks_own_stay_its_own(catalog, db) -> None:
 
 @pytest.mark.parametrize(("statement", "reason"), [
     (f"CREATE TABLE {{db}}.t (id INT DEFAULT nothing) {_ACID}", "INVALID_DEFAULT_VALUE"),
-    ("ALTER TABLE {db}.there ADD COLUMN n INT DEFAULT 1", "n of .*there is added without NOT NULL and DEFAULT"),
+    ("ALTER TABLE {db}.there ADD COLUMN n INT DEFAULT 1", "n of .*there cannot be added with DEFAULT 1, .* three steps"),
     ("ALTER TABLE {db}.there SET LOCATION 'file:/elsewhere'", "The location of .*there cannot be changed"),
     ("CREATE OR REPLACE TABLE {db}.there USING parquet AS SELECT 1 AS id", "replaced by a table with another format: .* DROP TABLE and CREATE TABLE"),
     ("REPLACE TABLE {db}.there (id INT, k INT) PARTITIONED BY (k)", "replaced by a table with other partition keys"),
@@ -223,7 +223,7 @@ def test_save_as_table_touches_no_transactional_table(catalog, db) -> None:
     catalog.sql(f"INSERT INTO {db}.t VALUES (1)")
 
     for mode in ("append", "overwrite", "error", "ignore"):
-        with pytest.raises(PySparkException, match="is a transactional table .* writeTo or insertInto in place of saveAsTable"):
+        with pytest.raises(PySparkException, match=rf"is a transactional table .* this was df.write.saveAsTable.* in place of saveAsTable, as in df.writeTo\(\"{db}.t\"\).append\(\)"):
             catalog.sql("SELECT 2 AS id").write.mode(mode).saveAsTable(f"{db}.t")
     assert catalog.table(f"{db}.t").collect() == [(1,)]
 
@@ -266,3 +266,85 @@ def test_show_table_extended_shows_tables_of_every_kind(catalog, db) -> None:
         assert [row.tableName for row in catalog.sql("SHOW TABLE EXTENDED LIKE 'plain'").collect()] == ["plain"]
     finally:
         catalog.sql("USE default")
+
+
+_INSERT_ONLY = "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only'"
+_OWN = ("transient_lastDdlTime", "COLUMN_STATS_ACCURATE", "numFiles", "numRows", "totalSize", "rawDataSize")
+
+
+def _definition(client, db):
+    """All that a statement can declare of table t, as the metastore has it."""
+    table = client.get_table(db, "t")
+    constraints = client.get_all_table_constraints(client.types.AllTableConstraintsRequest(db, "t", "hive")).allTableConstraints
+    declared = [(kind, str(one)) for kind in ("primaryKeys", "uniqueConstraints", "foreignKeys", "checkConstraints")
+                for one in getattr(constraints, kind) or ()]
+    of_columns = [(one.column_name, getattr(one, "default_value", None)) for kind in ("notNullConstraints", "defaultConstraints")
+                  for one in getattr(constraints, kind) or ()]
+    sd = table.sd
+    return ([(one.name, one.type, one.comment) for one in (*sd.cols, *table.partitionKeys)], len(table.partitionKeys), table.tableType,
+            sd.location, sd.inputFormat, sd.outputFormat, sd.serdeInfo.serializationLib, sd.serdeInfo.parameters, sd.numBuckets, sd.bucketCols,
+            [(one.col, one.order) for one in sd.sortCols], declared, sorted(of_columns, key=str),
+            {key: value for key, value in table.parameters.items() if key not in _OWN})
+
+
+@pytest.mark.parametrize(("since", "statement"), [
+    ("4.0", "(id INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')"),
+    ("4.0", r"""(id INT COMMENT 'it\'s \\ one', `odd name` CHAR(3), s STRUCT<a: INT, b: ARRAY<MAP<STRING, DECIMAL(10,2)>>> COMMENT 'two\nlines',
+               `select` TIMESTAMP, day DATE, region STRING COMMENT 'where') PARTITIONED BY (region, day) CLUSTERED BY (id, `select`)
+               INTO 4 BUCKETS STORED AS ORC COMMENT 'a \'table\''
+               TBLPROPERTIES ('transactional'='true', 'orc.compress'='ZLIB', 'it\'s'='a "quoted" \\ one')"""),
+    ("4.1", r"""(id INT NOT NULL, n BIGINT DEFAULT 3 + 4 COMMENT 'sum', k STRING NOT NULL, CONSTRAINT positive CHECK (n > 0 AND k <> 'it\'s'),
+               CONSTRAINT one PRIMARY KEY (id, k), CONSTRAINT two UNIQUE (n) RELY) PARTITIONED BY (k) STORED AS ORC TBLPROPERTIES ('transactional'='true')"""),
+    ("4.0", f"(id INT, `odd name` INT, k STRING) PARTITIONED BY (k) CLUSTERED BY (id) SORTED BY (`odd name`, id) INTO 4 BUCKETS STORED AS PARQUET {_INSERT_ONLY})"),
+    ("4.0", f"(id INT) STORED AS TEXTFILE {_INSERT_ONLY})"),
+    ("4.0", rf"""(id INT, l ARRAY<STRING>) ROW FORMAT DELIMITED FIELDS TERMINATED BY '|' ESCAPED BY '\\' COLLECTION ITEMS TERMINATED BY '\u0003'
+                NULL DEFINED AS '' STORED AS TEXTFILE {_INSERT_ONLY})"""),
+    ("4.0", f"""(id STRING) ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' WITH SERDEPROPERTIES ('separatorChar'=';')
+                STORED AS TEXTFILE {_INSERT_ONLY}, 'skip.header.line.count'='0')"""),
+    ("4.0", f"(id INT) STORED AS JSONFILE {_INSERT_ONLY})"),
+    ("4.0", f"(id INT) STORED AS SEQUENCEFILE {_INSERT_ONLY})"),
+    ("4.0", f"(id INT) STORED AS RCFILE {_INSERT_ONLY})"),
+    ("4.0", f"(id INT) STORED AS AVRO {_INSERT_ONLY})"),
+    ("4.0", f"""(id INT) ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.JsonSerDe' STORED AS INPUTFORMAT 'org.apache.hadoop.mapred.TextInputFormat'
+                OUTPUTFORMAT 'org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat' {_INSERT_ONLY})"""),
+    ("4.0", "(id INT) USING hive OPTIONS (fileFormat 'orc') TBLPROPERTIES ('transactional'='true')"),
+    ("4.0", f"(id INT, n INT) USING hive OPTIONS (FILEFORMAT 'textfile', fieldDelim '|') {_INSERT_ONLY})"),
+    ("4.0", "(id INT) USING orc LOCATION '{warehouse}/elsewhere' TBLPROPERTIES ('transactional'='true')"),
+])
+def test_show_create_table_makes_the_same_table(catalog, lakehouse, client, db, since, statement) -> None:
+    if is_before(catalog, since):
+        pytest.skip("Spark 4.0 declares no constraints")
+    catalog.sql(f"CREATE TABLE {db}.t {statement.replace('{warehouse}', lakehouse.warehouse.as_uri())}")
+    made = _definition(client, db)
+    shown = catalog.sql(f"SHOW CREATE TABLE {db}.t").head()[0]
+    catalog.sql(f"DROP TABLE {db}.t")
+    assert ("LOCATION" in shown) == ("LOCATION" in statement)
+    assert "transient_lastDdlTime" not in shown
+
+    catalog.sql(shown)
+
+    assert _definition(client, db) == made, shown
+    assert catalog.sql(f"SHOW CREATE TABLE {db}.t").head()[0] == shown
+
+
+def test_options_of_using_hive_are_no_properties(catalog, client, db) -> None:
+    catalog.sql(f"CREATE TABLE {db}.t (id INT) USING hive OPTIONS (fileFormat 'orc') TBLPROPERTIES ('transactional'='true')")
+    assert {"fileFormat", "fileformat"}.isdisjoint(client.get_table(db, "t").parameters)
+    catalog.sql(f"INSERT INTO {db}.t VALUES (1)")
+    catalog.sql(f"DELETE FROM {db}.t WHERE id = 1")
+    catalog.sql(f"CREATE TABLE {db}.csv (id STRING) USING hive OPTIONS (fileFormat 'textfile', fieldDelim '|', separatorChar ';', "
+                f"serde 'org.apache.hadoop.hive.serde2.OpenCSVSerde') {_INSERT_ONLY})")
+    rows = client.get_table(db, "csv").sd.serdeInfo
+    assert rows.serializationLib.endswith("OpenCSVSerde")
+    assert rows.parameters == {"field.delim": "|", "separatorChar": ";"}
+    with pytest.raises(PySparkException, match="such as ORC"):
+        catalog.sql(f"CREATE TABLE {db}.u (id INT) USING hive TBLPROPERTIES ('transactional'='true')")
+
+
+def test_a_descending_order_is_shown_as_the_session_takes_it(catalog, acid_session, client, db) -> None:
+    acid_session.sql(f"CREATE TABLE {db}.t (id INT, n INT) CLUSTERED BY (id) SORTED BY (n DESC, id) INTO 2 BUCKETS STORED AS ORC {_INSERT_ONLY})")
+    made = _definition(client, db)
+    shown = acid_session.sql(f"SHOW CREATE TABLE {db}.t").head()[0]
+    catalog.sql(f"DROP TABLE {db}.t")
+    acid_session.sql(shown)
+    assert _definition(client, db) == made

@@ -157,3 +157,24 @@ def test_constraints_in_sparks_words_are_kept(catalog, lakehouse, db) -> None:
     with pytest.raises(PySparkException, match="DROP CONSTRAINT those that it has"):
         catalog.sql(f"REPLACE TABLE {db}.t (id INT)")
     assert rows(catalog, f"{db}.t") == [(1, 50)]
+
+
+@pytest.mark.parametrize("stored", [_ACID, f"STORED AS PARQUET {_ADDS}"])
+def test_a_column_with_a_default_comes_in_three_steps(catalog, acid_session, db, stored) -> None:
+    """Which the refusal tells: then old rows are as in Spark's own tables."""
+    for name, kind in (("t", stored), ("own", "USING parquet")):
+        catalog.sql(f"CREATE TABLE {db}.{name} (id INT) {kind}")
+        catalog.sql(f"INSERT INTO {db}.{name} VALUES (1)")
+    catalog.sql(f"ALTER TABLE {db}.own ADD COLUMN n INT DEFAULT 3 + 4")
+    with pytest.raises(PySparkException, match="cannot be added with DEFAULT 3 [+] 4, which the rows that are there would not have") as refused:
+        catalog.sql(f"ALTER TABLE {db}.t ADD COLUMN n INT DEFAULT 3 + 4")
+
+    steps = str(refused.value).partition("Do it in three steps: ")[2].rstrip(".").split("; ")
+    assert len(steps) == 3
+    for step in steps[:2]:
+        catalog.sql(step)
+    acid_session.sql(steps[2].removeprefix("and with session.sql of acid(spark) "))
+
+    for name in ("t", "own"):
+        catalog.sql(f"INSERT INTO {db}.{name} (id) VALUES (2)")
+        assert sorted(catalog.table(f"{db}.{name}").collect()) == [(1, 7), (2, 7)]

@@ -1,5 +1,6 @@
 """What is left of a statement that fails, loses, or does not hear how its commit ended: nothing that anybody sees."""
 
+import shutil
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -154,3 +155,16 @@ def test_a_transaction_that_was_aborted_meanwhile(catalog, client, table, unchan
     around("publish", before=lambda _: client.abort_txns(abort(unchanged)))
     with pytest.raises(Exception, match="abort"):
         catalog.sql(f"INSERT INTO {table} VALUES (3, 3)")
+
+
+def test_a_writer_whose_files_were_cleaned_is_told_why(catalog, client, table, unchanged, around) -> None:
+    """Suspended between the planner's answer and the renames: its transaction is aborted, and the Cleaner removes what it has staged."""
+    def cleaned(*_):
+        client.abort_txns(client.types.AbortTxnsRequest(unchanged))
+        for staged in Path(urlsplit(client.get_table(*table.split(".")).sd.location).path).glob(".acid_stage_*"):
+            shutil.rmtree(staged)
+
+    around("publish", after=cleaned)
+    with pytest.raises(Exception, match=r"Transaction txnid:\d+ already aborted: aborted") as told:
+        catalog.sql(f"INSERT INTO {table} VALUES (3, 3)")
+    assert "acid_stage" not in str(told.value)

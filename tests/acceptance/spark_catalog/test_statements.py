@@ -90,3 +90,22 @@ def test_each_mistake_is_told_in_a_sentence(catalog, names, are_ours) -> None:
         except Exception as error:  # noqa: BLE001 - what is none of Spark's has the frames of Java in it
             wrong.append((mistake.sql, type(error), str(error)[:600]))
     assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("layout", ["", "PARTITIONED BY (k)", "CLUSTERED BY (id) INTO 3 BUCKETS"])
+def test_several_rows_of_a_source_may_delete_the_same_row(catalog, lakehouse, db, layout) -> None:
+    """By one unconditional DELETE, as with Delta; for anything else the source must be unique."""
+    name = f"{db}.t"
+    catalog.sql(f"CREATE TABLE {name} (id INT, k INT) {layout} {ACID}")
+    catalog.sql(f"INSERT INTO {name} SELECT id, id % 2 FROM range(20)")
+    source = "(SELECT explode(array(3, 3, 4, 3, 25, 4)) AS id)"
+    catalog.sql(f"""MERGE INTO {name} t USING {source} s ON t.id = s.id
+                    WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, 0)""")
+
+    assert shown(catalog.sql(f"SELECT id FROM {name}")) == sorted(f"Row(id={number})" for number in (*range(3), *range(5, 20), 25))
+    assert catalog.sql(f"CALL system.history('{name}')").first().rows_deleted == 2
+    with DomainClient(lakehouse.uri) as client:
+        assert list(check_table(client, Files(), table_name(db, "t"))) == []
+    for action in ("THEN UPDATE SET id = 6", "AND s.id > 0 THEN DELETE"):
+        with pytest.raises(PySparkException, match="MERGE_CARDINALITY_VIOLATION"):
+            catalog.sql(f"MERGE INTO {name} t USING (SELECT explode(array(6, 6)) AS id) s ON t.id = s.id WHEN MATCHED {action}")

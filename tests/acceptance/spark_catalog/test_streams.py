@@ -9,7 +9,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from metastore.client import streams
+from metastore.config import TxnSettings
+from metastore.db.engine import Database
+from metastore.housekeeping.service import PurgeService
 from metastore.ids import table_name
+from metastore.loops.reaper import Reaper
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.planner.calls import CALLS
@@ -163,3 +167,36 @@ def test_what_a_stream_has_yet_to_read_is_not_cleaned(catalog, lakehouse, spark,
         gate.is_open.set()
         query.stop()
     assert open_transactions() == []
+
+
+def test_what_is_compacted_and_cleaned_at_once_stays_on_record(catalog, lakehouse, spark, table, tmp_path, nobody_reads) -> None:
+    """Before house-keeping has come: rows that were added arrive, and no row that was changed is read as a new row."""
+    skip_without_acid(spark)  # which a compaction needs
+    batches = []
+
+    def read(**options):
+        batches.clear()
+        rows = catalog.readStream.options(**options).table(table)
+        query = (rows.writeStream.trigger(availableNow=True).option("checkpointLocation", str(tmp_path / "checkpoint"))
+                 .foreachBatch(lambda frame, _: batches.append(sorted(row.id for row in frame.collect()))).start())
+        query.awaitTermination(300)
+        return batches
+
+    def cleaned(statement):
+        catalog.sql(statement)
+        with closing(Compacting(lakehouse.database_url, lakehouse.uri, spark)) as compacting:
+            assert compacting.compact(*table.split("."), "major", "part=0") == "compacted"
+            assert "cleaned" in [entry.outcome.value for entry in compacting.clean() if str(entry.entity.table) == table]
+
+    catalog.sql(f"INSERT INTO {table} VALUES (1, 'a', 0)")
+    assert read() == [[1]]
+    with closing(Database(lakehouse.database_url)) as database:
+        assert Reaper(PurgeService(database, TxnSettings())).tick().failed == {}
+    cleaned(f"UPDATE {table} SET name = 'late' WHERE id = 1")
+    with pytest.raises(StreamingQueryException, match=f"write id 2 updated, deleted, overwrote or rebalanced rows of {table}"):
+        read()
+    assert read(skipChangeCommits="true") == [[]]
+    cleaned(f"INSERT INTO {table} VALUES (2, 'b', 0)")
+    assert read() == [[2]]
+    history = catalog.sql(f"CALL system.history('{table}')").collect()
+    assert [(row.write_id, row.operations) for row in history] == [(3, "insert"), (2, "update"), (1, "insert")]

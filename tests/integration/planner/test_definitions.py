@@ -199,6 +199,26 @@ def test_a_table_is_made_like_another_one(client, call):
     assert call.refused("create_like", db="d", table="v", like="d.nothing")[:2] == (404, "NoSuchObjectError")
 
 
+def test_the_statement_of_a_table_has_its_constraints_and_texts(call):
+    call("create", db="d", table="parent", columns=COLUMNS, constraints=[{"kind": "PRIMARY_KEY", "name": "pk", "columns": ["id"], "is_enabled": False}])
+    call("create", db="d", table="t", comment="it's\n\x01", columns=[{"name": "1st", "type": "int"}, {"name": "s", "type": "struct<a:int>"}], constraints=[
+        {"kind": "FOREIGN_KEY", "name": "fk", "columns": ["1st"], "parent": ["d", "parent"], "parent_columns": ["id"], "is_enabled": False, "is_relied_on": True},
+        {"kind": "CHECK", "name": "off", "columns": [], "value": "`1st` > 0", "is_enabled": False}])
+
+    assert call("show_create", db="d", table="t") == {"statement": r"""CREATE TABLE d.t (
+  `1st` INT,
+  s struct<a:int>,
+  CONSTRAINT fk FOREIGN KEY (`1st`) REFERENCES d.parent (id) RELY,
+  CONSTRAINT off CHECK (`1st` > 0) NOT ENFORCED)
+STORED AS ORC
+COMMENT 'it\'s\n\u0001'
+TBLPROPERTIES (
+  'transactional' = 'true',
+  'transactional_properties' = 'default')
+"""}
+    assert call.refused("show_create", db="d", table="nothing")[:2] == (404, "NoSuchObjectError")
+
+
 def test_constraints_of_columns_are_declared_with_the_table(client, call):
     call("create", db="d", table="t", columns=[{"name": "ID", "type": "int", "not_null": True}, {"name": "n", "type": "int", "default": "7"}],
          partition_keys=[{"name": "k", "type": "string", "not_null": True, "default": "'x'"}])

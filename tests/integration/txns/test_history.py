@@ -1,13 +1,17 @@
 """What became of a transaction: while its record is kept, afterwards, and never more than is known."""
 
 from datetime import timedelta
+from itertools import permutations
 
 import pytest
 
+from metastore.catalog.store import acid_history
+from metastore.compaction.cleaning.store import delete_completed
+from metastore.compaction.queue.rules.requests import Entity
 from metastore.config import TxnSettings
 from metastore.errors import InvalidRequestError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import table_name
-from metastore.txns.core.rules import AbortCode, Operation
+from metastore.txns.core.rules import AbortCode, Operation, TxnType
 from metastore.txns.core.service import AbortRequest, Heartbeat, OpenRequest
 from metastore.txns.history.rules import Conflict, Outcome
 from metastore.txns.history.service import HistoryService
@@ -142,12 +146,12 @@ def test_a_commit_keeps_what_it_wrote_when_the_rows_about_that_go(t, history, te
     assert history.outcome(first).reason.startswith("committed at 20")
 
 
-def test_when_the_write_sets_are_gone_an_update_is_some_change(t, history):
+def test_when_the_write_sets_go_it_is_remembered_which_change_it_was(t, history):
     txn_id = t.write("db.t")
     t.commit(txn_id)
     t.purges.purge_write_sets()
 
-    assert [one.operation for one in history.explain(txn_id).writes] == ["change"]
+    assert [one.operation for one in history.explain(txn_id).writes] == ["update"]
 
 
 def test_an_empty_commit_without_a_record_is_known_by_not_having_been_aborted(t, history, test_clock):
@@ -232,13 +236,15 @@ def test_no_more_is_remembered_than_asked_for(t, history):
     assert t.rows("SELECT complete_above FROM txn_history_floor") == [(aborted[19],)]
 
 
-def test_one_round_remembers_the_latest_commits(t):
-    """Under a load that would push everything out at once."""
-    committed = [t.write("db.t", Operation.INSERT) for _ in range(8)]
-    t.commit(*committed)
-    reap(t)
+def test_reads_push_no_commit_out(t, history, test_clock):
+    committed = t.write("db.t", Operation.INSERT)
+    t.commit(committed)
+    for txn_id in t.open(60):
+        t.commit(txn_id)
+    forget_records(t, test_clock)
 
-    assert t.rows("SELECT min(txn_id), count(*) FROM txn_history") == [(committed[3], 5)]
+    assert t.count("txn_history") == 51
+    assert [one.txn_id for one in history.table_commits(table_name("db", "t"), 0, 10)] == [committed]
 
 
 def test_long_lists_are_cut_and_counted(t, history):
@@ -324,6 +330,64 @@ def test_a_table_s_commits_are_known_while_they_are_listed_and_afterwards(t, his
     forget_records(t, test_clock)
     t.rows("DELETE FROM completed_txn_components RETURNING txn_id")
     assert commits() == listed
+
+
+def removed_by_a_drop(t):
+    with t.db.begin() as pg:
+        acid_history.delete_partition_history(pg, table_name("db", "t"), ["p=1"])
+
+
+def removed_by_the_cleaner(t):
+    with t.db.begin() as pg:
+        delete_completed(pg, Entity(table_name("db", "t"), "p=1"), None)
+
+
+STEPS = [removed_by_a_drop, removed_by_the_cleaner, lambda t: t.purges.purge_duplicates(), lambda t: t.purges.purge_write_sets(),
+         lambda t: t.purges.purge_write_ids(), lambda t: t.purges.purge_ended()]
+
+
+@pytest.mark.parametrize("order", [*permutations(STEPS[:3]), STEPS[::-1], STEPS[3:] + STEPS[:3]])
+def test_whoever_removes_first_every_write_id_stays_on_record(t, history, test_clock, order):
+    """Nobody but the one who removes has had time to copy anything."""
+    name = table_name("db", "t")
+    added, changed, nothing, rebalanced = t.write("db.t/p=1", Operation.INSERT), t.write("db.t/p=1"), t.open(), t.open(kind=TxnType.REBALANCE_COMPACTION)
+    t.allocate("db.t", nothing, rebalanced)
+    t.commit(added, changed, nothing, rebalanced)
+    void = t.write("db.t/p=1", Operation.INSERT)
+    t.abort(void)
+    last = t.write("db.t/p=1", Operation.INSERT)
+    t.commit(last)
+
+    def commits(*, aborted=False):
+        return [(one.write_id, one.txn_id, *one.operations) for one in history.table_commits(name, 0, 10, aborted=aborted)]
+
+    expected = [(6, last, "insert"), (4, rebalanced, "change"), (3, nothing, "reserve"), (2, changed, "update"), (1, added, "insert")]
+    assert commits() == expected
+    for step in order:
+        step(t)
+        assert commits() == expected
+    forget_records(t, test_clock)
+    assert commits() == expected
+    assert commits(aborted=True) == [expected[0], (5, void, "insert"), *expected[1:]]
+    assert [one.is_aborted for one in history.table_commits(name, 3, 10, aborted=True)] == [False, True, False]
+
+
+def test_a_table_s_commits_follow_its_new_name(t, history, test_clock):
+    """And those of another table that had the name are not among them, though they had the same write ids."""
+    for name in ("new", "old", "old"):
+        t.commit(t.write(f"db.{name}", Operation.INSERT))
+    history.note_rows(txn_id := t.write("db.old"), [(table_name("db", "old"), 3, 1)])
+    t.commit(txn_id)
+    reap(t)
+    with t.db.begin() as pg:
+        acid_history.delete_table_history(pg, table_name("db", "new"))
+        acid_history.rename_table_history(pg, table_name("db", "old"), table_name("db", "new"))
+    forget_records(t, test_clock)
+
+    found = history.table_commits(table_name("db", "new"), 0, 10)
+
+    assert [(one.write_id, one.operations, one.inserted) for one in found] == [(3, ["update"], 3), (2, ["insert"], None), (1, ["insert"], None)]
+    assert history.table_commits(table_name("db", "old"), 0, 10) == []
 
 
 @pytest.mark.parametrize(("rows", "refusal"), [

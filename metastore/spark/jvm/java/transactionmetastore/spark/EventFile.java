@@ -102,7 +102,7 @@ public final class EventFile implements OrcFile.WriterCallback {
     }
 
     private void note(long original, int bucket, long rowId, long current) {
-        boolean isSame = original == lastOriginal && bucket == lastBucket && rowId == lastRowId;
+        boolean isSame = endsWith(original, bucket, rowId);
         if (isSame ? current > lastCurrent : rows > 0 && belongsBeforeLast(original, bucket, rowId)) ++unsorted;
         if (rows == 0) {
             firstRowId = rowId;
@@ -199,6 +199,11 @@ public final class EventFile implements OrcFile.WriterCallback {
     /** How many events do not have the row id above that of the event before them. */
     public long jumps() {
         return jumps;
+    }
+
+    /** Whether the last event is of this row. */
+    public boolean endsWith(long original, int bucket, long rowId) {
+        return rows > 0 && original == lastOriginal && bucket == lastBucket && rowId == lastRowId;
     }
 
     /** The id of the last event. */

@@ -188,6 +188,12 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return acidTable(ident, null);
     }
 
+    /** The statement that makes a table of the same definition. */
+    final String createStatement(Identifier ident) {
+        Map<String, String> name = Map.of("db", lower(ident.namespace()[0]), "table", lower(ident.name()));
+        return planner().call("show_create", name).path("statement").asText();
+    }
+
     /** Create a table like "source". "properties": those of the statement, beside the source's. */
     final Table createLike(Identifier ident, AcidTable source, Map<String, String> properties) {
         planner().call("create_like", Creation.like(ident, source, properties));

@@ -19,6 +19,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
@@ -29,6 +30,12 @@ final class Creation {
         TableCatalog.PROP_PROVIDER, TableCatalog.PROP_LOCATION, TableCatalog.PROP_COMMENT, TableCatalog.PROP_OWNER,
         TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT, AcidCatalogBase.SERDE,
         AcidCatalogBase.CONSTRAINTS, AcidCatalogBase.DESCENDING);
+
+    /** Options of USING hive, as Spark's HiveOptions reads them: how files are stored; delimiters, by the names that SerDes have for them. */
+    private static final Set<String> OF_FORMAT = Set.of("fileformat", "inputformat", "outputformat", "serde");
+    private static final Map<String, String> DELIMITERS = Map.of(
+        "fielddelim", "field.delim", "escapedelim", "escape.delim", "collectiondelim", "colelction.delim",
+        "mapkeydelim", "mapkey.delim", "linedelim", "line.delim");
 
     private static final Predicate<String> IS_WORD = Pattern.compile("[A-Za-z0-9_]+").asMatchPredicate();
 
@@ -58,7 +65,7 @@ final class Creation {
         arguments.put("properties", kept(properties));
         arguments.put("comment", properties.get(TableCatalog.PROP_COMMENT));
         arguments.put("location", properties.get(TableCatalog.PROP_LOCATION));
-        arguments.put("format", properties.getOrDefault(AcidCatalogBase.FORMAT, "orc"));
+        arguments.put("format", format(properties));
         arguments.put("constraints", Messages.list(properties.getOrDefault(AcidCatalogBase.CONSTRAINTS, "[]")));
         Map<String, Object> rows = new HashMap<>();
         Map<String, String> ofRows = new HashMap<>();
@@ -66,7 +73,11 @@ final class Creation {
             int begin = AcidCatalogBase.SERDE_PROPERTY.length();
             if (key.startsWith(AcidCatalogBase.SERDE_PROPERTY)) ofRows.put(key.substring(begin), value);
         });
-        rows.put("serde", properties.get(AcidCatalogBase.SERDE));
+        ofHive(properties).asCaseSensitiveMap().forEach((option, value) -> {
+            String lower = AcidCatalogBase.lower(option);
+            if (!OF_FORMAT.contains(lower)) ofRows.put(DELIMITERS.getOrDefault(lower, option), value);
+        });
+        rows.put("serde", properties.getOrDefault(AcidCatalogBase.SERDE, ofHive(properties).get("serde")));
         rows.put("properties", ofRows);
         arguments.put("row_format", rows);
         arguments.put("if_not_exists", false);  // Spark has looked
@@ -88,8 +99,29 @@ final class Creation {
         return arguments;
     }
 
+    /** The options of USING hive, which are no properties of the table; none of any other format. */
+    private static CaseInsensitiveStringMap ofHive(Map<String, String> properties) {
+        Map<String, String> options = new HashMap<>();
+        if (!"hive".equalsIgnoreCase(properties.get(AcidCatalogBase.FORMAT))) return CaseInsensitiveStringMap.empty();
+        int begin = TableCatalog.OPTION_PREFIX.length();
+        properties.forEach((key, value) -> {
+            if (key.startsWith(TableCatalog.OPTION_PREFIX)) options.put(key.substring(begin), value);
+        });
+        return new CaseInsensitiveStringMap(options);
+    }
+
+    /** As STORED AS names it, or "input format,output format". Spark's own tables USING hive are text files without an option. */
+    private static String format(Map<String, String> properties) {
+        String format = properties.getOrDefault(AcidCatalogBase.FORMAT, "orc");
+        if (!format.equalsIgnoreCase("hive")) return format;
+        CaseInsensitiveStringMap options = ofHive(properties);
+        if (!options.containsKey("inputFormat")) return options.getOrDefault("fileFormat", "textfile");
+        return options.get("inputFormat") + "," + options.get("outputFormat");
+    }
+
     private static Map<String, String> kept(Map<String, String> properties) {
         Map<String, String> kept = new HashMap<>(properties);
+        kept.keySet().removeIf(ofHive(properties)::containsKey);
         kept.keySet().removeAll(NOT_PROPERTIES);
         kept.keySet().removeIf(key -> key.startsWith(TableCatalog.OPTION_PREFIX) || key.startsWith(AcidCatalogBase.SERDE_PROPERTY));
         return kept;
@@ -165,9 +197,7 @@ final class Creation {
             argument.put("keys", List.of(unset.property()));
         } else if (change instanceof TableChange.AddColumn add) {
             if (!add.isNullable() || add.defaultValue() != null) {
-                throw new AcidException("UNSUPPORTED", "Column " + path(add.fieldNames()) + " of " + table.fullName() + " is added "
-                    + "without NOT NULL and DEFAULT, which rows that are there would not have: give them by UPDATE, and declare "
-                    + "constraints with session.sql of acid(spark).");
+                throw added(table.fullName(), table.definition().isFullAcid(), add);
             }
             argument.put("op", "add_column");
             argument.put("type", type(path(add.fieldNames()), add.dataType()));
@@ -192,6 +222,18 @@ final class Creation {
                 + change.getClass().getSimpleName() + ". Set or unset properties, add, rename, retype or drop columns.");
         }
         return argument;
+    }
+
+    /** The refusal of a column that rows which are there would not have, with the statements that add it. */
+    private static AcidException added(String table, boolean isFullAcid, TableChange.AddColumn add) {
+        String name = path(add.fieldNames()), type = add.dataType().sql();
+        String value = add.defaultValue() == null ? "..." : add.defaultValue().getSql();
+        String words = (add.isNullable() ? "" : " NOT NULL") + (add.defaultValue() == null ? "" : " DEFAULT " + value);
+        String filled = isFullAcid ? "UPDATE " + table + " SET " + name + " = " + value
+            : "INSERT OVERWRITE " + table + " BY NAME SELECT * EXCEPT (" + name + "), " + value + " AS " + name + " FROM " + table;
+        return new AcidException("UNSUPPORTED", "Column " + name + " of " + table + " cannot be added with" + words + ", which the rows "
+            + "that are there would not have. Do it in three steps: ALTER TABLE " + table + " ADD COLUMN " + name + " " + type + "; " + filled
+            + "; and with session.sql of acid(spark) ALTER TABLE " + table + " CHANGE " + name + " " + name + " " + type + words + ".");
     }
 
     /** Spark passes SET LOCATION and OWNER TO as properties with reserved names. */

@@ -6,6 +6,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
@@ -29,6 +31,7 @@ import org.apache.spark.sql.catalyst.plans.logical.DescribeRelation;
 import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
@@ -69,7 +72,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
     private static final TreeNodeTag<Boolean> IS_EXPLAINED = new TreeNodeTag<>("acid.explained");
     private static final Seq<DeleteAction> NOTHING = CollectionConverters.asScala(
         List.of(new DeleteAction(Option.apply(Literal.create(false, DataTypes.BooleanType))))).toSeq();
-    private static final Set<Class<?>> SHOWING = Set.of(DescribeRelation.class, DescribeColumn.class, ShowCreateTable.class);
+    private static final Set<Class<?>> SHOWING = Set.of(DescribeRelation.class, DescribeColumn.class);
 
     private final org.apache.spark.sql.classic.SparkSession spark;
 
@@ -107,6 +110,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (plan instanceof AnalyzeColumn analyze && analyze.child() instanceof UnresolvedTableOrView name) {
             return analyzed(analyze, name, analyze.allColumns() ? List.of("*") : CollectionConverters.asJava(analyze.columnNames().get()));
         }
+        if (plan instanceof ShowCreateTable show) return shown(show);
         boolean isOfColumns = plan instanceof AlterTableCommand && plan.nodeName().contains("Column");
         if (isOfColumns || SHOWING.contains(plan.getClass())) return declared(plan);
         return SeveralInserts.isSeveral(plan) ? inserted(plan) : plan;
@@ -274,6 +278,14 @@ final class RoutingRule extends Rule<LogicalPlan> {
         NamedDatabase db = database(name.multipartIdentifier());
         return db == null ? drop : drop.withNewChildInternal(new ResolvedNamespace(db.catalog.underAnotherName(),
             db.parts, scala.collection.immutable.Map$.MODULE$.empty()));
+    }
+
+    /** The planner's statement: Spark's own command prints a statement that makes another table, or none. */
+    private LogicalPlan shown(ShowCreateTable show) {
+        Named table = show.child() instanceof UnresolvedTableOrView name ? transactional(name) : null;
+        if (table == null) return show;
+        List<Row> rows = List.of(RowFactory.create(table.catalog.createStatement(table.ident)));
+        return LocalRelation$.MODULE$.fromExternalRows(show.output(), CollectionConverters.asScala(rows).toSeq());
     }
 
     private LogicalPlan shown(ShowTablesExtended show) {

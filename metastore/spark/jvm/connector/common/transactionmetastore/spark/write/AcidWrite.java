@@ -43,6 +43,7 @@ import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.RowId;
 import transactionmetastore.spark.catalog.TableDefinition;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.stream.StreamAppend;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.WriteKind;
@@ -290,7 +291,12 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         transaction.whenUndone(publication::withdraw);
         JsonNode plan = call("publish", arguments);
         publication.requireSeen(plan, transaction);
-        publication.publish(plan, inPlace != null, this::writeEmpty);
+        try {
+            publication.publish(plan, inPlace != null, this::writeEmpty);
+        } catch (AcidException failure) {
+            requireOpen(failure);
+            throw failure;
+        }
         Map<String, Object> announced = new HashMap<>();
         announced.put("operation", operation());
         announced.put("keys", new TreeSet<>(files.stream().map(WrittenFile::key).filter(key -> key != null).toList()));
@@ -299,6 +305,17 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         removeStaging();
         transaction.wrote(table.name(), rows(files, false), rows(files, true), files.stream().mapToLong(WrittenFile::updates).sum());
         transaction.statementWritten();
+    }
+
+    /** Throws what ended the transaction: the Cleaner removes what is staged of one that was aborted, and that is the cause then. */
+    private void requireOpen(AcidException failure) {
+        try {
+            transaction.planner().call("heartbeat", Map.of("txn", transaction.id()));
+        } catch (AcidException over) {
+            if (!PlannerClient.saysThatItIsOver(over)) return;
+            over.addSuppressed(failure);
+            throw over;
+        }
     }
 
     /** A file without rows, for what an overwrite empties. */

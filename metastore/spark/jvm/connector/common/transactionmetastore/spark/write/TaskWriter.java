@@ -32,6 +32,8 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     private static final class Open {
         final EventFile file;
         long updates;
+        /** Whether the last event is of a row that only goes. */
+        boolean endsWithDelete;
 
         Open(EventFile file) {
             this.file = file;
@@ -82,7 +84,9 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     /** Both events at once, so that they are of the same row. */
     @Override
     public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
-        delete(metadata, id);
+        Open out = deletes(metadata, id);
+        addDelete(out, id);
+        out.endsWithDelete = false;
         int old = EventFile.writerId(id.getInt(BUCKET));
         if (how.mayMove()) requireInPlace(metadata, row, old);
         ++add(row, hash == null ? writer : old).updates;
@@ -98,15 +102,27 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         if (moved >= 0) throw AssignedColumns.partitionColumn(table, table.keys().fieldNames()[moved]);
     }
 
+    /** A row goes once, also where several rows of a MERGE's source delete it: Spark lets none match it twice for anything else. */
     @Override
     public void delete(InternalRow metadata, InternalRow id) throws IOException {
+        Open out = deletes(metadata, id);
+        if (out.endsWithDelete && out.file.endsWith(id.getLong(WRITE_ID), id.getInt(BUCKET), id.getLong(ROW_ID))) return;
+        addDelete(out, id);
+        out.endsWithDelete = true;
+    }
+
+    private void addDelete(Open out, InternalRow id) throws IOException {
+        out.file.write(id.getLong(WRITE_ID), id.getInt(BUCKET), id.getLong(ROW_ID), how.writeId(), null);
+    }
+
+    /** The file for the delete event of a row. */
+    private Open deletes(InternalRow metadata, InternalRow id) throws IOException {
         if (id.getInt(BUCKET) == RowId.NO_BUCKET) {
             throw new AcidException("InvalidOperationError", "A row of " + how.table().name() + " has no id, so it cannot be "
                 + "changed: its file has no bucket number in its name. Rename the file like 000000_0.");
         }
         String key = how.table().keys().length() == 0 ? null : metadata.getUTF8String(0).toString();
-        int bucket = id.getInt(BUCKET);
-        Place place = new Place(key, EventFile.writerId(bucket));
+        Place place = new Place(key, EventFile.writerId(id.getInt(BUCKET)));
         if (!place.equals(lastDelete)) {
             if (lastDelete != null) finish(lastDelete, deletes.remove(lastDelete), true);
             lastDelete = place;
@@ -116,7 +132,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
             out = open(true);
             deletes.put(place, out);
         }
-        out.file.write(id.getLong(WRITE_ID), bucket, id.getLong(ROW_ID), how.writeId(), null);
+        return out;
     }
 
     private Open add(InternalRow row, int bucket) throws IOException {
