@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid_tables.arrow_rows import ArrowRows
-from metastore.acid_tables.conjunction import conjunction, exactly
+from metastore.acid_tables.conjunction import conjunction
+from metastore.acid_tables.exact_conditions import exactly
 from metastore.acid_tables.listing import Directory, acid_directories
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.table import AcidTable, TableKind

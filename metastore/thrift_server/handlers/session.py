@@ -59,8 +59,8 @@ class SessionHandlers:
         groups, proven = list(group_names or ()), call.connection.identity.user
         if not proven and not self._settings.server.execute_setugi:
             return [*groups, user_name or ""]
-        require_short("set_ugi", len(user_name or "") + sum(map(len, groups)))
         if not proven:
+            require_short("set_ugi", len(user_name or "") + sum(map(len, groups)))
             call.connection.user, call.connection.groups = user_name, tuple(groups)
         return groups
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metastore.acid_tables.conjunction import exactly
+from metastore.acid_tables.exact_conditions import exactly
 from metastore.acid_tables.table import HiveColumn
 from metastore.errors import InvalidInputError, InvalidOperationError
 

@@ -80,7 +80,7 @@ def test_the_base_has_what_the_client_and_the_spark_side_import():
 
 def test_the_server_needs_nothing_of_the_spark_side():
     count, missing = importing(SPARK_SIDE, left_out=["metastore.spark", "metastore.streaming", "metastore.planner", "metastore.client.scans", *(
-        f"metastore.acid_tables.{name}" for name in ("arrow_rows", "arrow_types", "appended", "calendars", "change_feed", "column_changes", "conversions", "delete_files", "deleted", "footers",
+        f"metastore.acid_tables.{name}" for name in ("arrow_rows", "arrow_types", "appended", "calendars", "change_feed", "column_changes", "conversions", "delete_files", "deleted", "exact_conditions", "footers",
                                               "listing", "orc_rows", "orc_tail", "sources", "time_travel"))])
     assert missing == []
     assert count > 200

@@ -75,7 +75,7 @@ public final class WriteTests {
         writer.insert(new GenericInternalRow(new Object[] {3, text("c"), null, text("")}));
         List<WrittenFile> files = committed(writer);
 
-        same(List.of("[\"2022-01-08\",\"t\u00e4/\\\"q\\\"\"]", "[null,\"\"]"), files.stream().map(WrittenFile::key).toList());
+        same(List.of("[\"2022-01-08\",\"t\u00e4/\\\"q\\\"\"]", "[null,null]"), files.stream().map(WrittenFile::key).toList());
         same(List.of(2L, 1L), files.stream().map(WrittenFile::rows).toList());
         same(List.of("[0,9," + codec(0, 3) + ",0,9,3,c]"), events(files.get(1)));
     }
@@ -132,11 +132,18 @@ public final class WriteTests {
 
     public void aRowThatTwoEventsDeleteIsReported() throws Exception {
         TaskWriter writer = writer(plain(), false, 0);
-        for (long row : new long[] {1, 2, 2, 3}) writer.delete(null, id(4, codec(0, 0), row));
-        WrittenFile file = committed(writer).get(0);
+        for (long row : new long[] {1, 2}) writer.delete(null, id(4, codec(0, 0), row));
+        writer.update(null, id(4, codec(0, 0), 2), row(2, "b"));
+        WrittenFile file = committed(writer).stream().filter(each -> each.times() > 1).findFirst().orElseThrow();
 
         same(2L, file.times());
         same("[4, " + codec(0, 0) + ", 2]", Arrays.toString(file.repeated()));
+    }
+
+    public void aRowThatIsOnlyDeletedGoesOnce() throws Exception {
+        TaskWriter writer = writer(plain(), false, 0);
+        for (long row : new long[] {1, 2, 2, 3}) writer.delete(null, id(4, codec(0, 0), row));
+        same(3L, committed(writer).get(0).rows());
     }
 
     public void aRowWithoutAnIdIsNotDeleted() throws Exception {
