@@ -8,9 +8,10 @@ bin := .venv/bin
 WORKERS ?= 3
 # Options for pytest, for example: make test-fast ARGS="-k locks"
 ARGS ?=
+quick := not slow and not long and not robustness
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
-.PHONY: wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 robustness-tables help setup run demo test test-all test-fast checks tests coverage planted model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
+.PHONY: wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 robustness-tables help setup run demo test test-all test-fast checks tests coverage model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,11 +32,11 @@ test: setup ## What each change is tried with: linters, and all tests but the sl
 checks: lint types layers idl-check docs-check
 
 tests: setup
-	@$(pytest) -m "not slow and not robustness"
+	@$(pytest) -m "$(quick)"
 
 test-all: setup ## What CI runs besides: slow tests, what the tests cover, three minutes of the soak
 	@$(MAKE) --no-print-directory -j2 -Otarget MINUTES=3 ARGS= soak coverage
-	@$(pytest) -m "slow and not robustness"
+	@$(pytest) -m "slow and not long and not robustness"
 
 test-fast: setup ## Unit tests and scripts on the model: seconds, no database, no Java
 	@$(pytest) tests/unit tests/model tests/scripts -m "not spark"
@@ -46,7 +47,7 @@ model: setup ## Random stories about transactions, told to a model and to a serv
 # Judged where decisions are made, to the last branch, and of everything that runs without Java.
 coverage: setup
 	@$(bin)/coverage erase
-	@$(pytest) --cov=metastore --cov-branch --cov-report= -m "not slow and not robustness and not spark" tests/unit tests/model tests/scripts tests/integration
+	@$(pytest) --cov=metastore --cov-branch --cov-report= -m "$(quick) and not spark" tests/unit tests/model tests/scripts tests/integration
 	@$(bin)/coverage report --skip-covered --fail-under=90 --show-missing > .coverage-report.txt || { tail -60 .coverage-report.txt; exit 1; }
 	@tail -2 .coverage-report.txt
 	@$(bin)/coverage report --include='metastore/**/rules.py,metastore/**/rules/*,metastore/acid/*' --fail-under=100
@@ -90,7 +91,7 @@ bench-sustained: setup ## Ten minutes of mixed work at full speed: does anything
 robustness: setup ## Histories with killed servers, workers and databases, judged by a checker (SEED=17 | SEEDS=1-200, CHART=1)
 	@$(bin)/python -m tests.robustness $(if $(SEED)$(SEEDS),--seeds $(or $(SEED),$(SEEDS))) $(if $(CHART),--chart)
 	@$(if $(SEED)$(SEEDS)$(CHART),,$(bin)/python -m tests.robustness --chart --seeds 1-8)
-	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m robustness tests/robustness tests/integration/cli/test_backup.py tests/acceptance/hive_reader tests/acceptance/compaction tests/acceptance/spark_catalog tests/acceptance/spark_session $(ARGS))
+	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m "long or robustness" $(ARGS))
 
 interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server, with and without TLS (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py tests/interop/clients/tls.py $(ARGS)

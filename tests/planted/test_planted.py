@@ -29,7 +29,7 @@ def copy(tmp_path_factory) -> Path:
 def outcome(copy: Path, found_by: str) -> int:
     """Run what `make test` runs of ``found_by``; pytest's exit code."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "-m", "not robustness and not slow", *found_by.split()],
+        [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "-m", "not slow and not long and not robustness", *found_by.split()],
         cwd=copy, env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}, capture_output=True, check=False).returncode
 
 

@@ -1,4 +1,4 @@
-"""Files in which a NULL struct has moved the values of later rows: of the writers without Spark, until 0.2.0.
+"""Files in which a NULL struct has moved the values of later rows: of the writers without Spark, up to release 0.2.
 
 Rule: such a file holds more values of a field than it has rows to show them in. Its footer counts the values that were
 written, and a reader finds the rows that have one. Only columns with a NULL struct are read, stripe by stripe.
@@ -38,7 +38,7 @@ def check_nulls(files: Files, location: str, path: str) -> list[Finding]:
                 Rule.SHIFTED_VALUES,
                 path,
                 f"Column {name} has more values than rows to show them in: rows behind a NULL struct show values of "
-                "others. A version before 0.2 wrote it without Spark: write its rows again from their source",
+                "others. Release 0.2 or one before wrote it without Spark: write its rows again from their source",
             )
             for name, at, whole in _suspects(opened.schema, statistics)
             if _are_shifted(opened, whole, [column.get(_VALUES, 0) for column in statistics[at:]])

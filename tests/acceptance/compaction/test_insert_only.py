@@ -53,7 +53,7 @@ def loops(lakehouse, spark, nobody_reads):
     database.close()
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 @pytest.mark.parametrize("file_format", ["ORC", "PARQUET", "AVRO"])
 def test_they_are_compacted_and_read_the_same(acid_session, db, loops, spark, tmp_path, file_format):
     """Minor, then major: the rows of committed writes, and none of an aborted one whose files stayed."""

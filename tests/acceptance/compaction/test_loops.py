@@ -137,7 +137,7 @@ def test_tables_of_all_kinds_are_compacted_by_one_spark(acid_session, db, loops,
     assert {table: sorted(map(tuple, acid_session.table(f"{db}.{table}").collect()), key=str) for table in kinds} == before
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 def test_a_spark_that_dies_fails_its_job_alone(acid_session, db, loops, lakehouse):
     """Killed with its job complete and without a name: nothing of it is seen, and the next compaction has another Spark."""
     for table in "ab":

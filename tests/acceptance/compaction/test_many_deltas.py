@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.compaction_memory import HEAP, SPEC, watched, write_delete_deltas, write_deletes, write_deltas
 
-pytestmark = [pytest.mark.spark, pytest.mark.robustness]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.mark.timeout(1200)

@@ -9,7 +9,7 @@ from metastore.acid.bucket import decode
 from metastore.errors import InvalidOperationError
 from tests.support.compacting import Compacting
 
-pytestmark = [pytest.mark.spark, pytest.mark.robustness]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture

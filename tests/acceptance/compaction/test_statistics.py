@@ -66,7 +66,7 @@ def expected(rows, column):
 
 @pytest.mark.parametrize("properties", [
     pytest.param("'transactional'='true'", id="full ACID"),
-    pytest.param(INSERT_ONLY, id="insert-only", marks=pytest.mark.robustness)])
+    pytest.param(INSERT_ONLY, id="insert-only", marks=pytest.mark.slow)])
 def test_they_are_what_the_rows_are(acid_session, db, compacting, lakehouse, properties):
     table, client = f"{db}.t", acid_session.client
     types = client.types

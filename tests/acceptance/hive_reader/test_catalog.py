@@ -56,7 +56,7 @@ def _ours(catalog, name, keys):
     return sorted(rows)
 
 
-@pytest.mark.parametrize("buckets", [pytest.param("", marks=pytest.mark.robustness), "CLUSTERED BY (n) INTO 3 BUCKETS"], ids=["plain", "bucketed"])
+@pytest.mark.parametrize("buckets", [pytest.param("", marks=pytest.mark.slow), "CLUSTERED BY (n) INTO 3 BUCKETS"], ids=["plain", "bucketed"])
 def test_hive_reads_what_each_statement_wrote(catalog, db, hives_rows, buckets) -> None:
     name = f"{db}.t"
     catalog.sql(f"""CREATE TABLE {name} (n BIGINT, c STRUCT<a: INT, b: ARRAY<STRING>>, m MAP<STRING, BIGINT>) PARTITIONED BY (k STRING) {buckets}

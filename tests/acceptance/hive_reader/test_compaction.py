@@ -395,7 +395,7 @@ def _no_merged_deletes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(compacted_events, "merged_events", lambda *given: merged(*given).where(~F.col(OF_DELETES)))
 
 
-_LONG = pytest.mark.robustness  # a job each: the rule itself has its cases in tests/unit/compaction/working
+_LONG = pytest.mark.slow  # a job each: the rule itself has its cases in tests/unit/compaction/working
 
 
 @pytest.mark.parametrize(("plant", "said"), [

@@ -76,7 +76,7 @@ def test_a_rebalance_gives_new_ids_and_even_buckets(
     assert [found for file in base.bucket_files for found in check_file(Files(), str(table.directory), file.path, base)] == []
 
 
-@pytest.mark.robustness  # beside three buckets
+@pytest.mark.slow  # beside three buckets
 def test_a_rebalance_into_one_bucket(table: AcidTable, oracle: HiveOracle) -> None:
     fill(table)
 
@@ -97,7 +97,7 @@ def test_a_rebalance_of_deleted_rows_is_an_empty_base(table: AcidTable, oracle: 
     assert hive_rows(oracle, only(table, *result.directories), table, f"2:{NO_OPEN}::") == []
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 def test_a_rebalance_sorts_as_it_is_told(spark: SparkSession, oracle: HiveOracle, tmp_path: Path) -> None:
     """Into fewer buckets than there were; all rows get the highest write id. NULLs stand where Hive 4 has them."""
     table = AcidTable(spark, tmp_path, {"n": "int", "v": "string"})
@@ -119,7 +119,7 @@ def test_a_rebalance_sorts_as_it_is_told(spark: SparkSession, oracle: HiveOracle
         assert written.schema.find_column_id("row.v") in written.read_stripe(0).bloom_filter_columns
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 @pytest.mark.parametrize(("plant", "said"), [
     pytest.param(lambda patch: patch.setattr(LiveRows, "at", lambda *_: [RowKey(9, 0, 0)]),
                  "Bucket 0 has 13 rows instead of 7", id="uneven"),

@@ -37,7 +37,7 @@ def _hives(oracle: HiveOracle, client: MetastoreClient, place: Path, columns: di
     return sorted(tuple(row.values) for row in oracle.rows(place, snapshot(client, place.name), columns, **options))
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 def test_batches_open_and_closed(client: MetastoreClient, oracle: HiveOracle, acid_session: Any) -> None:
     place = Path(create_table(client, "t", COLUMNS))
     expected = []

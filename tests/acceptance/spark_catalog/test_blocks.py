@@ -212,7 +212,7 @@ def test_reads_of_a_block_are_of_one_moment_and_of_no_other_session(catalog, spa
     assert rows(catalog, flat) == [tuple(row) for row in frame.collect()] == committed(lakehouse, flat) == [(1, "a")]
 
 
-@pytest.mark.robustness  # waits for the garbage collector
+@pytest.mark.slow  # waits for the garbage collector
 def test_the_block_of_a_session_that_is_gone_is_rolled_back(catalog, spark, flat, open_transactions, lakehouse) -> None:
     other = spark.newSession()
     for key in ("spark.sql.catalog.spark_catalog", "spark.sql.catalog.spark_catalog.planner"):
@@ -231,7 +231,7 @@ def test_the_block_of_a_session_that_is_gone_is_rolled_back(catalog, spark, flat
     assert rows(catalog, flat) == [(2, "b")]
 
 
-@pytest.mark.robustness  # a Spark of its own
+@pytest.mark.slow  # a Spark of its own
 def test_the_block_of_a_spark_that_is_stopped_is_rolled_back(flat, open_transactions, lakehouse) -> None:
     """Also where its program goes on: nothing would end the heartbeats."""
     program = [sys.executable, "-m", "tests.acceptance.tables.stopping", lakehouse.uri, flat]
@@ -261,7 +261,7 @@ def test_caches_are_of_what_is_committed(catalog, parted, block, spark) -> None:
     catalog.catalog.clearCache()
 
 
-@pytest.mark.robustness  # beside those of the session, or of Spark's own SQL
+@pytest.mark.slow  # beside those of the session, or of Spark's own SQL
 def test_the_loser_of_a_conflict_is_told_by_the_commit_and_is_in_no_block_then(catalog, parted, block, lakehouse, client, monkeypatch) -> None:
     block("begin")
     catalog.sql(f"UPDATE {parted} SET id = id + 1 WHERE p = 1")

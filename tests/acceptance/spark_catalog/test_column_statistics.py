@@ -53,7 +53,7 @@ def test_how_many_rows_pass_a_filter(catalog, facts, cbo) -> None:
     assert estimated(catalog, f"SELECT * FROM {facts} VERSION AS OF 1 WHERE id < 100") == pytest.approx(100, abs=10)
 
 
-@pytest.mark.robustness  # seconds; which numbers the optimizer gets is above
+@pytest.mark.slow  # seconds; which numbers the optimizer gets is above
 def test_a_join_begins_with_what_leaves_the_fewest_rows(catalog, facts, db, cbo) -> None:
     for name, count in (("middle", 100), ("few", 5)):
         catalog.sql(f"CREATE TABLE {db}.{name} (id INT, k INT) {_ACID}")

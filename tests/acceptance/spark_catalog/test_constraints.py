@@ -63,7 +63,7 @@ def test_rows_that_break_a_constraint_are_not_written(catalog, acid_session, db,
     assert rows(catalog, name) == [(1, 2, "now", "p"), (2, 1000, "x", "BIG"), (3, 500, "y", "p")]
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 def test_a_column_that_is_left_out_has_its_default(catalog, acid_session, db) -> None:
     name = f"{db}.t"
     acid_session.sql(f"""CREATE TABLE {name} (id INT, n INT DEFAULT 7, note STRING DEFAULT concat('a', 'b'))

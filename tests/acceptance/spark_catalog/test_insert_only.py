@@ -29,7 +29,7 @@ def files(acid_session, db: str) -> list[str]:
 
 
 @pytest.mark.parametrize("stored_as", [
-    "PARQUET", *(pytest.param(each, marks=pytest.mark.robustness) for each in ("TEXTFILE", "ORC", "AVRO"))])
+    "PARQUET", *(pytest.param(each, marks=pytest.mark.slow) for each in ("TEXTFILE", "ORC", "AVRO"))])
 def test_rows_are_added_and_replaced(catalog, acid_session, db, open_transactions, stored_as) -> None:
     name = f"{db}.t"
     catalog.sql(f"""CREATE TABLE {name} (id INT, s STRUCT<a:INT,b:STRING>) PARTITIONED BY (k INT)

@@ -38,7 +38,7 @@ def test_a_statement_that_its_own_session_would_keep_waiting_is_refused_until_th
     assert open_transactions() == []
 
 
-@pytest.mark.robustness  # beside the statements of Spark's own
+@pytest.mark.slow  # beside the statements of Spark's own
 def test_a_cache_and_a_view_keep_every_statement_out_that_needs_the_table(catalog, session, days, db) -> None:
     statements = [f"TRUNCATE TABLE {days}", f"ALTER TABLE {days} DROP PARTITION (day = 1)",
                   f"ALTER TABLE {days} ADD COLUMNS (more INT)", f"ALTER TABLE {days} RENAME TO {db}.other"]
@@ -87,7 +87,7 @@ def test_what_is_only_planned_keeps_nobody_out_and_is_planned_anew(catalog, days
     assert open_transactions() == []
 
 
-@pytest.mark.robustness  # beside the refusal of what does not run
+@pytest.mark.slow  # beside the refusal of what does not run
 def test_a_query_that_runs_is_waited_for(catalog, days, lakehouse, tmp_path) -> None:
     """Its task reads from a pipe, whose other end the test opens once the statement waits."""
     pipe = tmp_path / "pipe"
@@ -157,7 +157,7 @@ def test_frames_stay_what_they_were_wherever_they_are_read(catalog, session, day
     assert len(open_transactions()) == len(frames) + 1  # those of the block share one
 
 
-@pytest.mark.robustness  # as of frames whose snapshot Python holds, in tests/acceptance/spark_session/test_leases.py
+@pytest.mark.slow  # as of frames whose snapshot Python holds, in tests/acceptance/spark_session/test_leases.py
 def test_what_is_made_of_a_frame_holds_its_snapshot(catalog, session, days, db, open_transactions) -> None:
     only = f"{db}.only"
     session.sql(f"CREATE TABLE {only} (id BIGINT) STORED AS PARQUET TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')")

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.robustness, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(3600)]
 
 COLUMNS = {
     "n": "INT",

@@ -281,7 +281,7 @@ def test_save_as_table_is_refused_over_a_transactional_table(catalog, tables) ->
     assert catalog.sql(f"SELECT count(*) FROM {tables}.facts").first() == (3,)
 
 
-@pytest.mark.robustness  # it starts a Spark of its own
+@pytest.mark.slow  # it starts a Spark of its own
 def test_the_shell_that_ships_with_spark_reads(lakehouse, planner, tables) -> None:
     """Two settings and a jar, without Python."""
     if not connector():

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.spark
 README = Path(__file__).parents[3] / "README.md"
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 def test_the_first_statements(catalog):
     [block] = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
     session, *statements = block[block.index("spark = "):].strip().splitlines()

@@ -65,7 +65,7 @@ def test_a_block_that_raises_leaves_nothing_of_either(catalog, session, days, cl
     assert open_transactions() == []
 
 
-@pytest.mark.robustness  # beside those of the session, or of Spark's own SQL
+@pytest.mark.slow  # beside those of the session, or of Spark's own SQL
 def test_a_base_of_either_hides_what_the_other_would_write(catalog, session, days, lakehouse) -> None:
     with session.transaction():
         session.sql(f"INSERT OVERWRITE TABLE {days} PARTITION (day = 1) SELECT 10")
@@ -100,7 +100,7 @@ def test_statements_beside_a_block_that_sql_has_opened_are_part_of_it(catalog, s
     assert rows(session.table(days)) == [(1, 1), (2, 2)]
 
 
-@pytest.mark.robustness  # beside those of the session, or of Spark's own SQL
+@pytest.mark.slow  # beside those of the session, or of Spark's own SQL
 def test_a_batch_of_a_stream_comes_once(catalog, session, days, client, lakehouse) -> None:
     name, batch = table_name(*days.split(".")), StreamBatch("q", 0, "0" * 64)
     with session.transaction(batch=(name, batch)):

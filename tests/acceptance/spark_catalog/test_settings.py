@@ -28,7 +28,7 @@ def answers(session, table: str) -> list[str]:
     {"caseSensitive": True, "session.timeZone": "America/Los_Angeles", "datetime.java8API.enabled": True, "orc.columnarReaderBatchSize": 2},
     pytest.param(
         {"ansi.enabled": False, "session.timeZone": "Australia/Lord_Howe", "orc.enableVectorizedReader": False, "orc.filterPushdown": False,
-         "legacy.timeParserPolicy": "LEGACY", "storeAssignmentPolicy": "STRICT"}, marks=pytest.mark.robustness),
+         "legacy.timeParserPolicy": "LEGACY", "storeAssignmentPolicy": "STRICT"}, marks=pytest.mark.slow),
 ], ids=["Los Angeles", "Lord Howe"])
 def test_whatever_is_set_rows_are_those_of_a_plain_table(catalog, db, settings) -> None:
     before = {f"spark.sql.{key}": catalog.conf.get(f"spark.sql.{key}") for key in settings}
@@ -55,7 +55,7 @@ def test_both_zeros_are_the_same_number(catalog, db) -> None:
     assert [row.id for row in catalog.table(f"{db}.t").collect()] == [3, 3]
 
 
-@pytest.mark.robustness  # beside those of the table
+@pytest.mark.slow  # beside those of the table
 def test_both_zeros_are_the_same_number_in_changes(catalog, session, db) -> None:
     catalog.sql(f"CREATE TABLE {db}.t (id INT, f DOUBLE) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     catalog.sql(f"INSERT INTO {db}.t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, -0.0D), (2, 0.0D)")

@@ -40,7 +40,7 @@ def shown(frame) -> list[str]:
     return sorted(str(row) for row in frame.collect())
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 def test_each_statement_does_what_it_says(catalog, lakehouse, names, models) -> None:
     skip_where_inserts_give_all_columns(catalog)
     for change in CHANGES:
@@ -54,7 +54,7 @@ def test_each_statement_does_what_it_says(catalog, lakehouse, names, models) -> 
             assert [one for one in check_table(client, Files(), table_name(names["db"], name)) if not one.finding.is_unneeded] == []
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 def test_definitions_show_what_those_of_a_plain_table_do(catalog, names) -> None:
     skip_where_inserts_give_all_columns(catalog)
     acid, plain = names["days"], f"{names['db']}.plain"
@@ -70,7 +70,7 @@ def test_definitions_show_what_those_of_a_plain_table_do(catalog, names) -> None
         assert seen[0] == seen[1], definition.sql
 
 
-@pytest.mark.parametrize("are_ours", [True, pytest.param(False, marks=pytest.mark.robustness)], ids=["ours", "sparks"])
+@pytest.mark.parametrize("are_ours", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["ours", "sparks"])
 def test_each_mistake_is_told_in_a_sentence(catalog, names, are_ours) -> None:
     skip_where_inserts_give_all_columns(catalog)
     for name in TABLES:

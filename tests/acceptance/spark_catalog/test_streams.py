@@ -80,7 +80,7 @@ def test_batches_arrive_once_though_their_end_is_not_known(catalog, client, tabl
     assert open_transactions() == []
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 def test_rows_of_new_transactions_come_in_order(catalog, lakehouse, spark, table, tmp_path, open_transactions) -> None:
     skip_without_acid(spark)  # which a compaction needs, too
     catalog.sql(f"INSERT INTO {table} VALUES (1, 'a', 0), (2, 'b', 1)")

@@ -282,7 +282,7 @@ def test_what_has_no_place_of_files_is_written(catalog) -> None:
         assert "Path" not in str(refused.value)
 
 
-@pytest.mark.robustness
+@pytest.mark.slow
 def test_a_planner_that_hangs_is_asked_once_in_a_minute(catalog, tmp_path) -> None:
     session = catalog.newSession()
     with socket.create_server(("127.0.0.1", 0)) as hangs:
@@ -299,7 +299,7 @@ def test_a_planner_that_hangs_is_asked_once_in_a_minute(catalog, tmp_path) -> No
 # -- INSERT in other words
 
 
-@pytest.mark.robustness  # beside the refusals of what is written past the catalog
+@pytest.mark.slow  # beside the refusals of what is written past the catalog
 def test_what_spark_begins_no_transaction_for_is_refused_and_says_why(catalog, spark, two, called) -> None:
     """The active session is another, in which no catalog is set."""
     spark._jvm.SparkSession.setActiveSession(spark.newSession()._jsparkSession)

@@ -70,7 +70,7 @@ def _must_need(acid_session, name, question, needed, answer) -> None:
     file.write_bytes(whole)
 
 
-@pytest.mark.parametrize("questions", [EACH_ONCE, pytest.param(QUESTIONS, marks=pytest.mark.robustness)], ids=["each once", "all"])
+@pytest.mark.parametrize("questions", [EACH_ONCE, pytest.param(QUESTIONS, marks=pytest.mark.slow)], ids=["each once", "all"])
 def test_no_byte_is_read_of_columns_that_a_query_has_no_use_for(acid_session, table, questions) -> None:
     for question in questions:
         _must_need(acid_session, table, *question)

@@ -118,7 +118,7 @@ def test_columns_are_altered_by_sql(acid_session, db, spark):
             sql(f"ALTER TABLE {name} {change}")
 
 
-@pytest.mark.parametrize("stored", [_ACID, _INSERT_ONLY.format("PARQUET"), pytest.param(_INSERT_ONLY.format("ORC"), marks=pytest.mark.robustness)],
+@pytest.mark.parametrize("stored", [_ACID, _INSERT_ONLY.format("PARQUET"), pytest.param(_INSERT_ONLY.format("ORC"), marks=pytest.mark.slow)],
                          ids=["full ACID", "Parquet", "ORC"])
 def test_a_dropped_name_comes_back_only_without_its_old_values(acid_session, db, stored):
     name, sql = f"{db}.t", acid_session.sql

@@ -32,7 +32,7 @@ def files(session, name):
     return sorted(str(path) for path in found if not any(part[0] in "._" for part in path.parts))
 
 
-@pytest.mark.parametrize("file_format", ["ORC", pytest.param("PARQUET", marks=pytest.mark.robustness)])
+@pytest.mark.parametrize("file_format", ["ORC", pytest.param("PARQUET", marks=pytest.mark.slow)])
 def test_insert_only_tables(acid_session, db, spark, file_format):
     name = f"{db}.only"
     acid_session.sql(f"CREATE TABLE {name} (id INT, at TIMESTAMP) PARTITIONED BY (p STRING) STORED AS {file_format} {_INSERT_ONLY}")

@@ -150,7 +150,7 @@ def test_the_same_row_id_in_two_partitions_is_two_rows(acid_session, db):
     assert rows(acid_session, name) == [(2, 2)]
 
 
-@pytest.mark.robustness  # beside the same of Spark's own SQL, in tests/acceptance/spark_catalog/test_writes.py
+@pytest.mark.slow  # beside the same of Spark's own SQL, in tests/acceptance/spark_catalog/test_writes.py
 def test_overwrite_and_truncate(acid_session, flat, parted):
     acid_session.overwrite(flat, acid_session.spark.sql("SELECT 'only' name, 5 id"))
     assert rows(acid_session, flat) == [(5, "only")]
@@ -164,7 +164,7 @@ def test_overwrite_and_truncate(acid_session, flat, parted):
     assert rows(acid_session, parted) == []
 
 
-@pytest.mark.parametrize("kind", ["default", pytest.param("insert_only", marks=pytest.mark.robustness)])
+@pytest.mark.parametrize("kind", ["default", pytest.param("insert_only", marks=pytest.mark.slow)])
 def test_what_hive_4_truncates_reads_as_empty(acid_session, db, kind):
     """Its request asks the server for an empty base under a write id of its transaction."""
     name, client, types = f"{db}.t", acid_session.client, acid_session.client.types
@@ -224,7 +224,7 @@ def test_bucketed_rows_go_where_hives_hash_sends_them(acid_session, db):
 
 
 @pytest.mark.parametrize("kind", ["", ", 'transactional_properties'='insert_only'"], ids=["full", "insert-only"])
-@pytest.mark.parametrize("buckets", [pytest.param("", marks=pytest.mark.robustness), "CLUSTERED BY (id) INTO 2 BUCKETS"], ids=["flat", "bucketed"])
+@pytest.mark.parametrize("buckets", [pytest.param("", marks=pytest.mark.slow), "CLUSTERED BY (id) INTO 2 BUCKETS"], ids=["flat", "bucketed"])
 def test_columns_may_have_any_name(acid_session, db, buckets, kind):
     """Those of events, of rows that Debezium makes of changes, and those that routed rows once."""
     names = ("operation", "row", "rowid", "bucket", "__deleted", "__op", "__row_id", "_writer", "_partition")
@@ -337,7 +337,7 @@ def test_a_transaction_that_was_aborted_cannot_commit(acid_session, flat, spark)
 
 
 @pytest.mark.parametrize("properties", [
-    pytest.param("'transactional'='true'", marks=pytest.mark.robustness),  # beside tests/acceptance/spark_catalog/test_blocks.py
+    pytest.param("'transactional'='true'", marks=pytest.mark.slow),  # beside tests/acceptance/spark_catalog/test_blocks.py
     "'transactional'='true', 'transactional_properties'='insert_only'"])
 def test_what_an_own_overwrite_would_hide_is_refused(acid_session, db, properties):
     """A base hides all deltas of its write id, and a transaction has one write id for a table."""
@@ -431,7 +431,7 @@ def test_a_query_that_is_none_to_spark_is_refused_whatever_another_parser_makes_
 
 
 @pytest.mark.parametrize("properties", ["'transactional'='true'", pytest.param(
-    "'transactional'='true', 'transactional_properties'='insert_only'", marks=pytest.mark.robustness)])
+    "'transactional'='true', 'transactional_properties'='insert_only'", marks=pytest.mark.slow)])
 def test_rows_of_another_partition_are_not_stored_under_the_given_one(acid_session, spark, db, properties):
     name = f"{db}.days"
     acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (day DATE, n INT) STORED AS ORC "

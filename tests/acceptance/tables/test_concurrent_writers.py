@@ -64,7 +64,7 @@ class Writer:
 
 @pytest.mark.parametrize("modes", [
     pytest.param(LockModes(), id="exclusive"),
-    pytest.param(LockModes(exclusive_write=False), id="first committer wins", marks=pytest.mark.robustness)])
+    pytest.param(LockModes(exclusive_write=False), id="first committer wins", marks=pytest.mark.slow)])
 def test_no_change_is_lost_and_none_is_done_twice(acid_session, db, spark, monkeypatch, modes):
     monkeypatch.setattr("metastore.planner.transactions.statement_locks", lambda *outputs: statement_locks(*outputs[:2], modes))
     name = f"{db}.t"

@@ -454,7 +454,7 @@ def test_after_a_move_only_the_new_place_is_served(run, two, tmp_path, monkeypat
         assert again[1] == write_id + 1
 
 
-@pytest.mark.robustness   # `make robustness` runs it
+@pytest.mark.slow   # `make robustness` runs it
 def test_a_move_that_is_killed_leaves_the_place_that_was_served(run, two, tmp_path):
     url, other = two
     with served(url, tmp_path) as client:
