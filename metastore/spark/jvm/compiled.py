@@ -35,7 +35,7 @@ NEEDED: Mapping[str, Sequence[str]] = {
     "InPlaceUploads": ("Messages", "SparkInternals"),
     "LiveRows": ("Messages", "EventFile", "ColumnTallies", "AcidOrcWriter"),
     "MergedEvents": ("Messages", "SmallOrcFile", "OrcBatches", "MergedReader", "ListedFiles"),
-    "SerdeFormat": ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),
+    "SerdeFormat": ("SparkInternals", "JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),
 }
 """The classes that Python calls, and the others that each needs, in the order of their compilation."""
 

@@ -1,7 +1,6 @@
 """What is left of a statement that fails, loses, or does not hear how its commit ended: nothing that anybody sees."""
 
 import shutil
-import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ from metastore.locks.rules import Operation
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.planner.calls import CALLS
+from metastore.web.http_server import HttpServer
 from tests.support.spark_sessions import drop_database
 
 pytestmark = pytest.mark.spark
@@ -51,12 +51,20 @@ def around(monkeypatch):
 
         monkeypatch.setattr(planner_server, "CALLS", {**planner_server.CALLS, name: Method(disturbed)})
 
+    async def answered(server, request, body):
+        page = await whole(server, request, body)
+        if request.gone.is_set():
+            raise ConnectionAbortedError
+        return page
+
+    whole = HttpServer.answered
+    monkeypatch.setattr(HttpServer, "answered", answered)
     return put
 
 
 def hang_up(call, _=None):
     """The caller's connection breaks before it has an answer."""
-    call.gone._connection.shutdown(socket.SHUT_RDWR)
+    call.gone.set()
     raise ConnectionAbortedError
 
 

@@ -4,6 +4,7 @@ What the session writes is read by Spark's own Hive tables over the same directo
 """
 
 import gzip
+import shutil
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -63,7 +64,8 @@ def test_both_read_what_the_other_writes(acid_session, spark, db, columns, row_f
     assert shown(acid_session.table(ours)) == expected
 
     written = location(acid_session, ours) / "delta_0000001_0000001_0000"
-    spark.sql(f"CREATE EXTERNAL TABLE {other} ({columns}) {row_format} LOCATION '{written.as_uri()}'")
+    copied = shutil.copytree(written, written.parents[1] / "other")  # a place inside of a table's is refused
+    spark.sql(f"CREATE EXTERNAL TABLE {other} ({columns}) {row_format} LOCATION '{copied.as_uri()}'")
     assert shown(spark.table(other)) == expected
 
     spark.sql(f"CREATE TABLE {theirs} ({columns}) {row_format}")

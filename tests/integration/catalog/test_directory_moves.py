@@ -292,13 +292,13 @@ def test_a_removal_waits_for_who_was_about_to_take_the_place(d, t, database, mon
     entered, go_on = threading.Event(), threading.Event()
     original = DirectoryMoves.require_free
 
-    def slow(pg, places):
-        original(pg, places)
+    def slow(self, pg, places):
+        original(self, pg, places)
         entered.set()
         assert go_on.wait(60)
     with MetastoreClient(d.client.uri, user="bob") as client:
         other = Hive(client, d.warehouse, d.moves)
-        monkeypatch.setattr(DirectoryMoves, "require_free", staticmethod(slow))
+        monkeypatch.setattr(DirectoryMoves, "require_free", slow)
         making = threading.Thread(target=lambda: other.create("u", sd={"location": f"file:{t}"}))
         go_on.set()  # the first look, before the directory is made
         making.start()

@@ -95,7 +95,7 @@ def test_parameters_of_a_specification(client, abc, paths):
 
 
 @pytest.mark.parametrize(("fields", "mode", "filters", "reason"), [
-    (None, T.PartitionFilterMode.BY_NAMES, None, "must be given"), (None, 7, ["p=a"], "7 is no mode"),
+    (None, T.PartitionFilterMode.BY_NAMES, None, "must be given"),
     (None, T.PartitionFilterMode.BY_EXPR, ["p >"], None), (T.GetProjectionsSpec(["size"]), None, None, "no field size")])
 def test_specifications_that_say_nothing(client, abc, fields, mode, filters, reason):
     with pytest.raises(T.MetaException, match=reason):

@@ -515,7 +515,7 @@ def test_nobody_puts_a_partition_where_a_dropped_one_is_being_removed(lake, monk
     def add_partition(name):
         if name == "cleaner.before_drop":
             with pytest.raises(UnavailableError, match="is being moved, emptied or removed"), lake.db.begin() as pg:
-                DirectoryMoves.require_free(pg, [f"file://{place}"])
+                DirectoryMoves(lake.db, lake.files).require_free(pg, [f"file://{place}"])
             refused.append(name)
 
     with DirectoryMoves(lake.db, lake.files).held(f"file://{place}"):
@@ -525,7 +525,7 @@ def test_nobody_puts_a_partition_where_a_dropped_one_is_being_removed(lake, monk
     assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
     assert refused == ["cleaner.before_drop"]
     with lake.db.begin() as pg:
-        DirectoryMoves.require_free(pg, [f"file://{place}"])
+        DirectoryMoves(lake.db, lake.files).require_free(pg, [f"file://{place}"])
 
 
 @pytest.mark.parametrize(("exists", "other", "left"), [(False, False, False), (True, False, True), (False, True, True)],

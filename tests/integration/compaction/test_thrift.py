@@ -105,7 +105,7 @@ def test_numbers_of_deltas(client, types, database):
     client.remove_compaction_metrics_data(types.CompactionMetricsDataRequest("d", "t", None, kinds.NUM_SMALL_DELTAS))
     client.remove_compaction_metrics_data(types.CompactionMetricsDataRequest("d", "t", "x=1", kinds.NUM_OBSOLETE_DELTAS))
     assert known() == [("d", "t", "", 9, 0, 0)]
-    with pytest.raises(DECLARED, match="There is no compaction metric 7"):
+    with pytest.raises(DECLARED, match="type of CompactionMetricsDataStruct is 7: use one of"):
         said(None, 7, 1)
     with pytest.raises(DECLARED, match="needs the names"):
         client.remove_compaction_metrics_data(types.CompactionMetricsDataRequest("", "t", None, kinds.NUM_DELTAS))

@@ -9,6 +9,7 @@ from metastore.locks.rules import LockObject, LockRequest
 from metastore.locks.service import LockService
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server import middleware
+from tests.integration.catalog.conftest import ORC
 from tests.integration.locks.conftest import wanted
 from tests.support.able import AbleClient
 
@@ -17,7 +18,8 @@ READ, WRITE, EXCLUSIVE = ttypes.LockType.SHARED_READ, ttypes.LockType.SHARED_WRI
 
 def storage():
     return ttypes.StorageDescriptor(
-        cols=[ttypes.FieldSchema("a", "int")], inputFormat="i", outputFormat="o", serdeInfo=ttypes.SerDeInfo("s", "l", {}))
+        cols=[ttypes.FieldSchema("a", "int")], inputFormat=ORC["inputFormat"], outputFormat=ORC["outputFormat"],
+        serdeInfo=ttypes.SerDeInfo("s", "org.apache.hadoop.hive.ql.io.orc.OrcSerde", {}))
 
 
 @pytest.fixture

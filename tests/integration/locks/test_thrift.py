@@ -153,7 +153,7 @@ def test_exceptions(client, lock):  # L38, L39, L40
 
 @pytest.mark.parametrize("components", [
     [], [component("X", "")], [ttypes.LockComponent(17, ttypes.LockLevel.TABLE, "db", "t")],
-    [component("X", "db", "t", operationType=99)], [component("X", "db", "t\0u")]])
+    [component("X", "db", "t\0u")]])
 def test_what_cannot_be_locked(client, lock, components):
     with pytest.raises(TApplicationException) as caught:
         lock(*components)

@@ -96,7 +96,7 @@ def test_what_is_not_declared_is_an_internal_error_with_its_cause(client):
 
 
 @pytest.mark.parametrize("request_", [
-    {"txn_type": 77}, {"agentInfo": "x\0y"}, {"replPolicy": "p", "txn_type": types.TxnType.REPL_CREATED}])
+    {"agentInfo": "x\0y"}, {"replPolicy": "p", "txn_type": types.TxnType.REPL_CREATED}])
 def test_bad_input_fails_alone_and_the_connection_stays(client, request_):
     with pytest.raises(TApplicationException):
         opened(client, 1, **request_)

@@ -16,7 +16,6 @@ import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
 import org.apache.hadoop.mapred.InputFormat;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapred.OutputFormat;
-import org.apache.spark.SparkEnv;
 
 /**
  * Hive's classes that read and write a table's files, and their properties.
@@ -122,9 +121,7 @@ public class SerdeTable implements Serializable {
         for (String[][] format : FORMATS) {
             isListed |= has(format[0], input) && has(format[1], output) && has(format[2], serde);
         }
-        SparkEnv env = SparkEnv.get();
-        String more = env == null ? "" : env.conf().get(MORE, "");
-        if (!isListed && !has(more.split(","), input + ":" + output + ":" + serde)) {
+        if (!isListed && !has(SparkInternals.setting(MORE).split(","), input + ":" + output + ":" + serde)) {
             throw new IllegalArgumentException("The classes " + input + ", " + output + ", " + serde
                 + " are none that are known to store tables; whoever runs this Spark may add them (" + MORE + ")");
         }

@@ -2,6 +2,8 @@ package transactionmetastore.spark;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.List;
@@ -9,6 +11,8 @@ import java.util.concurrent.CompletableFuture;
 import org.apache.hadoop.fs.MultipartUploader;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.UploadHandle;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
 import org.apache.spark.sql.sources.Filter;
@@ -17,6 +21,22 @@ import org.apache.spark.sql.types.StructType;
 /** All reflection: public methods that differ between versions, or that some lack. Each says which. Nothing private is opened. */
 public final class SparkInternals {
     private SparkInternals() {}
+
+    /**
+     * Returns a setting of this process's Spark, "" where there is none. By method handles: Spark's own compiler looks at all methods of a
+     * class that is named, and some of SparkEnv have types that no Spark ships.
+     */
+    public static String setting(String name) {
+        MethodHandles.Lookup lookup = MethodHandles.publicLookup();
+        try {
+            Object env = lookup.findStatic(SparkEnv.class, "get", MethodType.methodType(SparkEnv.class)).invokeWithArguments();
+            if (env == null) return "";
+            return ((SparkConf) lookup.findVirtual(SparkEnv.class, "conf", MethodType.methodType(SparkConf.class)).invokeWithArguments(env))
+                .get(name, "");
+        } catch (Throwable error) {
+            throw new IllegalStateException(error);
+        }
+    }
 
     /** Spark's conversion of filters for ORC, which has a third, optional argument since version 4.3. */
     public static scala.Option<?> orcFilter(StructType row, List<Filter> filters) {
