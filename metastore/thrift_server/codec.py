@@ -17,7 +17,7 @@ from thrift.Thrift import TException, TType
 from metastore.thrift_gen.enums import ENUM_FIELDS
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.required import REQUIRED
-from metastore.thrift_server.handler import METHODS
+from metastore.thrift_server.interface import METHODS
 from metastore.thrift_server.source import Source
 
 Spec = tuple[Any, ...]

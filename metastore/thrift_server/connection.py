@@ -6,20 +6,16 @@ Half a request and half an answer must move: a connection that does neither send
 """
 
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from metastore.thrift_server.auth.identity import NOBODY, Identity
+from metastore.thrift_server.client_session import Session
+from metastore.thrift_server.limits import Limits, Usage
+from metastore.thrift_server.message import Message
+from metastore.thrift_server.protocol import Header
+from metastore.thrift_server.scanner import Scanner
 from metastore.thrift_server.tls_socket import TlsSocket
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from metastore.thrift_server.client_session import Session
-    from metastore.thrift_server.limits import Limits, Usage
-    from metastore.thrift_server.messages import Message
-    from metastore.thrift_server.protocol import Header
-    from metastore.thrift_server.scanner import Scanner
-    from metastore.thrift_server.upstream.link import Link
 
 MOST_AHEAD = 1 << 16
 SLOWEST = 1 << 16
@@ -71,7 +67,7 @@ class ClientConnection:
         self.user: str | None = None
         self.groups: tuple[str, ...] = ()
         self.metaconf: dict[str, str] | None = None
-        self.link: Link | None = None  # to the upstream
+        self.link: Any = None  # the forwarder's `Link` to the upstream, which is made of a connection
         self.session: Session | None = None  # what the upstream learns of the client
         self.closed = False
         self.cut_off = False  # by us, in the middle of an answer
@@ -112,7 +108,7 @@ class ClientConnection:
         self.since = self.moved = now
         self.size = size
 
-    def act_for(self, caller: Identity, limits: "Limits | None", now: float) -> None:
+    def act_for(self, caller: Identity, limits: Limits | None, now: float) -> None:
         """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
         self.identity, self.peer, self.user = caller, caller.address, caller.user or self.user
         if self.session is not None:

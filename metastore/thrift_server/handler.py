@@ -1,23 +1,16 @@
-"""Every method of the interface with the handler that serves it.
+"""The registry of handlers: which methods there are, and how each is run.
 
 Rule: a method that no handler defines answers
 ``TApplicationException(UNKNOWN_METHOD, "Invalid method name: '<name>'")`` and the connection stays, because clients
 fall back to older methods on exactly that answer. Nothing returns an invented empty answer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.thrift_gen.fb303 import FacebookService
-from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
-from metastore.thrift_gen.operators import MetastoreOperators
 from metastore.thrift_server.call import Call
-
-METHODS: Mapping[str, Any] = {
-    name: module for module in (FacebookService, ThriftHiveMetastore, MetastoreOperators) for name in module.METHODS
-}
-"""Generated module by method name: Hive's interface and, on the same port, our own calls for operators."""
+from metastore.thrift_server.interface import METHODS
 
 
 @dataclass(frozen=True, slots=True)

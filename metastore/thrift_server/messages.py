@@ -6,12 +6,13 @@ is decoded beyond the limits, and a message that its method's decoder refuses le
 """
 
 import gc
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 from metastore.config import ServerSettings
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.counted import Counted
+from metastore.thrift_server.message import Message
 from metastore.thrift_server.protocol import ArgumentsCodec, Header, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
 
@@ -42,18 +43,6 @@ class AllHere:
 
 
 ALL_HERE = AllHere()
-
-
-class Message(NamedTuple):
-    """A message with its decoded arguments, or with what the decoder has against it, or still as bytes."""
-
-    header: Header
-    arguments: Any = None
-    complaint: str = ""
-    data: bytes | None = None
-    """Of a large message: all of it."""
-    raw: bytes | None = None
-    """All of it, where its bytes go on to the upstream."""
 
 
 class Messages:

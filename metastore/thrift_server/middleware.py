@@ -31,8 +31,9 @@ from metastore.thrift_server.call import LATER, Call, PassedOn
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.errors import wire_exception
 from metastore.thrift_server.handler import Handler
-from metastore.thrift_server.pieces import InPieces, Sender, in_file
+from metastore.thrift_server.pieces import InPieces, in_file
 from metastore.thrift_server.protocol import WireProtocol
+from metastore.thrift_server.sender import Sender
 from metastore.thrift_server.workers import Seats
 
 ATTEMPTS = 3

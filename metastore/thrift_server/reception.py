@@ -18,7 +18,7 @@ from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.errors import wire_exception
 from metastore.thrift_server.limits import Limits, Usage
-from metastore.thrift_server.messages import Message
+from metastore.thrift_server.message import Message
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import Header, WireProtocol
 

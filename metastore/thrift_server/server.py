@@ -31,7 +31,8 @@ from metastore.thrift_server.handler import Handler
 from metastore.thrift_server.handshakes import Handshakes
 from metastore.thrift_server.large import LargeCalls
 from metastore.thrift_server.limits import Limits
-from metastore.thrift_server.messages import ALL_HERE, PIECE, Message, Messages, Routes
+from metastore.thrift_server.message import Message
+from metastore.thrift_server.messages import ALL_HERE, PIECE, Messages, Routes
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
 from metastore.thrift_server.reception import Reception
@@ -186,8 +187,7 @@ class Server:
         self._large.start()
         self._running = True
         self._thread.start()
-        host, port = self._listener.getsockname()[:2]
-        return host, port
+        return self._listener.getsockname()[:2]
 
     def begin_drain(self, timeout: float | None = None) -> None:
         """From now on: accept nobody, finish the calls in flight. The default time-out is that of the settings."""

@@ -16,7 +16,7 @@ from metastore.thrift_server.auth.access import (
     is_operators,
 )
 from metastore.thrift_server.auth.identity import NOBODY, Identity, Proof
-from metastore.thrift_server.handler import METHODS
+from metastore.thrift_server.interface import METHODS
 
 ROOT = Identity("root", Proof.CERTIFICATE, "10.0.0.1:1")
 REPLAYED = {

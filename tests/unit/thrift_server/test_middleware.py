@@ -12,7 +12,8 @@ from metastore.errors import ConflictRetryError, MetaError, NoSuchObjectError, O
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
-from metastore.thrift_server.handler import METHODS, handlers_of
+from metastore.thrift_server.handler import handlers_of
+from metastore.thrift_server.interface import METHODS
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import BinaryProtocol
 from metastore.thrift_server.workers import Seats
