@@ -6,12 +6,12 @@ from metastore.app.services import Services, UpstreamServices
 from metastore.config import Settings
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.tables import TableStats
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.changers import Changers
-from metastore.thrift_server.convert_write_events import WriteEvents
-from metastore.thrift_server.endings import telling
-from metastore.thrift_server.gate import TableGate
-from metastore.thrift_server.handler import Handler, handlers_of
+from metastore.thrift_server.convert.write_events import WriteEvents
+from metastore.thrift_server.dispatch.address_quotas import limited, txns_and_locks
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.dispatch.ended_txn_errors import telling
+from metastore.thrift_server.dispatch.registry import Handler, handlers_of
+from metastore.thrift_server.dispatch.table_access import TableGate
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
 from metastore.thrift_server.handlers.compaction_operators import CompactionOperatorHandlers
@@ -35,15 +35,15 @@ from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
-from metastore.thrift_server.limits import Limits
-from metastore.thrift_server.lock_waits import Waiting
-from metastore.thrift_server.shares import limited, txns_and_locks
+from metastore.thrift_server.loop.address_limits import Limits
 from metastore.thrift_server.upstream.handlers import (
     UpstreamSessionHandlers,
     UpstreamStreamHandlers,
     UpstreamTableHandlers,
 )
 from metastore.thrift_server.upstream.shared import SharedPartitionHandlers, SharedTableHandlers
+from metastore.thrift_server.waiting.lock_waits import Waiting
+from metastore.thrift_server.waiting.own_locks import Changers
 
 
 def handlers(

@@ -41,9 +41,9 @@ from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.roots import Roots
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.txns import TxnStats
-from metastore.thrift_server.holders import Holders
 from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog, UpstreamTables
 from metastore.thrift_server.upstream.shared import Forwarding
+from metastore.thrift_server.waiting.lock_connections import Holders
 from metastore.txns.commit.service import CommitService
 from metastore.txns.core.service import TxnService
 from metastore.txns.events.service import EventService

@@ -15,12 +15,12 @@ from metastore.locks.service import LockFilter, LockResult, LockService
 from metastore.partition_names import canonical
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import LATER, Call, Later, coalesced
-from metastore.thrift_server.holders import Holders
-from metastore.thrift_server.lists import Lists
-from metastore.thrift_server.lock_waits import Waiting
-from metastore.thrift_server.pieces import InPieces
-from metastore.thrift_server.workers import MOST
+from metastore.thrift_server.dispatch.call import LATER, Call, Later, coalesced
+from metastore.thrift_server.dispatch.workers import MOST
+from metastore.thrift_server.responses.shared_lists import Lists
+from metastore.thrift_server.responses.streamed import InPieces
+from metastore.thrift_server.waiting.lock_connections import Holders
+from metastore.thrift_server.waiting.lock_waits import Waiting
 
 _STATES = {
     LockState.ACQUIRED: ttypes.LockState.ACQUIRED,

@@ -15,9 +15,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
 from metastore.locks.rules import Changer
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.changers import STRANGERS, Changers
-from metastore.thrift_server.convert_partitions import (
+from metastore.thrift_server.convert.partitions import (
     Shape,
     draft_of,
     drafts_of,
@@ -27,8 +25,10 @@ from metastore.thrift_server.convert_partitions import (
     table_of,
     table_of_partition,
 )
-from metastore.thrift_server.partition_wire import Endings
-from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.responses.partition_wire import Endings
+from metastore.thrift_server.responses.streamed import InPieces
+from metastore.thrift_server.waiting.own_locks import STRANGERS, Changers
 
 Values = list[str] | None
 

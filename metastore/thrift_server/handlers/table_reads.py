@@ -16,17 +16,17 @@ from metastore.db.wires import Wires
 from metastore.errors import InvalidOperationError, MetaError, UnknownDatabaseError
 from metastore.ids import DatabaseName, database_name, split_catalog
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import (
+from metastore.thrift_server.convert.catalog import (
     fields_to_thrift,
     pattern_of,
     required_name,
     table_name_of,
     table_to_thrift,
 )
-from metastore.thrift_server.gate import TableGate, said_in
-from metastore.thrift_server.pieces import InPieces, itself, texts
-from metastore.thrift_server.projection import projected
+from metastore.thrift_server.convert.projection import projected
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.dispatch.table_access import TableGate, said_in
+from metastore.thrift_server.responses.streamed import InPieces, itself, texts
 
 
 class TableReadHandlers:

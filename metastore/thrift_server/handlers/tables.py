@@ -8,16 +8,16 @@ from typing import Any
 from metastore.catalog.rules import tables as rules
 from metastore.catalog.service.tables import TableService
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.changers import STRANGERS, Changers
-from metastore.thrift_server.convert_catalog import (
+from metastore.thrift_server.convert.catalog import (
     context_of,
     required_name,
     table_from_thrift,
     table_name_of,
     table_to_thrift,
 )
-from metastore.thrift_server.convert_constraints import all_from_thrift
+from metastore.thrift_server.convert.constraints import all_from_thrift
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.waiting.own_locks import STRANGERS, Changers
 
 _CHECK_TYPES = "metastore.disallow.incompatible.col.type.changes"
 

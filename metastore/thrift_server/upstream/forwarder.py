@@ -21,14 +21,14 @@ from metastore.catalog.service.upstream_changes import OutcomeLostError
 from metastore.client.client import is_repeatable
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.telemetry.calls import CallStats
-from metastore.thrift_server.codec import CODECS
-from metastore.thrift_server.connection import ClientConnection
-from metastore.thrift_server.message import Message
-from metastore.thrift_server.protocol import Header
-from metastore.thrift_server.scanner import MalformedError
+from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.upstream.connecting import PIECE, Upstream, lost, reason, session_of, unblocked
 from metastore.thrift_server.upstream.link import Link
 from metastore.thrift_server.upstream.older import REPLACED, is_unknown, newer_request, older_answer
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.message import Message
+from metastore.thrift_server.wire.protocol import Header
+from metastore.thrift_server.wire.scanner import MalformedError
 
 _CONNECTORS = 4
 _READ, _WRITE = EPOLLIN | EPOLLRDHUP, EPOLLOUT

@@ -14,12 +14,12 @@ from metastore.ids import TableName, database_name, split_catalog
 from metastore.partition_names import canonical
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call, PassedOn, shared
-from metastore.thrift_server.changers import Changers
-from metastore.thrift_server.convert_catalog import table_name_of
-from metastore.thrift_server.convert_partitions import table_of
+from metastore.thrift_server.convert.catalog import table_name_of
+from metastore.thrift_server.convert.partitions import table_of
+from metastore.thrift_server.dispatch.call import Call, PassedOn, shared
 from metastore.thrift_server.upstream.asking import UpstreamTables
 from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.waiting.own_locks import Changers
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from metastore.config import AbilitySettings, CatalogSettings
 from metastore.files import Files
 from metastore.telemetry.tables import TableStats
 from metastore.thrift_gen.hive_metastore import ttypes as T
-from metastore.thrift_server.gate import TableGate
+from metastore.thrift_server.dispatch.table_access import TableGate
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
 from metastore.thrift_server.handlers.constraints import ConstraintHandlers
 from metastore.thrift_server.handlers.databases import DatabaseHandlers
