@@ -21,7 +21,7 @@ _LOOK_EVERY_SECONDS = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Share:
+class Quota:
     """One kind of what there is a limit for."""
 
     kind: str
@@ -42,10 +42,10 @@ def txns_and_locks(
     most_at_once: int,
     still_open: Callable[[Collection[int]], Collection[int]],
     still_there: Callable[[Collection[int]], Mapping[int, int]],
-) -> dict[str, Share]:
+) -> dict[str, Quota]:
     """What there is a limit for, by the method that asks for it. ``most_at_once``: transactions of one call."""
     return {
-        "open_txns": Share(
+        "open_txns": Quota(
             "open_txns",
             "open transactions",
             settings.open_txns,
@@ -54,7 +54,7 @@ def txns_and_locks(
             lambda request: max(0, min(request.num_txns, most_at_once)),
             lambda _, answer: dict.fromkeys(answer.txn_ids, 1),
         ),
-        "lock": Share(
+        "lock": Quota(
             "locks",
             "locks",
             settings.locks,
@@ -66,7 +66,7 @@ def txns_and_locks(
     }
 
 
-def limited(handler: Handler, share: Share, limits: Limits) -> Handler:
+def limited(handler: Handler, share: Quota, limits: Limits) -> Handler:
     """The handler, which runs batches, with refusals for addresses that have enough."""
     if not share.most:
         return handler
@@ -87,7 +87,7 @@ def limited(handler: Handler, share: Share, limits: Limits) -> Handler:
 class _Door:
     """Decides on the calls of a batch, one after the other."""
 
-    def __init__(self, share: Share, limits: Limits) -> None:
+    def __init__(self, share: Quota, limits: Limits) -> None:
         self._share, self._limits = share, limits
         self._full_until: dict[str, float] = {}
 

@@ -19,7 +19,7 @@ CHECK = "metastore.client.capability.check"
 """What setMetaConf may set for one connection, as with Hive."""
 
 
-class TableGate:
+class TableAccess:
     """Lets those pass who can handle a table."""
 
     def __init__(self, settings: AbilitySettings, stats: TableStats) -> None:

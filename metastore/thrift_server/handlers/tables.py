@@ -17,7 +17,7 @@ from metastore.thrift_server.convert.catalog import (
 )
 from metastore.thrift_server.convert.constraints import all_from_thrift
 from metastore.thrift_server.dispatch.call import Call
-from metastore.thrift_server.waiting.own_locks import STRANGERS, Changers
+from metastore.thrift_server.waiting.own_locks import STRANGERS, OwnLocks
 
 _CHECK_TYPES = "metastore.disallow.incompatible.col.type.changes"
 
@@ -25,7 +25,7 @@ _CHECK_TYPES = "metastore.disallow.incompatible.col.type.changes"
 class TableHandlers:
     """create, alter, drop, truncate."""
 
-    def __init__(self, tables: TableService, changers: Changers = STRANGERS) -> None:
+    def __init__(self, tables: TableService, changers: OwnLocks = STRANGERS) -> None:
         """``tables``: does the work; ``changers``: tells whose locks are in the way."""
         self._tables, self._changers = tables, changers
 

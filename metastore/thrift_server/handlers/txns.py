@@ -13,7 +13,7 @@ from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert.write_events import WriteEvents
 from metastore.thrift_server.dispatch.call import Call, coalesced
-from metastore.thrift_server.responses.shared_lists import Lists, Whole
+from metastore.thrift_server.responses.shared_lists import SharedLists, Whole
 from metastore.thrift_server.responses.streamed import InPieces
 from metastore.txns.commit.service import CommitRequest, CommitService, KeyValue, LastReplId
 from metastore.txns.core.rules import AbortCode, Operation, Snapshot, TxnState, TxnType, abort_code
@@ -53,7 +53,7 @@ class TxnHandlers:
         self.txns = txns
         self.commits = commits
         self.writes = writes
-        self._infos = Lists(ttypes.TxnInfo)
+        self._infos = SharedLists(ttypes.TxnInfo)
 
     @coalesced("open_txns")
     def open_txns(self, calls: list[Call]) -> list[ttypes.OpenTxnsResponse | Exception]:

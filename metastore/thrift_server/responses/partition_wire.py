@@ -15,8 +15,8 @@ _MOST_KNOWN = 1000
 
 
 @dataclass
-class Endings:
-    """What ends the bytes of a table's partitions, by the digest of their descriptor: encoded once each."""
+class PartitionEncoder:
+    """Encoder of a table's partitions. What ends their bytes is encoded once for each digest of a descriptor."""
 
     table: TableName
     columns: bool = True

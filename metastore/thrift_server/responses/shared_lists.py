@@ -10,7 +10,7 @@ from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 from metastore.db.pieces import Pieces
-from metastore.thrift_server.responses.single_flight import Flights
+from metastore.thrift_server.responses.single_flight import SingleFlight
 from metastore.thrift_server.responses.streamed import InPieces, in_file
 from metastore.thrift_server.wire.protocol import Kind
 
@@ -25,15 +25,15 @@ class _Reading(NamedTuple):
     open: Callable[[], AbstractContextManager[Iterable[bytes]]]
 
 
-class Lists:
+class SharedLists:
     """The lists of one kind of struct."""
 
     def __init__(self, kind: Kind) -> None:
-        self._kind, self._flights = kind, Flights[_Reading]()
+        self._kind, self._readings = kind, SingleFlight[_Reading]()
 
     def answer(self, question: Hashable, read: Callable[[], tuple[Whole, Pieces[bytes]]]) -> InPieces:
         """The result, and its list, of a reading that begins from now on.  Raises: what ``read`` raises."""
-        reading = self._flights.answer(question, lambda clients: (_alone if clients == 1 else _for_several)(*read()))
+        reading = self._readings.answer(question, lambda clients: (_alone if clients == 1 else _for_several)(*read()))
         return InPieces(reading.whole, self._kind, reading.length, reading.open())
 
 

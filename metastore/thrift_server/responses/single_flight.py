@@ -13,21 +13,21 @@ from weakref import WeakValueDictionary
 T = TypeVar("T")
 
 
-class _Route(Generic[T]):
-    """One question: the flight that has not begun, if there is any, how many wait for it, and who flies."""
+class _Question(Generic[T]):
+    """One question: the reading that has not begun, if any, how many wait for it, and the lock of who reads."""
 
     def __init__(self) -> None:
-        self.boarding: Future[T] | None = None
+        self.next: Future[T] | None = None
         self.waiting = 0
-        self.flying = Lock()
+        self.running = Lock()
 
 
-class Flights(Generic[T]):
+class SingleFlight(Generic[T]):
     """Answers to questions that are equal; on any thread that may block."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._routes: WeakValueDictionary[Hashable, _Route[T]] = WeakValueDictionary()
+        self._questions: WeakValueDictionary[Hashable, _Question[T]] = WeakValueDictionary()
 
     def answer(self, question: Hashable, ask: Callable[[int], T]) -> T:
         """The answer of an ``ask`` for this question that begins from now on.  Raises: what that raises.
@@ -35,16 +35,16 @@ class Flights(Generic[T]):
         ``ask`` is told how many get its answer.
         """
         with self._lock:
-            route = self._routes.setdefault(question, _Route())
-            flight, leads = route.boarding or Future[T](), route.boarding is None
-            route.boarding = flight
-            route.waiting += 1
+            asked = self._questions.setdefault(question, _Question())
+            reading, leads = asked.next or Future[T](), asked.next is None
+            asked.next = reading
+            asked.waiting += 1
         if leads:
-            with route.flying:
+            with asked.running:
                 with self._lock:
-                    route.boarding, waiting, route.waiting = None, route.waiting, 0
+                    asked.next, waiting, asked.waiting = None, asked.waiting, 0
                 try:
-                    flight.set_result(ask(waiting))
+                    reading.set_result(ask(waiting))
                 except BaseException as error:  # noqa: BLE001 - those who wait get it as well
-                    flight.set_exception(error)
-        return flight.result()
+                    reading.set_exception(error)
+        return reading.result()

@@ -19,7 +19,7 @@ from metastore.thrift_server.convert.partitions import table_of
 from metastore.thrift_server.dispatch.call import Call, PassedOn, shared
 from metastore.thrift_server.upstream.asking import UpstreamTables
 from metastore.thrift_server.upstream.connecting import Upstream
-from metastore.thrift_server.waiting.own_locks import Changers
+from metastore.thrift_server.waiting.own_locks import OwnLocks
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Forwarding:
 class SharedTableHandlers:
     """Databases and tables."""
 
-    def __init__(self, changes: UpstreamChanges, forwarding: Forwarding, changers: Changers) -> None:
+    def __init__(self, changes: UpstreamChanges, forwarding: Forwarding, changers: OwnLocks) -> None:
         """``changes``: follows; ``forwarding``: passes on; ``changers``: tells whose locks are in the way."""
         self._changes, self._forwarding, self._changers = changes, forwarding, changers
 
@@ -167,7 +167,7 @@ class SharedPartitionHandlers:
     """Partitions."""
 
     def __init__(
-        self, changes: UpstreamChanges, forwarding: Forwarding, tables: UpstreamTables, changers: Changers
+        self, changes: UpstreamChanges, forwarding: Forwarding, tables: UpstreamTables, changers: OwnLocks
     ) -> None:
         """As for `SharedTableHandlers`; ``tables``: knows the names of partitions by their values."""
         self._changes, self._forwarding, self._tables, self._changers = changes, forwarding, tables, changers

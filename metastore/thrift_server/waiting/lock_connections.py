@@ -40,7 +40,7 @@ class _Held:
     looks: int = 0
 
 
-class Holders:
+class LockConnections:
     """Requests and their connections."""
 
     def __init__(self) -> None:

@@ -6,13 +6,13 @@ from metastore.locks.rules import Changer
 from metastore.thrift_gen.hive_metastore.constants import TXN_ID
 from metastore.thrift_server.convert.catalog import context_of
 from metastore.thrift_server.dispatch.call import Call
-from metastore.thrift_server.waiting.lock_connections import Holders
+from metastore.thrift_server.waiting.lock_connections import LockConnections
 
 
-class Changers:
+class OwnLocks:
     """A transaction is the caller's if the call names it, as Hive 4 does; a lock if its connection is the call's."""
 
-    def __init__(self, holders: Holders | None = None) -> None:
+    def __init__(self, holders: LockConnections | None = None) -> None:
         """``holders``: who has locks over which connection."""
         self._holders = holders
 
@@ -24,5 +24,5 @@ class Changers:
         return Changer(frozenset(txn_ids), locks)
 
 
-STRANGERS = Changers()
+STRANGERS = OwnLocks()
 """Where nothing is known of connections."""

@@ -11,7 +11,7 @@ from thrift.Thrift import TType
 from metastore.thrift_gen.hive_metastore.ttypes import StorageDescriptor
 from metastore.thrift_server.wire.codec import MethodCodec, Spec
 from metastore.thrift_server.wire.input import Source
-from metastore.thrift_server.wire.shared_descriptors import Alike
+from metastore.thrift_server.wire.shared_descriptors import SharedDescriptors
 
 
 class TooManyError(Exception):
@@ -39,7 +39,7 @@ class Counted:
     """Field tables in which every struct is made through a counter. For one thread."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._left, self._alike = most, 0, Alike()
+        self._most, self._left, self._descriptors = most, 0, SharedDescriptors()
         self._made: dict[int, list[Any]] = {}  # by the identity of a field table, which lives as long as the module
         self._codecs: dict[str, CountedCodec] = {}
 
@@ -52,12 +52,12 @@ class Counted:
     def source(self, data: bytes, at: int) -> Source:
         """Begin anew, for a message whose arguments are there."""
         source = Source(data, at)
-        self._left, self._alike = self._most, Alike(source)
+        self._left, self._descriptors = self._most, SharedDescriptors(source)
         return source
 
     def forget(self) -> None:
         """The message is decoded, and its bytes may go."""
-        self._alike = Alike()
+        self._descriptors = SharedDescriptors()
 
     def spec(self, spec: Spec) -> Spec:
         """A field table with counters in it."""
@@ -92,7 +92,7 @@ class Counted:
                 )
             made = cls(*arguments, **fields)
             if cls is StorageDescriptor:
-                counted._alike.begin(made)
+                counted._descriptors.begin(made)
             return made
 
         return type(cls.__name__, (cls,), {"__new__": make})

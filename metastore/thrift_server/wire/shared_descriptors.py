@@ -28,7 +28,7 @@ class _Known(NamedTuple):
     rest: Sequence[Any]
 
 
-class Alike:
+class SharedDescriptors:
     """The descriptors of one message in the binary protocol; in another protocol nothing is alike."""
 
     def __init__(self, source: Source | None = None) -> None:

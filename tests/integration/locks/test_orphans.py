@@ -18,7 +18,7 @@ from metastore.loops.lock_keeper import DeadlockSearch, OrphanReport, Orphans
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.locks import LockHandlers
-from metastore.thrift_server.waiting.lock_connections import Holders
+from metastore.thrift_server.waiting.lock_connections import LockConnections
 from metastore.txns.core.service import Heartbeat
 from tests.integration.locks.conftest import wanted
 from tests.support.answers import shown_locks
@@ -52,7 +52,7 @@ def locks(database):
 
 @pytest.fixture
 def holders():
-    return Holders()
+    return LockConnections()
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ def test_a_server_that_starts_listens_first(take, connection, orphans, locks, ho
     orphans.tick()
     test_clock.advance(SILENCE)
 
-    started = Orphans(locks, Holders())
+    started = Orphans(locks, LockConnections())
 
     assert started.tick() == NOTHING
     test_clock.advance(ALMOST)

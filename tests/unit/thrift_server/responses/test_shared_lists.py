@@ -14,8 +14,8 @@ from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
-from metastore.thrift_server.responses.shared_lists import Lists
-from metastore.thrift_server.responses.single_flight import Flights
+from metastore.thrift_server.responses.shared_lists import SharedLists
+from metastore.thrift_server.responses.single_flight import SingleFlight
 from metastore.txns.core.rules import Snapshot, TxnType
 
 
@@ -48,8 +48,8 @@ NOTHING = Pieces(0, iter(()), ExitStack())
     (TxnHandlers(SimpleNamespace(get_open_txns_info=lambda _: (NOTHING, 0)), None, None), "get_open_txns_info", [], None)])
 def test_lists_are_shared_by_those_who_ask_for_the_same(monkeypatch, handlers, method, arguments, another):
     questions = []
-    answer = Flights.answer
-    monkeypatch.setattr(Flights, "answer", lambda self, question, ask: (questions.append(question), answer(self, question, ask))[1])
+    answer = SingleFlight.answer
+    monkeypatch.setattr(SingleFlight, "answer", lambda self, question, ask: (questions.append(question), answer(self, question, ask))[1])
 
     for each in (arguments, arguments, *([another] if another else [])):
         assert getattr(handlers, method)(None, *each).length == 0
@@ -61,7 +61,7 @@ def test_lists_are_shared_by_those_who_ask_for_the_same(monkeypatch, handlers, m
 @pytest.mark.parametrize("pieces", [[b""], [b"one"], [b"one", b"three", b"", b"four"]], ids=["none", "one piece", "more"])
 def test_several_read_one_list_at_their_own_speed(pieces):
     """A list that was begun for one goes to him as it comes; what others share is read once, and kept in a file."""
-    lists, begun, may_go_on, opened = Lists(ttypes.TxnInfo), [], Event(), []
+    lists, begun, may_go_on, opened = SharedLists(ttypes.TxnInfo), [], Event(), []
 
     def read():
         begun.append(len(begun))
@@ -83,7 +83,7 @@ def test_several_read_one_list_at_their_own_speed(pieces):
         while not begun:
             Event().wait(0.001)
         others = [clients.submit(client) for _ in range(3)]
-        while lists._flights._routes["q"].waiting < 3:
+        while lists._readings._questions["q"].waiting < 3:
             Event().wait(0.001)
         may_go_on.set()
         assert first.result(20) == (1, pieces)

@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from metastore.thrift_server.responses.single_flight import Flights
+from metastore.thrift_server.responses.single_flight import SingleFlight
 
 
 class Question:
@@ -44,7 +44,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def test_who_asks_while_a_list_is_read_shares_the_next_reading():
-    flights, readings, question = Flights[int](), Readings(), Question()
+    flights, readings, question = SingleFlight[int](), Readings(), Question()
     with ThreadPoolExecutor(5) as clients:
         def ask() -> "Future[int]":
             before = question.asked
@@ -65,11 +65,11 @@ def test_who_asks_while_a_list_is_read_shares_the_next_reading():
         readings.may_end[2].set()
         assert ask().result(20) == 2, "what has landed is nobody's answer"
     assert readings.clients == [1, 3, 1]
-    assert not flights._routes, "nothing is kept of what is not asked"
+    assert not flights._questions, "nothing is kept of what is not asked"
 
 
 def test_after_an_error_the_next_is_asked_again():
-    flights = Flights[int]()
+    flights = SingleFlight[int]()
 
     def failing(_: int) -> int:
         raise ValueError("gone")
