@@ -31,7 +31,7 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from benchmarks.cpu import Meter, Reader, Spent
-from metastore.thrift_server.handler import METHODS
+from metastore.thrift_server.wire.interface import METHODS
 
 Address = tuple[str, int]
 Steps = Generator[bytes, bytes, None]

@@ -21,8 +21,8 @@ from benchmarks.load import Measured, Tally, measure, request
 from metastore.config import ServerSettings
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call, coalesced
-from metastore.thrift_server.handler import handlers_of
+from metastore.thrift_server.dispatch.call import Call, coalesced
+from metastore.thrift_server.dispatch.registry import handlers_of
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.server import Server
 from tests.support.plain_thrift import Processor

@@ -31,8 +31,8 @@ from metastore.client.abilities import table_request
 from metastore.config.settings import Source, build
 from metastore.db.engine import _Lease
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.middleware import Middleware
-from metastore.thrift_server.reception import Reception
+from metastore.thrift_server.dispatch.middleware import Middleware
+from metastore.thrift_server.dispatch.reception import Reception
 from metastore.thrift_server.server import Server
 
 Mark = tuple[str, int]

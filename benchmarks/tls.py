@@ -35,7 +35,7 @@ from benchmarks.thrift_server import SCENARIOS, Handlers
 from benchmarks.transactions import own_postgres
 from metastore.config import ServerSettings, TlsSettings
 from metastore.telemetry.calls import CallStats
-from metastore.thrift_server.handler import handlers_of
+from metastore.thrift_server.dispatch.registry import handlers_of
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.server import Server
 

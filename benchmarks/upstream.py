@@ -18,8 +18,8 @@ from benchmarks.thrift_server import TABLE
 from metastore.client import MetastoreClient
 from metastore.config import ServerSettings, UpstreamSettings
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call, immediate
-from metastore.thrift_server.handler import handlers_of
+from metastore.thrift_server.dispatch.call import Call, immediate
+from metastore.thrift_server.dispatch.registry import handlers_of
 from metastore.thrift_server.server import Server
 from metastore.thrift_server.upstream.connecting import Upstream
 

@@ -1,8 +1,9 @@
 """Every error the service can answer with, in the domain's words.
 
-Rule: code below ``thrift_server`` raises these and nothing else on purpose; ``thrift_server.errors`` holds the one
-table that turns each into the exception Hive declares. A message says what is wrong, with which object, and what
-to do next. Messages never contain ``JDO``, ``Nucleus``, ``TTransport`` or ``TProtocol``: clients match those words.
+Rule: code below ``thrift_server`` raises these and nothing else on purpose; ``thrift_server.dispatch.errors`` holds
+the one table that turns each into the exception Hive declares. A message says what is wrong, with which object, and
+what to do next. Messages never contain ``JDO``, ``Nucleus``, ``TTransport`` or ``TProtocol``: clients match those
+words.
 """
 
 

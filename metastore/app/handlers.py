@@ -6,12 +6,12 @@ from metastore.app.services import Services, UpstreamServices
 from metastore.config import Settings
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.tables import TableStats
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.changers import Changers
-from metastore.thrift_server.convert_write_events import WriteEvents
-from metastore.thrift_server.endings import telling
-from metastore.thrift_server.gate import TableGate
-from metastore.thrift_server.handler import Handler, handlers_of
+from metastore.thrift_server.convert.write_events import WriteEvents
+from metastore.thrift_server.dispatch.address_quotas import limited, txns_and_locks
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.dispatch.ended_txn_errors import telling
+from metastore.thrift_server.dispatch.registry import Handler, handlers_of
+from metastore.thrift_server.dispatch.table_access import TableAccess
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
 from metastore.thrift_server.handlers.compaction_operators import CompactionOperatorHandlers
@@ -35,15 +35,15 @@ from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
-from metastore.thrift_server.limits import Limits
-from metastore.thrift_server.lock_waits import Waiting
-from metastore.thrift_server.shares import limited, txns_and_locks
+from metastore.thrift_server.loop.address_limits import Limits
 from metastore.thrift_server.upstream.handlers import (
     UpstreamSessionHandlers,
     UpstreamStreamHandlers,
     UpstreamTableHandlers,
 )
 from metastore.thrift_server.upstream.shared import SharedPartitionHandlers, SharedTableHandlers
+from metastore.thrift_server.waiting.lock_waits import Waiting
+from metastore.thrift_server.waiting.own_locks import OwnLocks
 
 
 def handlers(
@@ -59,7 +59,7 @@ def handlers(
     writes = WriteEvents(
         services.events, services.catalog.table_reads, services.catalog.partition_reads, services.loop_files.cmroot
     )
-    changers = Changers(services.holders)
+    changers = OwnLocks(services.holders)
     answered = handlers_of(
         Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
         TxnHandlers(services.txns, services.commits, writes),
@@ -72,7 +72,7 @@ def handlers(
         ),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(
-            _catalog(services, settings, limits, changers, writes, TableGate(settings.abilities, tables))
+            _catalog(services, settings, limits, changers, writes, TableAccess(settings.abilities, tables))
             if services.upstream is None
             else _shared(services.upstream, settings, changers, limits)
         ),
@@ -86,7 +86,7 @@ def handlers(
 
 
 def _catalog(
-    services: Services, settings: Settings, limits: Limits, changers: Changers, writes: WriteEvents, gate: TableGate
+    services: Services, settings: Settings, limits: Limits, changers: OwnLocks, writes: WriteEvents, access: TableAccess
 ) -> list[object]:
     """Everything about the catalog, which is here."""
     catalog = services.catalog
@@ -95,7 +95,7 @@ def _catalog(
         CatalogHandlers(catalog.databases),
         DatabaseHandlers(catalog.databases, changers),
         TableHandlers(catalog.tables, changers),
-        TableReadHandlers(catalog.table_reads, gate),
+        TableReadHandlers(catalog.table_reads, access),
         PartitionHandlers(catalog.partitions, changers),
         PartitionReadHandlers(catalog.partition_reads, in_pieces=True),
         PartitionExchangeHandlers(catalog.partition_exchange),
@@ -109,7 +109,7 @@ def _catalog(
     ]
 
 
-def _shared(upstream: UpstreamServices, settings: Settings, changers: Changers, limits: Limits) -> list[object]:
+def _shared(upstream: UpstreamServices, settings: Settings, changers: OwnLocks, limits: Limits) -> list[object]:
     """What both this service and the upstream have to know."""
     return [
         UpstreamSessionHandlers(settings, upstream.forwarding, limits),

@@ -19,11 +19,11 @@ from metastore.telemetry.calls import CallStats
 from metastore.telemetry.logs import get_logger
 from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.auth.access import Access, Everybody, Guarded, Identified
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.locks import overdue
-from metastore.thrift_server.limits import Limits
-from metastore.thrift_server.lock_waits import CHANNEL, Waiting
+from metastore.thrift_server.loop.address_limits import Limits
 from metastore.thrift_server.server import Server
+from metastore.thrift_server.waiting.lock_waits import CHANNEL, Waiting
 from metastore.web.health import Part
 
 log = get_logger(__name__)

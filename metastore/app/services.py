@@ -41,9 +41,9 @@ from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.roots import Roots
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.txns import TxnStats
-from metastore.thrift_server.holders import Holders
 from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog, UpstreamTables
 from metastore.thrift_server.upstream.shared import Forwarding
+from metastore.thrift_server.waiting.lock_connections import LockConnections
 from metastore.txns.commit.service import CommitService
 from metastore.txns.core.service import TxnService
 from metastore.txns.events.service import EventService
@@ -144,7 +144,7 @@ class Services:
     write_ids: WriteIdService
     locks: LockService
     waits: WhyService
-    holders: Holders
+    holders: LockConnections
     compaction: CompactionServices
     catalog: CatalogServices
     upstream: UpstreamServices | None
@@ -185,7 +185,7 @@ class Services:
             write_ids=WriteIdService(db),
             locks=LockService(db, settings.locks, lock_stats),
             waits=WhyService(db, settings.txns, settings.locks.orphan_timeout, purges.not_before),
-            holders=Holders(),
+            holders=LockConnections(),
             compaction=CompactionServices.of(
                 db, settings, files, OWN_CATALOG if upstream is None else upstream.catalog
             ),

@@ -3,7 +3,7 @@
 Rules: a connection is lent only when it looks alive, and kept afterwards only when it is idle: no open transaction, no
 unread answer. A connection that PostgreSQL closed while it lay here (a restart) is noticed without a round trip, since
 bytes or an end of stream wait on its socket; so a restart costs a reconnection, not an error. Fibers must not wait for
-a connection, and they are few (`metastore.thrift_server.workers`): what they borrow comes on top of the size.
+a connection, and they are few (`metastore.thrift_server.dispatch.workers`): what they borrow comes on top of the size.
 """
 
 import select

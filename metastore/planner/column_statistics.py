@@ -21,7 +21,7 @@ from metastore.errors import InvalidInputError
 from metastore.planner.call import Answer, Call
 from metastore.planner.procedure_txns import reading
 from metastore.planner.tables import acid_table
-from metastore.thrift_server.convert_struct import struct_from_json, struct_to_json
+from metastore.thrift_server.convert.structs import struct_from_json, struct_to_json
 
 ALL = "*"
 NOTE = "note_statistics"

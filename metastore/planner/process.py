@@ -9,7 +9,7 @@ from metastore.errors import InvalidInputError
 from metastore.planner.metastores import Metastores
 from metastore.planner.server import PlannerServer
 from metastore.telemetry.logs import get_logger
-from metastore.thrift_server.limits import Limits
+from metastore.thrift_server.loop.address_limits import Limits
 
 _log = get_logger(__name__)
 

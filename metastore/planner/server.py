@@ -26,7 +26,7 @@ from metastore.planner.metastores import Metastores
 from metastore.planner.turns import Turns
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_server.auth.identity import NOBODY, of_certificate
-from metastore.thrift_server.limits import Limits
+from metastore.thrift_server.loop.address_limits import Limits
 from metastore.tls.contexts import RenewedContext
 from metastore.web.http_server import Bounds, HttpServer, Page, Request, path_of
 

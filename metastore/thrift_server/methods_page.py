@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from metastore.thrift_server import handlers
-from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.wire.codec import CODECS
 
 _IDL = Path(__file__).parents[2] / "thrift_idl"
 _METHOD = re.compile(r"^  (?:oneway )?[\w<>., ]+? (\w+)\(")

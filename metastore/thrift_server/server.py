@@ -23,23 +23,24 @@ from metastore.config import ServerSettings
 from metastore.config.security import TlsSettings
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.auth.access import Access, Everybody
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.codec import CODECS
-from metastore.thrift_server.connection import MOST_AHEAD, ClientConnection
-from metastore.thrift_server.connections import READ, WRITE, Connections
-from metastore.thrift_server.handler import Handler
-from metastore.thrift_server.handshakes import Handshakes
-from metastore.thrift_server.large import LargeCalls
-from metastore.thrift_server.limits import Limits
-from metastore.thrift_server.messages import ALL_HERE, PIECE, Message, Messages, Routes
-from metastore.thrift_server.middleware import Middleware
-from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
-from metastore.thrift_server.reception import Reception
-from metastore.thrift_server.scanner import MalformedError
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.dispatch.large_calls import LargeCalls
+from metastore.thrift_server.dispatch.middleware import Middleware
+from metastore.thrift_server.dispatch.reception import Reception
+from metastore.thrift_server.dispatch.registry import Handler
+from metastore.thrift_server.dispatch.workers import Lane, Pool, Seats, Waits
+from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.connection import MOST_AHEAD, ClientConnection
+from metastore.thrift_server.loop.connections import READ, WRITE, Connections
+from metastore.thrift_server.loop.message_reader import ALL_HERE, PIECE, Messages, Routes
+from metastore.thrift_server.loop.tls_handshakes import Handshakes
 from metastore.thrift_server.upstream.connecting import Upstream
 from metastore.thrift_server.upstream.forwarder import Forwarder, Outgoing
 from metastore.thrift_server.upstream.routes import Upstreams
-from metastore.thrift_server.workers import Lane, Pool, Seats, Waits
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.message import Message
+from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol, WireProtocol
+from metastore.thrift_server.wire.scanner import MalformedError
 
 MOST_IN_A_ROW = 16
 """Requests sent ahead that one connection has answered at once, before all others have had their turn."""
@@ -186,8 +187,7 @@ class Server:
         self._large.start()
         self._running = True
         self._thread.start()
-        host, port = self._listener.getsockname()[:2]
-        return host, port
+        return self._listener.getsockname()[:2]
 
     def begin_drain(self, timeout: float | None = None) -> None:
         """From now on: accept nobody, finish the calls in flight. The default time-out is that of the settings."""

@@ -109,9 +109,9 @@ def acid_session(spark):
 @pytest.fixture
 def no_capability_check(monkeypatch):
     """As with metastore.client.capability.check=false: Spark's own client gets transactional tables too."""
-    from metastore.thrift_server.gate import TableGate
+    from metastore.thrift_server.dispatch.table_access import TableAccess
 
-    monkeypatch.setattr(TableGate, "require", lambda *_: None)
+    monkeypatch.setattr(TableAccess, "require", lambda *_: None)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 import structlog
 
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.codec import CODECS
-from metastore.thrift_server.protocol import BinaryProtocol
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.protocol import BinaryProtocol
 from tests.fuzz import inputs
 from tests.integration.wire.test_fields_absent import SENTENCE, UNKNOWN, variants
 from tests.support.thrift_server import Peer, examples, message

@@ -39,7 +39,7 @@ FAULTS = (
           "1 << _VERSION_SHIFT | writer_id << _WRITER_SHIFT | statement", "1 << _VERSION_SHIFT | writer_id << _WRITER_SHIFT", "tests/unit/acid"),
     Fault("catalog: filters of partitions", "metastore/catalog/rules/partition_predicate.py",
           "Op.LE: operator.le,", "Op.LE: operator.lt,", "tests/unit/catalog"),
-    Fault("wire: messages are bounded", "metastore/thrift_server/scanner.py",
+    Fault("wire: messages are bounded", "metastore/thrift_server/wire/scanner.py",
           "if size < 0 or self.at > self._limit:", "if size < 0:", "tests/unit/thrift_server"),
     Fault("roots: links do not lead out of the warehouse", "metastore/roots.py",
           "if not any(real.is_relative_to(root)", "if not any(path.is_relative_to(root)", "tests/unit"),

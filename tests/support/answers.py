@@ -3,13 +3,13 @@
 from thrift.protocol import fastbinary
 
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
-from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol
-from metastore.thrift_server.source import Source
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.input import Source
+from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol
 
 READERS = ((BinaryProtocol(), fastbinary.decode_binary), (CompactProtocol(), fastbinary.decode_compact))
 

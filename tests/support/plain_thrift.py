@@ -3,7 +3,7 @@
 from thrift.Thrift import TApplicationException, TMessageType, TProcessor
 from thrift.transport.TTransport import TTransportException
 
-from metastore.thrift_server.handler import METHODS
+from metastore.thrift_server.wire.interface import METHODS
 
 
 class Processor(TProcessor):

@@ -15,7 +15,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.config import ServerSettings
 from metastore.telemetry.calls import CallStats
-from metastore.thrift_server.handler import handlers_of
+from metastore.thrift_server.dispatch.registry import handlers_of
 from metastore.thrift_server.server import Server
 from metastore.thrift_server.upstream.connecting import Upstream
 

@@ -10,5 +10,6 @@ Every method has one shape::
 
 Rules: arguments have the IDL's types. What is not needed begins with an underscore, the call as well. ``call.log`` adds
 the ids to the line of a call that is slow or fails. What takes more than four statements is a function below the
-class, or the service's. A coalesced method gets ``calls`` and answers a list; see `metastore.thrift_server.call`.
+class, or the service's. A coalesced method gets ``calls`` and answers a list; see
+`metastore.thrift_server.dispatch.call`.
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from metastore.catalog.service.databases import DatabaseService
 from metastore.errors import InvalidObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import catalog_from_thrift, catalog_to_thrift, required_struct
+from metastore.thrift_server.convert.catalog import catalog_from_thrift, catalog_to_thrift, required_struct
+from metastore.thrift_server.dispatch.call import Call
 
 
 def _lower(name: str | None) -> str:

@@ -8,11 +8,11 @@ from metastore.compaction.queue.service import CompactionService
 from metastore.errors import InvalidRequestError, MetaError
 from metastore.ids import table_name
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server import convert_compaction as convert
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import required_struct
-from metastore.thrift_server.lists import Lists
-from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.convert import compaction as convert
+from metastore.thrift_server.convert.catalog import required_struct
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.responses.shared_lists import SharedLists
+from metastore.thrift_server.responses.streamed import InPieces
 
 
 class CompactionHandlers:
@@ -22,7 +22,7 @@ class CompactionHandlers:
         """``compaction``: where the work is done; ``measuring``: where numbers of deltas are kept."""
         self._compaction = compaction
         self._measuring = measuring
-        self._lists = Lists(ttypes.ShowCompactResponseElement)
+        self._lists = SharedLists(ttypes.ShowCompactResponseElement)
 
     def compact(self, call: Call, rqst: ttypes.CompactionRequest) -> None:
         """Queue a compaction, without an answer (Hive 2.3)."""

@@ -12,9 +12,9 @@ from metastore.compaction.measuring.rules import DeltasOf
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.errors import InvalidRequestError
 from metastore.thrift_gen.operators import ttypes
-from metastore.thrift_server import convert_compaction as convert
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import required_struct
+from metastore.thrift_server.convert import compaction as convert
+from metastore.thrift_server.convert.catalog import required_struct
+from metastore.thrift_server.dispatch.call import Call
 
 _PARTITIONS, _MOST_PARTITIONS, _MOST_TABLES = 100, 1000, 10_000
 _LONGEST_WINDOW_MS = 365 * 24 * 3_600_000

@@ -12,9 +12,9 @@ from metastore.catalog.service.constraints import ConstraintService
 from metastore.errors import InvalidObjectError, MetaError
 from metastore.ids import DEFAULT_CATALOG, database_name
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import table_name_of
-from metastore.thrift_server.convert_constraints import constraints_from_thrift, constraints_to_thrift
+from metastore.thrift_server.convert.catalog import table_name_of
+from metastore.thrift_server.convert.constraints import constraints_from_thrift, constraints_to_thrift
+from metastore.thrift_server.dispatch.call import Call
 
 _Side = tuple[str | None, str | None]
 

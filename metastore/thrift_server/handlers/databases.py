@@ -6,9 +6,9 @@ from metastore.catalog.service.databases import DatabaseDraft, DatabaseService
 from metastore.errors import NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, database_name
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.changers import STRANGERS, Changers
-from metastore.thrift_server.convert_catalog import database_from_thrift, database_to_thrift, pattern_of, required_name
+from metastore.thrift_server.convert.catalog import database_from_thrift, database_to_thrift, pattern_of, required_name
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.waiting.own_locks import STRANGERS, OwnLocks
 
 
 def _name_of(db: str | None, catalog: str | None = None) -> DatabaseName:
@@ -18,7 +18,7 @@ def _name_of(db: str | None, catalog: str | None = None) -> DatabaseName:
 class DatabaseHandlers:
     """Databases, in the old and the new dialect."""
 
-    def __init__(self, databases: DatabaseService, changers: Changers = STRANGERS) -> None:
+    def __init__(self, databases: DatabaseService, changers: OwnLocks = STRANGERS) -> None:
         """``databases``: does the work; ``changers``: tells whose locks are in the way."""
         self._databases, self._changers = databases, changers
 

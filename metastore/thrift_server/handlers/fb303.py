@@ -2,7 +2,7 @@
 
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_gen.fb303.ttypes import fb_status
-from metastore.thrift_server.call import Call, immediate
+from metastore.thrift_server.dispatch.call import Call, immediate
 
 NAME = "new db based metaserver"
 VERSION = "3.0"

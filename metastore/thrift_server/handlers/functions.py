@@ -6,8 +6,8 @@ from metastore.catalog.service.functions import FunctionService
 from metastore.errors import MetaError
 from metastore.ids import DatabaseName, TableName, database_name, split_catalog, table_name
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import function_from_thrift, function_to_thrift, required_name
+from metastore.thrift_server.convert.catalog import function_from_thrift, function_to_thrift, required_name
+from metastore.thrift_server.dispatch.call import Call
 
 
 class FunctionHandlers:

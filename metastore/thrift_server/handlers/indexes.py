@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metastore.errors import InvalidObjectError, InvalidOperationError, NoSuchObjectError
 from metastore.thrift_gen.hive_metastore.ttypes import Index, Table
-from metastore.thrift_server.call import Call, immediate, refused
+from metastore.thrift_server.dispatch.call import Call, immediate, refused
 
 GONE = "Indexes are not supported: Hive removed them in 3.0."
 _refused = refused(GONE)

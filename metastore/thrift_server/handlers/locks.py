@@ -15,12 +15,12 @@ from metastore.locks.service import LockFilter, LockResult, LockService
 from metastore.partition_names import canonical
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import LATER, Call, Later, coalesced
-from metastore.thrift_server.holders import Holders
-from metastore.thrift_server.lists import Lists
-from metastore.thrift_server.lock_waits import Waiting
-from metastore.thrift_server.pieces import InPieces
-from metastore.thrift_server.workers import MOST
+from metastore.thrift_server.dispatch.call import LATER, Call, Later, coalesced
+from metastore.thrift_server.dispatch.workers import MOST
+from metastore.thrift_server.responses.shared_lists import SharedLists
+from metastore.thrift_server.responses.streamed import InPieces
+from metastore.thrift_server.waiting.lock_connections import LockConnections
+from metastore.thrift_server.waiting.lock_waits import Waiting
 
 _STATES = {
     LockState.ACQUIRED: ttypes.LockState.ACQUIRED,
@@ -58,7 +58,7 @@ class LockHandlers:
         self,
         locks: LockService,
         waiting: Waiting[Call] | None = None,
-        holders: Holders | None = None,
+        holders: LockConnections | None = None,
         purges: PurgeService | None = None,
     ) -> None:
         """``locks``: does the work. ``waiting``: where calls wait; without it check_lock answers at once.
@@ -70,7 +70,7 @@ class LockHandlers:
         self.waiting = waiting
         self.holders = holders
         self.purges = purges
-        self._lists = Lists(ttypes.ShowLocksResponseElement)
+        self._lists = SharedLists(ttypes.ShowLocksResponseElement)
 
     @coalesced("lock")
     def lock(self, calls: list[Call]) -> list[Answer]:

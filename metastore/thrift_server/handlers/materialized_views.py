@@ -5,9 +5,9 @@ from __future__ import annotations
 from metastore.errors import MetaError
 from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import table_name_of
-from metastore.thrift_server.convert_struct import struct_to_json
+from metastore.thrift_server.convert.catalog import table_name_of
+from metastore.thrift_server.convert.structs import struct_to_json
+from metastore.thrift_server.dispatch.call import Call
 
 
 class MaterializedViewHandlers:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from metastore.ids import DEFAULT_CATALOG
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_write_events import WriteEvents, info_of
-from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.convert.write_events import WriteEvents, info_of
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.responses.streamed import InPieces
 from metastore.txns.events.service import EventService
 from metastore.txns.events.store import EventFilter
 

@@ -10,7 +10,7 @@ from metastore.locks.rules import Lock
 from metastore.locks.service import LockService
 from metastore.locks.why.service import Claim, Explained, Question, WhyService
 from metastore.thrift_gen.operators import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.txns.history.rules import Answer
 from metastore.txns.history.service import HeldLock, HistoryService, Life, TableCommit, Write
 

@@ -3,8 +3,8 @@
 from metastore.catalog.rules.partitions import Partition
 from metastore.catalog.service.partition_exchange import PartitionExchange
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_partitions import encode_partitions, table_of
+from metastore.thrift_server.convert.partitions import encode_partitions, table_of
+from metastore.thrift_server.dispatch.call import Call
 
 
 class PartitionExchangeHandlers:

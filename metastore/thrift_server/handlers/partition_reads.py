@@ -16,8 +16,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
 from metastore.partition_names import parse_name
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call, immediate
-from metastore.thrift_server.convert_partitions import (
+from metastore.thrift_server.convert.partitions import (
     WHOLE,
     Shape,
     encode_partition,
@@ -26,9 +25,10 @@ from metastore.thrift_server.convert_partitions import (
     specification,
     table_of,
 )
-from metastore.thrift_server.partition_wire import Endings
-from metastore.thrift_server.pieces import InPieces, itself, texts
-from metastore.thrift_server.projection import projected
+from metastore.thrift_server.convert.projection import projected
+from metastore.thrift_server.dispatch.call import Call, immediate
+from metastore.thrift_server.responses.partition_wire import PartitionEncoder
+from metastore.thrift_server.responses.streamed import InPieces, itself, texts
 
 Values = list[str] | None
 Partitions = list[ttypes.Partition] | InPieces
@@ -282,7 +282,7 @@ class PartitionReadHandlers:
         if not self._in_pieces or shape.include or shape.exclude:
             return whole(encode_partitions(table, self._partitions.lists.partitions(selected), shape))
         pieces = self._partitions.lists.pieces(selected)
-        return InPieces(whole, ttypes.Partition, pieces.count, pieces.of(Endings(table, shape.columns).ended))
+        return InPieces(whole, ttypes.Partition, pieces.count, pieces.of(PartitionEncoder(table, shape.columns).ended))
 
     def _specification(self, selected: Selection) -> Specifications:
         return self._specs(selected, itself)

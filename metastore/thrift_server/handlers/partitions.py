@@ -15,9 +15,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
 from metastore.locks.rules import Changer
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.changers import STRANGERS, Changers
-from metastore.thrift_server.convert_partitions import (
+from metastore.thrift_server.convert.partitions import (
     Shape,
     draft_of,
     drafts_of,
@@ -27,8 +25,10 @@ from metastore.thrift_server.convert_partitions import (
     table_of,
     table_of_partition,
 )
-from metastore.thrift_server.partition_wire import Endings
-from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.responses.partition_wire import PartitionEncoder
+from metastore.thrift_server.responses.streamed import InPieces
+from metastore.thrift_server.waiting.own_locks import STRANGERS, OwnLocks
 
 Values = list[str] | None
 
@@ -36,7 +36,7 @@ Values = list[str] | None
 class PartitionHandlers:
     """add_partition*, append_partition*, alter_partition*, rename_partition*, drop_partition*, exchange_partition*."""
 
-    def __init__(self, partitions: PartitionService, changers: Changers = STRANGERS) -> None:
+    def __init__(self, partitions: PartitionService, changers: OwnLocks = STRANGERS) -> None:
         """``partitions``: does the work; ``changers``: tells whose locks are in the way."""
         self._partitions, self._changers = partitions, changers
 
@@ -291,6 +291,6 @@ def _dropped(request: ttypes.DropPartitionsRequest, dropped: Dropped) -> ttypes.
     """The answer, with the partitions as they were if the request wants them."""
     if not request.needResult:
         return ttypes.DropPartitionsResult()
-    endings = Endings(dropped.table.name, columns=not request.skipColumnSchemaForPartition)
-    pieces = nullcontext(map(endings.ended, dropped.pieces))
+    encoder = PartitionEncoder(dropped.table.name, columns=not request.skipColumnSchemaForPartition)
+    pieces = nullcontext(map(encoder.ended, dropped.pieces))
     return InPieces(ttypes.DropPartitionsResult, ttypes.Partition, dropped.size, pieces)

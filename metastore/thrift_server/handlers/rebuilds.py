@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metastore.materialized_views.service.rebuilds import RebuildService
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.txns import named_table
 
 

@@ -9,10 +9,10 @@ from time import monotonic
 from metastore.config import Settings
 from metastore.errors import ConfigValueSecurityError, MetaError
 from metastore.thrift_server.auth.identity import Identity, Proof
-from metastore.thrift_server.call import Call, immediate
-from metastore.thrift_server.client_session import require_short
-from metastore.thrift_server.gate import CHECK
-from metastore.thrift_server.limits import Limits
+from metastore.thrift_server.dispatch.call import Call, immediate
+from metastore.thrift_server.dispatch.table_access import CHECK
+from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.client_session import require_short
 
 _READABLE = re.compile(r"(hive|hdfs|mapred|metastore)")
 _SESSION_KEYS = {

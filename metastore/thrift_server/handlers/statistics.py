@@ -12,15 +12,15 @@ from metastore.catalog.service.statistics import NOBODY, Seen, StatisticsService
 from metastore.errors import InvalidInputError, MetaError
 from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import (
+from metastore.thrift_server.convert.catalog import (
     required_struct,
     statistics_from_thrift,
     statistics_to_thrift,
     table_name_of,
 )
-from metastore.thrift_server.pieces import InPieces
-from metastore.thrift_server.protocol import Entry
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.responses.streamed import InPieces
+from metastore.thrift_server.wire.protocol import Entry
 
 _HIVE = "hive"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, table_name
 from metastore.thrift_gen.operators import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.txns.commit.service import CommitRequest, CommitService
 from metastore.txns.streams.rules import StreamBatch, StreamPosition
 

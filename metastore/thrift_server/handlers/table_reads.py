@@ -16,17 +16,17 @@ from metastore.db.wires import Wires
 from metastore.errors import InvalidOperationError, MetaError, UnknownDatabaseError
 from metastore.ids import DatabaseName, database_name, split_catalog
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import (
+from metastore.thrift_server.convert.catalog import (
     fields_to_thrift,
     pattern_of,
     required_name,
     table_name_of,
     table_to_thrift,
 )
-from metastore.thrift_server.gate import TableGate, said_in
-from metastore.thrift_server.pieces import InPieces, itself, texts
-from metastore.thrift_server.projection import projected
+from metastore.thrift_server.convert.projection import projected
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.dispatch.table_access import TableAccess, said_in
+from metastore.thrift_server.responses.streamed import InPieces, itself, texts
 
 
 class TableReadHandlers:
@@ -35,20 +35,20 @@ class TableReadHandlers:
     Who gets a whole table in order to read or write it has to be able to; lists and names are for everybody.
     """
 
-    def __init__(self, tables: TableReads, gate: TableGate) -> None:
-        """``tables``: does the work. ``gate``: who gets transactional tables."""
-        self._tables, self._gate = tables, gate
+    def __init__(self, tables: TableReads, access: TableAccess) -> None:
+        """``tables``: does the work. ``access``: who gets transactional tables."""
+        self._tables, self._access = tables, access
 
     def get_table(self, call: Call, db: str | None, name: str | None) -> ttypes.Table:
         """One table, for a client that says nothing of itself."""
         found = self._tables.get_table(table_name_of(db, name))
-        self._gate.require(call, found.name, found.parameters, Said())
+        self._access.require(call, found.name, found.parameters, Said())
         return table_to_thrift(found)
 
     def get_table_req(self, call: Call, request: ttypes.GetTableRequest) -> ttypes.GetTableResult:
         """One table."""
         found = self._tables.get_table(table_name_of(request.dbName, request.tblName, request.catName))
-        self._gate.require(call, found.name, found.parameters, said_in(request))
+        self._access.require(call, found.name, found.parameters, said_in(request))
         return ttypes.GetTableResult(table_to_thrift(found))
 
     def metastore_table_at(self, _call: Call, place: str | None) -> str:

@@ -8,16 +8,16 @@ from typing import Any
 from metastore.catalog.rules import tables as rules
 from metastore.catalog.service.tables import TableService
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.changers import STRANGERS, Changers
-from metastore.thrift_server.convert_catalog import (
+from metastore.thrift_server.convert.catalog import (
     context_of,
     required_name,
     table_from_thrift,
     table_name_of,
     table_to_thrift,
 )
-from metastore.thrift_server.convert_constraints import all_from_thrift
+from metastore.thrift_server.convert.constraints import all_from_thrift
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.waiting.own_locks import STRANGERS, OwnLocks
 
 _CHECK_TYPES = "metastore.disallow.incompatible.col.type.changes"
 
@@ -25,7 +25,7 @@ _CHECK_TYPES = "metastore.disallow.incompatible.col.type.changes"
 class TableHandlers:
     """create, alter, drop, truncate."""
 
-    def __init__(self, tables: TableService, changers: Changers = STRANGERS) -> None:
+    def __init__(self, tables: TableService, changers: OwnLocks = STRANGERS) -> None:
         """``tables``: does the work; ``changers``: tells whose locks are in the way."""
         self._tables, self._changers = tables, changers
 

@@ -11,10 +11,10 @@ from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.ids import TableName, database_name, table_name
 from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call, coalesced
-from metastore.thrift_server.convert_write_events import WriteEvents
-from metastore.thrift_server.lists import Lists, Whole
-from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.convert.write_events import WriteEvents
+from metastore.thrift_server.dispatch.call import Call, coalesced
+from metastore.thrift_server.responses.shared_lists import SharedLists, Whole
+from metastore.thrift_server.responses.streamed import InPieces
 from metastore.txns.commit.service import CommitRequest, CommitService, KeyValue, LastReplId
 from metastore.txns.core.rules import AbortCode, Operation, Snapshot, TxnState, TxnType, abort_code
 from metastore.txns.core.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
@@ -53,7 +53,7 @@ class TxnHandlers:
         self.txns = txns
         self.commits = commits
         self.writes = writes
-        self._infos = Lists(ttypes.TxnInfo)
+        self._infos = SharedLists(ttypes.TxnInfo)
 
     @coalesced("open_txns")
     def open_txns(self, calls: list[Call]) -> list[ttypes.OpenTxnsResponse | Exception]:

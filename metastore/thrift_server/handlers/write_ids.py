@@ -9,7 +9,7 @@ from metastore.errors import ConflictRetryError, InvalidRequestError, MetastoreE
 from metastore.ids import full_table_name, table_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.operators.ttypes import ReadRequest, ReadSnapshot
-from metastore.thrift_server.call import Call, coalesced
+from metastore.thrift_server.dispatch.call import Call, coalesced
 from metastore.thrift_server.handlers.txns import named_table, owner_text, served
 from metastore.txns.core.rules import encode_bits
 from metastore.write_ids.rules import Allocation

@@ -18,7 +18,7 @@ from metastore.errors import NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, TableName
 from metastore.partition_names import canonical, make_name
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.convert_struct import struct_to_json
+from metastore.thrift_server.convert.structs import struct_to_json
 from metastore.thrift_server.upstream.connecting import Upstream
 
 _BATCH = 300

@@ -18,13 +18,13 @@ from metastore.client.client import Address, parse_uris
 from metastore.config import ServerSettings, UpstreamSettings
 from metastore.errors import InvalidInputError, MetaError, UnavailableError
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
-from metastore.thrift_server.call import Connection
-from metastore.thrift_server.client_session import Session, require_short
-from metastore.thrift_server.codec import CODECS
-from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
-from metastore.thrift_server.scanner import MalformedError
-from metastore.thrift_server.tls_socket import TlsSocket
+from metastore.thrift_server.dispatch.call import Connection
+from metastore.thrift_server.loop.client_session import Session, require_short
+from metastore.thrift_server.loop.tls_socket import TlsSocket
 from metastore.thrift_server.upstream.replies import FramedReply, Reply, UnframedReply
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
+from metastore.thrift_server.wire.scanner import MalformedError
 from metastore.tls.contexts import ClientSide, RenewedContext
 
 PIECE = 1 << 16

@@ -21,14 +21,14 @@ from metastore.catalog.service.upstream_changes import OutcomeLostError
 from metastore.client.client import is_repeatable
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.telemetry.calls import CallStats
-from metastore.thrift_server.codec import CODECS
-from metastore.thrift_server.connection import ClientConnection
-from metastore.thrift_server.messages import Message
-from metastore.thrift_server.protocol import Header
-from metastore.thrift_server.scanner import MalformedError
+from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.upstream.connecting import PIECE, Upstream, lost, reason, session_of, unblocked
 from metastore.thrift_server.upstream.link import Link
 from metastore.thrift_server.upstream.older import REPLACED, is_unknown, newer_request, older_answer
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.message import Message
+from metastore.thrift_server.wire.protocol import Header
+from metastore.thrift_server.wire.scanner import MalformedError
 
 _CONNECTORS = 4
 _READ, _WRITE = EPOLLIN | EPOLLRDHUP, EPOLLOUT
@@ -81,7 +81,7 @@ class Forwarder:
 
     def put(self, client: ClientConnection, message: Message) -> None:
         """Begin a call; its client is busy until ``Outgoing.end``."""
-        link = client.link
+        link: Link | None = client.link
         if link is None:
             link = client.link = Link(client)
         link.header, link.raw = message.header, message.raw or message.data or b""
@@ -100,7 +100,8 @@ class Forwarder:
 
     def gone(self, client: ClientConnection) -> None:
         """The client's connection is closed: so is its way to the upstream, with all that is on it."""
-        link, client.link = client.link, None
+        link: Link | None = client.link
+        client.link = None
         if link is None:
             return
         in_work, link.header = link.header, None
@@ -125,7 +126,7 @@ class Forwarder:
 
     def taken(self, client: ClientConnection) -> None:
         """The client has taken what was passed on: read the rest."""
-        link = client.link
+        link: Link | None = client.link
         if link is not None and link.sock is not None and link.header is not None:
             link.moved = time.monotonic()
             self._watch(link, _READ)

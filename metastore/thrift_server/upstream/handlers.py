@@ -10,9 +10,9 @@ from metastore.errors import InvalidOperationError
 from metastore.file_work import SCHEMES
 from metastore.roots import KEY, READABLE
 from metastore.thrift_gen.operators import ttypes
-from metastore.thrift_server.call import Call, PassedOn, immediate, refused, shared
+from metastore.thrift_server.dispatch.call import Call, PassedOn, immediate, refused, shared
 from metastore.thrift_server.handlers.session import SessionHandlers
-from metastore.thrift_server.limits import Limits
+from metastore.thrift_server.loop.address_limits import Limits
 from metastore.thrift_server.upstream.connecting import session_of
 from metastore.thrift_server.upstream.shared import Forwarding
 

@@ -2,10 +2,10 @@
 
 from socket import socket
 
-from metastore.thrift_server.connection import ClientConnection
-from metastore.thrift_server.protocol import Header
-from metastore.thrift_server.tls_socket import TlsSocket
+from metastore.thrift_server.loop.connection import ClientConnection
+from metastore.thrift_server.loop.tls_socket import TlsSocket
 from metastore.thrift_server.upstream.replies import Reply
+from metastore.thrift_server.wire.protocol import Header
 
 
 class Link:

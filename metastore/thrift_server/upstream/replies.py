@@ -8,9 +8,9 @@ from typing import Protocol
 
 from thrift.Thrift import TMessageType, TType
 
-from metastore.thrift_server.codec import CODECS
-from metastore.thrift_server.protocol import CompactProtocol, Header, WireProtocol
-from metastore.thrift_server.scanner import MalformedError, Scanner
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.protocol import CompactProtocol, Header, WireProtocol
+from metastore.thrift_server.wire.scanner import MalformedError, Scanner
 
 WHOLE = 1 << 16
 """Up to so many bytes an answer is stepped over at once, which is quickest, when it has all arrived."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from metastore.thrift_server.handler import Handler
+from metastore.thrift_server.dispatch.registry import Handler
 
 
 class Upstreams:
-    """See `metastore.thrift_server.messages.Routes`."""
+    """See `metastore.thrift_server.loop.message_reader.Routes`."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         """``handlers``: what is answered here."""

@@ -14,12 +14,12 @@ from metastore.ids import TableName, database_name, split_catalog
 from metastore.partition_names import canonical
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call, PassedOn, shared
-from metastore.thrift_server.changers import Changers
-from metastore.thrift_server.convert_catalog import table_name_of
-from metastore.thrift_server.convert_partitions import table_of
+from metastore.thrift_server.convert.catalog import table_name_of
+from metastore.thrift_server.convert.partitions import table_of
+from metastore.thrift_server.dispatch.call import Call, PassedOn, shared
 from metastore.thrift_server.upstream.asking import UpstreamTables
 from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.waiting.own_locks import OwnLocks
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Forwarding:
 class SharedTableHandlers:
     """Databases and tables."""
 
-    def __init__(self, changes: UpstreamChanges, forwarding: Forwarding, changers: Changers) -> None:
+    def __init__(self, changes: UpstreamChanges, forwarding: Forwarding, changers: OwnLocks) -> None:
         """``changes``: follows; ``forwarding``: passes on; ``changers``: tells whose locks are in the way."""
         self._changes, self._forwarding, self._changers = changes, forwarding, changers
 
@@ -167,7 +167,7 @@ class SharedPartitionHandlers:
     """Partitions."""
 
     def __init__(
-        self, changes: UpstreamChanges, forwarding: Forwarding, tables: UpstreamTables, changers: Changers
+        self, changes: UpstreamChanges, forwarding: Forwarding, tables: UpstreamTables, changers: OwnLocks
     ) -> None:
         """As for `SharedTableHandlers`; ``tables``: knows the names of partitions by their values."""
         self._changes, self._forwarding, self._tables, self._changers = changes, forwarding, tables, changers

@@ -17,7 +17,7 @@ from metastore.config import AbilitySettings, CatalogSettings
 from metastore.files import Files
 from metastore.telemetry.tables import TableStats
 from metastore.thrift_gen.hive_metastore import ttypes as T
-from metastore.thrift_server.gate import TableGate
+from metastore.thrift_server.dispatch.table_access import TableAccess
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
 from metastore.thrift_server.handlers.constraints import ConstraintHandlers
 from metastore.thrift_server.handlers.databases import DatabaseHandlers
@@ -33,7 +33,7 @@ ORC = {"inputFormat": "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
        "outputFormat": "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"}
 
 
-OPEN = TableGate(AbilitySettings(check=False), TableStats())
+OPEN = TableAccess(AbilitySettings(check=False), TableStats())
 """These tests say get_table as Hive 2.3 does, whose answers they know; who gets a table is test_who_gets_a_table.py's."""
 
 

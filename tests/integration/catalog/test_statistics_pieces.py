@@ -9,11 +9,11 @@ from metastore.catalog.store import statistics_wires
 from metastore.errors import NoSuchObjectError
 from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes as T
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import statistics_to_thrift
-from metastore.thrift_server.convert_struct import struct_to_json
+from metastore.thrift_server.convert.catalog import statistics_to_thrift
+from metastore.thrift_server.convert.structs import struct_to_json
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.statistics import StatisticsHandlers
-from metastore.thrift_server.source import Source
+from metastore.thrift_server.wire.input import Source
 from tests.support.answers import decoded
 
 BITS = bytes(range(256))

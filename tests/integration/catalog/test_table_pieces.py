@@ -8,8 +8,8 @@ from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.store import table_lists, tables
 from metastore.db.pieces import Sizes
 from metastore.thrift_gen.hive_metastore import ttypes as T
-from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import table_to_thrift
+from metastore.thrift_server.convert.catalog import table_to_thrift
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from tests.support.answers import decoded
 

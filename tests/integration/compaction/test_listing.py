@@ -10,7 +10,7 @@ from metastore.compaction.queue.store import requests as store
 from metastore.config import CompactionSettings
 from metastore.db import wires
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server import convert_compaction as convert
+from metastore.thrift_server.convert import compaction as convert
 from tests.support.answers import shown_compactions
 
 COLUMNS = """

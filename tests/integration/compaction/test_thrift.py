@@ -9,7 +9,7 @@ from metastore.client.compactions import require_claim
 from metastore.compaction.working.service import WorkerService
 from metastore.errors import ClaimLostError
 from metastore.thrift_gen.hive_metastore.ttypes import MetaException
-from metastore.thrift_server.convert_compaction import properties_of, stringable_map
+from metastore.thrift_server.convert.compaction import properties_of, stringable_map
 
 DECLARED = (MetaException, TApplicationException)
 """Some of these calls declare no exception at all."""

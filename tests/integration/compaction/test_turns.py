@@ -89,7 +89,7 @@ def test_the_initiator_gives_head_starts_and_people_have_the_most(new_lake, clie
 @pytest.fixture
 def client_request():
     from metastore.thrift_gen.hive_metastore import ttypes
-    from metastore.thrift_server.convert_compaction import new_request
+    from metastore.thrift_server.convert.compaction import new_request
 
     request = new_request(ttypes.CompactionRequest(dbname="d", tablename="t", type=2), "1.2.3.4:5")
     assert request.entity == Entity(named("d.t"))

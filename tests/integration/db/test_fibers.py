@@ -8,7 +8,7 @@ import pytest
 from metastore.db import pool
 from metastore.db.engine import Database
 from metastore.errors import UnavailableError
-from metastore.thrift_server.workers import PgFiber, Waits
+from metastore.thrift_server.dispatch.workers import PgFiber, Waits
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from metastore.db.engine import Database
 from metastore.db.leader import Leadership
 from metastore.db.listener import Listener
 from metastore.errors import OutcomeUnknownError, UnavailableError
-from metastore.thrift_server.workers import PgFiber, Waits
+from metastore.thrift_server.dispatch.workers import PgFiber, Waits
 from tests.support.thrift_server import until
 
 

@@ -11,7 +11,7 @@ from metastore.locks.service import LockService
 from metastore.locks.why.service import Question, WhyService
 from metastore.loops.lock_keeper import OrphanReport, Orphans
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.holders import Holders
+from metastore.thrift_server.waiting.lock_connections import LockConnections
 from tests.support.thrift_server import until
 
 NOTHING = OrphanReport()
@@ -91,7 +91,7 @@ def test_the_lock_of_a_client_that_was_killed_ends_in_seconds(killed, orphans, c
 
 
 def test_killed_right_after_the_answer_it_takes_twice_as_long(monkeypatch, killed, orphans, client, test_clock):
-    monkeypatch.setattr("metastore.thrift_server.holders.AT_ONCE", 60)
+    monkeypatch.setattr("metastore.thrift_server.waiting.lock_connections.AT_ONCE", 60)
     lock_id = killed()
     assert orphans.tick() == OrphanReport(orphaned=1)
     test_clock.advance(GRACE + ALMOST)
@@ -150,7 +150,7 @@ def test_a_server_that_has_just_started_ends_nobody(server, killed, orphans, cli
     orphans.tick()
     test_clock.advance(timedelta(minutes=2))
 
-    started = Orphans(LockService(server.database, server.settings.locks), Holders())
+    started = Orphans(LockService(server.database, server.settings.locks), LockConnections())
 
     assert started.tick() == NOTHING
     test_clock.advance(ALMOST)

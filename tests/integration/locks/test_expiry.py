@@ -12,7 +12,7 @@ from metastore.housekeeping.service import PurgeService
 from metastore.locks.why.service import Question, WhyService
 from metastore.loops.reaper import EXPIRY, Reaper, until_due
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.txns.core.rules import TxnState
 from metastore.txns.core.service import Heartbeat

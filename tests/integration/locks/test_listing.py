@@ -10,7 +10,7 @@ from metastore.db import wires
 from metastore.locks.rules import LockState, LockType
 from metastore.locks.service import LockService
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.locks import LockHandlers
 from tests.support.answers import decoded, shown_locks
 

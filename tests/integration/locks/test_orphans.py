@@ -16,9 +16,9 @@ from metastore.locks.rules import LockRequest
 from metastore.locks.service import LockService
 from metastore.loops.lock_keeper import DeadlockSearch, OrphanReport, Orphans
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.locks import LockHandlers
-from metastore.thrift_server.holders import Holders
+from metastore.thrift_server.waiting.lock_connections import LockConnections
 from metastore.txns.core.service import Heartbeat
 from tests.integration.locks.conftest import wanted
 from tests.support.answers import shown_locks
@@ -52,7 +52,7 @@ def locks(database):
 
 @pytest.fixture
 def holders():
-    return Holders()
+    return LockConnections()
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def test_a_call_in_work_relies_on_the_lock(take, connection, orphans, locks, tes
 
 def test_who_connects_for_each_call_has_twice_the_time(monkeypatch, take, connection, orphans, locks, test_clock):
     """Presto, which cannot be told from a client that was killed right after the answer."""
-    monkeypatch.setattr("metastore.thrift_server.holders.AT_ONCE", 60)
+    monkeypatch.setattr("metastore.thrift_server.waiting.lock_connections.AT_ONCE", 60)
     lock_id = take(connection)
     leave(connection, after=0.01)
     assert orphans.tick() == OrphanReport(orphaned=1)
@@ -271,7 +271,7 @@ def test_a_server_that_starts_listens_first(take, connection, orphans, locks, ho
     orphans.tick()
     test_clock.advance(SILENCE)
 
-    started = Orphans(locks, Holders())
+    started = Orphans(locks, LockConnections())
 
     assert started.tick() == NOTHING
     test_clock.advance(ALMOST)

@@ -10,7 +10,7 @@ from metastore.client import MetastoreClient
 from metastore.config import LockSettings
 from metastore.locks.service import LockResult
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers import locks as handlers
 
 TYPES = {"S": ttypes.LockType.SHARED_READ, "W": ttypes.LockType.SHARED_WRITE, "E": ttypes.LockType.EXCL_WRITE,

@@ -16,7 +16,7 @@ from metastore.errors import InvalidInputError
 from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import Reaper
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.lock_waits import CHANNEL
+from metastore.thrift_server.waiting.lock_waits import CHANNEL
 from tests.support.thrift_server import Peer, message, until
 
 ACQUIRED, WAITING = ttypes.LockState.ACQUIRED, ttypes.LockState.WAITING

@@ -15,7 +15,7 @@ from metastore.planner import calls
 from metastore.planner.call import Method
 from metastore.planner.metastores import Metastores
 from metastore.planner.server import PlannerServer
-from metastore.thrift_server.limits import Limits
+from metastore.thrift_server.loop.address_limits import Limits
 from metastore.web import http_server
 from tests.integration.planner.conftest import Caller
 from tests.support.acid.creating import create_database, create_table

@@ -5,7 +5,7 @@ import pytest
 from metastore.config import EventSettings
 from metastore.db.pieces import Sizes
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.notifications import NotificationHandlers
 from metastore.txns.events import store
 from metastore.txns.events.service import EventService

@@ -47,5 +47,5 @@ def test_locks(server, client, monkeypatch):
         server, "lock", locking("v"))
     client.unlock(ttypes.UnlockRequest(held))
     a_second_later = monotonic() + 1.1
-    monkeypatch.setattr("metastore.thrift_server.shares.monotonic", lambda: a_second_later)
+    monkeypatch.setattr("metastore.thrift_server.dispatch.address_quotas.monotonic", lambda: a_second_later)
     assert client.lock(locking("v")).state == ttypes.LockState.ACQUIRED

@@ -8,8 +8,8 @@ import re
 from thrift.Thrift import TType
 
 from metastore.thrift_gen.enums import ENUM_FIELDS
-from metastore.thrift_server.codec import CODECS
-from metastore.thrift_server.protocol import BinaryProtocol
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.protocol import BinaryProtocol
 from tests.support.thrift_server import Peer, message
 
 SENTENCE = "Internal error processing"

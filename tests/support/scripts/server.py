@@ -8,7 +8,7 @@ from metastore.compaction.queue.store import components
 from metastore.config import TxnSettings
 from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
-from metastore.thrift_server import middleware
+from metastore.thrift_server.dispatch import middleware
 from tests.support.able import AbleClient
 from tests.support.model.state import EPOCH_MS
 from tests.support.transactions import EMPTY

@@ -22,7 +22,7 @@ from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.tables import TableStats
 from metastore.telemetry.txns import TxnStats
-from metastore.thrift_server.limits import Limits
+from metastore.thrift_server.loop.address_limits import Limits
 from metastore.thrift_server.upstream.connecting import Upstream
 from metastore.thrift_server.upstream.shared import Forwarding
 

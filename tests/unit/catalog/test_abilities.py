@@ -7,7 +7,7 @@ import pytest
 from metastore.catalog.rules.abilities import Client, Kind, Said, abilities, is_named, kind_of, refusal
 from metastore.client.abilities import table_request
 from metastore.ids import TableName
-from metastore.thrift_server.gate import said_in
+from metastore.thrift_server.dispatch.table_access import said_in
 
 BOTH, NEITHER = {Kind.FULL_ACID, Kind.INSERT_ONLY}, set()
 HIVE_3 = Said(insert_only_tables=True)

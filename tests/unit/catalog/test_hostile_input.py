@@ -22,7 +22,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
 from metastore.partition_names import DEFAULT_PARTITION
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.convert_partitions import Shape
+from metastore.thrift_server.convert.partitions import Shape
 
 KEYS = [PartitionKey("dt", "string")]
 WILDCARDS = "%a" * 30 + "b"

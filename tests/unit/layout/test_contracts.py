@@ -48,6 +48,9 @@ PLANTED = {
     "Spark: rooms by the steps of a statement, none looks up": (
         {"spark/read/planted_writer.py": "import metastore.spark.write.acid_writer", "spark/planted_floor/planted.py": ""},
         ["metastore.spark.read is not allowed to import metastore.spark.write", "planted_floor"]),
+    "Thrift server: rooms by the way of a message, none looks up": (
+        {"thrift_server/loop/planted_call.py": "import metastore.thrift_server.dispatch.call", "thrift_server/planted_flat.py": ""},
+        ["metastore.thrift_server.loop is not allowed to import metastore.thrift_server.dispatch", "planted_flat"]),
     "The SQL front of Spark is pure": (
         {"spark/sql/planted_clock.py": "import time", "acid_tables/serde_storage.py": "import fsspec"},
         ["metastore.spark.sql is not allowed to import time", "metastore.acid_tables.serde_storage is not allowed to import fsspec"]),

@@ -1,5 +1,5 @@
 from metastore.thrift_server import methods_page
-from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.wire.codec import CODECS
 from tests.support.thrift_server import facts
 
 VERSIONS = {"2.3.10": "2.3", "3.1.3": "3.1", "4.0.1": "4.0", "4.1.0": "4.1", "4.2.0": "4.2"}

@@ -11,13 +11,13 @@ from thrift.Thrift import TApplicationException
 
 from metastore.errors import MetaError
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call, coalesced, immediate
-from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.dispatch.call import Call, coalesced, immediate
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
-from metastore.thrift_server.protocol import BinaryProtocol
 from metastore.thrift_server.server import MOST_IN_A_ROW
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.protocol import BinaryProtocol
 from tests.support.thrift_server import Peer, message, serving, text_field, until
 from tests.unit.thrift_server.test_server import ALIVE, GET_STATUS, Stats
 

@@ -14,10 +14,10 @@ from thrift.Thrift import TApplicationException
 
 from metastore.db import fibers
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import LATER, coalesced
-from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.dispatch.call import LATER, coalesced
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
-from metastore.thrift_server.protocol import BinaryProtocol
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.protocol import BinaryProtocol
 from tests.support.thrift_server import Peer, message, serving, text_field, until
 
 GET_STATUS = message("getStatus")

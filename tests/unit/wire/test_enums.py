@@ -3,7 +3,7 @@
 import pytest
 
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.wire.codec import CODECS
 from tests.integration.wire.test_fields_absent import DEEPEST, UNKNOWN, places, struct_of
 from tests.support.thrift_server import facts
 

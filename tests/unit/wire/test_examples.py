@@ -11,10 +11,10 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.config import ServerSettings
 from metastore.errors import MetaError
-from metastore.thrift_server.codec import CODECS, OLDER_ARGUMENTS
-from metastore.thrift_server.handler import METHODS
-from metastore.thrift_server.messages import Messages
-from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol
+from metastore.thrift_server.loop.message_reader import Messages
+from metastore.thrift_server.wire.codec import CODECS, OLDER_ARGUMENTS
+from metastore.thrift_server.wire.interface import METHODS
+from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol
 from tests.support.thrift_server import Peer, assert_equal, example_id, examples, serving
 
 EXAMPLES = examples()

@@ -11,7 +11,7 @@ from metastore.thrift_gen.hive_metastore import constants, ttypes
 from metastore.thrift_gen.operators import MetastoreOperators
 from metastore.thrift_gen.operators import ttypes as operators_types
 from metastore.thrift_gen.required import REQUIRED
-from metastore.thrift_server.handler import METHODS
+from metastore.thrift_server.wire.interface import METHODS
 from tests.support.thrift_server import facts
 
 FACTS = facts()

@@ -7,8 +7,8 @@ from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.codec import CODECS
-from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol
 
 BOTH = pytest.mark.parametrize(
     ("ours", "thrifts"), [(BinaryProtocol(), TBinaryProtocol), (CompactProtocol(), TCompactProtocol)]

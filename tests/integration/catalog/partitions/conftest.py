@@ -21,11 +21,11 @@ from metastore.db.engine import Database as Postgres
 from metastore.files import Files
 from metastore.ids import DatabaseName, TableName
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
-from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.responses.streamed import InPieces
 from tests.support.answers import decoded
 
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"

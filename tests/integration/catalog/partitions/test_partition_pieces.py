@@ -14,9 +14,9 @@ from metastore.config import CatalogSettings
 from metastore.db.pieces import Sizes
 from metastore.errors import MetaError
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
-from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.responses.streamed import InPieces
 from tests.support.answers import decoded
 
 CALLS = {

@@ -6,8 +6,8 @@ from thrift.Thrift import TApplicationException, TMessageType
 from metastore.config import UpstreamSettings
 from metastore.errors import NoSuchObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import immediate
-from metastore.thrift_server.protocol import BinaryProtocol
+from metastore.thrift_server.dispatch.call import immediate
+from metastore.thrift_server.wire.protocol import BinaryProtocol
 from tests.support.thrift_server import Peer, message, serving, text_field, until
 from tests.unit.thrift_server.upstream.test_forwarding import Own, asked, client_of, in_front, raw_upstream
 

@@ -1,0 +1,1 @@
+"""Thrift structs to values, and back."""

@@ -1,0 +1,234 @@
+"""Catalog structs ↔ the catalog's values.
+
+Replies are complete, as Hive 2.3.10 sends them: Spark and PyIceberg fail on collections that are null (CLIENT-5).
+Requests are checked for what Hive requires to be there; the rest of their validation is the services'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from metastore.catalog.model import Catalog, ColumnStatistics, Database, Function, Json, Table, TableType
+from metastore.catalog.service.databases import DatabaseDraft
+from metastore.errors import MetaError
+from metastore.ids import TableName, database_name, split_catalog, table_name
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.convert.structs import struct_from_json, struct_to_json
+
+
+def required_name(value: str | None, what: str) -> str:
+    """A name that must be there. Raises: MetaError."""
+    if value is None:
+        raise MetaError(f"Null {what} name is not allowed")
+    return value.strip()
+
+
+def required_struct(value: Any, what: str) -> Any:
+    """A struct that must be there. Raises: MetaError."""
+    if value is None:
+        raise MetaError(f"Null {what} is not allowed")
+    return value
+
+
+def table_name_of(db: str | None, table: str | None, catalog: str | None = None) -> TableName:
+    """The table that two arguments name. Raises: MetaError if either is missing."""
+    return table_name(required_name(db, "database"), required_name(table, "table"), catalog)
+
+
+def context_of(environment: Any) -> dict[str, str]:
+    """The properties of an EnvironmentContext; {} without it."""
+    return dict(environment.properties or {}) if environment is not None else {}
+
+
+def pattern_of(text: str | None) -> tuple[str, str | None]:
+    """(catalog, pattern) from a pattern argument that may carry a catalog."""
+    return split_catalog(text)
+
+
+def catalog_from_thrift(catalog: Any) -> Catalog:
+    """Raises: MetaError, InvalidObjectError from the service for what is missing."""
+    required_struct(catalog, "catalog")
+    return Catalog((catalog.name or "").strip().lower(), catalog.locationUri or "", catalog.description)
+
+
+def catalog_to_thrift(catalog: Catalog) -> Any:
+    """As get_catalog answers."""
+    return ttypes.Catalog(
+        name=catalog.name, description=catalog.description, locationUri=catalog.location, createTime=catalog.create_time
+    )
+
+
+def database_from_thrift(database: Any) -> DatabaseDraft:
+    """What a client asks for. Raises: MetaError without a name."""
+    required_struct(database, "database")
+    return DatabaseDraft(
+        database_name(required_name(database.name, "database"), database.catalogName),
+        database.locationUri,
+        database.description,
+        database.managedLocationUri,
+        database.parameters,
+        database.ownerName,
+        database.ownerType,
+    )
+
+
+def database_to_thrift(database: Database) -> Any:
+    """As get_database answers."""
+    return ttypes.Database(
+        name=database.name.db,
+        description=database.description,
+        locationUri=database.location,
+        parameters=database.parameters,
+        ownerName=database.owner,
+        ownerType=database.owner_type,
+        catalogName=database.name.catalog,
+        createTime=database.create_time,
+        managedLocationUri=database.managed_location,
+        type=ttypes.DatabaseType.NATIVE,
+    )
+
+
+def table_from_thrift(table: Any) -> Table:
+    """What a client asks for. Raises: MetaError where Hive does not take null."""
+    if table is None:
+        raise MetaError("Null table is not allowed")
+    return Table(
+        table_name_of(table.dbName, table.tableName, table.catName),
+        descriptor_from_thrift(table.sd),
+        table.tableType or (TableType.VIEW if table.viewOriginalText else TableType.MANAGED),
+        table.owner,
+        table.ownerType,
+        last_access_time=table.lastAccessTime or 0,
+        retention=table.retention or 0,
+        partition_keys=fields_from_thrift(table.partitionKeys or []),
+        parameters=_without_nulls(table.parameters),
+        view_original_text=table.viewOriginalText,
+        view_expanded_text=table.viewExpandedText,
+        rewrite_enabled=bool(table.rewriteEnabled),
+        creation_metadata=struct_to_json(table.creationMetadata) if table.creationMetadata is not None else None,
+        write_id=-1 if table.writeId is None else table.writeId,
+    )
+
+
+def table_to_thrift(table: Table) -> Any:
+    """As get_table answers."""
+    return ttypes.Table(
+        tableName=table.name.table,
+        dbName=table.name.db,
+        owner=table.owner,
+        createTime=table.create_time,
+        lastAccessTime=table.last_access_time,
+        retention=table.retention,
+        sd=descriptor_to_thrift(table.sd),
+        partitionKeys=fields_to_thrift(table.partition_keys),
+        parameters=table.parameters,
+        viewOriginalText=table.view_original_text,
+        viewExpandedText=table.view_expanded_text,
+        tableType=table.type,
+        temporary=False,
+        rewriteEnabled=table.rewrite_enabled,
+        creationMetadata=_creation_metadata_to_thrift(table),
+        catName=table.name.catalog,
+        ownerType=table.owner_type or ttypes.PrincipalType.USER,
+        writeId=table.write_id,
+        id=table.id,
+    )
+
+
+def _creation_metadata_to_thrift(table: Table) -> Any:
+    if table.creation_metadata is None or table.type != TableType.MATERIALIZED_VIEW:
+        return None
+    return struct_from_json(ttypes.CreationMetadata, table.creation_metadata)
+
+
+def descriptor_from_thrift(sd: Any) -> Json:
+    """A table's storage descriptor as sent. Raises: MetaError where Hive does not take null."""
+    if sd is None:
+        raise MetaError("A table needs a storage descriptor (sd), null is not allowed")
+    if sd.cols is None:
+        raise MetaError("A storage descriptor needs columns (cols), null is not allowed")
+    if sd.serdeInfo is None:
+        raise MetaError("A storage descriptor needs serdeInfo, null is not allowed")
+    fields_from_thrift(sd.cols)
+    return struct_to_json(sd)
+
+
+def descriptor_to_thrift(sd: Json) -> Any:
+    """A complete storage descriptor. Its columns are most of it, and are made without looking at declarations."""
+    struct = struct_from_json(ttypes.StorageDescriptor, {name: value for name, value in sd.items() if name != "cols"})
+    struct.cols = fields_to_thrift(sd["cols"])
+    return struct
+
+
+def fields_from_thrift(fields: list[Any]) -> list[Json]:
+    """Columns or partition keys as sent. Raises: MetaError for a column without name or type."""
+    for field in fields:
+        if field.name is None or field.type is None:
+            raise MetaError(f"A column needs a name and a type: {field.name!r} {field.type!r}")
+    return [struct_to_json(field) for field in fields]
+
+
+def fields_to_thrift(fields: list[Json]) -> list[Any]:
+    """Columns or partition keys."""
+    return [ttypes.FieldSchema(field["name"], field["type"], field.get("comment")) for field in fields]
+
+
+def function_from_thrift(function: Any) -> Function:
+    """What a client asks for. Raises: MetaError where Hive does not take null."""
+    required_struct(function, "function")
+    name = table_name_of(function.dbName, required_name(function.functionName, "function"), function.catName)
+    if function.ownerType is None or function.functionType is None:
+        raise MetaError(f"Function {name} needs an owner type and a function type")
+    return Function(
+        name,
+        function.className or "",
+        function.ownerName,
+        function.ownerType,
+        function.functionType,
+        resource_uris=[struct_to_json(uri) for uri in function.resourceUris or []],
+    )
+
+
+def function_to_thrift(function: Function) -> Any:
+    """As get_function answers."""
+    return ttypes.Function(
+        functionName=function.name.table,
+        dbName=function.name.db,
+        className=function.class_name,
+        ownerName=function.owner,
+        ownerType=function.owner_type,
+        createTime=function.create_time,
+        functionType=function.type,
+        catName=function.name.catalog,
+        resourceUris=[struct_from_json(ttypes.ResourceUri, uri) for uri in function.resource_uris],
+    )
+
+
+def statistics_from_thrift(statistics: Any, engine: str | None) -> list[ColumnStatistics]:
+    """The columns of one ColumnStatistics."""
+    partition = "" if statistics.statsDesc.isTblLevel else statistics.statsDesc.partName
+    return [
+        ColumnStatistics(
+            statistic.colName.strip().lower(),
+            statistic.colType,
+            struct_to_json(statistic.statsData),
+            partition,
+            engine or statistics.engine or "hive",
+        )
+        for statistic in statistics.statsObj
+    ]
+
+
+def statistics_to_thrift(statistics: list[ColumnStatistics]) -> list[Any]:
+    """One ColumnStatisticsObj for each column."""
+    return [
+        ttypes.ColumnStatisticsObj(
+            statistic.column, statistic.type, struct_from_json(ttypes.ColumnStatisticsData, statistic.data)
+        )
+        for statistic in statistics
+    ]
+
+
+def _without_nulls(parameters: Mapping[str, str | None] | None) -> dict[str, str]:
+    return {key: value for key, value in (parameters or {}).items() if value is not None}

@@ -1,0 +1,64 @@
+"""Errors about transactions that ended tell what became of them: who ended it, when and why.
+
+Rule: that costs a look into the database only where a call failed, a single look for all failures of a batch, and never
+changes the beginning of a text or the type of an error. A lock that went with its transaction tells about it.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from metastore.errors import EndedError, NoSuchLockError
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.dispatch.registry import Handler
+from metastore.thrift_server.wire.codec import CODECS
+
+_MOST_LOCKS = 20
+"""Locks of a batch whose transactions are looked for; that is a search, unlike a look at a transaction."""
+
+
+class History(Protocol):
+    """Who knows what became of transactions."""
+
+    def tell(self, errors: Sequence[object]) -> None:
+        """Add to the errors' texts what became of their transactions."""
+
+    def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
+        """The transactions that were aborted lately with these locks, by lock."""
+
+
+def telling(handlers: Mapping[str, Handler], history: History) -> dict[str, Handler]:
+    """The handlers, with those of methods that can say "no such transaction" telling more in their errors."""
+    return {
+        name: _telling(handler, history) if CODECS[name].raises_no_such_txn else handler
+        for name, handler in handlers.items()
+    }
+
+
+def _telling(handler: Handler, history: History) -> Handler:
+    def run_one(*arguments: Any) -> Any:
+        try:
+            return handler.run(*arguments)
+        except EndedError as error:
+            history.tell([error])
+            raise
+
+    def run_batch(calls: list[Call]) -> Any:
+        results = handler.run(calls)
+        if any(isinstance(result, EndedError) for result in results):
+            _find_owners(calls, results, history)
+            history.tell([result for result in results if isinstance(result, EndedError)])
+        return results
+
+    return dataclasses.replace(handler, run=run_batch if handler.lane is not None else run_one)
+
+
+def _find_owners(calls: list[Call], results: Sequence[object], history: History) -> None:
+    gone = [
+        (call.args[0].lockid, error)
+        for call, error in zip(calls, results, strict=False)
+        if isinstance(error, NoSuchLockError)
+    ][:_MOST_LOCKS]
+    owners = history.owners({lock_id for lock_id, _ in gone}) if gone else {}
+    for lock_id, error in gone:
+        error.txn_id = owners.get(lock_id)

@@ -1,0 +1,258 @@
+"""What happens around every call: run it, translate its error, encode the answer, measure, log.
+
+Rules: whatever a handler raises, the client gets an answer and keeps its connection; a call that PostgreSQL undid
+because of a conflict is run again, `ATTEMPTS` times in all; of a failure that nobody foresaw the stack goes to the log
+and the real cause to the client; a call is logged once, when it was slow or failed (not beyond a
+limit, which would be thousands of times), and then its error lets go of the
+stack, which has the call's arguments in it.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from itertools import chain
+from threading import BoundedSemaphore, Event
+from typing import Any
+
+import structlog
+from thrift.Thrift import TApplicationException
+
+from metastore.backoff import doubling
+from metastore.errors import (
+    ConflictRetryError,
+    HeldUpError,
+    LimitReachedError,
+    MetastoreError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
+from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.dispatch.call import LATER, Call, PassedOn
+from metastore.thrift_server.dispatch.errors import wire_exception
+from metastore.thrift_server.dispatch.registry import Handler
+from metastore.thrift_server.dispatch.sender import Sender
+from metastore.thrift_server.dispatch.workers import Seats
+from metastore.thrift_server.responses.streamed import InPieces, in_file
+from metastore.thrift_server.wire.codec import CODECS
+from metastore.thrift_server.wire.protocol import WireProtocol
+
+ATTEMPTS = 3
+LONGEST_LOGGED = 1000
+PAUSES = 8
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(milliseconds=50), timedelta(milliseconds=500)
+"""Between tries of a call that a lock holds up: 2.75 s in all, far below any client's time-out."""
+_PLACES = BoundedSemaphore(4)
+_SHARED = (UnavailableError, OutcomeUnknownError)
+_log = structlog.get_logger("metastore.thrift")
+
+
+class Middleware:
+    """Turns a decoded call into the bytes of its answer, left in ``call.reply``."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        protocol: WireProtocol,
+        stats: CallStats,
+        slow_seconds: float,
+        seats: Seats,
+        *,
+        framed: bool = False,
+    ) -> None:
+        """``seats``: left by calls that wait for their clients. ``framed``: an answer has its length before it."""
+        self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
+        self._seats, self._framed = seats, framed
+
+    def deny(self, call: Call, refusal: MetastoreError) -> None:
+        """Answer a call that no handler gets to see."""
+        self.finish(call, refusal)
+
+    def run(self, call: Call) -> None:
+        """Run one call, as a batch of its own if its handler takes batches."""
+        how = self._handlers[call.method]
+        if how.lane is not None:
+            self.run_batch([call])
+            return
+        handler = how.run
+        try:
+            result = handler(call, *call.args)
+        except ConflictRetryError:
+            result = _outcome(lambda: handler(call, *call.args), call, attempts=ATTEMPTS - 1)
+        except HeldUpError as error:
+            result = _patiently(lambda: handler(call, *call.args), call, error)
+        except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
+            result = error
+        self.finish(call, result)
+
+    def run_batch(self, calls: list[Call]) -> None:
+        """Run calls of a lane: those of the same method together, methods in order of their first call."""
+        by_method: dict[str, list[Call]] = {}
+        for call in calls:
+            by_method.setdefault(call.method, []).append(call)
+        for method, batch in by_method.items():
+            before, body = None, b""
+            for call, result in zip(batch, self._batch_results(self._handlers[method], batch), strict=True):
+                body = self.finish(call, result, body if result is before else b"")
+                before = result
+
+    def _batch_results(self, handler: Handler, batch: list[Call]) -> list[Any]:
+        """A result or error for each call; calls of a failed batch run alone, unless the failure is the database's.
+
+        A commit whose outcome is unknown is never run again: it may have happened.
+        """
+        results = _outcome(lambda: handler.run(batch), *batch)
+        if not isinstance(results, Exception):
+            if len(results) == len(batch):
+                return list(results)
+            results = TypeError(f"{batch[0].method} answered {len(results)} of {len(batch)} calls")
+        if len(batch) == 1 or (isinstance(results, _SHARED) and not isinstance(results, ConflictRetryError)):
+            return [results] * len(batch)
+        return [result for call in batch for result in self._batch_results(handler, [call])]
+
+    def finish(self, call: Call, result: Any, body: bytes = b"") -> bytes:
+        """Encode the answer, count and log. Time that a call was parked is not time that it took.
+
+        ``body``: the result as bytes, if it is that of the call before as well. Returns the result as bytes, or None.
+        """
+        if result is LATER:
+            return b""
+        codec = CODECS[call.method]
+        error: Exception | None = result if isinstance(result, Exception) else None
+        if isinstance(result, PassedOn):
+            call.reply, call.outcome = result
+        elif error is None:
+            try:
+                if result is None and codec.success is not None:
+                    raise TypeError("the handler returned nothing")  # noqa: TRY301
+                if isinstance(result, InPieces):
+                    self._send(call, result)
+                else:
+                    body = body or self._protocol.body(codec, result)
+                    call.reply = self._protocol.head(codec, call.seqid) + body
+                call.outcome = "ok"
+            except Exception as encoding_error:  # noqa: BLE001 - whatever the encoder says, only this call fails
+                error = encoding_error
+        if error is not None:
+            self._refuse(call, error)
+        seconds = time.perf_counter() - call.started - call.parked
+        self._stats.record(call.method, call.outcome, seconds)
+        if (error is not None and not isinstance(error, LimitReachedError)) or seconds >= self._slow:
+            self._log(call, error, seconds)
+        if error is not None:
+            _let_go(error)
+            return b""
+        return body
+
+    def _send(self, call: Call, result: InPieces) -> None:
+        """Send an answer while it is being read. What is left of it then becomes the call's reply.
+
+        A framed answer has its length before it: one of several pieces is first put into a file.
+        """
+        codec = CODECS[call.method]
+        sender = Sender(call.connection, self._seats)  # type: ignore[arg-type]
+        with result.pieces as pieces:
+            before, after = self._protocol.around(codec, result.whole, result.kind, result.length)
+            coming = (self._protocol.elements(result.kind, piece) for piece in pieces)
+            data = self._protocol.head(codec, call.seqid) + before + next(coming, b"")
+            if self._framed:
+                more = next(coming, None)
+                parts = chain((data, more or b""), coming, (after,))
+                call.reply = data + after if more is None else in_file(parts, framed=True)
+                return
+            for piece in coming:
+                rest = sender.send(data)
+                call.cut_off = True  # if the rest of it does not follow
+                if rest is None:
+                    call.reply = after
+                    return
+                if rest:
+                    call.reply = in_file(chain((rest, piece), coming, (after,)))
+                    break
+                data = piece
+            else:
+                call.reply = data + after
+        call.cut_off = False
+
+    def _refuse(self, call: Call, error: Exception) -> None:
+        codec = CODECS[call.method]
+        exception = wire_exception(error, call.method, codec.exceptions)
+        call.outcome = type(exception).__name__
+        try:
+            if isinstance(exception, TApplicationException):
+                call.outcome = "INTERNAL_ERROR"
+                call.reply = self._protocol.application_exception(call.method, call.seqid, exception)
+            else:
+                call.reply = self._protocol.declared_exception(codec, call.seqid, exception)
+        except Exception:  # noqa: BLE001 - a text that cannot be encoded
+            text = str(getattr(exception, "message", None)).encode("ascii", "backslashreplace").decode()
+            plain = TApplicationException(TApplicationException.INTERNAL_ERROR, text)
+            call.outcome = "INTERNAL_ERROR"
+            call.reply = self._protocol.application_exception(call.method, call.seqid, plain)
+
+    def _log(self, call: Call, error: Exception | None, seconds: float) -> None:
+        fields = {
+            "method": call.method,
+            "peer": call.connection.peer,
+            "user": call.connection.user,
+            "ms": round(seconds * 1000, 1),
+            **(call.context or {}),
+        }
+        if error is None:
+            _log.warning("call_slow", **fields)
+        elif call.outcome == "INTERNAL_ERROR" and not isinstance(error, MetastoreError | TApplicationException):
+            _log.error("call_failed", outcome=call.outcome, exc_info=error, **fields)
+        else:
+            _log.info("call_refused", outcome=call.outcome, reason=_reason(error), **fields)
+
+
+def _let_go(error: BaseException) -> None:
+    """Forget the stacks of an error and of those behind it.
+
+    Frames and errors refer to each other, and what a client sent would stay until the garbage collector comes by.
+    """
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop()
+        if current is not None and current.__traceback__ is not None:
+            current.__traceback__ = None
+            waiting += [current.__cause__, current.__context__]
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "message", None) or str(error))[:LONGEST_LOGGED]
+
+
+def _patiently(run: Callable[[], Any], call: Call, error: HeldUpError) -> Any:
+    """The result of a handler that somebody's lock holds up, run again for a while; the last refusal after that.
+
+    It keeps a thread, so only a few do so at a time; the others are refused at once.
+    """
+    if not _PLACES.acquire(blocking=False):
+        return error
+    try:
+        for pause in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, PAUSES):
+            Event().wait(pause.total_seconds())
+            if call.connection.closed:
+                return error
+            result = _outcome(run, call)
+            if not isinstance(result, HeldUpError):
+                return result
+            error = result
+        return error
+    finally:
+        _PLACES.release()
+
+
+def _outcome(run: Callable[[], Any], *calls: Call, attempts: int = ATTEMPTS) -> Any:
+    """The result or the exception of a handler, which is run again when PostgreSQL asks for that."""
+    for left in reversed(range(attempts)):
+        try:
+            return run()
+        except ConflictRetryError as error:
+            if not left:
+                return error
+            for call in calls:
+                call.log(attempts=ATTEMPTS - left + 1)
+        except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
+            return error
+    raise AssertionError

@@ -1,0 +1,1 @@
+"""Connections: sockets, TLS handshakes, limits by address, and the bytes of a message."""

@@ -1,0 +1,135 @@
+"""A client's connection: its socket, what was received and not yet used, what could not be sent yet.
+
+Rule: a connection works on one call at a time, so answers are in the order of the requests and memory is bounded by
+one request, one answer and `MOST_AHEAD` bytes of requests sent ahead. Only the event loop touches a connection.
+Half a request and half an answer must move: a connection that does neither send the rest nor read on is closed.
+"""
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from metastore.thrift_server.auth.identity import NOBODY, Identity
+from metastore.thrift_server.loop.address_limits import Limits, Usage
+from metastore.thrift_server.loop.client_session import Session
+from metastore.thrift_server.loop.tls_socket import TlsSocket
+from metastore.thrift_server.wire.message import Message
+from metastore.thrift_server.wire.protocol import Header
+from metastore.thrift_server.wire.scanner import Scanner
+
+MOST_AHEAD = 1 << 16
+SLOWEST = 1 << 16
+"""Bytes a second."""
+
+
+class ClientConnection:
+    """State of one client; handlers see it as `metastore.thrift_server.dispatch.call.Connection`."""
+
+    __slots__ = (
+        "active",
+        "busy",
+        "calls",
+        "closed",
+        "cut_off",
+        "farewell",
+        "fd",
+        "groups",
+        "handshaking",
+        "header",
+        "hurry",
+        "identity",
+        "interest",
+        "left",
+        "link",
+        "message",
+        "metaconf",
+        "moved",
+        "peer",
+        "received",
+        "scanner",
+        "sending",
+        "session",
+        "since",
+        "size",
+        "sock",
+        "usage",
+        "user",
+        "waiting",
+    )
+
+    def __init__(self, sock: socket.socket | TlsSocket, address: Any, now: float) -> None:
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+        self.usage: Usage | None = None  # of its address
+        self.identity = NOBODY._replace(address=self.peer)
+        self.handshaking = False
+        self.user: str | None = None
+        self.groups: tuple[str, ...] = ()
+        self.metaconf: dict[str, str] | None = None
+        self.link: Any = None  # the forwarder's `Link` to the upstream, which is made of a connection
+        self.session: Session | None = None  # what the upstream learns of the client
+        self.closed = False
+        self.cut_off = False  # by us, in the middle of an answer
+        self.calls = 0  # that were begun
+        self.farewell = False  # the client said that it is about to end the connection
+        self.left: float | None = None  # when the client ended the connection without a farewell; None if we ended it
+        self.hurry: Callable[[], None] | None = None  # of a parked call
+        self.busy = False  # a call is being worked on
+        self.waiting = False  # for its next turn, with requests sent ahead
+        self.active = now  # when a message was last completed or answered
+        self.interest = 0  # epoll events that are wanted
+        self.received: bytes | bytearray = b""
+        self.scanner: Scanner | None = None  # of a message that is not complete
+        self.header: Header | None = None  # of the same
+        self.message: Message | None = None  # a large message that waits for its turn
+        self.sending: memoryview | None = None  # rest of an answer
+        self.since = self.moved = now  # when the half request or answer began, and when some of it was last sent
+        self.size = 0  # of the answer
+
+    @property
+    def who(self) -> dict[str, str | None]:
+        """For log lines."""
+        return {"peer": self.peer, "user": self.user}
+
+    @property
+    def host(self) -> str:
+        """Its address, without the port."""
+        return self.peer.rpartition(":")[0]
+
+    @property
+    def held(self) -> int:
+        """Bytes of what waits for the rest, for a reader or for its turn."""
+        waiting = self.message.data if self.message is not None else None
+        return len(self.received) + len(self.sending or b"") + len(waiting or b"")
+
+    def begin(self, now: float, size: int = 0) -> None:
+        """Half a request or half an answer (of this size) is there from now on."""
+        self.since = self.moved = now
+        self.size = size
+
+    def act_for(self, caller: Identity, limits: Limits | None, now: float) -> None:
+        """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
+        self.identity, self.peer, self.user = caller, caller.address, caller.user or self.user
+        if self.session is not None:
+            self.session.version += 1  # the upstream must hear it
+        if limits is not None:
+            limits.left(self.usage, now)
+            self.usage = limits.arrived(self.host, now)
+
+    def end_parked_call(self) -> None:
+        """Bring its call to an end, if that is parked."""
+        if self.hurry is not None:
+            self.hurry()
+
+    def stuck(self, now: float, seconds: float) -> bool:
+        """Whether half a request or half an answer does not move, or slower than any network."""
+        if self.sending is None and (self.busy or not self.received):
+            return False
+        patience = seconds + max(self.size, len(self.received)) / SLOWEST
+        return now - self.moved > seconds or now - self.since > patience
+
+    @property
+    def idle(self) -> bool:
+        """Nothing half received, in work, or half sent."""
+        return not (self.busy or self.received or self.sending)

@@ -1,0 +1,126 @@
+"""TLS handshakes, away from the event loop: signing takes a millisecond, and a stranger may ask for many.
+
+Rule: a thread takes one step of one handshake, which never waits for the client; between steps the connection waits in
+epoll like any other. So a client that stalls holds nothing but its socket, and a client that fails takes only these
+threads' time. All but the steps themselves is for the event loop's thread.
+"""
+
+import queue
+import select
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import structlog
+
+from metastore.config.security import TlsSettings
+from metastore.thrift_server.auth.identity import NOBODY, Identity, of_certificate
+from metastore.thrift_server.loop.connection import ClientConnection
+from metastore.thrift_server.loop.connections import READ, Connections
+from metastore.thrift_server.loop.tls_socket import TlsSocket
+from metastore.tls.contexts import RenewedContext
+
+_THREADS = 2
+_log = structlog.get_logger("metastore.server")
+
+
+class Step(NamedTuple):
+    """What came of one step: the epoll event that the connection waits for, 0 when it is through, or the error."""
+
+    connection: ClientConnection
+    waits_for: int = 0
+    error: Exception | None = None
+    identity: Identity = NOBODY
+    """Of the client, when it is through."""
+
+
+class Handshakes:
+    """Brings connections from the first byte to the certificate, or to an end."""
+
+    def __init__(self, settings: TlsSettings, connections: Connections, ring: Callable[[], None]) -> None:
+        """``ring``: wakes the loop, on any thread. Raises: InvalidInputError (a key store cannot be used)."""
+        self._settings, self._connections, self._ring = settings, connections, ring
+        self._context = RenewedContext(settings)
+        self._due: queue.SimpleQueue[ClientConnection | None] = queue.SimpleQueue()
+        self._taken: deque[Step] = deque()
+        self.failed = 0
+
+    def start(self) -> None:
+        """Start the threads; they end with the process, or at `stop`."""
+        for number in range(_THREADS):
+            threading.Thread(target=self._run, name=f"tls-handshake-{number}", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the threads after the step that each is at."""
+        for _ in range(_THREADS):
+            self._due.put(None)
+
+    def begin(self, sock: socket.socket, address: Any) -> None:
+        """Begin a TLS connection; it is watched for one event at a time until its handshake is complete."""
+        try:
+            tls = TlsSocket(self._context.get().wrap_socket(sock, server_side=True, do_handshake_on_connect=False))
+        except OSError as error:  # gone already
+            self.failed += 1
+            _log.debug("tls_handshake_failed", peer=address[0], reason=str(error))
+            sock.close()
+            return
+        connection = ClientConnection(tls, address, self._connections.now)
+        connection.handshaking = True
+        self._connections.add(connection, READ | select.EPOLLONESHOT)
+
+    def step(self, connection: ClientConnection) -> None:
+        """Something has arrived: the next step, on another thread. Until it is back nobody closes the socket."""
+        if not connection.busy:
+            connection.busy = True
+            self._due.put(connection)
+
+    def completed(self) -> Iterator[ClientConnection]:
+        """Take up the outcomes of steps; the connections that are through, whose first message may have come too."""
+        while self._taken:
+            step = self._taken.popleft()
+            connection = step.connection
+            connection.busy = False
+            if connection.closed:
+                connection.sock.close()
+            elif step.error is not None:
+                self._fail(connection, _reason(step.error))
+            elif step.waits_for:
+                self._connections.watch_once(connection, step.waits_for)
+            else:
+                connection.identity = step.identity._replace(address=connection.peer)
+                connection.user = step.identity.user
+                connection.handshaking = False
+                connection.active = self._connections.now
+                self._connections.watch(connection, READ)
+                yield connection
+
+    def sweep(self) -> None:
+        """End those that take too long."""
+        patience = self._settings.handshake_timeout.total_seconds()
+        for connection in self._connections:
+            if connection.handshaking and not connection.busy and self._connections.now - connection.active > patience:
+                self._fail(connection, f"not complete after {patience:.0f} s")
+
+    def _fail(self, connection: ClientConnection, reason: str) -> None:
+        self.failed += 1
+        self._connections.warn("tls_handshake_failed", peer=connection.peer, reason=reason, failed=self.failed)
+        self._connections.close(connection)
+
+    def _run(self) -> None:
+        while (connection := self._due.get()) is not None:
+            tls: Any = connection.sock
+            try:
+                waits_for = tls.handshake()
+                known = NOBODY if waits_for else of_certificate(tls.certificate, self._settings.client_user)
+                step = Step(connection, waits_for, identity=known)
+            except Exception as error:  # noqa: BLE001 - whatever OpenSSL or a certificate says, only this client fails
+                step = Step(connection, error=error)
+            self._taken.append(step)
+            self._ring()
+
+
+def _reason(error: Exception) -> str:
+    """What OpenSSL says, without where in its sources it says so."""
+    return str(getattr(error, "verify_message", "") or getattr(error, "reason", "") or error).lower().replace("_", " ")

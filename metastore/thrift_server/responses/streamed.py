@@ -1,0 +1,54 @@
+"""Answers that are sent while they are still being read, so that they take no more memory than a piece of them.
+
+Rules: a client that keeps up gets each piece from the thread of its call. For a client that does not, the rest is read
+at once into a file without a name, from which the event loop goes on sending: a slow reader keeps neither a thread nor
+a connection with PostgreSQL (ADR 59).
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from mmap import ACCESS_READ, mmap
+from tempfile import TemporaryFile
+from typing import Any, NamedTuple
+
+from metastore.db.pieces import Pieces
+from metastore.thrift_server.wire.protocol import Kind
+
+_FRAME = 4
+"""Bytes of the length before a framed answer."""
+
+
+def itself(elements: list[Any]) -> list[Any]:
+    """The result that is a list and nothing else."""
+    return elements
+
+
+class InPieces(NamedTuple):
+    """In the place of a result whose list is long, or whose map is: a list of its entries."""
+
+    whole: Callable[[list[Any]], Any]
+    """The result, from that list."""
+    kind: Kind
+    """What the elements are."""
+    length: int
+    pieces: AbstractContextManager[Iterable[bytes]]
+    """The elements in the binary protocol, several at a time: ``length`` in all."""
+
+
+def texts(pieces: Pieces[bytes], whole: Callable[[list[Any]], Any] = itself) -> InPieces:
+    """A result whose list of texts is long."""
+    return InPieces(whole, str, pieces.count, pieces)
+
+
+def in_file(parts: Iterable[bytes | memoryview], *, framed: bool = False) -> memoryview:
+    """The parts, one after the other, where they take no memory; ``framed``: behind their length."""
+    with TemporaryFile() as file:
+        file.write(bytes(_FRAME) if framed else b"")
+        for part in parts:
+            file.write(part)
+        if framed:
+            length = file.tell() - _FRAME
+            file.seek(0)
+            file.write(length.to_bytes(_FRAME))
+        file.flush()
+        return memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))

@@ -1,0 +1,1 @@
+"""Lock requests between their calls: parked calls, and which connection a lock was requested over."""

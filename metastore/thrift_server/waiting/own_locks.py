@@ -1,0 +1,28 @@
+"""Who asks for a change that nobody else may have a lock on: what is known of the caller's own locks."""
+
+from typing import Any
+
+from metastore.locks.rules import Changer
+from metastore.thrift_gen.hive_metastore.constants import TXN_ID
+from metastore.thrift_server.convert.catalog import context_of
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.waiting.lock_connections import LockConnections
+
+
+class OwnLocks:
+    """A transaction is the caller's if the call names it, as Hive 4 does; a lock if its connection is the call's."""
+
+    def __init__(self, holders: LockConnections | None = None) -> None:
+        """``holders``: who has locks over which connection."""
+        self._holders = holders
+
+    def of(self, call: Call, environment: Any = None, txn_id: int | None = None) -> Changer:
+        """The caller. The EnvironmentContext of its call, or a field of the request, may name its transaction."""
+        named = context_of(environment).get(TXN_ID, "")
+        txn_ids = {int(named)} if named.isdecimal() else {txn_id} if txn_id else set()
+        locks = frozenset[int]() if self._holders is None else self._holders.of(call.connection)
+        return Changer(frozenset(txn_ids), locks)
+
+
+STRANGERS = OwnLocks()
+"""Where nothing is known of connections."""

@@ -1,0 +1,341 @@
+"""Messages as bytes: whom they call, what they carry and how answers are written, in the binary and compact protocol.
+
+Rule: nothing that a length in a message claims is believed before the bytes are there. Values are read and written by
+Thrift's accelerated codec; a message that does not arrive whole goes through
+`metastore.thrift_server.wire.scanner` first.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+from thrift.protocol import fastbinary
+from thrift.Thrift import TApplicationException, TMessageType
+
+from metastore.thrift_server.wire.codec import APPLICATION_EXCEPTION, CODECS, Answer, MethodCodec
+from metastore.thrift_server.wire.input import SKIP, Nothing, Source
+from metastore.thrift_server.wire.scanner import BinaryScanner, CompactScanner, MalformedError, Scanner
+
+LONGEST_NAME = 1024
+
+
+class Header(NamedTuple):
+    """The beginning of a message."""
+
+    method: str
+    message_type: int
+    seqid: bytes
+    """As received, to be sent back as it is."""
+    end: int
+    """Where the arguments begin."""
+
+
+class Entry(NamedTuple):
+    """What a map has from texts to lists of structs."""
+
+    struct: type
+
+    def __call__(self) -> tuple[str, list[Any]]:
+        """One to try with."""
+        return "", []
+
+
+Kind = type | Entry
+"""What the elements of a list are: the class of a struct, ``str``, or what stands for a map."""
+
+
+class ArgumentsCodec(Protocol):
+    """How the arguments of a method are read; see `MethodCodec`."""
+
+    arguments_class: Any
+    arguments: list[Any]
+    older: Any
+
+    def source(self, data: bytes, at: int) -> Source:
+        """From which they are read: a message, where they begin."""
+
+
+class WireProtocol(Protocol):
+    """A protocol of Thrift."""
+
+    def header(self, data: bytes | bytearray, at: int) -> Header | None:
+        """The header at this place, None when it is not complete. Raises: MalformedError."""
+
+    def scanner(self, at: int, limit: int, most: int) -> Scanner:
+        """Looks for the end of the arguments that begin there, within ``limit`` bytes and ``most`` values."""
+
+    def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
+        """The arguments (None for an unknown method) and where they end. Raises: ShortError and the decoder's own."""
+
+    def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
+        """What goes before the ``body`` of a result."""
+
+    def body(self, codec: MethodCodec, result: Any) -> bytes:
+        """The result of a call; encoding errors of all kinds come through."""
+
+    def around(
+        self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: Kind, count: int
+    ) -> tuple[bytes, bytes]:
+        """What goes before and after a list's elements in the ``body`` of the result that ``whole`` makes of it."""
+
+    def elements(self, kind: Kind, piece: bytes) -> bytes:
+        """Elements of a list, one after the other, from the same in the binary protocol."""
+
+    def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
+        """The message that carries an exception which the method declares."""
+
+    def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
+        """The message that carries an error outside of the method's declaration."""
+
+
+class _Accelerated:
+    """What both protocols share: they differ in the header and in the codec's two functions."""
+
+    def __init__(self, decode: Any, encode: Any) -> None:
+        self._decode, self._encode = decode, encode
+
+    _length_size: int
+    """Bytes that the length of an empty list takes."""
+
+    def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
+        raise NotImplementedError
+
+    def _length(self, kind: Kind, count: int, empty: int) -> bytes:
+        """The length of a list, as it stands before its elements; ``empty``: the last byte of that of an empty list."""
+        raise NotImplementedError
+
+    def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
+        """See `WireProtocol`."""
+        if codec is None:
+            source = Source(data, at)
+            self._decode(Nothing(), source, SKIP)
+            return None, source.cstringio_buf.tell()
+        source = codec.source(data, at)
+        arguments = codec.arguments_class()
+        self._decode(arguments, source, codec.arguments)
+        if codec.older is not None:
+            suspected, older, sensible = codec.older
+            if suspected(arguments):
+                again = codec.arguments_class()
+                self._decode(again, codec.source(data, at), older)
+                if sensible(again):
+                    arguments = again
+        return arguments, source.cstringio_buf.tell()
+
+    def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
+        """See `WireProtocol`."""
+        return self._header(codec.name, TMessageType.REPLY, seqid)
+
+    def body(self, codec: MethodCodec, result: Any) -> bytes:
+        """See `WireProtocol`."""
+        encoded: bytes = b"\0" if codec.success is None else self._encode(Answer(result), codec.success)
+        return encoded
+
+    def around(
+        self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: Kind, count: int
+    ) -> tuple[bytes, bytes]:
+        """See `WireProtocol`. Where a list of none and of a single element begin to differ, there is its length."""
+        empty, single = self.body(codec, whole([])), self.body(codec, whole([kind()]))
+        at = next(place for place, (ours, other) in enumerate(zip(empty, single, strict=False)) if ours != other)
+        return empty[: at + 1 - self._length_size] + self._length(kind, count, empty[at]), empty[at + 1 :]
+
+    def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
+        """See `WireProtocol`."""
+        body = self._encode(Answer(exception), codec.exceptions[type(exception)])
+        return self.head(codec, seqid) + body
+
+    def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
+        """See `WireProtocol`."""
+        answer = Answer(message=exception.message, kind=exception.type)
+        return self._header(method, TMessageType.EXCEPTION, seqid) + self._encode(answer, APPLICATION_EXCEPTION)
+
+
+_VERSION_1 = 0x8001
+_BEGIN = struct.Struct(">HBBi")
+_LENGTH = struct.Struct(">i")
+
+
+class BinaryProtocol(_Accelerated):
+    """TBinaryProtocol; requests with and without a version in the header, replies always with."""
+
+    _length_size = 4
+
+    def __init__(self) -> None:
+        super().__init__(fastbinary.decode_binary, fastbinary.encode_binary)
+        self._names = {name.encode(): name for name in CODECS}
+        # How nearly all requests begin, and all their replies, up to the sequence id.
+        self._requests = {
+            _begin(name, kind): (name, kind) for name in CODECS for kind in (TMessageType.CALL, TMessageType.ONEWAY)
+        }
+        self._replies = {name: _begin(name, TMessageType.REPLY) for name in CODECS}
+
+    def header(self, data: bytes | bytearray, at: int) -> Header | None:
+        """See `WireProtocol`."""
+        if len(data) < at + 8:
+            return None
+        end = at + 12 + data[at + 7]  # the low byte of the name's length
+        request = self._requests.get(bytes(data[at : end - 4]))
+        if request is not None and end <= len(data):
+            return Header(*request, bytes(data[end - 4 : end]), end)
+        version, _, message_type, length = _BEGIN.unpack_from(data, at)
+        if version == _VERSION_1:
+            name_at = at + 8
+            end = name_at + length + 4
+            type_at = -1
+        else:  # without a version: length, name, type, sequence id
+            length = _LENGTH.unpack_from(data, at)[0]
+            name_at = at + 4
+            end = name_at + length + 5
+            type_at = end - 5
+        if not 0 < length <= LONGEST_NAME:
+            raise MalformedError("no Thrift message begins like this")
+        if len(data) < end:
+            return None
+        if type_at >= 0:
+            message_type = data[type_at]
+        raw = bytes(data[name_at : name_at + length])
+        return Header(self._names.get(raw) or _name(raw), message_type, bytes(data[end - 4 : end]), end)
+
+    def scanner(self, at: int, limit: int, most: int) -> Scanner:
+        """See `WireProtocol`."""
+        return BinaryScanner(at, limit, most)
+
+    def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
+        """See `WireProtocol`."""
+        return self._replies[codec.name] + seqid
+
+    def elements(self, kind: Kind, piece: bytes) -> bytes:  # noqa: ARG002 - they are in this protocol
+        """See `WireProtocol`."""
+        return piece
+
+    def _length(self, kind: Kind, count: int, empty: int) -> bytes:  # noqa: ARG002 - the type stands before it
+        return count.to_bytes(4)
+
+    def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
+        return _begin(method, message_type) + seqid
+
+
+def _begin(method: str, message_type: int) -> bytes:
+    name = method.encode()
+    return _BEGIN.pack(_VERSION_1, 0, message_type, len(name)) + name
+
+
+_COMPACT_ID = 0x82
+_MORE = 0x80  # set in every byte of a varint but the last
+_LONG_LIST = 15  # from so many on the number stands in a varint of its own
+_STRUCT = 0x0C
+_TEXTS_TO_LISTS = b"\x89"
+
+
+class CompactProtocol(_Accelerated):
+    """TCompactProtocol."""
+
+    _length_size = 1
+
+    def __init__(self) -> None:
+        super().__init__(fastbinary.decode_compact, fastbinary.encode_compact)
+
+    def header(self, data: bytes | bytearray, at: int) -> Header | None:
+        """See `WireProtocol`."""
+        if len(data) < at + 4:
+            return None
+        if data[at] != _COMPACT_ID or data[at + 1] & 0x1F != 1:
+            raise MalformedError("no Thrift message of the compact protocol begins like this")
+        message_type = data[at + 1] >> 5
+        seqid_end = _varint_end(data, at + 2)
+        length_end = _varint_end(data, seqid_end) if seqid_end else 0
+        if not seqid_end or not length_end:
+            return None
+        length = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(data[seqid_end:length_end]))
+        if not 0 < length <= LONGEST_NAME:
+            raise MalformedError("the name of the method is too long")
+        end = length_end + length
+        if len(data) < end:
+            return None
+        return Header(_name(data[length_end:end]), message_type, bytes(data[at + 2 : seqid_end]), end)
+
+    def scanner(self, at: int, limit: int, most: int) -> Scanner:
+        """See `WireProtocol`."""
+        return CompactScanner(at, limit, most)
+
+    def elements(self, kind: Kind, piece: bytes) -> bytes:
+        """See `WireProtocol`. The structs of a piece are there as objects meanwhile, and no longer."""
+        if kind is str:
+            return _texts(piece)
+        if isinstance(kind, Entry):
+            return b"".join(self._entries(kind.struct, piece))
+        source, encoded = Source(piece, 0), []
+        while source.cstringio_buf.tell() < len(piece):
+            encoded.append(self._struct(kind, source))
+        return b"".join(encoded)
+
+    def _entries(self, struct: type, piece: bytes) -> Iterator[bytes]:
+        at = 0
+        while at < len(piece):
+            start = at + _LENGTH.size
+            end = start + int.from_bytes(piece[at:start])
+            source = Source(piece, end + 1 + _LENGTH.size)  # behind the type of the list's structs, and its length
+            [count] = _LENGTH.unpack_from(piece, end + 1)
+            yield _varint(end - start) + piece[start:end] + self._length(struct, count, _STRUCT)
+            for _ in range(count):
+                yield self._struct(struct, source)
+            at = source.cstringio_buf.tell()
+
+    def _struct(self, struct: type, source: Source) -> bytes:
+        spec: list[Any] = [struct, struct.thrift_spec]  # type: ignore[attr-defined]
+        made = struct()
+        fastbinary.decode_binary(made, source, spec)
+        encoded: bytes = self._encode(made, spec)
+        return encoded
+
+    def _length(self, kind: Kind, count: int, empty: int) -> bytes:
+        """The type of the elements is in the first byte, also of an empty list; a map has its types behind its length.
+
+        Those of an empty map are left out.
+        """
+        if isinstance(kind, Entry):
+            return _varint(count) + _TEXTS_TO_LISTS if count else b"\0"
+        if count < _LONG_LIST:
+            return bytes((count << 4 | empty,))
+        return bytes((_LONG_LIST << 4 | empty,)) + _varint(count)
+
+    def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
+        name = method.encode()
+        length = bytes((len(name),)) if len(name) < _MORE else bytes((len(name) & 0x7F | _MORE, len(name) >> 7))
+        return bytes((_COMPACT_ID, message_type << 5 | 1)) + seqid + length + name
+
+
+def _name(raw: bytes | bytearray) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise MalformedError("the name of the method is not text") from None
+
+
+def _texts(piece: bytes) -> bytes:
+    """Texts with lengths of any size, from texts with lengths of four bytes."""
+    parts: list[bytes] = []
+    at = 0
+    while at < len(piece):
+        start = at + 4
+        at = start + int.from_bytes(piece[at:start])
+        parts += _varint(at - start), piece[start:at]
+    return b"".join(parts)
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number >= _MORE:
+        encoded.append(number & 0x7F | _MORE)
+        number >>= 7
+    return bytes((*encoded, number))
+
+
+def _varint_end(data: bytes | bytearray, at: int) -> int:
+    """Where a number of up to 32 bits ends, 0 when it is not complete."""
+    for i in range(at, min(at + 5, len(data))):
+        if data[i] < _MORE:
+            return i + 1
+    if len(data) >= at + 5:
+        raise MalformedError("a number in the header is too long")
+    return 0
