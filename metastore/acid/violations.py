@@ -56,6 +56,7 @@ class Rule(StrEnum):
     WRONG_KEY_INDEX = "wrong key index"
     WRONG_STATISTICS = "wrong statistics"
     SHIFTED_VALUES = "shifted values"
+    NEGATIVE_FRACTION = "negative fraction"
 
 
 @dataclass(frozen=True)

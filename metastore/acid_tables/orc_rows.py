@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import orc
 
 from metastore.acid.protobuf import bytes_field, fields, number_field
-from metastore.acid_tables.calendars import has_julian, has_times, in_microseconds, mapped, proleptic
+from metastore.acid_tables.calendars import has_julian, has_times, in_microseconds, leaves, mapped, proleptic
 from metastore.acid_tables.orc_tail import (
     LONG,
     MAGIC,
@@ -61,6 +61,7 @@ class OrcRows:
         self._source = source
         self._file = orc.ORCFile(source)
         self.schema: pa.Schema = self._file.schema
+        self.writer: str = self._file.writer
         self.nstripes: int = self._file.nstripes
 
     def read_stripe(self, at: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
@@ -85,12 +86,16 @@ class OrcRows:
     def _tail(self) -> Tail:
         return Tail.of(self._source)
 
+    def has_negative_fraction(self, column: str) -> bool:
+        """Return True if times in a column have fractions below 0, as Arrow's own writer stores those before 1970."""
+        stripes = (_Stripe.read(self._source, self._tail, at) for at in range(self.nstripes))
+        found = (values for stripe in stripes for values in stripe.halves([column])[1].columns)
+        return any(_has_negative(times) for values in found for _, times in leaves(values))
+
     def _far(self, at: int, columns: Sequence[str] | None) -> pa.RecordBatch:
         """Read a stripe with times that nanoseconds do not reach."""
         stripe = _Stripe.read(self._source, self._tail, at)
-        seconds = orc.ORCFile(pa.BufferReader(stripe.with_seconds_as_numbers())).read_stripe(0, columns)
-        zero_file = stripe.with_zero_seconds(max(map(_values, seconds.columns), default=0))
-        fractions = orc.ORCFile(pa.BufferReader(zero_file)).read_stripe(0, columns)
+        seconds, fractions = stripe.halves(columns)
         pairs = zip(seconds.columns, fractions.columns, strict=True)
         return pa.RecordBatch.from_arrays([_joined(*pair, stripe.zone) for pair in pairs], seconds.schema.names)
 
@@ -114,6 +119,12 @@ class _Stripe(NamedTuple):
         """The time zone of the writer, in which a file's seconds count."""
         named = [field.value for field in fields(self._footer()) if field.number == _ZONE]
         return bytes(named[0]).decode() if named else "UTC"
+
+    def halves(self, columns: Sequence[str] | None) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """Return the rows twice: with the seconds of their times, as whole numbers, and with the fractions alone."""
+        seconds = orc.ORCFile(pa.BufferReader(self.with_seconds_as_numbers())).read_stripe(0, columns)
+        zero_file = self.with_zero_seconds(max(map(_values, seconds.columns), default=0))
+        return seconds, orc.ORCFile(pa.BufferReader(zero_file)).read_stripe(0, columns)
 
     def with_seconds_as_numbers(self) -> bytes:
         """Return a file of this stripe in which times are the whole numbers that stand for their seconds."""
@@ -177,6 +188,14 @@ def _values(array: pa.Array) -> int:
     if pa.types.is_map(array.type):
         return max(_values(array.keys), _values(array.items))
     return max(len(array), _values(array.values)) if pa.types.is_list(array.type) else len(array)
+
+
+def _has_negative(fractions: pa.Array) -> bool:
+    """Return True if a fraction that was read alone is below 0."""
+    if pa.types.is_date(fractions.type):
+        return False
+    lowest = pc.min(fractions.view(pa.int64())).as_py()
+    return lowest is not None and lowest < epoch("UTC") * _NANOSECONDS
 
 
 def _joined(seconds: pa.Array, fractions: pa.Array, zone: str) -> pa.Array:

@@ -24,7 +24,7 @@ STRIPE_OFFSET, STRIPE_INDEX, STRIPE_DATA, STRIPE_FOOTER, STRIPE_ROWS = 1, 2, 3, 
 HYBRID, PROLEPTIC = 1, 2
 """Calendars, in the footer: Julian before 1582-10-15 as Hive's and Spark's writers, or Gregorian for ever."""
 
-LONG, TIMESTAMP = 4, 9
+LONG, TIMESTAMP, STRUCT = 4, 9, 12
 _KIND, _GUESS = 1, 16 * 1024
 
 

@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,7 +70,7 @@ from metastore.planner.calls import CALLS
 from metastore.planner.metastores import ClientSettings
 from metastore.roots import Roots
 from metastore.spark.check.file_check import check_file
-from metastore.spark.check.shifted import check_nulls
+from metastore.spark.check.old_files import check_old
 from metastore.streaming.columns import Column
 from metastore.streaming.event_file import InsertFile
 from metastore.streaming.plain_file import PlainFile
@@ -84,7 +84,7 @@ LONGEST_S = 2.0
 MEMORY = 1 << 30
 """Above what the process has when everything is imported."""
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
-          "row:struct<v:string>>")
+          "row:struct<v:string,at:timestamp>>")
 _KEYS = [PartitionKey(name, kind) for name, kind in inputs.KEYS]
 _TABLE = Table(TableName("hive", "d", "sales"), {}, owner="a" * 200, last_access_time=90, parameters={"team": "ab" * 100})
 
@@ -151,7 +151,7 @@ def _sound_orc(dice: Any) -> bytes:
     compression = dice.choice([pyorc.CompressionKind.NONE, pyorc.CompressionKind.ZLIB, pyorc.CompressionKind.SNAPPY])
     with pyorc.Writer(out, _EVENT, compression=compression) as writer:
         rows = dice.choice([0, 1, 50])
-        writer.writerows((0, 3, encode(0), row, 3, (f"v{row}",)) for row in range(rows))
+        writer.writerows((0, 3, encode(0), row, 3, (f"v{row}", datetime(1965, 9, 12, tzinfo=UTC))) for row in range(rows))
         notes = {"hive.acid.key.index": f"3,{encode(0)},{rows - 1};".encode(), "hive.acid.stats": f"{rows},0,0".encode(),
                  "hive.acid.version": b"2"}
         writer.set_user_metadata(**{name: inputs.damaged(dice, text, 1) for name, text in notes.items() if dice.random() < 0.9})
@@ -228,7 +228,7 @@ def read_nested_rows(made: Any) -> None:
             file.flush()
             file.close()
             found = orc.ORCFile(file.path).read().to_pylist()
-            assert check_nulls(Files(), root, Path(file.path).name) == []
+            assert check_old(Files(), root, Path(file.path).name) == []
             assert [event.get("row", event) for event in found] == whole.slice(ends[0], ends[-1] - ends[0]).to_pylist()
 
 

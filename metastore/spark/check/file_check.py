@@ -1,6 +1,6 @@
 """Checks inside an ACID file: its footer's notes, and the five columns beside the row.
 
-Rule: only those five columns are read, stripe by stripe, and of the rows what `shifted` looks at. A violation is
+Rule: only those five columns are read, stripe by stripe, and of the rows what `old_files` looks at. A violation is
 reported once for each rule and file, with the first place where it is.
 """
 
@@ -22,7 +22,7 @@ from metastore.acid.violations import Finding, Rule
 from metastore.acid_tables.footers import OrcTail, damage_named, event_counts, orc_tail
 from metastore.errors import InvalidInputError
 from metastore.files import Files
-from metastore.spark.check.shifted import check_nulls
+from metastore.spark.check.old_files import check_old
 
 _IDS = [*EVENT_COLUMNS[:-1]]
 
@@ -36,11 +36,11 @@ def check_file(files: Files, location: str, path: str, directory: BaseDirectory 
                 return []
             return [Finding(Rule.WRONG_COLUMNS, path, f"{', '.join(tail.fields)} are not the columns of ACID files")]
         stripes = _read_stripes(files, f"{location}/{path}")
-        shifted = check_nulls(files, location, path)
+        of_old_writer = check_old(files, location, path)
     except OSError as error:
         return [Finding(Rule.UNREADABLE_FILE, path, str(error))]
     check = _FileCheck(path, tail, directory, [stripe.combine_chunks() for stripe in stripes])
-    return [*check.notes(), *check.events(), *shifted]
+    return [*check.notes(), *check.events(), *of_old_writer]
 
 
 @dataclass(frozen=True)

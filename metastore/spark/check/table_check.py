@@ -25,7 +25,7 @@ from metastore.ids import TableName
 from metastore.partition_names import make_name
 from metastore.roots import local_path
 from metastore.spark.check.file_check import check_doubles, check_file
-from metastore.spark.check.shifted import check_nulls
+from metastore.spark.check.old_files import check_old
 
 QUARANTINE = ".quarantine"
 _PAST_TRANSACTIONS = frozenset({Rule.STRANDED, Rule.ORIGINAL_FILE})
@@ -255,7 +255,7 @@ def _check_rows(files: Files, location: str, state: AcidState) -> Iterator[Findi
     for directory in [*([state.base] if state.base else []), *state.deltas]:
         for file in directory.files:
             with suppress(OSError):  # of another format
-                yield from check_nulls(files, location, file.path)
+                yield from check_old(files, location, file.path)
 
 
 def _check_files(files: Files, location: str, state: AcidState) -> Iterator[Finding]:

@@ -3,13 +3,14 @@
 import shutil
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from metastore.client import MetastoreClient, scan
-from metastore.streaming import Json, connect, mutate
+from metastore.streaming import Json, connect, mutate, orc_writer
 from metastore.streaming.records import RecordError
 from tests.support.able import AbleClient
 from tests.support.acid.creating import create_database, create_table, snapshot
@@ -153,6 +154,29 @@ def test_conditions_find_each_time(client: MetastoreClient, acid_session: Any, w
     for text in ("0001-01-01 00:00:00", "1500-05-05 10:00:00.000001"):
         assert acid_session.update("d.t", {"n": "n + 100"}, where=f"t = TIMESTAMP'{text}'") == 1
         assert acid_session.delete("d.t", where=f"n >= 100 AND t = TIMESTAMP'{text}' AND d IN (DATE'{text[:10]}')") == 1
+
+
+@pytest.mark.parametrize("properties", [{}, {"transactional_properties": "insert_only"}])
+def test_an_old_file_is_mended_by_what_scan_shows(
+        client: MetastoreClient, spark: Any, acid_session: Any, compacting: Compacting, monkeypatch: pytest.MonkeyPatch, properties: dict[str, str]) -> None:
+    """A file of release 0.2, made by Arrow's own writer: its fractions before 1970 are below 0."""
+    create_table(client, "t", {"n": "int", "t": "timestamp"}, **properties)
+    rows = [{"n": n, "t": datetime(1965, 9, 12, 1, 2, n, n)} for n in range(3)]
+    with monkeypatch.context() as patched, connect("d.t", client=client) as stream, stream.transaction():
+        patched.setattr(orc_writer, "_is_early", lambda _times: False)
+        stream.write(rows)
+    with pytest.raises(Exception, match="nanos > 999999999 or < 0"):
+        acid_session.sql("SELECT * FROM d.t").collect()
+
+    spark.createDataFrame(scan("d.t", client=client).to_arrow()).createOrReplaceTempView("right_times")
+    acid_session.sql("INSERT OVERWRITE d.t SELECT * FROM right_times")
+    spark.catalog.dropTempView("right_times")
+    acid_session.sql("INSERT INTO d.t VALUES (3, NULL)")
+    compacting.compact("d", "t", "major")
+
+    expected = [*rows, {"n": 3, "t": None}]
+    assert sorted((row.asDict() for row in acid_session.sql("SELECT * FROM d.t").collect()), key=itemgetter("n")) == expected
+    assert sorted(scan("d.t", client=client).to_arrow().to_pylist(), key=itemgetter("n")) == expected
 
 
 def test_what_no_file_can_hold_is_refused_by_every_writer(client: MetastoreClient, acid_session: Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 import pyorc
@@ -228,10 +229,11 @@ def test_values_that_a_null_struct_has_moved_are_found(run, client, table, prope
         _created(client, name, {"transactional": "true", **properties})
         described = client.get_table("db", name)
         described.sd.cols = [types.FieldSchema("id", "int"), types.FieldSchema("good", "struct<o:struct<a:int>>"), types.FieldSchema(
-            "c", "array<struct<o:struct<a:int>,m:map<string,struct<t:string>>>>"), types.FieldSchema("last", "struct<a:struct<x:int>>")]
+            "c", "array<struct<o:struct<a:int>,m:map<string,struct<t:string>>>>"), types.FieldSchema("last", "struct<a:struct<x:int>>"),
+            types.FieldSchema("far", "struct<at:timestamp>")]
         client.alter_table("db", name, described)
     rows = [{"id": 1, "good": {"o": {"a": 1}}, "c": [{"o": {"a": 5}}, {"o": {"a": 1}, "m": {"k": None, "l": {"t": "v"}}}],
-             "last": {"a": {"x": 1}}},
+             "last": {"a": {"x": 1}}, "far": {"at": datetime(1500, 1, 1)}},
             {"id": 2, "good": {"o": {"a": 2}}, "c": [{"o": None, "m": {}}, {"o": {"a": 2}}], "last": {"a": None}}]
 
     def write(name):
@@ -246,6 +248,38 @@ def test_values_that_a_null_struct_has_moved_are_found(run, client, table, prope
     assert {(one["violation"], one["detail"].split(" has ")[0]) for one in found} == {
         ("shifted values", "Column c"), ("shifted values", "Column last")}
     assert len(found) == 4
+    assert run("table", "check", "db.new")[:2] == (0, "Nothing is wrong.\n")
+
+
+@pytest.mark.parametrize("properties", [{}, {"transactional_properties": "insert_only"}])
+def test_fractions_that_are_stored_below_zero_are_found(run, client, table, properties, monkeypatch):
+    """As Arrow's own writer stores those before 1970; not in what is written now, nor where times are late or whole."""
+    types = client.types
+    early, whole, late = datetime(1965, 9, 12, 1, 2, 3, 500_000), datetime(1965, 9, 12), datetime(2020, 1, 1, 1, 2, 3, 4)
+    kinds = {"id": "int", "whole": "timestamp", "late": "timestamp", "none": "timestamp", "a": "timestamp", "s": "struct<x:int,at:timestamp>",
+             "l": "array<timestamp>", "m": "map<string,struct<at:timestamp>>", "far": "timestamp"}
+    sound = {"whole": whole, "late": late, "a": whole, "s": {"x": 1, "at": late}, "l": [whole, None], "m": {"k": {"at": whole}}, "far": late}
+    bad = sound | {"a": early, "s": {"x": 1, "at": early}, "l": [late, early], "m": {"k": {"at": early}}, "far": datetime(1500, 1, 1, 0, 0, 0, 1)}
+    for name in ("old", "new"):
+        _created(client, name, {"transactional": "true", **properties})
+        described = client.get_table("db", name)
+        described.sd.cols = [types.FieldSchema(*pair) for pair in kinds.items()]
+        client.alter_table("db", name, described)
+
+    def write(name, *batches):
+        with connect(f"db.{name}", client=client) as connection, connection.transaction():
+            for rows in batches:
+                connection.write([{"id": number, **row} for number, row in enumerate(rows)])
+    for rows in ([bad, sound], [sound], [sound, {}], [{}]):
+        write("new", rows, rows)
+    monkeypatch.setattr(orc_writer, "_is_early", lambda _times: False)
+    write("old", [sound, bad])
+    write("old", [sound, {}])
+
+    found = json.loads(run("table", "check", "db.old", "-o", "json")[1])
+    assert [(one["violation"], one["detail"].split(" has ")[0]) for one in found] == [
+        ("negative fraction", f"Column {name}") for name in ("a", "s", "l", "m", "far")]
+    assert len({one["path"] for one in found}) == 1
     assert run("table", "check", "db.new")[:2] == (0, "Nothing is wrong.\n")
 
 
