@@ -8,7 +8,6 @@ from metastore.locks import store
 from metastore.locks.rules import LockObject, LockRequest
 from metastore.locks.service import LockService
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server import middleware
 from metastore.thrift_server.dispatch import middleware
 from tests.integration.catalog.conftest import ORC
 from tests.integration.locks.conftest import wanted
