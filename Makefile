@@ -27,7 +27,7 @@ demo: setup ## The tour on real data, with a server of its own; exits 0 only if 
 
 # Linters beside the tests: these wait for PostgreSQL and Java as long as they compute.
 test: setup ## What each change is tried with: linters, and all tests but the slow ones (twelve minutes on two cores)
-	@$(MAKE) --no-print-directory -j2 -Oline checks tests
+	@$(MAKE) --no-print-directory -j2 checks tests
 
 checks: lint types layers idl-check docs-check
 
