@@ -100,6 +100,7 @@ SPARKS = 2
 """Workers with a Spark of their own: one for each core that a machine has at least."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items):
     """Mark the tests that are slow, and say which tests want the same worker: those of one Spark, and those of one module."""
     slow = [line for line in (Path(__file__).parent / "slow.txt").read_text().splitlines() if line and line[0] != "#"]
