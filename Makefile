@@ -9,7 +9,7 @@ WORKERS ?= 3
 # Options for pytest, for example: make test-fast ARGS="-k locks"
 ARGS ?=
 quick := not slow and not long and not robustness
-pytest := $(bin)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+pytest := $(bin)/python -m pytest -n $(WORKERS) $(ARGS)
 
 .PHONY: wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 robustness-tables help setup run demo test test-all test-fast checks tests coverage model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
 

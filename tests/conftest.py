@@ -96,17 +96,21 @@ def worlds(postgres, tmp_path_factory):
         yield world
 
 
-SPARKS = 2
-"""Workers with a Spark of their own: one for each core that a machine has at least."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items):
-    """Mark the tests that are slow, and say which tests want the same worker: those of one Spark, and those of one module."""
+    """Mark what ``slow.txt`` lists."""
     slow = [line for line in (Path(__file__).parent / "slow.txt").read_text().splitlines() if line and line[0] != "#"]
     for item in items:
-        module = item.nodeid.partition("::")[0]
         if any(item.nodeid == each or item.nodeid.startswith((f"{each}::", f"{each}[")) for each in slow):
             item.add_marker(pytest.mark.slow)
-        is_sparks = "lakehouse" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group(f"spark {crc32(module.encode()) % SPARKS}" if is_sparks else module))
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Give a module to one worker, whose fixtures its tests share, and those of Spark to two: one for each core there is at least."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class BySpark(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            module = nodeid.partition("::")[0]
+            return f"spark {crc32(module.encode()) % 2}" if module.startswith("tests/acceptance/") else module
+
+    return BySpark(config, log)
