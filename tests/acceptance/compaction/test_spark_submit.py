@@ -28,7 +28,7 @@ from tests.support.able import AbleClient
 from tests.support.thrift_server import until
 from tests.support.transactions import seconds
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.robustness, pytest.mark.timeout(900)]
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def _command(directory: Path, uri: str, work: Path, txn_id: int, **changed: Any)
     return [sys.executable, "-m", "metastore.spark.compaction.process", str(path)]
 
 
-@pytest.mark.slow  # a Spark of its own, twice
+@pytest.mark.robustness  # a Spark of its own, twice
 def test_killed_at_work_it_leaves_nothing_visible_and_the_next_attempt_succeeds(
     table: AcidTable, server: Any, client: Any, tmp_path: Path, database: Database
 ) -> None:

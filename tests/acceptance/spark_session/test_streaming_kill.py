@@ -51,7 +51,7 @@ def _die(point, *arguments):
     assert said.strip().endswith("here")
 
 
-@pytest.mark.parametrize("dies_before", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["after", "before and after"])
+@pytest.mark.parametrize("dies_before", [False, pytest.param(True, marks=pytest.mark.robustness)], ids=["after", "before and after"])
 def test_a_killed_driver_brings_every_row_once(acid_session, db, spark, lakehouse, tmp_path, dies_before):
     name = f"{db}.killed"
     acid_session.sql(f"CREATE TABLE {name} (id INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
