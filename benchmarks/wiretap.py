@@ -136,7 +136,7 @@ class _Connection:
                 if kind in {b"P", b"B"}:
                     self.tap.refused = "the server speaks the extended query protocol, which is not recorded here"
                 self.far.sendall(_packed(kind, body))
-        except (OSError, EOFError):
+        except (OSError, EOFError, struct.error):  # an end before the first message is whole, too
             self.far.close()
 
     def back(self) -> None:

@@ -19,6 +19,7 @@ from metastore.compaction.queue.rules.requests import (
     is_active_duplicate,
     is_claim_dead,
     is_final_failure,
+    is_left_by,
     is_stopped_by_failures,
     is_switched_on,
     may_become,
@@ -250,3 +251,9 @@ def test_switches_are_found_in_any_case(parameters, on):
 @pytest.mark.parametrize(("partition", "text"), [("", "d.t"), ("p=1", "d.t/p=1")])
 def test_an_entity_reads_as_hive_writes_it(partition, text):
     assert str(Entity(TableName("hive", "d", "t"), partition)) == text
+
+
+@pytest.mark.parametrize(("place", "left"), [
+    (None, False), (("file", "w", "t"), True), (("file", "w", "t.v7"), True), (("file", "w", "t.v"), False), (("file", "w", "u"), False)])
+def test_a_place_that_a_dropped_object_may_have_left(place, left):
+    assert is_left_by(place, [("file", "w", "t"), None]) is left
