@@ -38,6 +38,8 @@ Steps = Generator[bytes, bytes, None]
 Scenario = Callable[[int, "Tally"], Steps]
 WHOLE = 1 << 14
 """A reply up to this size arrives in one piece on one machine."""
+_ARRIVED = memoryview(bytearray(1 << 18))
+"""What one read takes. A new buffer of this size for each would cost a call of the kernel or not, as malloc has it."""
 
 
 def request(method: str, *args: Any, seqid: int = 1) -> bytes:
@@ -165,7 +167,7 @@ class _Interval:
 
 def _advanced(sock: socket.socket, steps: Steps, tally: Tally, partial: dict[int, bytes]) -> bool:
     """Take what has arrived and, if that is the whole answer, send the next message; False when there is none."""
-    data = sock.recv(1 << 18)
+    data = bytes(_ARRIVED[: sock.recv_into(_ARRIVED)])
     if not data:
         raise ConnectionError("the server closed the connection")
     if partial and sock.fileno() in partial:
