@@ -36,12 +36,12 @@ from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.loop.address_limits import Limits
-from metastore.thrift_server.upstream.handlers import (
+from metastore.thrift_server.upstream.local_handlers import (
     UpstreamSessionHandlers,
     UpstreamStreamHandlers,
     UpstreamTableHandlers,
 )
-from metastore.thrift_server.upstream.shared import SharedPartitionHandlers, SharedTableHandlers
+from metastore.thrift_server.upstream.mirrored_handlers import SharedPartitionHandlers, SharedTableHandlers
 from metastore.thrift_server.waiting.lock_waits import Waiting
 from metastore.thrift_server.waiting.own_locks import OwnLocks
 

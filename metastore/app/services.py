@@ -41,8 +41,8 @@ from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.roots import Roots
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.txns import TxnStats
-from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog, UpstreamTables
-from metastore.thrift_server.upstream.shared import Forwarding
+from metastore.thrift_server.upstream.client import Asking, UpstreamCatalog, UpstreamTables
+from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 from metastore.thrift_server.waiting.lock_connections import LockConnections
 from metastore.txns.commit.service import CommitService
 from metastore.txns.core.service import TxnService

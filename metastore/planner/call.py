@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from metastore.client import DomainClient
 from metastore.files import Files
 from metastore.planner.body import Body
-from metastore.planner.metastores import ClientSettings
+from metastore.planner.client_pool import ClientSettings
 
 Answer: TypeAlias = dict[str, Any]
 

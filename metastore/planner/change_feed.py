@@ -11,8 +11,8 @@ from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.client.scans import snapshot_directories
 from metastore.planner.call import Answer, Call
-from metastore.planner.known import require_known
 from metastore.planner.scans import Laps, Snapshot, delete_files, files_of, snapshot_at, write_ids_at, write_ids_of
+from metastore.planner.schema_check import require_known
 from metastore.planner.tables import acid_table
 from metastore.telemetry.logs import get_logger
 

@@ -19,7 +19,7 @@ from metastore.acid_tables.table import AcidTable, HiveColumn, quoted
 from metastore.compaction.statistics.rules import FRACTIONS, TEXTS, WHOLE, Whole, base_type, described, statistics
 from metastore.errors import InvalidInputError
 from metastore.planner.call import Answer, Call
-from metastore.planner.procedure_txns import reading
+from metastore.planner.read_transactions import reading
 from metastore.planner.tables import acid_table
 from metastore.thrift_server.convert.structs import struct_from_json, struct_to_json
 

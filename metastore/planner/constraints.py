@@ -7,8 +7,8 @@ from metastore.client.constraints import add_constraints, drop_constraint
 from metastore.client.lock_plan import Kind
 from metastore.errors import InvalidOperationError
 from metastore.planner.call import Answer, Call
-from metastore.planner.declared import declaration
-from metastore.planner.locking import locked
+from metastore.planner.ddl_locks import locked
+from metastore.planner.table_declarations import declaration
 from metastore.planner.tables import acid_table
 
 

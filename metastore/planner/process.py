@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from metastore import __version__
 from metastore.config import Settings
 from metastore.errors import InvalidInputError
-from metastore.planner.metastores import Metastores
+from metastore.planner.client_pool import Metastores
 from metastore.planner.server import PlannerServer
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_server.loop.address_limits import Limits

@@ -30,7 +30,7 @@ from metastore.errors import InvalidInputError
 from metastore.files import Files
 from metastore.planner.call import Answer, Call
 from metastore.planner.column_statistics import estimates
-from metastore.planner.known import require_known
+from metastore.planner.schema_check import require_known
 from metastore.planner.tables import acid_table, format_of
 from metastore.telemetry.logs import get_logger
 

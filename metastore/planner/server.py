@@ -17,13 +17,13 @@ from metastore.client.client import ActingFor
 from metastore.config import CatalogSettings, PlannerSettings, TlsSettings
 from metastore.errors import AccessDeniedError, InvalidInputError, NoSuchObjectError
 from metastore.file_work import FilePool
-from metastore.planner.answers import answer_of, status_of
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
 from metastore.planner.call_files import CallFiles
 from metastore.planner.calls import CALLS
-from metastore.planner.metastores import Metastores
-from metastore.planner.turns import Turns
+from metastore.planner.client_pool import Metastores
+from metastore.planner.errors import answer_of, status_of
+from metastore.planner.work_slots import Turns
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_server.auth.identity import NOBODY, of_certificate
 from metastore.thrift_server.loop.address_limits import Limits

@@ -7,8 +7,8 @@ from metastore.client import txn_calls
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.planner.call import Answer, Call
-from metastore.planner.known import require_known
 from metastore.planner.scans import Laps, files_of, snapshot_at, write_ids_of
+from metastore.planner.schema_check import require_known
 from metastore.planner.tables import acid_table
 from metastore.telemetry.logs import get_logger
 

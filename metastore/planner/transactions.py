@@ -21,7 +21,7 @@ from metastore.ids import TableName, full_table_name
 from metastore.locks.rules import LockType
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
-from metastore.planner.replacing import replacing
+from metastore.planner.replace_table import replacing
 from metastore.txns.core.rules import AbortCode, TxnType
 from metastore.txns.streams.rules import StreamBatch
 

@@ -23,9 +23,9 @@ from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.locks.rules import Operation
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
-from metastore.planner.known import require_known
-from metastore.planner.publication import StagedFile, names_in_place, staged_directories
-from metastore.planner.spellings import as_spark_writes
+from metastore.planner.partition_spelling import as_spark_writes
+from metastore.planner.schema_check import require_known
+from metastore.planner.staged_files import StagedFile, names_in_place, staged_directories
 from metastore.planner.tables import acid_table
 
 _ALL, _DYNAMIC = "all", "dynamic"

@@ -34,7 +34,7 @@ from metastore.thrift_server.loop.connection import MOST_AHEAD, ClientConnection
 from metastore.thrift_server.loop.connections import READ, WRITE, Connections
 from metastore.thrift_server.loop.message_reader import ALL_HERE, PIECE, Messages, Routes
 from metastore.thrift_server.loop.tls_handshakes import Handshakes
-from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.upstream.endpoint import Upstream
 from metastore.thrift_server.upstream.forwarder import Forwarder, Outgoing
 from metastore.thrift_server.upstream.routes import Upstreams
 from metastore.thrift_server.wire.codec import CODECS

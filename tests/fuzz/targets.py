@@ -67,7 +67,7 @@ from metastore.planner.body import Body
 from metastore.planner.call import Call
 from metastore.planner.call_files import CallFiles
 from metastore.planner.calls import CALLS
-from metastore.planner.metastores import ClientSettings
+from metastore.planner.client_pool import ClientSettings
 from metastore.roots import Roots
 from metastore.spark.check.file_check import check_file
 from metastore.spark.check.old_files import check_old

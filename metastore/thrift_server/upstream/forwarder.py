@@ -22,9 +22,9 @@ from metastore.client.client import is_repeatable
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.loop.connection import ClientConnection
-from metastore.thrift_server.upstream.connecting import PIECE, Upstream, lost, reason, session_of, unblocked
+from metastore.thrift_server.upstream.endpoint import PIECE, Upstream, lost, reason, session_of, unblocked
 from metastore.thrift_server.upstream.link import Link
-from metastore.thrift_server.upstream.older import REPLACED, is_unknown, newer_request, older_answer
+from metastore.thrift_server.upstream.replaced_methods import REPLACED, is_unknown, newer_request, older_answer
 from metastore.thrift_server.wire.codec import CODECS
 from metastore.thrift_server.wire.message import Message
 from metastore.thrift_server.wire.protocol import Header

@@ -5,7 +5,7 @@ import ssl
 import pytest
 
 from metastore.config import PlannerSettings, TlsSettings
-from metastore.planner.metastores import Metastores
+from metastore.planner.client_pool import Metastores
 from metastore.planner.server import PlannerServer
 from tests.integration.planner.conftest import WHO, Caller
 from tests.support.certificates import Authority

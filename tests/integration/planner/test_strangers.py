@@ -13,7 +13,7 @@ import pytest
 from metastore.config import LimitSettings, PlannerSettings, TlsSettings
 from metastore.planner import calls
 from metastore.planner.call import Method
-from metastore.planner.metastores import Metastores
+from metastore.planner.client_pool import Metastores
 from metastore.planner.server import PlannerServer
 from metastore.thrift_server.loop.address_limits import Limits
 from metastore.web import http_server

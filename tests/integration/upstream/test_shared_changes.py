@@ -17,7 +17,7 @@ from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from metastore.thrift_server.dispatch import middleware
-from metastore.thrift_server.upstream.asking import Asking
+from metastore.thrift_server.upstream.client import Asking
 from tests.integration.upstream.conftest import ACID, table
 
 NAME = TableName("hive", "d", "t")

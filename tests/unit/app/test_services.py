@@ -23,8 +23,8 @@ from metastore.telemetry.locks import LockStats
 from metastore.telemetry.tables import TableStats
 from metastore.telemetry.txns import TxnStats
 from metastore.thrift_server.loop.address_limits import Limits
-from metastore.thrift_server.upstream.connecting import Upstream
-from metastore.thrift_server.upstream.shared import Forwarding
+from metastore.thrift_server.upstream.endpoint import Upstream
+from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -13,8 +13,8 @@ from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server.dispatch.call import Call, PassedOn, immediate, refused, shared
 from metastore.thrift_server.handlers.session import SessionHandlers
 from metastore.thrift_server.loop.address_limits import Limits
-from metastore.thrift_server.upstream.connecting import session_of
-from metastore.thrift_server.upstream.shared import Forwarding
+from metastore.thrift_server.upstream.endpoint import session_of
+from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 
 _NO_STREAMS = (
     "A metastore in front of another one (metastore.upstream.uris) cannot remember which batch of a "

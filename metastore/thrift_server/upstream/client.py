@@ -19,7 +19,7 @@ from metastore.ids import DEFAULT_CATALOG, DatabaseName, TableName
 from metastore.partition_names import canonical, make_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert.structs import struct_to_json
-from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.upstream.endpoint import Upstream
 
 _BATCH = 300
 _EVERYTHING = ttypes.ClientCapabilities([ttypes.ClientCapability.INSERT_ONLY_TABLES])

@@ -21,7 +21,7 @@ from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnErr
 from metastore.ids import TableName
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
-from metastore.planner.declared import constraints, defined
+from metastore.planner.table_declarations import constraints, defined
 from metastore.planner.tables import acid_table, described
 
 _CHECK = "hive.metastore.disallow.incompatible.col.type.changes"

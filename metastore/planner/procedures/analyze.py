@@ -14,7 +14,7 @@ from metastore.client.partitions import partition_places
 from metastore.client.scans import snapshot_directories
 from metastore.client.txn_manager import Transaction
 from metastore.planner.call import Call
-from metastore.planner.procedure_txns import reading
+from metastore.planner.read_transactions import reading
 from metastore.planner.scans import Snapshot, files_of
 
 _ROWS, _BYTES, _ACCURATE = "numRows", "totalSize", "COLUMN_STATS_ACCURATE"

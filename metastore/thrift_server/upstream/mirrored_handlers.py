@@ -17,8 +17,8 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert.catalog import table_name_of
 from metastore.thrift_server.convert.partitions import table_of
 from metastore.thrift_server.dispatch.call import Call, PassedOn, shared
-from metastore.thrift_server.upstream.asking import UpstreamTables
-from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.upstream.client import UpstreamTables
+from metastore.thrift_server.upstream.endpoint import Upstream
 from metastore.thrift_server.waiting.own_locks import OwnLocks
 
 

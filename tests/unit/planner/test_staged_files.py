@@ -3,7 +3,7 @@
 import pytest
 
 from metastore.errors import InvalidOperationError
-from metastore.planner.publication import StagedFile, names_in_place, staged_directories
+from metastore.planner.staged_files import StagedFile, names_in_place, staged_directories
 
 PLACES = {None: "w/t", "a": "w/t/p=a", "b": "w/t/p=b"}
 

@@ -22,9 +22,9 @@ from metastore.errors import InvalidOperationError, MetastoreError
 from metastore.files import FileEntry
 from metastore.partition_names import DEFAULT_PARTITION, values_for
 from metastore.planner.call import Call
-from metastore.planner.locking import alone
-from metastore.planner.procedure_txns import reading
-from metastore.planner.spellings import as_spark_writes
+from metastore.planner.ddl_locks import alone
+from metastore.planner.partition_spelling import as_spark_writes
+from metastore.planner.read_transactions import reading
 
 _SHOWN = 3
 

@@ -3,7 +3,7 @@
 import pytest
 
 from metastore.acid.types import parse_type
-from metastore.planner.spellings import as_spark_writes
+from metastore.planner.partition_spelling import as_spark_writes
 
 
 @pytest.mark.parametrize(("kind", "text", "written"), [

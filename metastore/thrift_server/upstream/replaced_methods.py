@@ -10,7 +10,7 @@ from thrift.Thrift import TApplicationException
 
 from metastore.ids import DEFAULT_CATALOG, split_catalog
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.upstream.endpoint import Upstream
 from metastore.thrift_server.wire.codec import CODECS
 from metastore.thrift_server.wire.protocol import Header
 from metastore.thrift_server.wire.scanner import MalformedError

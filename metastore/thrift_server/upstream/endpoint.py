@@ -21,7 +21,7 @@ from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
 from metastore.thrift_server.dispatch.call import Connection
 from metastore.thrift_server.loop.client_session import Session, require_short
 from metastore.thrift_server.loop.tls_socket import TlsSocket
-from metastore.thrift_server.upstream.replies import FramedReply, Reply, UnframedReply
+from metastore.thrift_server.upstream.reply_reader import FramedReply, Reply, UnframedReply
 from metastore.thrift_server.wire.codec import CODECS
 from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
 from metastore.thrift_server.wire.scanner import MalformedError

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from metastore.errors import LimitReachedError, UnavailableError
-from metastore.planner.turns import Turns
+from metastore.planner.work_slots import Turns
 from tests.support.thrift_server import until
 
 

@@ -20,9 +20,10 @@ from metastore.errors import (
 )
 from metastore.ids import DEFAULT_DATABASE, TableName, split_table_name, table_name
 from metastore.partition_names import canonical
-from metastore.planner import analyzing, column_statistics, repairing, restoring
+from metastore.planner import column_statistics
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
+from metastore.planner.procedures import analyze, repair, restore
 from metastore.planner.tables import acid_table
 from metastore.txns.core.rules import AbortCode
 
@@ -186,7 +187,7 @@ def _history(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
 
 def _analyze(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     name = _existing(call, arguments)
-    size = analyzing.analyze(call, acid_table(call.client, name))
+    size = analyze.analyze(call, acid_table(call.client, name))
     return [{"table": str(name), "rows": size.rows, "bytes": size.bytes}]
 
 
@@ -199,17 +200,17 @@ def _columns_query(call: Call, arguments: Body) -> Answer | None:
 
 def _repair(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     name = _existing(call, arguments)
-    mode = arguments.text("mode", repairing.Mode.ADD.name).upper()
-    if mode not in repairing.Mode.__members__:
-        raise InvalidInputError(f"mode must be one of {', '.join(repairing.Mode.__members__)}, not {mode!r}.")
+    mode = arguments.text("mode", repair.Mode.ADD.name).upper()
+    if mode not in repair.Mode.__members__:
+        raise InvalidInputError(f"mode must be one of {', '.join(repair.Mode.__members__)}, not {mode!r}.")
     table = acid_table(call.client, name)
-    done = repairing.repair(call, table, repairing.Mode[mode], is_dry=arguments.flag("dry_run"))
+    done = repair.repair(call, table, repair.Mode[mode], is_dry=arguments.flag("dry_run"))
     return [repaired._asdict() for repaired in done]
 
 
 def _restore(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     name = _existing(call, arguments)
-    points = restoring.require_restorable(call, name, arguments)
+    points = restore.require_restorable(call, name, arguments)
     return [{"table": str(name), "restored_write_id": points.restored, "previous_write_id": points.present}]
 
 
@@ -379,12 +380,12 @@ PROCEDURES: Mapping[str, Procedure] = {
         "Make a table what it was at a point of its past, by an overwrite: what came later stays in its history",
         (
             _TABLE,
-            Parameter(restoring.TO_WRITE_ID, _NUMBER, "up to this write id, as history lists them"),
-            Parameter(restoring.TO_TIMESTAMP, _INSTANT, "or: what had been committed by then"),
+            Parameter(restore.TO_WRITE_ID, _NUMBER, "up to this write id, as history lists them"),
+            Parameter(restore.TO_TIMESTAMP, _INSTANT, "or: what had been committed by then"),
         ),
         {"table": _TEXT, "restored_write_id": _NUMBER, "previous_write_id": _NUMBER},
         _restore,
-        lambda call, arguments: restoring.statement(call, _existing(call, arguments), arguments),
+        lambda call, arguments: restore.statement(call, _existing(call, arguments), arguments),
     ),
     "stream_positions": Procedure(
         "How far each streaming query has come in a table, the latest first",

@@ -7,8 +7,8 @@ from metastore.client import tables
 from metastore.client.declared_constraints import arguments
 from metastore.errors import AlreadyExistsError
 from metastore.planner.call import Answer, Call
-from metastore.planner.declared import constraints, defined, properties
-from metastore.planner.locking import alone
+from metastore.planner.ddl_locks import alone
+from metastore.planner.table_declarations import constraints, defined, properties
 from metastore.planner.tables import acid_table
 
 

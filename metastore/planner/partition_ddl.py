@@ -9,7 +9,7 @@ from metastore.errors import InvalidInputError
 from metastore.partition_names import DEFAULT_PARTITION
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
-from metastore.planner.locking import alone, locked
+from metastore.planner.ddl_locks import alone, locked
 from metastore.planner.tables import acid_table
 
 

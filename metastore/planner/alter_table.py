@@ -15,8 +15,8 @@ from metastore.client.partitions import partition_places
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
-from metastore.planner.declared import properties
-from metastore.planner.locking import alone
+from metastore.planner.ddl_locks import alone
+from metastore.planner.table_declarations import properties
 from metastore.planner.tables import acid_table
 
 

@@ -22,7 +22,7 @@ from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.ids import TableName
 from metastore.planner.body import Body
 from metastore.planner.call import Call
-from metastore.planner.procedure_txns import reading
+from metastore.planner.read_transactions import reading
 from metastore.planner.tables import acid_table
 
 TO_WRITE_ID, TO_TIMESTAMP = "to_write_id", "to_timestamp"
