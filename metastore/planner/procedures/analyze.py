@@ -1,4 +1,4 @@
-"""Analyze: how many rows and bytes a table has now, noted in its properties for optimizers.
+"""CALL analyze: how many rows and bytes a table has now, noted in its properties for optimizers.
 
 Rule: an estimate, and marked as none that could answer a query: ``COLUMN_STATS_ACCURATE`` goes. Rows are the insert
 events of the footers, less the delete events. A shared lock keeps out who alters the table meanwhile.
@@ -13,21 +13,34 @@ from metastore.client.lock_plan import statement_locks, target_of
 from metastore.client.partitions import partition_places
 from metastore.client.scans import snapshot_directories
 from metastore.client.txn_manager import Transaction
-from metastore.planner.call import Call
+from metastore.planner import column_statistics
+from metastore.planner.body import Body
+from metastore.planner.call import Answer, Call
+from metastore.planner.procedures.declaration import (
+    NUMBER,
+    TABLE,
+    TEXT,
+    TEXTS,
+    Parameter,
+    Procedure,
+    Rows,
+    existing_table,
+)
 from metastore.planner.read_transactions import reading
 from metastore.planner.scans import Snapshot, files_of
+from metastore.planner.tables import acid_table
 
 _ROWS, _BYTES, _ACCURATE = "numRows", "totalSize", "COLUMN_STATS_ACCURATE"
 
 
-class Size(NamedTuple):
+class TableSize(NamedTuple):
     """``rows``: None where files are stored in a way that tells none."""
 
     rows: int | None
     bytes: int
 
 
-def analyze(call: Call, table: AcidTable) -> Size:
+def analyze(call: Call, table: AcidTable) -> TableSize:
     """Look at all files of the table, and note its size. Raises: OSError, LockNotAcquiredError."""
     with reading(call, "analyze") as txn:
         txn.lock(statement_locks([target_of(table)]))
@@ -42,7 +55,7 @@ def analyze(call: Call, table: AcidTable) -> Size:
         return size
 
 
-def _size(call: Call, table: AcidTable, txn: Transaction) -> Size:
+def _size(call: Call, table: AcidTable, txn: Transaction) -> TableSize:
     text = f"{table.name.db}.{table.name.table}"
     write_ids = txn.valid_write_ids([text], no_others=True)[text]
     places = partition_places(call.client, table)
@@ -51,6 +64,31 @@ def _size(call: Call, table: AcidTable, txn: Transaction) -> Size:
     deletes = [file for directory in directories for file in directory.sources.deletes]
     events = DeleteFiles.of(call.files, deletes).events(deletes)
     if events is None or any(directory["format"] != "orc" for directory in answer["directories"]):
-        return Size(None, answer["bytes"])
+        return TableSize(None, answer["bytes"])
     tails = orc_tails(call.files, [file["path"] for file in (*answer["events"], *answer["plain"])])
-    return Size(max(0, sum(tail.rows for tail in tails) - events), answer["bytes"])
+    return TableSize(max(0, sum(tail.rows for tail in tails) - events), answer["bytes"])
+
+
+def _rows(call: Call, arguments: Body) -> Rows:
+    name = existing_table(call, arguments)
+    size = analyze(call, acid_table(call.client, name))
+    return [{"table": str(name), "rows": size.rows, "bytes": size.bytes}]
+
+
+def _columns_query(call: Call, arguments: Body) -> Answer | None:
+    names = arguments.texts("columns")
+    if not names:
+        return None
+    return column_statistics.query(call, acid_table(call.client, existing_table(call, arguments)), names)
+
+
+PROCEDURE = Procedure(
+    "Count rows and bytes by the footers of a table's files, and note them for optimizers; columns too",
+    (
+        TABLE,
+        Parameter("columns", TEXTS, f"columns to be read for statistics, array('{column_statistics.ALL}') for all"),
+    ),
+    {"table": TEXT, "rows": NUMBER, "bytes": NUMBER},
+    _rows,
+    query=_columns_query,
+)

@@ -1,4 +1,4 @@
-"""Repair: a table's partitions in the metastore and its directories, brought together, as by Hive's MSCK REPAIR.
+"""CALL repair: a table's partitions in the metastore and its directories, brought together, as by Hive's MSCK REPAIR.
 
 Rule: nobody else reads or writes meanwhile, so a directory without a partition is none that somebody is about to
 register. It becomes one where a snapshot of now sees rows in it. What would be seen wrongly, now or later, is left out
@@ -18,18 +18,21 @@ from metastore.acid_tables.partitions import PartitionPlace, partition_name
 from metastore.acid_tables.table import AcidTable
 from metastore.client.partitions import Typed, new_partition, partition_places, typed_values
 from metastore.client.scans import snapshot_directories
-from metastore.errors import InvalidOperationError, MetastoreError
+from metastore.errors import InvalidInputError, InvalidOperationError, MetastoreError
 from metastore.files import FileEntry
 from metastore.partition_names import DEFAULT_PARTITION, values_for
+from metastore.planner.body import Body
 from metastore.planner.call import Call
 from metastore.planner.ddl_locks import alone
 from metastore.planner.partition_spelling import as_spark_writes
+from metastore.planner.procedures.declaration import FLAG, TABLE, TEXT, Parameter, Procedure, Rows, existing_table
 from metastore.planner.read_transactions import reading
+from metastore.planner.tables import acid_table
 
 _SHOWN = 3
 
 
-class Mode(Enum):
+class RepairMode(Enum):
     """What is brought to the other side."""
 
     ADD = "directories become partitions"
@@ -46,7 +49,7 @@ class Repaired(NamedTuple):
     reason: str | None = None
 
 
-def repair(call: Call, table: AcidTable, mode: Mode, *, is_dry: bool) -> list[Repaired]:
+def repair(call: Call, table: AcidTable, mode: RepairMode, *, is_dry: bool) -> list[Repaired]:
     """Add and drop partitions, or with ``is_dry`` only say which. Raises: LockNotAcquiredError, OSError.
 
     InvalidOperationError: the table has no partitions.
@@ -57,9 +60,9 @@ def repair(call: Call, table: AcidTable, mode: Mode, *, is_dry: bool) -> list[Re
         places = partition_places(call.client, table)
         listing = call.files.listing(table.location)
         answers: list[Repaired] = []
-        if mode is not Mode.DROP:
+        if mode is not RepairMode.DROP:
             answers += _judged(call, table, _missing(table, places, listing), places)
-        if mode is not Mode.ADD:
+        if mode is not RepairMode.ADD:
             there = {f"{table.location}/{folder}" for folder in _folders(listing)}
             gone = [place for place in places if place.location not in there and not call.files.exists(place.location)]
             answers += [Repaired(place.name, "dropped", place.location) for place in gone]
@@ -171,3 +174,27 @@ def _carry_out(call: Call, table: AcidTable, answers: Iterable[Repaired]) -> Non
                 needResult=False,
             )
         )
+
+
+def _rows(call: Call, arguments: Body) -> Rows:
+    name = existing_table(call, arguments)
+    mode = arguments.text("mode", RepairMode.ADD.name).upper()
+    if mode not in RepairMode.__members__:
+        raise InvalidInputError(f"mode must be one of {', '.join(RepairMode.__members__)}, not {mode!r}.")
+    table = acid_table(call.client, name)
+    done = repair(call, table, RepairMode[mode], is_dry=arguments.flag("dry_run"))
+    return [repaired._asdict() for repaired in done]
+
+
+PROCEDURE = Procedure(
+    "Bring a table's partitions and its directories together, as MSCK REPAIR TABLE in Hive",
+    (
+        TABLE,
+        Parameter(
+            "mode", TEXT, "ADD: directories become partitions; DROP: partitions without any go; SYNC: both", "'ADD'"
+        ),
+        Parameter("dry_run", FLAG, "whether only to say what would be done", "false"),
+    ),
+    {"partition": TEXT, "action": TEXT, "location": TEXT, "reason": TEXT},
+    _rows,
+)

@@ -1,4 +1,4 @@
-"""Restore: a table becomes what it was, by a statement that the engine runs as any other.
+"""CALL restore: a table becomes what it was, by a statement that the engine runs as any other.
 
 Rule: the planner says whether the point is still there, with the rules of reading the past, and words the statement:
 an INSERT OVERWRITE of the whole table from its own past. So it takes an overwrite's lock, is one transaction, and reads
@@ -22,20 +22,30 @@ from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.ids import TableName
 from metastore.planner.body import Body
 from metastore.planner.call import Call
+from metastore.planner.procedures.declaration import (
+    INSTANT,
+    NUMBER,
+    TABLE,
+    TEXT,
+    Parameter,
+    Procedure,
+    Rows,
+    existing_table,
+)
 from metastore.planner.read_transactions import reading
 from metastore.planner.tables import acid_table
 
 TO_WRITE_ID, TO_TIMESTAMP = "to_write_id", "to_timestamp"
 
 
-class Points(NamedTuple):
+class RestorePoints(NamedTuple):
     """Write ids of a table: up to which it is restored, and up to which it is read now."""
 
     restored: int
     present: int
 
 
-def require_restorable(call: Call, name: TableName, arguments: Body) -> Points:
+def require_restorable(call: Call, name: TableName, arguments: Body) -> RestorePoints:
     """What a restore would do. Raises: InvalidInputError, InvalidOperationError: the point is no longer there."""
     _require_point(arguments)
     table = acid_table(call.client, name)
@@ -53,7 +63,7 @@ def require_restorable(call: Call, name: TableName, arguments: Body) -> Points:
                 f"{name} cannot be restored to {_point_text(arguments)}: files of that point are gone. {error}. "
                 f"The oldest point that is still there is write id {_oldest(call, table, present, look)}."
             ) from error
-        return Points(wanted.high_watermark, present.high_watermark)
+        return RestorePoints(wanted.high_watermark, present.high_watermark)
 
 
 def statement(call: Call, name: TableName, arguments: Body) -> str:
@@ -111,3 +121,22 @@ def _point_text(arguments: Body) -> str:
     if arguments.has(TO_WRITE_ID):
         return f"write id {arguments.number(TO_WRITE_ID)}"
     return f"{_instant(arguments):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _rows(call: Call, arguments: Body) -> Rows:
+    name = existing_table(call, arguments)
+    points = require_restorable(call, name, arguments)
+    return [{"table": str(name), "restored_write_id": points.restored, "previous_write_id": points.present}]
+
+
+PROCEDURE = Procedure(
+    "Make a table what it was at a point of its past, by an overwrite: what came later stays in its history",
+    (
+        TABLE,
+        Parameter(TO_WRITE_ID, NUMBER, "up to this write id, as history lists them"),
+        Parameter(TO_TIMESTAMP, INSTANT, "or: what had been committed by then"),
+    ),
+    {"table": TEXT, "restored_write_id": NUMBER, "previous_write_id": NUMBER},
+    _rows,
+    lambda call, arguments: statement(call, existing_table(call, arguments), arguments),
+)
