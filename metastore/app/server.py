@@ -163,7 +163,7 @@ class App(Process):
         self.metrics.add(stats)
         if services.upstream is not None:
             self.metrics.add(self.forwarded)
-            self._watch_upstream(services.upstream.asking.answers)
+            self._watch_upstream(services.upstream.client.answers)
         self.thrift_uri = f"thrift://{reachable(host)}:{port}"
         self.health.probe(
             "thrift", lambda: Part(server.ready, exposed if server.ready else "not accepting connections")

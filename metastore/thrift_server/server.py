@@ -35,8 +35,7 @@ from metastore.thrift_server.loop.connections import READ, WRITE, Connections
 from metastore.thrift_server.loop.message_reader import ALL_HERE, PIECE, Messages, Routes
 from metastore.thrift_server.loop.tls_handshakes import Handshakes
 from metastore.thrift_server.upstream.endpoint import Upstream
-from metastore.thrift_server.upstream.forwarder import Forwarder, Outgoing
-from metastore.thrift_server.upstream.routes import Upstreams
+from metastore.thrift_server.upstream.forwarder import ForwardedMethods, Forwarder, Outgoing
 from metastore.thrift_server.wire.codec import CODECS
 from metastore.thrift_server.wire.message import Message
 from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol, WireProtocol
@@ -88,7 +87,7 @@ class Server:
         self.stats.server = self
         self._protocol: WireProtocol = CompactProtocol() if settings.compact_protocol else BinaryProtocol()
         slow = settings.slow_call.total_seconds()
-        self._routes: Routes = ALL_HERE if upstream is None else Upstreams(handlers)
+        self._routes: Routes = ALL_HERE if upstream is None else ForwardedMethods(handlers)
         self._messages = Messages(self._protocol, settings, self._routes)
         seats = seats or Seats(settings.worker_threads)
         self._middleware = Middleware(handlers, self._protocol, self.stats, slow, seats, framed=settings.framed)

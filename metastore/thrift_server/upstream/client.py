@@ -25,7 +25,7 @@ _BATCH = 300
 _EVERYTHING = ttypes.ClientCapabilities([ttypes.ClientCapability.INSERT_ONLY_TABLES])
 
 
-class Asking:
+class UpstreamClient:
     """Makes single calls."""
 
     def __init__(self, upstream: Upstream) -> None:
@@ -70,35 +70,35 @@ class Asking:
 class UpstreamTables:
     """The questions before and after changes; see `metastore.catalog.service.upstream_changes.Tables`."""
 
-    def __init__(self, asking: Asking) -> None:
-        """``asking``: makes the calls."""
-        self._asking = asking
+    def __init__(self, client: UpstreamClient) -> None:
+        """``client``: makes the calls."""
+        self._client = client
 
     def identity(self, name: TableName) -> int | None:
         """See `Tables`."""
-        table = self._asking.table(name)
+        table = self._client.table(name)
         return None if table is None else identity_of(table)
 
     def has_partition(self, name: TableName, partition: str) -> bool:
         """See `Tables`."""
-        return self._asking.partition(name, partition) is not None
+        return self._client.partition(name, partition) is not None
 
     def is_transactional(self, name: TableName) -> bool | None:
         """See `Tables`."""
-        table = self._asking.table(name)
+        table = self._client.table(name)
         return None if table is None else is_transactional(table.parameters or {})
 
     def partitions(self, name: TableName) -> list[str]:
         """See `Tables`."""
-        table = self._asking.table(name)
+        table = self._client.table(name)
         if table is None or not table.partitionKeys:
             return [""]
-        names = self._asking.ask("get_partition_names", database_of(name.database), name.table, -1)
+        names = self._client.ask("get_partition_names", database_of(name.database), name.table, -1)
         return [canonical(partition) for partition in names]
 
     def partition_name(self, name: TableName, values: Sequence[str]) -> str:
         """The canonical name of the partition with these values."""
-        table = self._asking.table(name)
+        table = self._client.table(name)
         keys = [key.name for key in table.partitionKeys or ()] if table is not None else []
         return canonical(make_name(keys, values)) if len(keys) == len(values) else ""
 
@@ -106,21 +106,21 @@ class UpstreamTables:
 class UpstreamCatalog:
     """What compaction needs of a catalog, from the upstream; see `entities.Catalog`."""
 
-    def __init__(self, asking: Asking, changes: UpstreamChanges) -> None:
-        """``asking``: makes the calls; ``changes``: knows what must be left alone."""
-        self._asking, self._changes = asking, changes
+    def __init__(self, client: UpstreamClient, changes: UpstreamChanges) -> None:
+        """``client``: makes the calls; ``changes``: knows what must be left alone."""
+        self._client, self._changes = client, changes
 
     def described(self, pg: PgTx, entity: Entity) -> Described | None:
         """Look up a table and its partition; None when the table does not exist. Raises: UnavailableError."""
         self._changes.require_settled(pg, entity.table)
-        table = self._asking.table(entity.table)
+        table = self._client.table(entity.table)
         if table is None:
             return None
         try:
-            database = self._asking.ask("get_database", database_of(entity.table.database))
+            database = self._client.ask("get_database", database_of(entity.table.database))
         except NoSuchObjectError:  # dropped since the table was asked for, and the table with it
             return None
-        partition = self._asking.partition(entity.table, entity.partition) if entity.partition else None
+        partition = self._client.partition(entity.table, entity.partition) if entity.partition else None
         location = (partition or table).sd.location or ""
         return Described(
             entity,
@@ -144,15 +144,15 @@ class UpstreamCatalog:
 
     def all_partitions(self, _pg: PgTx, table: TableName) -> list[tuple[str, str]]:
         """(name, location) of every partition of a table."""
-        described = self._asking.table(table)
+        described = self._client.table(table)
         if described is None:
             return []
         keys, db = [key.name for key in described.partitionKeys or ()], database_of(table.database)
-        names: Sequence[str] = self._asking.ask("get_partition_names", db, table.table, -1)
+        names: Sequence[str] = self._client.ask("get_partition_names", db, table.table, -1)
         parts = [
             part
             for start in range(0, len(names), _BATCH)
-            for part in self._asking.ask("get_partitions_by_names", db, table.table, names[start : start + _BATCH])
+            for part in self._client.ask("get_partitions_by_names", db, table.table, names[start : start + _BATCH])
         ]
         return sorted((canonical(make_name(keys, part.values)), part.sd.location) for part in parts)
 
@@ -179,16 +179,16 @@ class UpstreamCatalog:
     def require_available(self) -> None:
         """See `Catalog`."""
         with suppress(TApplicationException):  # who knows no such call has answered
-            self._asking.ask("getName")
+            self._client.ask("getName")
 
     def columns_with_statistics(self, _pg: PgTx, entity: Entity) -> list[str]:
         """Names of the columns that have statistics, in the table or in the partition."""
-        table = self._asking.table(entity.table)
+        table = self._client.table(entity.table)
         if table is None:
             return []
         columns = [column.name for column in table.sd.cols]
         if not entity.partition:
-            answer = self._asking.ask(
+            answer = self._client.ask(
                 "get_table_statistics_req",
                 ttypes.TableStatsRequest(
                     dbName=entity.table.db,
@@ -199,7 +199,7 @@ class UpstreamCatalog:
                 ),
             ).tableStats
         else:
-            answer = self._asking.ask(
+            answer = self._client.ask(
                 "get_partitions_statistics_req",
                 ttypes.PartitionsStatsRequest(
                     dbName=entity.table.db,

@@ -8,7 +8,7 @@ has not taken the last piece. A call is sent twice only if that means the same a
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -21,6 +21,7 @@ from metastore.catalog.service.upstream_changes import OutcomeLostError
 from metastore.client.client import is_repeatable
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.dispatch.registry import Handler
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.upstream.endpoint import PIECE, Upstream, lost, reason, session_of, unblocked
 from metastore.thrift_server.upstream.link import Link
@@ -33,6 +34,23 @@ from metastore.thrift_server.wire.scanner import MalformedError
 _CONNECTORS = 4
 _READ, _WRITE = EPOLLIN | EPOLLRDHUP, EPOLLOUT
 _log = structlog.get_logger("metastore.upstream")
+
+
+class ForwardedMethods:
+    """Methods that go to the upstream: those that no handler is for, also where only the upstream knows them."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        """``handlers``: what is answered here."""
+        self._handlers = handlers
+
+    def forwards(self, method: str) -> bool:
+        """Return True if calls of the method go to the upstream as they are."""
+        return method not in self._handlers
+
+    def keeps(self, method: str) -> bool:
+        """Return True if the bytes of the method's calls are needed."""
+        handler = self._handlers.get(method)
+        return handler is None or handler.shared
 
 
 class Outgoing:
