@@ -37,8 +37,7 @@ from metastore.thrift_server.loop.tls_handshakes import Handshakes
 from metastore.thrift_server.upstream.endpoint import Upstream
 from metastore.thrift_server.upstream.forwarder import ForwardedMethods, Forwarder, Outgoing
 from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.message import Message
-from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol, WireProtocol
+from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol, Message, WireProtocol
 from metastore.thrift_server.wire.scanner import MalformedError
 
 MOST_IN_A_ROW = 16

@@ -7,8 +7,7 @@ from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
-from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.input import Source
+from metastore.thrift_server.wire.codec import CODECS, Source
 from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol
 
 READERS = ((BinaryProtocol(), fastbinary.decode_binary), (CompactProtocol(), fastbinary.decode_compact))

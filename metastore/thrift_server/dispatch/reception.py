@@ -19,8 +19,7 @@ from metastore.thrift_server.dispatch.middleware import Middleware
 from metastore.thrift_server.loop.address_limits import Limits, Usage
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.message import Message
-from metastore.thrift_server.wire.protocol import Header, WireProtocol
+from metastore.thrift_server.wire.protocol import Header, Message, WireProtocol
 
 _log = structlog.get_logger("metastore.server")
 

@@ -13,8 +13,7 @@ from metastore.thrift_server.auth.identity import NOBODY, Identity
 from metastore.thrift_server.loop.address_limits import Limits, Usage
 from metastore.thrift_server.loop.client_session import Session
 from metastore.thrift_server.loop.tls_socket import TlsSocket
-from metastore.thrift_server.wire.message import Message
-from metastore.thrift_server.wire.protocol import Header
+from metastore.thrift_server.wire.protocol import Header, Message
 from metastore.thrift_server.wire.scanner import Scanner
 
 MOST_AHEAD = 1 << 16

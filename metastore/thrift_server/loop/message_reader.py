@@ -11,9 +11,8 @@ from typing import Protocol
 from metastore.config import ServerSettings
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.message import Message
 from metastore.thrift_server.wire.object_bounds import Counted
-from metastore.thrift_server.wire.protocol import ArgumentsCodec, Header, WireProtocol
+from metastore.thrift_server.wire.protocol import ArgumentsCodec, Header, Message, WireProtocol
 from metastore.thrift_server.wire.scanner import MalformedError
 
 PIECE = 1 << 14

@@ -27,8 +27,7 @@ from metastore.thrift_server.upstream.endpoint import PIECE, Upstream, lost, rea
 from metastore.thrift_server.upstream.link import Link
 from metastore.thrift_server.upstream.replaced_methods import REPLACED, is_unknown, newer_request, older_answer
 from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.message import Message
-from metastore.thrift_server.wire.protocol import Header
+from metastore.thrift_server.wire.protocol import Header, Message
 from metastore.thrift_server.wire.scanner import MalformedError
 
 _CONNECTORS = 4

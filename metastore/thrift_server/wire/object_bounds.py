@@ -9,8 +9,7 @@ from typing import Any
 from thrift.Thrift import TType
 
 from metastore.thrift_gen.hive_metastore.ttypes import StorageDescriptor
-from metastore.thrift_server.wire.codec import MethodCodec, Spec
-from metastore.thrift_server.wire.input import Source
+from metastore.thrift_server.wire.codec import MethodCodec, Source, Spec
 from metastore.thrift_server.wire.shared_descriptors import SharedDescriptors
 
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from thrift.protocol import fastbinary
 from thrift.Thrift import TApplicationException, TMessageType
 
-from metastore.thrift_server.wire.codec import APPLICATION_EXCEPTION, CODECS, Answer, MethodCodec
-from metastore.thrift_server.wire.input import SKIP, Nothing, Source
+from metastore.thrift_server.wire.codec import APPLICATION_EXCEPTION, CODECS, SKIP, Answer, MethodCodec, Nothing, Source
 from metastore.thrift_server.wire.scanner import BinaryScanner, CompactScanner, MalformedError, Scanner
 
 LONGEST_NAME = 1024
@@ -28,6 +27,18 @@ class Header(NamedTuple):
     """As received, to be sent back as it is."""
     end: int
     """Where the arguments begin."""
+
+
+class Message(NamedTuple):
+    """A message with its decoded arguments, or with what the decoder has against it, or still as bytes."""
+
+    header: Header
+    arguments: Any = None
+    complaint: str = ""
+    data: bytes | None = None
+    """Of a large message: all of it."""
+    raw: bytes | None = None
+    """All of it, where its bytes go on to the upstream."""
 
 
 class Entry(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from thrift.protocol import fastbinary
 
-from metastore.thrift_server.wire.input import SKIP, Nothing, Source
+from metastore.thrift_server.wire.codec import SKIP, Nothing, Source
 
 DEEPEST = 64
 _WINDOW = 1 << 16

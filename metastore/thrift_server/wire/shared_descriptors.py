@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from thrift.protocol import fastbinary
 
 from metastore.thrift_gen.hive_metastore.ttypes import StorageDescriptor
-from metastore.thrift_server.wire.input import SKIP, Nothing, Source
+from metastore.thrift_server.wire.codec import SKIP, Nothing, Source
 
 _SPEC = [StorageDescriptor, StorageDescriptor.thrift_spec]
 _LENGTH = 4

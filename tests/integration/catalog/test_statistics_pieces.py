@@ -13,7 +13,7 @@ from metastore.thrift_server.convert.catalog import statistics_to_thrift
 from metastore.thrift_server.convert.structs import struct_to_json
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.statistics import StatisticsHandlers
-from metastore.thrift_server.wire.input import Source
+from metastore.thrift_server.wire.codec import Source
 from tests.support.answers import decoded
 
 BITS = bytes(range(256))

@@ -11,7 +11,7 @@ from metastore.db.pieces import Pieces
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.responses.streamed import InPieces, texts
-from metastore.thrift_server.wire.input import Source
+from metastore.thrift_server.wire.codec import Source
 from tests.support.answers import decoded
 from tests.support.thrift_server import Peer, message, serving, until
 from tests.unit.thrift_server.test_server import ALIVE, GET_STATUS, Stats
