@@ -9,7 +9,7 @@ from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.convert.write_events import WriteEvents
 from metastore.thrift_server.dispatch.address_quotas import limited, txns_and_locks
 from metastore.thrift_server.dispatch.call import Call
-from metastore.thrift_server.dispatch.ended_txn_errors import telling
+from metastore.thrift_server.dispatch.ended_txn_errors import explained
 from metastore.thrift_server.dispatch.registry import Handler, handlers_of
 from metastore.thrift_server.dispatch.table_access import TableAccess
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
@@ -44,6 +44,7 @@ from metastore.thrift_server.upstream.local_handlers import (
 from metastore.thrift_server.upstream.mirrored_handlers import SharedPartitionHandlers, SharedTableHandlers
 from metastore.thrift_server.waiting.lock_waits import Waiting
 from metastore.thrift_server.waiting.own_locks import OwnLocks
+from metastore.thrift_server.waiting.parked_calls import ParkedCalls
 
 
 def handlers(
@@ -65,7 +66,9 @@ def handlers(
         TxnHandlers(services.txns, services.commits, writes),
         WriteIdHandlers(services.write_ids),
         RebuildHandlers(services.rebuilds),
-        LockHandlers(services.locks, waiting, services.holders, services.purges),
+        LockHandlers(
+            services.locks, services.holders, ParkedCalls(services.locks, services.holders, services.purges, waiting)
+        ),
         CompactionHandlers(services.compaction.queue, services.compaction.measuring),
         CompactionOperatorHandlers(
             services.compaction.explaining, services.compaction.forecasting, services.compaction.measuring
@@ -82,7 +85,7 @@ def handlers(
     )
     for name, share in shares.items():
         answered[name] = limited(answered[name], share, limits)
-    return telling(answered, services.history)
+    return explained(answered, services.history)
 
 
 def _catalog(

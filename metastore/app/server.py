@@ -20,10 +20,10 @@ from metastore.telemetry.logs import get_logger
 from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.auth.access import Access, Everybody, Guarded, Identified
 from metastore.thrift_server.dispatch.call import Call
-from metastore.thrift_server.handlers.locks import overdue
 from metastore.thrift_server.loop.address_limits import Limits
 from metastore.thrift_server.server import Server
 from metastore.thrift_server.waiting.lock_waits import CHANNEL, Waiting
+from metastore.thrift_server.waiting.parked_calls import end_patience
 from metastore.web.health import Part
 
 log = get_logger(__name__)
@@ -135,7 +135,7 @@ class App(Process):
         patience = self.settings.locks.check_wait
         if not patience:
             return None
-        waiting: Waiting[Call] = Waiting(patience, Call.again, overdue, Listener(db.url, CHANNEL), self.lock_stats)
+        waiting: Waiting[Call] = Waiting(patience, Call.again, end_patience, Listener(db.url, CHANNEL), self.lock_stats)
         db.pool.tell = waiting.told
         waiting.start()
         self.running.callback(waiting.stop)

@@ -6,6 +6,7 @@ Half a request and half an answer must move: a connection that does neither send
 """
 
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -101,6 +102,35 @@ class ClientConnection:
         """Bytes of what waits for the rest, for a reader or for its turn."""
         waiting = self.message.data if self.message is not None else None
         return len(self.received) + len(self.sending or b"") + len(waiting or b"")
+
+    def receive(self, most: int, now: float) -> int:
+        """Take at most so many bytes of what has arrived. Return how many, 0 at the end. Raises: OSError."""
+        data = self.sock.recv(most)
+        self.moved = now
+        if not self.received:
+            self.received = data
+            self.since = now
+        else:
+            if isinstance(self.received, bytes):
+                self.received = bytearray(self.received)
+            self.received += data
+        return len(data)
+
+    def send(self, data: bytes | memoryview) -> bool:
+        """Send as much as the client takes now, and keep the rest in ``sending``. Return False if nothing can arrive.
+
+        The loop sees later that the connection is broken.
+        """
+        try:
+            sent = self.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            return False
+        if sent < len(data):
+            self.begin(time.monotonic(), len(data))
+            self.sending = memoryview(data)[sent:]
+        return True
 
     def begin(self, now: float, size: int = 0) -> None:
         """Half a request or half an answer (of this size) is there from now on."""

@@ -4,6 +4,7 @@ Rule: only the event loop's thread calls this. Nobody is closed for being silent
 """
 
 import select
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -71,6 +72,10 @@ class Connections:
             refused=self.refused,
         )
         return False
+
+    def begin(self, sock: socket.socket, address: Any) -> None:
+        """Begin a connection in the clear."""
+        self.add(ClientConnection(sock, address, self.now), READ)
 
     def add(self, connection: ClientConnection, interest: int) -> None:
         """Watch it for these events."""

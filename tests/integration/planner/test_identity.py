@@ -57,7 +57,7 @@ def test_the_metastore_knows_for_whom_each_call_is(secure, authority, server, mo
         def refusal(self, identity, method, arguments=()):
             known.append((method, identity))
 
-    monkeypatch.setattr(server.server._reception, "_access", Access())
+    monkeypatch.setattr(server.server._middleware, "_access", Access())
     for name in ("bob", "ann", "bob"):
         caller = Caller(secure, trusting(authority, authority.issue(name)))
         caller.begin()
