@@ -11,24 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from metastore.config.abilities import AbilitySettings
+from metastore.config.catalog import CatalogSettings
+from metastore.config.clients import ClientSettings
+from metastore.config.compaction import CompactionSettings, of_pools
+from metastore.config.database import DatabaseSettings
 from metastore.config.inert import InertSettings
-from metastore.config.keys import (
-    CatalogSettings,
-    ClientSettings,
-    CompactionSettings,
-    DatabaseSettings,
-    EventSettings,
-    Key,
-    LockSettings,
-    LogSettings,
-    ServerSettings,
-    TxnSettings,
-    keys_of,
-    of_pools,
-)
+from metastore.config.keys import Key, keys_of
 from metastore.config.limits import LimitSettings
+from metastore.config.locks import LockSettings
 from metastore.config.planner import PlannerSettings
 from metastore.config.security import TlsSettings, require_honoured
+from metastore.config.server import LogSettings, ServerSettings
+from metastore.config.txns import EventSettings, TxnSettings
 from metastore.config.upstream import UpstreamSettings
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
 from metastore.redaction import MASK, is_secret, redacted

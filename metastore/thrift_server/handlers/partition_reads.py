@@ -264,10 +264,9 @@ class PartitionReadHandlers:
                 return self._partitions.get_partitions_by_names(name, spec.filters)
             case ttypes.PartitionFilterMode.BY_VALUES:
                 return self._partitions.get_partitions_ps(name, spec.filters)
-            case ttypes.PartitionFilterMode.BY_EXPR:
+            case _:
                 text = " AND ".join(f"({condition})" for condition in spec.filters)
                 return self._partitions.get_partitions_by_filter(name, text)
-        raise InvalidRequestError(f"{spec.filterMode} is no mode of a filter: by names 0, by values 1, by expression 2")
 
     def _by_expr(self, req: ttypes.PartitionsByExprRequest) -> Selection:
         name = table_of(req.dbName, req.tblName, req.catName)
