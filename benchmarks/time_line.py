@@ -27,7 +27,7 @@ from benchmarks.peers import database
 from benchmarks.transactions import own_postgres, settings
 from metastore.app import App
 from metastore.client import MetastoreClient
-from metastore.client.abilities import table_request
+from metastore.client.domain_client import table_request
 from metastore.config.settings import Source, build
 from metastore.db.engine import _Lease
 from metastore.thrift_gen.hive_metastore import ttypes

@@ -35,7 +35,7 @@ from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.upstream.local_handlers import (
     UpstreamSessionHandlers,
     UpstreamStreamHandlers,
@@ -44,14 +44,13 @@ from metastore.thrift_server.upstream.local_handlers import (
 from metastore.thrift_server.upstream.mirrored_handlers import SharedPartitionHandlers, SharedTableHandlers
 from metastore.thrift_server.waiting.lock_waits import Waiting
 from metastore.thrift_server.waiting.own_locks import OwnLocks
-from metastore.thrift_server.waiting.parked_calls import ParkedCalls
 
 
 def handlers(
     services: Services,
     settings: Settings,
     stats: CallStats,
-    limits: Limits,
+    limits: AddressLimits,
     *,
     tables: TableStats,
     waiting: Waiting[Call] | None = None,
@@ -66,9 +65,7 @@ def handlers(
         TxnHandlers(services.txns, services.commits, writes),
         WriteIdHandlers(services.write_ids),
         RebuildHandlers(services.rebuilds),
-        LockHandlers(
-            services.locks, services.holders, ParkedCalls(services.locks, services.holders, services.purges, waiting)
-        ),
+        LockHandlers(services.locks, waiting, services.holders, services.purges),
         CompactionHandlers(services.compaction.queue, services.compaction.measuring),
         CompactionOperatorHandlers(
             services.compaction.explaining, services.compaction.forecasting, services.compaction.measuring
@@ -89,7 +86,12 @@ def handlers(
 
 
 def _catalog(
-    services: Services, settings: Settings, limits: Limits, changers: OwnLocks, writes: WriteEvents, access: TableAccess
+    services: Services,
+    settings: Settings,
+    limits: AddressLimits,
+    changers: OwnLocks,
+    writes: WriteEvents,
+    access: TableAccess,
 ) -> list[object]:
     """Everything about the catalog, which is here."""
     catalog = services.catalog
@@ -112,7 +114,7 @@ def _catalog(
     ]
 
 
-def _shared(upstream: UpstreamServices, settings: Settings, changers: OwnLocks, limits: Limits) -> list[object]:
+def _shared(upstream: UpstreamServices, settings: Settings, changers: OwnLocks, limits: AddressLimits) -> list[object]:
     """What both this service and the upstream have to know."""
     return [
         UpstreamSessionHandlers(settings, upstream.forwarding, limits),

@@ -20,7 +20,7 @@ from metastore.telemetry.logs import get_logger
 from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.auth.access import Access, Everybody, Guarded, Identified
 from metastore.thrift_server.dispatch.call import Call
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.server import Server
 from metastore.thrift_server.waiting.lock_waits import CHANNEL, Waiting
 from metastore.thrift_server.waiting.parked_calls import end_patience
@@ -54,7 +54,7 @@ class App(Process):
         self._with_loops, self._shares_port, self._planner_options = loops, shares_port, planner
         self.table_stats = TableStats()
         self.metrics.add(self.table_stats)
-        self.limits = Limits(self.settings.limits, forget_after=self.settings.txns.timeout)
+        self.limits = AddressLimits(self.settings.limits, forget_after=self.settings.txns.timeout)
 
     def _start_parts(self) -> None:
         self._start_web()

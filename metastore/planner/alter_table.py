@@ -14,7 +14,7 @@ from metastore.acid_tables.table import ColumnDefinition
 from metastore.client.partitions import partition_places
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.ddl_locks import alone
 from metastore.planner.table_declarations import properties
 from metastore.planner.tables import acid_table
@@ -35,7 +35,7 @@ class Definition:
         return next(column for column in self.columns if column.name == name)
 
 
-def alter(call: Call) -> Answer:
+def alter(call: PlannerCall) -> Answer:
     """ALTER TABLE: all changes, in order, or none."""
     table = acid_table(call.client, call.body.db_and_table())
     with alone(call, table):
@@ -58,7 +58,7 @@ def alter(call: Call) -> Answer:
     return {}
 
 
-def can_widen(call: Call) -> Answer:
+def can_widen(call: PlannerCall) -> Answer:
     """Whether a column may get another type, as a statement asks that alters its table first."""
     table = acid_table(call.client, call.body.table())
     column = next((column for column in table.columns if column.name == call.body.text("column")), None)

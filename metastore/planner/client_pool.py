@@ -22,7 +22,7 @@ _READABLE = ("hive.metastore.warehouse.dir", "hive.metastore.warehouse.external.
 _FILE = "file"
 
 
-class ClientSettings(NamedTuple):
+class MetastoreSettings(NamedTuple):
     """The metastore's settings for clients."""
 
     timeout: timedelta
@@ -43,7 +43,7 @@ class Metastores:
         self.uri = self._first.uri
         self._idle: deque[tuple[ActingFor, DomainClient]] = deque()
         self._lending, self._reading = threading.Lock(), threading.Lock()
-        self._settings: tuple[float, ClientSettings] | None = None
+        self._settings: tuple[float, MetastoreSettings] | None = None
 
     @contextmanager
     def lent(self, caller: ActingFor) -> Iterator[DomainClient]:
@@ -70,7 +70,7 @@ class Metastores:
                     return kept[1]
         return self._first.clone(acting_for=caller)
 
-    def settings(self, client: DomainClient) -> ClientSettings:
+    def settings(self, client: DomainClient) -> MetastoreSettings:
         """The settings, read from the metastore once a minute. Raises: MetastoreUnreachableError."""
         with self._reading:
             if self._settings is None or monotonic() - self._settings[0] > _HOLDS_S:
@@ -80,7 +80,7 @@ class Metastores:
 
                 places = [place for key in _READABLE for place in values.WORDS.parse(told(key))]
                 schemes = values.WORDS.parse(told(SCHEMES, _FILE))
-                settings = ClientSettings(txn_timeout(client), lock_modes(told), Roots(tuple(places)), schemes)
+                settings = MetastoreSettings(txn_timeout(client), lock_modes(told), Roots(tuple(places)), schemes)
                 self._settings = (monotonic(), settings)
             return self._settings[1]
 

@@ -7,21 +7,21 @@ from datetime import timedelta
 from metastore.acid_tables.table import AcidTable
 from metastore.client import TxnManager
 from metastore.client.lock_plan import Kind, Output, statement_locks, target_of
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.transactions import Within
 
 _PATIENCE_S = 60
 
 
 @contextmanager
-def alone(call: Call, table: AcidTable) -> Iterator[None]:
+def alone(call: PlannerCall, table: AcidTable) -> Iterator[None]:
     """Nobody else reads or writes the table inside the block. Raises: LockNotAcquiredError."""
     with locked(call, table, Kind.EXCLUSIVE_DDL):
         yield
 
 
 @contextmanager
-def locked(call: Call, table: AcidTable, kind: Kind) -> Iterator[None]:
+def locked(call: PlannerCall, table: AcidTable, kind: Kind) -> Iterator[None]:
     """The table is locked inside the block, in the caller's name. Raises: LockNotAcquiredError."""
     patience = timedelta(seconds=call.body.number("wait_s", _PATIENCE_S))
     manager = TxnManager(call.client, wait=Within(patience=patience), host=call.body.text("host", "") or None)

@@ -8,12 +8,12 @@ from metastore.client.partitions import new_partition
 from metastore.errors import InvalidInputError
 from metastore.partition_names import DEFAULT_PARTITION
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.ddl_locks import alone, locked
 from metastore.planner.tables import acid_table
 
 
-def add_partitions(call: Call) -> Answer:
+def add_partitions(call: PlannerCall) -> Answer:
     """ALTER TABLE ... ADD PARTITION."""
     table = acid_table(call.client, call.body.db_and_table())
     thrift_table, types = call.client.get_table(table.name.db, table.name.table), call.client.types
@@ -31,7 +31,7 @@ def add_partitions(call: Call) -> Answer:
     return {}
 
 
-def drop_partitions(call: Call) -> Answer:
+def drop_partitions(call: PlannerCall) -> Answer:
     """ALTER TABLE ... DROP PARTITION, by their names, with their files, all or none. Raises: NoSuchObjectError."""
     table, types = acid_table(call.client, call.body.db_and_table()), call.client.types
     with alone(call, table):
@@ -49,7 +49,7 @@ def drop_partitions(call: Call) -> Answer:
     return {}
 
 
-def rename_partition(call: Call) -> Answer:
+def rename_partition(call: PlannerCall) -> Answer:
     """ALTER TABLE ... PARTITION ... RENAME TO PARTITION: the rows get new key values. Raises: NoSuchObjectError."""
     table, body = acid_table(call.client, call.body.db_and_table()), call.body
     with alone(call, table):

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from metastore.client.txn_manager import Transaction, TxnManager
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.txns.core.rules import TxnType
 
 
 @contextmanager
-def reading(call: Call, agent: str) -> Iterator[Transaction]:
+def reading(call: PlannerCall, agent: str) -> Iterator[Transaction]:
     """A transaction that only reads, inside the block."""
     manager = TxnManager(call.client, host=call.body.text("host", "") or None)
     user = call.user or call.body.text("user", call.client.user)

@@ -20,7 +20,7 @@ from metastore.client.fence import Fence
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError
 from metastore.ids import TableName
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.table_declarations import constraints, defined
 from metastore.planner.tables import acid_table, described
 
@@ -36,19 +36,19 @@ class _Replaced(NamedTuple):
     after: Any
 
 
-def replacement(call: Call) -> Answer:
+def replacement(call: PlannerCall) -> Answer:
     """The table as it will be, in the form of the call ``table``. Raises: InvalidOperationError: it cannot be so."""
     replaced = _replaced(call, call.body)
     return described(AcidTable.of(replaced.name, replaced.after), replaced.after, _NO_CONSTRAINTS)
 
 
 @contextmanager
-def replacing(call: Call, definitions: Sequence[Body], txn_id: int) -> Iterator[None]:
+def replacing(call: PlannerCall, definitions: Sequence[Body], txn_id: int) -> Iterator[None]:
     """Tables get their new definitions, and a commit inside that fails gives them the old back.
 
     Sent again after an answer that was lost, it finds the transaction committed, and nothing is left to change.
     """
-    if not definitions or _is_committed(call.client, txn_id):
+    if _is_committed(call.client, txn_id):
         yield
         return
     tables = [_replaced(call, body) for body in definitions]
@@ -78,7 +78,7 @@ def _is_committed(client: DomainClient, txn_id: int) -> bool:
     return False
 
 
-def _replaced(call: Call, body: Body) -> _Replaced:
+def _replaced(call: PlannerCall, body: Body) -> _Replaced:
     name = body.db_and_table()
     acid_table(call.client, name)
     before, wanted = call.client.get_table(name.db, name.table), defined(call, body)

@@ -28,10 +28,9 @@ from metastore.client.partitions import partition_places, places_named
 from metastore.client.scans import snapshot_directories
 from metastore.errors import InvalidInputError
 from metastore.files import Files
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.column_statistics import estimates
-from metastore.planner.schema_check import require_known
-from metastore.planner.tables import acid_table, format_of
+from metastore.planner.tables import acid_table, format_of, require_known
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -52,7 +51,7 @@ class Laps:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class TableSnapshot:
     """What of a table is read."""
 
     table: AcidTable
@@ -60,7 +59,7 @@ class Snapshot:
     directories: Sequence[Directory]
 
 
-def plan(call: Call) -> Answer:
+def plan(call: PlannerCall) -> Answer:
     """The plan of one scan.
 
     Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError; WriteConflictError for another definition.
@@ -96,7 +95,7 @@ def plan(call: Call) -> Answer:
     return answer
 
 
-def snapshot_of(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
+def snapshot_of(call: PlannerCall, table: AcidTable, laps: Laps) -> TableSnapshot:
     """What the call's snapshot sees of a table, in the partitions that it asks for."""
     write_ids = write_ids_of(call, table)
     if not call.body.has("as_of"):
@@ -104,7 +103,9 @@ def snapshot_of(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
     return snapshot_at(call, table, _past(call, table, write_ids), laps, is_past=True)
 
 
-def snapshot_at(call: Call, table: AcidTable, write_ids: ValidWriteIdList, laps: Laps, *, is_past: bool) -> Snapshot:
+def snapshot_at(
+    call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList, laps: Laps, *, is_past: bool
+) -> TableSnapshot:
     """What is seen of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
     where = conjunction(call.body.values("partitions"), table.partition_keys)
     is_named = call.body.has("named")
@@ -118,10 +119,10 @@ def snapshot_at(call: Call, table: AcidTable, write_ids: ValidWriteIdList, laps:
         call.client, call.files, table, places, write_ids, txns, is_past=is_past, is_part=is_named or where is not None
     )
     laps.end("listing")
-    return Snapshot(table, write_ids, directories)
+    return TableSnapshot(table, write_ids, directories)
 
 
-def write_ids_of(call: Call, table: AcidTable) -> ValidWriteIdList:
+def write_ids_of(call: PlannerCall, table: AcidTable) -> ValidWriteIdList:
     """The write ids of a table in the call's snapshot. Raises: InvalidInputError."""
     body = call.body
     write_ids = ValidWriteIdList.parse(body.text("write_ids"))
@@ -132,20 +133,20 @@ def write_ids_of(call: Call, table: AcidTable) -> ValidWriteIdList:
     return write_ids
 
 
-def _past(call: Call, table: AcidTable, write_ids: ValidWriteIdList) -> ValidWriteIdList:
+def _past(call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList) -> ValidWriteIdList:
     as_of = call.body.body("as_of")
     if as_of.has("write_id"):
         return as_of_write_id(write_ids, as_of.number("write_id"))
     return write_ids_at(call, table, as_of.number("timestamp_ms"))
 
 
-def write_ids_at(call: Call, table: AcidTable, timestamp_ms: int) -> ValidWriteIdList:
+def write_ids_at(call: PlannerCall, table: AcidTable, timestamp_ms: int) -> ValidWriteIdList:
     """What had been committed to a table then. Raises: InvalidOperationError for a time that is not on record."""
     at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=timestamp_ms)
     return txn_calls.valid_write_ids_at(call.client, table.name, at)
 
 
-def files_of(seen: Snapshot) -> Answer:
+def files_of(seen: TableSnapshot) -> Answer:
     """The files of a snapshot, and which of their insert events count."""
     visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=False)
     numbered = list(enumerate(seen.directories))
@@ -218,7 +219,7 @@ def _visible(by_operation: bool, high_watermark: int | None, hidden: Sequence[in
     return {"not_delete": by_operation, "high_watermark": high_watermark, "hidden": list(hidden)}
 
 
-def _deleted(files: Files, seen: Snapshot, deletes: DeleteFiles) -> Answer:
+def _deleted(files: Files, seen: TableSnapshot, deletes: DeleteFiles) -> Answer:
     """The deleted rows as bits, or the files that say which they are."""
     rows = deleted_rows(files, seen.directories, seen.write_ids, deletes)
     if rows is None:
@@ -226,7 +227,7 @@ def _deleted(files: Files, seen: Snapshot, deletes: DeleteFiles) -> Answer:
     return {"shift": rows.shift, "bits": base64.b64encode(rows.in_bytes()).decode()}
 
 
-def delete_files(seen: Snapshot) -> Answer:
+def delete_files(seen: TableSnapshot) -> Answer:
     """The files that say which rows are deleted, and which of their events count."""
     visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=True)
     return {

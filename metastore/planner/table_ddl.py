@@ -6,13 +6,13 @@ Rule: a change of an existing table holds it exclusively.
 from metastore.client import tables
 from metastore.client.declared_constraints import arguments
 from metastore.errors import AlreadyExistsError
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.ddl_locks import alone
 from metastore.planner.table_declarations import constraints, defined, properties
 from metastore.planner.tables import acid_table
 
 
-def create(call: Call) -> Answer:
+def create(call: PlannerCall) -> Answer:
     """CREATE TABLE; ``created``: false where ``if_not_exists`` has found a table."""
     body, name = call.body, call.body.db_and_table()
     table = defined(call, body)
@@ -25,7 +25,7 @@ def create(call: Call) -> Answer:
     return {"created": True}
 
 
-def create_like(call: Call) -> Answer:
+def create_like(call: PlannerCall) -> Answer:
     """CREATE TABLE ... LIKE a transactional table: its columns, storage and kind, no rows, no constraints."""
     body, source = call.body, acid_table(call.client, call.body.table("like")).name
     tables.create_table_like(
@@ -39,7 +39,7 @@ def create_like(call: Call) -> Answer:
     return {}
 
 
-def drop(call: Call) -> Answer:
+def drop(call: PlannerCall) -> Answer:
     """DROP TABLE with its files; ``purge``: past any trash."""
     table = acid_table(call.client, call.body.db_and_table())
     with alone(call, table):
@@ -48,7 +48,7 @@ def drop(call: Call) -> Answer:
     return {}
 
 
-def rename(call: Call) -> Answer:
+def rename(call: PlannerCall) -> Answer:
     """ALTER TABLE ... RENAME TO."""
     table = acid_table(call.client, call.body.db_and_table())
     with alone(call, table):

@@ -16,10 +16,10 @@ from metastore.client import tables
 from metastore.client.declared_constraints import Declaration
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 
 
-def defined(call: Call, body: Body) -> Any:
+def defined(call: PlannerCall, body: Body) -> Any:
     """The table of a definition, as the metastore's calls take it. Raises: InvalidOperationError."""
     name = body.db_and_table()
     columns, keys = _fields(call, body, "columns"), _fields(call, body, "partition_keys")
@@ -46,7 +46,7 @@ def properties(body: Body) -> dict[str, str]:
     return dict(named)
 
 
-def _fields(call: Call, body: Body, name: str) -> list[Any]:
+def _fields(call: PlannerCall, body: Body, name: str) -> list[Any]:
     return [
         call.client.types.FieldSchema(
             column.text("name").lower(), column.text("type"), column.text("comment") if column.has("comment") else None
@@ -82,7 +82,7 @@ def declaration(body: Body) -> Declaration:
     )
 
 
-def _storage(call: Call, body: Body, columns: Sequence[Any]) -> Any:
+def _storage(call: PlannerCall, body: Body, columns: Sequence[Any]) -> Any:
     types = call.client.types
     rows = body.body("row_format") if body.has("row_format") else Body({})
     of_rows = properties(rows)

@@ -22,11 +22,10 @@ from metastore.client.partitions import Locations, partition_places, places_name
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.locks.rules import Operation
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.partition_spelling import as_spark_writes
-from metastore.planner.schema_check import require_known
 from metastore.planner.staged_files import StagedFile, names_in_place, staged_directories
-from metastore.planner.tables import acid_table
+from metastore.planner.tables import acid_table, require_known
 
 _ALL, _DYNAMIC = "all", "dynamic"
 _MOST_STATEMENTS = 10_000
@@ -34,7 +33,7 @@ _SPELLED_ONCE = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
 """Types of partition keys besides texts whose values Spark spells as ``str`` does."""
 
 
-def write(call: Call) -> Answer:
+def write(call: PlannerCall) -> Answer:
     """Begin a statement that writes a table: its write id, where it may stage files, what its rows must keep.
 
     ``in_place``: the number of statement ids whose files tasks can upload to their final names. The answer has these
@@ -63,7 +62,7 @@ def write(call: Call) -> Answer:
     }
 
 
-def publish(call: Call) -> Answer:
+def publish(call: PlannerCall) -> Answer:
     """The final names of a statement's staged files. Raises: TxnAbortedError, NoSuchTxnError (it has ended)."""
     body, table = call.body, _written_table(call)
     txn_id, statement = body.number("txn"), body.number("statement")
@@ -96,7 +95,7 @@ def publish(call: Call) -> Answer:
     }
 
 
-def announce(call: Call) -> Answer:
+def announce(call: PlannerCall) -> Answer:
     """Register a statement's new partitions, and all its partitions with the transaction."""
     body, table = call.body, _written_table(call)
     if not table.partition_keys:
@@ -111,7 +110,7 @@ def announce(call: Call) -> Answer:
     return {}
 
 
-def _written_table(call: Call) -> AcidTable:
+def _written_table(call: PlannerCall) -> AcidTable:
     """The table of a call that adds rows or replaces them. Raises: InvalidOperationError where it cannot hold any."""
     table = acid_table(call.client, call.body.table())
     if table.kind is TableKind.INSERT_ONLY:

@@ -45,7 +45,7 @@ _LAST_TIER = (
 )
 
 
-class Entry(NamedTuple):
+class MethodEntry(NamedTuple):
     """A method of the interface."""
 
     section: str
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
     versions: str
 
 
-def entries(*files: str) -> Iterator[Entry]:
+def entries(*files: str) -> Iterator[MethodEntry]:
     """All methods of Hive's interface, or of these files, in their order."""
     for file in files or ("fb303.thrift", "hive_metastore.thrift"):
         service = (_IDL / file).read_text().split("\nservice ", 1)[1]
@@ -64,7 +64,7 @@ def entries(*files: str) -> Iterator[Entry]:
             elif match := _TITLE.match(line):
                 section, versions = match[1], ""
             elif (match := _METHOD.match(line)) and match[1] in CODECS:
-                yield Entry(section, match[1], versions or "all")
+                yield MethodEntry(section, match[1], versions or "all")
                 versions = ""
 
 
@@ -81,7 +81,7 @@ def states() -> dict[str, str]:
     return effects
 
 
-def tier(entry: Entry) -> int:
+def tier(entry: MethodEntry) -> int:
     """1: everyday work of common clients; 2: full function; 3: rarely called."""
     if _FIRST_TIER.fullmatch(entry.name):
         return 1

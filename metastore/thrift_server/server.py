@@ -25,8 +25,8 @@ from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.dispatch.large_calls import LargeCalls
 from metastore.thrift_server.dispatch.middleware import Middleware
 from metastore.thrift_server.dispatch.registry import Handler
-from metastore.thrift_server.dispatch.workers import Lane, Pool, Seats, Waits
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.dispatch.workers import FiberWaits, Lane, Seats, WorkerPool
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.loop.connection import MOST_AHEAD, ClientConnection
 from metastore.thrift_server.loop.connections import READ, WRITE, Connections
 from metastore.thrift_server.loop.listening_socket import ListeningSocket
@@ -69,7 +69,7 @@ class Server:
         seats: Seats | None = None,
         upstream: Upstream | None = None,
         forwarded: CallStats | None = None,
-        limits: Limits | None = None,
+        limits: AddressLimits | None = None,
     ) -> None:
         """``reuse_port``: several processes listen on one port and the kernel spreads connections over them.
 
@@ -103,7 +103,7 @@ class Server:
         )
         self._finished: deque[list[Call]] = deque()
         self._runnable: deque[Lane] = deque()
-        self._pool = Pool(seats, self._middleware.run, self._done)
+        self._pool = WorkerPool(seats, self._middleware.run, self._done)
         lanes = {handler.lane for handler in handlers.values() if handler.lane}
         by_name = {
             name: Lane(self._middleware.run_batch, self._middleware.finish, self._finished.append, self._wanted)
@@ -165,7 +165,7 @@ class Server:
         self._listener.watch(self._epoll)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
-        self._waits = Waits(self._epoll)
+        self._waits = FiberWaits(self._epoll)
         self._pool.start()
         self._connections.start(self._epoll)
         if self._forwarder is not None:

@@ -2,12 +2,12 @@
 
 from metastore.errors import InvalidInputError, NoSuchTxnError
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.procedures.declaration import FLAG, NUMBER, NUMBERS, TEXT, Parameter, Procedure, Rows
 from metastore.txns.core.rules import AbortCode
 
 
-def _rows(call: Call, arguments: Body) -> Rows:
+def _rows(call: PlannerCall, arguments: Body) -> Rows:
     """Abort each transaction, and answer what became of it. Raises: InvalidInputError."""
     ids = arguments.values("txn_ids")
     if not ids or not all(isinstance(txn_id, int) and txn_id > 0 for txn_id in ids):

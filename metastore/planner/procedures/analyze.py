@@ -15,7 +15,7 @@ from metastore.client.scans import snapshot_directories
 from metastore.client.txn_manager import Transaction
 from metastore.planner import column_statistics
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.procedures.declaration import (
     NUMBER,
     TABLE,
@@ -27,7 +27,7 @@ from metastore.planner.procedures.declaration import (
     existing_table,
 )
 from metastore.planner.read_transactions import reading
-from metastore.planner.scans import Snapshot, files_of
+from metastore.planner.scans import TableSnapshot, files_of
 from metastore.planner.tables import acid_table
 
 _ROWS, _BYTES, _ACCURATE = "numRows", "totalSize", "COLUMN_STATS_ACCURATE"
@@ -40,7 +40,7 @@ class TableSize(NamedTuple):
     bytes: int
 
 
-def analyze(call: Call, table: AcidTable) -> TableSize:
+def analyze(call: PlannerCall, table: AcidTable) -> TableSize:
     """Look at all files of the table, and note its size. Raises: OSError, LockNotAcquiredError."""
     with reading(call, "analyze") as txn:
         txn.lock(statement_locks([target_of(table)]))
@@ -55,12 +55,12 @@ def analyze(call: Call, table: AcidTable) -> TableSize:
         return size
 
 
-def _size(call: Call, table: AcidTable, txn: Transaction) -> TableSize:
+def _size(call: PlannerCall, table: AcidTable, txn: Transaction) -> TableSize:
     text = f"{table.name.db}.{table.name.table}"
     write_ids = txn.valid_write_ids([text], no_others=True)[text]
     places = partition_places(call.client, table)
     directories = snapshot_directories(call.client, call.files, table, places, write_ids, txn.valid_txns())
-    answer = files_of(Snapshot(table, write_ids, directories))
+    answer = files_of(TableSnapshot(table, write_ids, directories))
     deletes = [file for directory in directories for file in directory.sources.deletes]
     events = DeleteFiles.of(call.files, deletes).events(deletes)
     if events is None or any(directory["format"] != "orc" for directory in answer["directories"]):
@@ -69,13 +69,13 @@ def _size(call: Call, table: AcidTable, txn: Transaction) -> TableSize:
     return TableSize(max(0, sum(tail.rows for tail in tails) - events), answer["bytes"])
 
 
-def _rows(call: Call, arguments: Body) -> Rows:
+def _rows(call: PlannerCall, arguments: Body) -> Rows:
     name = existing_table(call, arguments)
     size = analyze(call, acid_table(call.client, name))
     return [{"table": str(name), "rows": size.rows, "bytes": size.bytes}]
 
 
-def _columns_query(call: Call, arguments: Body) -> Answer | None:
+def _columns_query(call: PlannerCall, arguments: Body) -> Answer | None:
     names = arguments.texts("columns")
     if not names:
         return None

@@ -6,7 +6,7 @@ from metastore.errors import InvalidOperationError, UnavailableError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.procedures.declaration import (
     FLAG,
     NUMBER,
@@ -19,7 +19,7 @@ from metastore.planner.procedures.declaration import (
 )
 
 
-def _rows(call: Call, arguments: Body) -> Rows:
+def _rows(call: PlannerCall, arguments: Body) -> Rows:
     """Ask for a compaction. Raises: InvalidOperationError where it was waited for and has failed."""
     types, name = call.client.types, existing_table(call, arguments)
     kind = compaction_type(arguments.text("type"))
@@ -43,7 +43,7 @@ def _rows(call: Call, arguments: Body) -> Rows:
     return [{**row, "accepted": True, "message": row["error"]} for row in shown_compactions(call.client, became)]
 
 
-def _require_caller(call: Call) -> None:
+def _require_caller(call: PlannerCall) -> None:
     """Raise UnavailableError where nobody waits for the answer any more."""
     if call.gone.is_set():
         raise UnavailableError("The caller that waited for a compaction has gone away: the compaction goes on.")

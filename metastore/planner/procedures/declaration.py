@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from metastore.errors import InvalidInputError
 from metastore.ids import DEFAULT_DATABASE, TableName, split_table_name, table_name
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.tables import acid_table
 
 TEXT, NUMBER, FLAG, INSTANT = "string", "bigint", "boolean", "timestamp"
@@ -37,10 +37,10 @@ class Procedure:
     comment: str
     parameters: Sequence[Parameter]
     columns: Mapping[str, str]
-    rows: Callable[[Call, Body], Rows]
-    statement: Callable[[Call, Body], str] | None = None
+    rows: Callable[[PlannerCall, Body], Rows]
+    statement: Callable[[PlannerCall, Body], str] | None = None
     """SQL that the engine is to run before it shows the rows."""
-    query: Callable[[Call, Body], Answer | None] = lambda *_: None
+    query: Callable[[PlannerCall, Body], Answer | None] = lambda *_: None
     """A query whose only row the engine sends to a call, before it shows the rows: sql, call, arguments."""
 
 
@@ -48,7 +48,7 @@ TABLE = Parameter("table", TEXT, "db.table, or the name of a table of the databa
 ONLY_TABLE = Parameter("table", TEXT, "only of this table: db.table")
 
 
-def existing_table(call: Call, arguments: Body) -> TableName:
+def existing_table(call: PlannerCall, arguments: Body) -> TableName:
     """Return the table that an argument names. Raises: NoSuchObjectError; InvalidOperationError: no ACID table."""
     try:
         db, table = split_table_name(arguments.text("table"))

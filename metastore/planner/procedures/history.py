@@ -1,7 +1,7 @@
 """CALL history: the commits of a table that are on record."""
 
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.procedures.declaration import (
     FLAG,
     INSTANT,
@@ -17,7 +17,7 @@ from metastore.planner.procedures.declaration import (
 _LIMIT = 1000
 
 
-def _rows(call: Call, arguments: Body) -> Rows:
+def _rows(call: PlannerCall, arguments: Body) -> Rows:
     """List commits, the latest first."""
     name = existing_table(call, arguments)
     listed = call.client.metastore_table_history(

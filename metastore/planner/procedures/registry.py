@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from metastore.errors import NoSuchObjectError
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.procedures import (
     abort_transactions,
     analyze,
@@ -32,7 +32,7 @@ PROCEDURES: Mapping[str, Procedure] = {
 }
 
 
-def procedures(_call: Call) -> Answer:
+def procedures(_call: PlannerCall) -> Answer:
     """List all procedures, with their parameters and columns."""
     return {
         "procedures": [
@@ -47,7 +47,7 @@ def procedures(_call: Call) -> Answer:
     }
 
 
-def procedure(call: Call) -> Answer:
+def procedure(call: PlannerCall) -> Answer:
     """Run one. Raises: NoSuchObjectError for a name that there is not, and whatever the procedure does."""
     name = call.body.text("procedure")
     wanted = PROCEDURES.get(name)

@@ -22,7 +22,7 @@ from metastore.errors import InvalidInputError, InvalidOperationError, Metastore
 from metastore.files import FileEntry
 from metastore.partition_names import DEFAULT_PARTITION, values_for
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.ddl_locks import alone
 from metastore.planner.partition_spelling import as_spark_writes
 from metastore.planner.procedures.declaration import FLAG, TABLE, TEXT, Parameter, Procedure, Rows, existing_table
@@ -49,7 +49,7 @@ class Repaired(NamedTuple):
     reason: str | None = None
 
 
-def repair(call: Call, table: AcidTable, mode: RepairMode, *, is_dry: bool) -> list[Repaired]:
+def repair(call: PlannerCall, table: AcidTable, mode: RepairMode, *, is_dry: bool) -> list[Repaired]:
     """Add and drop partitions, or with ``is_dry`` only say which. Raises: LockNotAcquiredError, OSError.
 
     InvalidOperationError: the table has no partitions.
@@ -98,7 +98,7 @@ def _missing(
 
 
 def _judged(
-    call: Call, table: AcidTable, missing: Iterable[PartitionPlace], places: Iterable[PartitionPlace]
+    call: PlannerCall, table: AcidTable, missing: Iterable[PartitionPlace], places: Iterable[PartitionPlace]
 ) -> Iterator[Repaired]:
     types = [parse_type(key.type) for key in table.partition_keys]
 
@@ -122,7 +122,7 @@ def _judged(
 
 
 def _reason(
-    call: Call, table: AcidTable, place: PartitionPlace, write_ids: ValidWriteIdList, txns: ValidTxnList
+    call: PlannerCall, table: AcidTable, place: PartitionPlace, write_ids: ValidWriteIdList, txns: ValidTxnList
 ) -> str | None:
     """Why a directory must not become a partition; None if it may."""
     foreign = [name for name in call.files.children(place.location) if _last_write_id(name) > write_ids.high_watermark]
@@ -148,7 +148,7 @@ def _last_write_id(name: str) -> int:
             return 0
 
 
-def _carry_out(call: Call, table: AcidTable, answers: Iterable[Repaired]) -> None:
+def _carry_out(call: PlannerCall, table: AcidTable, answers: Iterable[Repaired]) -> None:
     types = call.client.types
     added = [answer for answer in answers if answer.action == "added"]
     if added:
@@ -176,7 +176,7 @@ def _carry_out(call: Call, table: AcidTable, answers: Iterable[Repaired]) -> Non
         )
 
 
-def _rows(call: Call, arguments: Body) -> Rows:
+def _rows(call: PlannerCall, arguments: Body) -> Rows:
     name = existing_table(call, arguments)
     mode = arguments.text("mode", RepairMode.ADD.name).upper()
     if mode not in RepairMode.__members__:

@@ -21,7 +21,7 @@ from metastore.client.txn_manager import Transaction
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.ids import TableName
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.procedures.declaration import (
     INSTANT,
     NUMBER,
@@ -45,7 +45,7 @@ class RestorePoints(NamedTuple):
     present: int
 
 
-def require_restorable(call: Call, name: TableName, arguments: Body) -> RestorePoints:
+def require_restorable(call: PlannerCall, name: TableName, arguments: Body) -> RestorePoints:
     """What a restore would do. Raises: InvalidInputError, InvalidOperationError: the point is no longer there."""
     _require_point(arguments)
     table = acid_table(call.client, name)
@@ -66,7 +66,7 @@ def require_restorable(call: Call, name: TableName, arguments: Body) -> RestoreP
         return RestorePoints(wanted.high_watermark, present.high_watermark)
 
 
-def statement(call: Call, name: TableName, arguments: Body) -> str:
+def statement(call: PlannerCall, name: TableName, arguments: Body) -> str:
     """What the engine runs, in Spark's SQL. ``partitionOverwriteMode``: partitions that were empty then are, too."""
     _require_point(arguments)
     table = ".".join(f"`{part}`" for part in (call.body.text("catalog", "spark_catalog"), name.db, name.table))
@@ -88,14 +88,16 @@ def _wanted(txn: Transaction, name: TableName, present: ValidWriteIdList, argume
     return txn.valid_write_ids_at(name, _instant(arguments))
 
 
-def _look(call: Call, table: AcidTable, txn: Transaction) -> Callable[[ValidWriteIdList], object]:
+def _look(call: PlannerCall, table: AcidTable, txn: Transaction) -> Callable[[ValidWriteIdList], object]:
     """What raises NotEnoughHistoryError for a point that is gone."""
     places = partition_places(call.client, table)
     txns = txn.valid_txns()
     return lambda write_ids: snapshot_directories(call.client, call.files, table, places, write_ids, txns, is_past=True)
 
 
-def _oldest(call: Call, table: AcidTable, present: ValidWriteIdList, look: Callable[[ValidWriteIdList], object]) -> int:
+def _oldest(
+    call: PlannerCall, table: AcidTable, present: ValidWriteIdList, look: Callable[[ValidWriteIdList], object]
+) -> int:
     """The lowest write id that can be read. Points are lost up to a base: where one is there, so are all after it."""
 
     def is_there(write_id: int) -> bool:
@@ -123,7 +125,7 @@ def _point_text(arguments: Body) -> str:
     return f"{_instant(arguments):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _rows(call: Call, arguments: Body) -> Rows:
+def _rows(call: PlannerCall, arguments: Body) -> Rows:
     name = existing_table(call, arguments)
     points = require_restorable(call, name, arguments)
     return [{"table": str(name), "restored_write_id": points.restored, "previous_write_id": points.present}]

@@ -2,7 +2,7 @@
 
 from metastore.client.shown import lock_rows
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.procedures.declaration import (
     INSTANT,
     NUMBER,
@@ -16,7 +16,7 @@ from metastore.planner.procedures.declaration import (
 )
 
 
-def _rows(call: Call, arguments: Body) -> Rows:
+def _rows(call: PlannerCall, arguments: Body) -> Rows:
     """List locks."""
     request = call.client.types.ShowLocksRequest(txnid=arguments.number("txn_id") if arguments.has("txn_id") else None)
     if arguments.has("table"):

@@ -2,11 +2,11 @@
 
 from metastore.client.shown import transaction_rows
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.procedures.declaration import INSTANT, NUMBER, TEXT, Parameter, Procedure, Rows, is_wanted
 
 
-def _rows(call: Call, arguments: Body) -> Rows:
+def _rows(call: PlannerCall, arguments: Body) -> Rows:
     """List transactions."""
     rows = transaction_rows(call.client)
     return [

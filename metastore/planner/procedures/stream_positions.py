@@ -2,11 +2,11 @@
 
 from metastore.client import streams
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.procedures.declaration import INSTANT, NUMBER, TABLE, TEXT, Procedure, Rows, existing_table
 
 
-def _rows(call: Call, arguments: Body) -> Rows:
+def _rows(call: PlannerCall, arguments: Body) -> Rows:
     """List positions, the latest first."""
     return [
         {

@@ -7,7 +7,7 @@ two answers, everybody or only who has proven an identity; rights would go here.
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
-from metastore.thrift_server.auth.identity import Identity, Proof
+from metastore.thrift_server.auth.identity import Identity, IdentityProof
 from metastore.thrift_server.auth.local_user import is_own_user_at
 
 OPERATORS_ONLY = frozenset(
@@ -74,7 +74,7 @@ class Guarded:
         if not is_operators(method, arguments):
             return self._others.refusal(identity, method, arguments)
         if (identity.user and identity.user in self._operators) or (
-            identity.proof is not Proof.PLANNER and self._is_own_user(identity.address)
+            identity.proof is not IdentityProof.PLANNER and self._is_own_user(identity.address)
         ):
             return None
         return (

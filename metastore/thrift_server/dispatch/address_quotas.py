@@ -14,7 +14,7 @@ from metastore.config import LimitSettings
 from metastore.errors import LimitReachedError
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.dispatch.registry import Handler
-from metastore.thrift_server.loop.address_limits import Limits, Usage
+from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 
 _LOOK_EVERY_SECONDS = 1.0
 """How long an address that has enough is refused without a look."""
@@ -66,7 +66,7 @@ def txns_and_locks(
     }
 
 
-def limited(handler: Handler, share: Quota, limits: Limits) -> Handler:
+def limited(handler: Handler, share: Quota, limits: AddressLimits) -> Handler:
     """The handler, which runs batches, with refusals for addresses that have enough."""
     if not share.most:
         return handler
@@ -87,7 +87,7 @@ def limited(handler: Handler, share: Quota, limits: Limits) -> Handler:
 class _Door:
     """Decides on the calls of a batch, one after the other."""
 
-    def __init__(self, share: Quota, limits: Limits) -> None:
+    def __init__(self, share: Quota, limits: AddressLimits) -> None:
         self._share, self._limits = share, limits
         self._full_until: dict[str, float] = {}
 

@@ -13,7 +13,7 @@ from thrift.Thrift import TApplicationException
 
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.dispatch.middleware import Middleware
-from metastore.thrift_server.dispatch.workers import Lane, Pool
+from metastore.thrift_server.dispatch.workers import Lane, WorkerPool
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.loop.message_reader import Messages
 
@@ -29,7 +29,7 @@ class LargeCalls:
         self,
         messages: Messages,
         middleware: Middleware,
-        pool: Pool,
+        pool: WorkerPool,
         put: Container[str],
         lanes: Mapping[str, Lane],
         done: Callable[[Call], None],

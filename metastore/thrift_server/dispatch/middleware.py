@@ -37,7 +37,7 @@ from metastore.thrift_server.dispatch.errors import wire_exception
 from metastore.thrift_server.dispatch.registry import Handler
 from metastore.thrift_server.dispatch.sender import Sender
 from metastore.thrift_server.dispatch.workers import Seats
-from metastore.thrift_server.loop.address_limits import Limits, Usage
+from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.responses.streamed import InPieces, in_file
 from metastore.thrift_server.wire.codec import CODECS
@@ -66,13 +66,13 @@ class Middleware:
         seats: Seats,
         *,
         access: Access | None = None,
-        limits: Limits | None = None,
+        limits: AddressLimits | None = None,
         framed: bool = False,
     ) -> None:
         """``seats``: left by calls that wait for their clients. ``framed``: an answer has its length before it."""
         self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
         self._seats, self._framed = seats, framed
-        self._access, self._limits = access or Everybody(), limits or Limits(LimitSettings())
+        self._access, self._limits = access or Everybody(), limits or AddressLimits(LimitSettings())
 
     def admit(self, connection: ClientConnection, message: Message) -> Call:
         """Return the call that a decoded message is, with its answer if no handler gets to see it."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.housekeeping.service import PurgeService
 from metastore.ids import database_name
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockFilter, LockResult, LockService
@@ -15,6 +16,7 @@ from metastore.thrift_server.dispatch.call import Call, Later, coalesced
 from metastore.thrift_server.responses.shared_lists import SharedLists
 from metastore.thrift_server.responses.streamed import InPieces
 from metastore.thrift_server.waiting.lock_connections import LockConnections
+from metastore.thrift_server.waiting.lock_waits import Waiting
 from metastore.thrift_server.waiting.parked_calls import ParkedCalls
 
 _STATES = {
@@ -46,9 +48,16 @@ Answer: TypeAlias = ttypes.LockResponse | Exception
 class LockHandlers:
     """lock, check_lock, unlock, show_locks."""
 
-    def __init__(self, locks: LockService, connections: LockConnections, parked: ParkedCalls) -> None:
-        """``connections``: notes who has locks over which connection. ``parked``: answers who waits for a lock."""
-        self._locks, self._connections, self._parked = locks, connections, parked
+    def __init__(
+        self,
+        locks: LockService,
+        waiting: Waiting[Call] | None = None,
+        holders: LockConnections | None = None,
+        purges: PurgeService | None = None,
+    ) -> None:
+        """``locks``: does the work. The others: as for `ParkedCalls`."""
+        self.locks, self._holders = locks, holders
+        self._parked = ParkedCalls(locks, waiting, holders, purges)
         self._lists = SharedLists(ttypes.ShowLocksResponseElement)
 
     @coalesced("lock")
@@ -59,7 +68,7 @@ class LockHandlers:
         and is withdrawn, unless the client would be recognised when it asks again.
         """
         self._withdraw([call for call in calls if call.lost])
-        requests, refused = _requests([call for call in calls if not call.lost], self._locks.settings.max_components)
+        requests, refused = _requests([call for call in calls if not call.lost], self.locks.settings.max_components)
         answers = refused | self._lock(requests)
         return [_answer(call, answers.get(call)) for call in calls]
 
@@ -82,22 +91,21 @@ class LockHandlers:
             partition=canonical(rqst.partname) if rqst.partname else None,
             txn_id=rqst.txnid,
         )
-        return self._lists.answer(wanted, lambda: (ttypes.ShowLocksResponse, self._locks.show_locks(wanted, _STATES)))
+        return self._lists.answer(wanted, lambda: (ttypes.ShowLocksResponse, self.locks.show_locks(wanted, _STATES)))
 
     def _withdraw(self, lost: list[Call]) -> None:
         """Take back what was queued for calls whose answer did not arrive."""
         queued = {call.effect for call in lost if call.effect is not None}
         if queued:
-            self._locks.withdraw(queued)
+            self.locks.withdraw(queued)
 
     def _lock(self, requests: Mapping[Call, LockRequest]) -> dict[Call, LockResult | MetastoreError]:
-        answers = dict(zip(requests, self._locks.lock(list(requests.values())), strict=True)) if requests else {}
+        answers = dict(zip(requests, self.locks.lock(list(requests.values())), strict=True)) if requests else {}
         for call, answer in answers.items():
             if isinstance(answer, LockResult) and not requests[call].is_recognisable:
                 call.effect = answer.lock_id
-            if isinstance(answer, LockResult) and not requests[call].txn_id:
-                tied = not requests[call].connects_for_each_call
-                self._connections.took(answer.lock_id, call.connection, tied=tied)
+            if isinstance(answer, LockResult) and not requests[call].txn_id and self._holders is not None:
+                self._holders.took(answer.lock_id, call.connection, tied=not requests[call].connects_for_each_call)
         return answers
 
 

@@ -8,10 +8,10 @@ from time import monotonic
 
 from metastore.config import Settings
 from metastore.errors import ConfigValueSecurityError, MetaError
-from metastore.thrift_server.auth.identity import Identity, Proof
+from metastore.thrift_server.auth.identity import Identity, IdentityProof
 from metastore.thrift_server.dispatch.call import Call, immediate
 from metastore.thrift_server.dispatch.table_access import CHECK
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.loop.client_session import require_short
 
 _READABLE = re.compile(r"(hive|hdfs|mapred|metastore)")
@@ -37,7 +37,7 @@ _LONGEST_CALLER = 1000
 class SessionHandlers:
     """set_ugi, settings for clients, and calls that Hive's clients make out of habit."""
 
-    def __init__(self, settings: Settings, limits: Limits | None = None) -> None:
+    def __init__(self, settings: Settings, limits: AddressLimits | None = None) -> None:
         """``limits``: of addresses, which follow a planner's caller."""
         self._settings, self._limits = settings, limits
 
@@ -104,7 +104,7 @@ class SessionHandlers:
 def _caller(user: str | None, address: str | None) -> Identity:
     if not (address or "").rpartition(":")[0] or len(address or "") + len(user or "") > _LONGEST_CALLER:
         raise MetaError("A caller has an address, HOST:PORT, and perhaps a user, in at most 1000 characters")
-    return Identity(user or None, Proof.PLANNER, address or "")
+    return Identity(user or None, IdentityProof.PLANNER, address or "")
 
 
 def _session_key(key: str | None) -> str:

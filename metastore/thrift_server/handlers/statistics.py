@@ -20,7 +20,7 @@ from metastore.thrift_server.convert.catalog import (
 )
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.responses.streamed import InPieces
-from metastore.thrift_server.wire.protocol import Entry
+from metastore.thrift_server.wire.protocol import MapEntry
 
 _HIVE = "hive"
 
@@ -116,7 +116,7 @@ class StatisticsHandlers:
         )
         return InPieces(
             lambda entries: ttypes.PartitionsStatsResult(dict(entries), is_exact),
-            Entry(ttypes.ColumnStatisticsObj),
+            MapEntry(ttypes.ColumnStatisticsObj),
             found.count,
             found,
         )

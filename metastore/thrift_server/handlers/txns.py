@@ -103,9 +103,9 @@ class TxnHandlers:
         return [_open_txns(self.txns.get_open_txns())] * len(calls)
 
     @coalesced("get_open_txns")
-    def get_open_txns_req(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse | Exception]:
+    def get_open_txns_req(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse]:
         """Open and aborted transactions except those of some types: as above, a snapshot for each set of types."""
-        return list(served(calls, _hidden, self._snapshots))
+        return self._snapshots([_hidden(call) for call in calls])
 
     def get_open_txns_info(self, _call: Call) -> InPieces:
         """Open and aborted transactions with their owners; those who ask at the same time share a reading."""

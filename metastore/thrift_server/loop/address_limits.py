@@ -22,7 +22,7 @@ _MEMORY_SECONDS = 2.0
 _log = structlog.get_logger("metastore.server")
 
 
-class Held:
+class HeldIds:
     """Ids of one kind that an address got and may still have, each with how much it counts for."""
 
     __slots__ = ("counts", "total")
@@ -54,11 +54,11 @@ class Usage:
         self.connections = 0
         self.left_at = now  # when its last connection was closed
         self.spare, self.spared_at = spare, now  # calls that it may make at once; as of when
-        self.held = {"open_txns": Held(), "locks": Held()}
+        self.held = {"open_txns": HeldIds(), "locks": HeldIds()}
         self.warned: dict[str, float] = {}
 
 
-class Limits:
+class AddressLimits:
     """Every address with connections, or with transactions or locks that may still be there."""
 
     def __init__(self, settings: LimitSettings, forget_after: timedelta = timedelta(0)) -> None:

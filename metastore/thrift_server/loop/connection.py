@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from metastore.thrift_server.auth.identity import NOBODY, Identity
-from metastore.thrift_server.loop.address_limits import Limits, Usage
+from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 from metastore.thrift_server.loop.client_session import Session
 from metastore.thrift_server.loop.tls_socket import TlsSocket
 from metastore.thrift_server.wire.protocol import Header, Message
@@ -137,7 +137,7 @@ class ClientConnection:
         self.since = self.moved = now
         self.size = size
 
-    def act_for(self, caller: Identity, limits: Limits | None, now: float) -> None:
+    def act_for(self, caller: Identity, limits: AddressLimits | None, now: float) -> None:
         """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
         self.identity, self.peer, self.user = caller, caller.address, caller.user or self.user
         if self.session is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from metastore.config import LimitSettings, ServerSettings
-from metastore.thrift_server.loop.address_limits import Limits, Usage
+from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.loop.message_reader import PIECE
 
@@ -26,8 +26,8 @@ _log = structlog.get_logger("metastore.server")
 class Connections:
     """By the number of their sockets."""
 
-    def __init__(self, settings: ServerSettings, limits: Limits | None = None) -> None:
-        self._settings, self.limits = settings, limits or Limits(LimitSettings())
+    def __init__(self, settings: ServerSettings, limits: AddressLimits | None = None) -> None:
+        self._settings, self.limits = settings, limits or AddressLimits(LimitSettings())
         most = self.limits.settings.buffered
         self.many = max((min(settings.max_buffered, most) if most else settings.max_buffered) >> 3, _LEAST_MANY)
         """Bytes from which on `taken` is a reason to `sweep`."""

@@ -11,7 +11,7 @@ from typing import Protocol
 from metastore.config import ServerSettings
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.object_bounds import Counted
+from metastore.thrift_server.wire.object_bounds import StructCounter
 from metastore.thrift_server.wire.protocol import ArgumentsCodec, Header, Message, WireProtocol
 from metastore.thrift_server.wire.scanner import MalformedError
 
@@ -56,7 +56,7 @@ class Messages:
         self._keeps = routes.keeps
         self._protocol, self._limit = protocol, settings.max_message_size
         self._most, self._framing = settings.max_message_objects, settings.framed
-        self._counted = Counted(settings.max_message_objects)
+        self._counted = StructCounter(settings.max_message_objects)
         self.next = self._framed if settings.framed else self._unframed
         """The next message of a connection, None when it is not complete. Raises: MalformedError."""
 

@@ -8,7 +8,7 @@ from metastore.thrift_server.upstream.reply_reader import Reply
 from metastore.thrift_server.wire.protocol import Header
 
 
-class Link:
+class UpstreamLink:
     """A client's way to the upstream."""
 
     __slots__ = (

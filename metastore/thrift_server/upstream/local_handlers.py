@@ -12,7 +12,7 @@ from metastore.roots import KEY, READABLE
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server.dispatch.call import Call, PassedOn, immediate, refused, shared
 from metastore.thrift_server.handlers.session import SessionHandlers
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.upstream.endpoint import session_of
 from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 
@@ -30,7 +30,7 @@ _OUR_KEYS = {KEY, READABLE, SCHEMES}
 class UpstreamSessionHandlers:
     """set_ugi: noted here, and said first on the client's connections to the upstream. Settings: whose they are."""
 
-    def __init__(self, settings: Settings, forwarding: Forwarding, limits: Limits | None = None) -> None:
+    def __init__(self, settings: Settings, forwarding: Forwarding, limits: AddressLimits | None = None) -> None:
         """``settings``: those of this service; ``forwarding``: passes on; ``limits``: as for `SessionHandlers`."""
         self._own, self._forwarding = SessionHandlers(settings, limits), forwarding
 

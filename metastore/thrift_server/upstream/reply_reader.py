@@ -29,7 +29,7 @@ class Reply(Protocol):
         """Look at what has arrived; whether the answer is complete with it. Raises: MalformedError."""
 
 
-class _Outcome:
+class _ReplyOutcome:
     """Reads the beginning of a message."""
 
     def __init__(self, protocol: WireProtocol, method: str) -> None:
@@ -74,7 +74,7 @@ class UnframedReply:
 
     def __init__(self, protocol: WireProtocol, method: str, limit: int) -> None:
         self._protocol, self._limit = protocol, limit
-        self._outcome = _Outcome(protocol, method)
+        self._outcome = _ReplyOutcome(protocol, method)
         self._data = bytearray()
         self._scanner: Scanner | None = None
         self._size = 0
@@ -122,7 +122,7 @@ class FramedReply:
 
     def __init__(self, protocol: WireProtocol, method: str, limit: int) -> None:
         self._limit = limit
-        self._outcome = _Outcome(protocol, method)
+        self._outcome = _ReplyOutcome(protocol, method)
         self._begin = bytearray()
         self._size = 0
         self._length: int | None = None

@@ -26,13 +26,18 @@ class ParkedCalls:
     """Calls of check_lock, between their first look at a lock and their answer."""
 
     def __init__(
-        self, locks: LockService, connections: LockConnections, purges: PurgeService, waiting: Waiting[Call] | None
+        self,
+        locks: LockService,
+        waiting: Waiting[Call] | None,
+        holders: LockConnections | None,
+        purges: PurgeService | None,
     ) -> None:
-        """``connections``: notes looks and releases. ``purges``: ends owners that have expired.
+        """``waiting``: knows who waits for which lock; without it each call is answered at once.
 
-        ``waiting``: knows who waits for which lock; without it each call is answered at once.
+        ``holders``: where it is noted who has locks over which connection. ``purges``: ends owners that are in the way
+        and have expired; without it only the house-keeper does.
         """
-        self._locks, self._connections, self._purges, self._waiting = locks, connections, purges, waiting
+        self._locks, self._waiting, self._holders, self._purges = locks, waiting, holders, purges
 
     def check(self, calls: Sequence[Call]) -> dict[Call, State | Later]:
         """Return whether each request is granted by now, `LATER` for calls that were parked."""
@@ -47,7 +52,8 @@ class ParkedCalls:
         self, lock_ids: Sequence[int], answer: Callable[[Call, LockResult], object]
     ) -> list[MetastoreError | None]:
         """Give requests up, and answer parked calls behind them for which nothing else is in the way."""
-        self._connections.gave(lock_ids)
+        if self._holders is not None:
+            self._holders.gave(lock_ids)
         parked = self._waiting.take(lock_ids, MOST) if self._waiting is not None else []
         if not parked:
             return self._locks.unlock(lock_ids)
@@ -69,14 +75,18 @@ class ParkedCalls:
         return dict(zip(calls, states, strict=True))
 
     def _note_looks(self, calls: Sequence[Call]) -> None:
-        for lock_id, connection in {call.args[0].lockid: call.connection for call in calls}.items():
-            self._connections.looked(lock_id, connection)  # the looks of a batch at a lock count once
+        looks = {call.args[0].lockid: call.connection for call in calls}
+        if self._holders is not None:
+            for lock_id, connection in looks.items():  # the looks of a batch at a lock count once
+                self._holders.looked(lock_id, connection)
 
     def _end_expired(self, states: Mapping[Call, State]) -> bool:
         """End owners in the way that have expired. Return True if there were any, so that another look is worth it."""
         ahead = {lock for state in states.values() if (lock := _waits_for(state)) is not None}
+        if not ahead or self._purges is None:
+            return False
         try:
-            return bool(ahead) and self._purges.expire_ahead(ahead) > 0
+            return self._purges.expire_ahead(ahead) > 0
         except MetastoreError as error:  # the answers are true all the same, and the house-keeper comes
             _log.warning("expiry_not_looked_for", reason=str(error))
             return False

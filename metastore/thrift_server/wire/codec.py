@@ -31,7 +31,7 @@ class ShortError(Exception):
     """The bytes end before the value does."""
 
 
-class Source:
+class MessageSource:
     """The bytes of one message in the form in which the accelerated decoder reads a protocol and its transport."""
 
     __slots__ = ("container_length_limit", "cstringio_buf", "string_length_limit")
@@ -42,7 +42,7 @@ class Source:
         self.string_length_limit = self.container_length_limit = len(data)
 
     @property
-    def trans(self) -> "Source":
+    def trans(self) -> "MessageSource":
         """The decoder asks the protocol for its transport."""
         return self
 
@@ -59,7 +59,7 @@ SKIP = [Nothing, ()]
 """Makes the decoder step over a struct."""
 
 
-class Answer:
+class ReplyField:
     """Carrier of the one field that a reply has."""
 
     __slots__ = ("message", "type", "value")
@@ -199,20 +199,20 @@ class MethodCodec:
         if name in RESULTS:
             spec = RESULTS[name](spec)
         success = [entry for entry in spec if entry and entry[0] == 0]
-        self.success = [Answer, tuple(_as_value(entry) for entry in success)] if success else None
+        self.success = [ReplyField, tuple(_as_value(entry) for entry in success)] if success else None
         exceptions: dict[type[TException], list[Any]] = {}
         for entry in spec:
             if entry and entry[0] != 0:
-                exceptions.setdefault(entry[3][0], [Answer, ()])[1] += (_as_value(entry),)
+                exceptions.setdefault(entry[3][0], [ReplyField, ()])[1] += (_as_value(entry),)
         self.exceptions = exceptions
 
     def _older(self) -> tuple[Any, ...]:
         suspected, older, sensible = OLDER_ARGUMENTS[self.name]
         return suspected, [self.arguments_class, older(self.arguments_class.thrift_spec)], sensible
 
-    def source(self, data: bytes, at: int) -> Source:
+    def source(self, data: bytes, at: int) -> MessageSource:
         """From which arguments are read."""
-        return Source(data, at)
+        return MessageSource(data, at)
 
     def unset(self, arguments: Any) -> Complaint | None:
         """Return the first required field that is missing in the arguments, as a sentence."""
@@ -238,7 +238,7 @@ def _is_request(entry: tuple[Any, ...]) -> bool:
 
 
 def _as_value(entry: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A result field that is read from `Answer.value`."""
+    """A result field that is read from `ReplyField.value`."""
     return (*entry[:2], "value", *entry[3:])
 
 
@@ -353,5 +353,8 @@ def _walk_items(inner: Walk | None) -> Walk | None:
 
 
 # TApplicationException on the wire.
-APPLICATION_EXCEPTION = [Answer, (None, (1, TType.STRING, "message", "UTF8", None), (2, TType.I32, "type", None, None))]
+APPLICATION_EXCEPTION = [
+    ReplyField,
+    (None, (1, TType.STRING, "message", "UTF8", None), (2, TType.I32, "type", None, None)),
+]
 CODECS: Mapping[str, MethodCodec] = {name: MethodCodec(name) for name in METHODS}

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple, Protocol
 from thrift.protocol import fastbinary
 from thrift.Thrift import TApplicationException, TMessageType
 
-from metastore.thrift_server.wire.codec import APPLICATION_EXCEPTION, CODECS, SKIP, Answer, MethodCodec, Nothing, Source
+from metastore.thrift_server.wire.codec import (
+    APPLICATION_EXCEPTION,
+    CODECS,
+    SKIP,
+    MessageSource,
+    MethodCodec,
+    Nothing,
+    ReplyField,
+)
 from metastore.thrift_server.wire.scanner import BinaryScanner, CompactScanner, MalformedError, Scanner
 
 LONGEST_NAME = 1024
@@ -41,7 +49,7 @@ class Message(NamedTuple):
     """All of it, where its bytes go on to the upstream."""
 
 
-class Entry(NamedTuple):
+class MapEntry(NamedTuple):
     """What a map has from texts to lists of structs."""
 
     struct: type
@@ -51,7 +59,7 @@ class Entry(NamedTuple):
         return "", []
 
 
-Kind = type | Entry
+Kind = type | MapEntry
 """What the elements of a list are: the class of a struct, ``str``, or what stands for a map."""
 
 
@@ -62,7 +70,7 @@ class ArgumentsCodec(Protocol):
     arguments: list[Any]
     older: Any
 
-    def source(self, data: bytes, at: int) -> Source:
+    def source(self, data: bytes, at: int) -> MessageSource:
         """From which they are read: a message, where they begin."""
 
 
@@ -118,7 +126,7 @@ class _Accelerated:
     def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
         """See `WireProtocol`."""
         if codec is None:
-            source = Source(data, at)
+            source = MessageSource(data, at)
             self._decode(Nothing(), source, SKIP)
             return None, source.cstringio_buf.tell()
         source = codec.source(data, at)
@@ -139,7 +147,7 @@ class _Accelerated:
 
     def body(self, codec: MethodCodec, result: Any) -> bytes:
         """See `WireProtocol`."""
-        encoded: bytes = b"\0" if codec.success is None else self._encode(Answer(result), codec.success)
+        encoded: bytes = b"\0" if codec.success is None else self._encode(ReplyField(result), codec.success)
         return encoded
 
     def around(
@@ -152,12 +160,12 @@ class _Accelerated:
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
         """See `WireProtocol`."""
-        body = self._encode(Answer(exception), codec.exceptions[type(exception)])
+        body = self._encode(ReplyField(exception), codec.exceptions[type(exception)])
         return self.head(codec, seqid) + body
 
     def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
         """See `WireProtocol`."""
-        answer = Answer(message=exception.message, kind=exception.type)
+        answer = ReplyField(message=exception.message, kind=exception.type)
         return self._header(method, TMessageType.EXCEPTION, seqid) + self._encode(answer, APPLICATION_EXCEPTION)
 
 
@@ -273,9 +281,9 @@ class CompactProtocol(_Accelerated):
         """See `WireProtocol`. The structs of a piece are there as objects meanwhile, and no longer."""
         if kind is str:
             return _texts(piece)
-        if isinstance(kind, Entry):
+        if isinstance(kind, MapEntry):
             return b"".join(self._entries(kind.struct, piece))
-        source, encoded = Source(piece, 0), []
+        source, encoded = MessageSource(piece, 0), []
         while source.cstringio_buf.tell() < len(piece):
             encoded.append(self._struct(kind, source))
         return b"".join(encoded)
@@ -285,14 +293,16 @@ class CompactProtocol(_Accelerated):
         while at < len(piece):
             start = at + _LENGTH.size
             end = start + int.from_bytes(piece[at:start])
-            source = Source(piece, end + 1 + _LENGTH.size)  # behind the type of the list's structs, and its length
+            source = MessageSource(
+                piece, end + 1 + _LENGTH.size
+            )  # behind the type of the list's structs, and its length
             [count] = _LENGTH.unpack_from(piece, end + 1)
             yield _varint(end - start) + piece[start:end] + self._length(struct, count, _STRUCT)
             for _ in range(count):
                 yield self._struct(struct, source)
             at = source.cstringio_buf.tell()
 
-    def _struct(self, struct: type, source: Source) -> bytes:
+    def _struct(self, struct: type, source: MessageSource) -> bytes:
         spec: list[Any] = [struct, struct.thrift_spec]  # type: ignore[attr-defined]
         made = struct()
         fastbinary.decode_binary(made, source, spec)
@@ -304,7 +314,7 @@ class CompactProtocol(_Accelerated):
 
         Those of an empty map are left out.
         """
-        if isinstance(kind, Entry):
+        if isinstance(kind, MapEntry):
             return _varint(count) + _TEXTS_TO_LISTS if count else b"\0"
         if count < _LONG_LIST:
             return bytes((count << 4 | empty,))
