@@ -13,12 +13,12 @@ _THREADS_OF_POOL = re.compile(r"(?:hive|metastore)(?:\.metastore)?\.compactor\.w
 
 
 def stored_pool(name: str | None) -> str:
-    """A pool as it is compared: "" for the default pool, however it was named."""
+    """Return a pool as it is compared: "" for the default pool, however it was named."""
     return "" if name is None or name == "default" else name
 
 
 def of_pools(texts: Mapping[str, str]) -> dict[str, str]:
-    """The texts of a source: those of Hive's key for each pool of Workers become one of ours."""
+    """Return the texts of a source: those of Hive's key for each pool of Workers become one of ours."""
     matches = {name: _THREADS_OF_POOL.fullmatch(name) for name in texts}
     numbers = {name: f"{match[1]}={texts[name]}" for name, match in matches.items() if match}
     rest = {name: text for name, text in texts.items() if name not in numbers}

@@ -42,20 +42,20 @@ class Key:
 
 
 def key(kind: Kind, name: str, default: str, text: str, *aliases: str, secret: bool = False) -> Any:
-    """A dataclass field that is one row of the table of keys."""
+    """Return a dataclass field that is one row of the table of keys."""
     return dataclasses.field(
         default=kind.parse(default), metadata={"key": Key(name, kind, default, text, aliases, secret)}
     )
 
 
 def inert(kind: Kind, name: str, default: str, reason: str, *aliases: str) -> Any:
-    """A field for a key of Hive that is read, checked and told to clients, and changes nothing here."""
+    """Return a field for a key of Hive that is read, checked and told to clients, and changes nothing here."""
     return dataclasses.field(
         default=kind.parse(default), metadata={"key": Key(name, kind, default, "", aliases, without_effect=reason)}
     )
 
 
 def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
-    """The fields of a concept's settings with their keys."""
+    """Yield the fields of a concept's settings with their keys."""
     for field in dataclasses.fields(settings):
         yield field.name, field.metadata["key"]

@@ -29,7 +29,7 @@ class Definition:
     renamed: list[tuple[str, str]] = field(default_factory=list)
 
     def column(self, change: Body) -> ColumnDefinition:
-        """The column of a change. Raises: InvalidOperationError for an unknown name."""
+        """Return the column of a change. Raises: InvalidOperationError for an unknown name."""
         name = change.text("name").lower()
         require_known([column.name for column in self.columns], [name])
         return next(column for column in self.columns if column.name == name)
@@ -59,7 +59,7 @@ def alter(call: PlannerCall) -> Answer:
 
 
 def can_widen(call: PlannerCall) -> Answer:
-    """Whether a column may get another type, as a statement asks that alters its table first."""
+    """Return whether a column may get another type, as a statement asks that alters its table first."""
     table = acid_table(call.client, call.body.table())
     column = next((column for column in table.columns if column.name == call.body.text("column")), None)
     decides = {*table.bucket_columns, *(name for name, _ in table.order)}
@@ -130,7 +130,7 @@ _CHANGES_OF_FIELDS: Mapping[str, Callable[[Definition, Body], None]] = {
 
 
 def _with_type(definition: Definition, change: Body, changed: Callable[..., object]) -> None:
-    """The column gets a type in which the field of the change is another."""
+    """Give the column a type in which the field of the change is another."""
     old = definition.column(change)
     kind = changed(parse_type(old.type), change.texts("field"), parse_type(change.text("type")))
     definition.columns = placed(definition.columns, old.name, replace(old, type=str(kind)), None)
@@ -161,5 +161,5 @@ def _comment(change: Body, before: str | None) -> str | None:
 
 
 def _after(change: Body) -> str | None:
-    """The column before the changed one; "": it comes first; None: it stays in its place."""
+    """Return the column before the changed one; "": it comes first; None: it stays in its place."""
     return change.text("after").lower() if change.has("after") else None

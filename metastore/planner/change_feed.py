@@ -20,7 +20,7 @@ _MOST = 1_000_000
 
 
 def changes(call: PlannerCall) -> Answer:
-    """The plan of a scan of the rows that were inserted or deleted between two write ids, or two points in time.
+    """Return the plan of a scan of the rows that were inserted or deleted between two write ids, or two points in time.
 
     Raises: InvalidOperationError where they are not final, or rows have no ids; NotEnoughHistoryError.
     """
@@ -63,7 +63,7 @@ def changes(call: PlannerCall) -> Answer:
 def _with_replaced(
     call: PlannerCall, wanted: ChangeRange, seen: TableSnapshot
 ) -> Iterator[tuple[Directory, int | None]]:
-    """The directories; and those that were overwritten also as they were before, with the write id of the overwrite.
+    """Yield the directories; and what was overwritten also as it was before, with the write id of the overwrite.
 
     Raises: NotEnoughHistoryError where the Cleaner has removed that.
     """

@@ -71,7 +71,7 @@ class Metastores:
         return self._first.clone(acting_for=caller)
 
     def settings(self, client: DomainClient) -> MetastoreSettings:
-        """The settings, read from the metastore once a minute. Raises: MetastoreUnreachableError."""
+        """Return the settings, read from the metastore once a minute. Raises: MetastoreUnreachableError."""
         with self._reading:
             if self._settings is None or monotonic() - self._settings[0] > _HOLDS_S:
 

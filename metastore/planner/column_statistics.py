@@ -51,7 +51,7 @@ _NUMBERS = frozenset(_FIELDS) - {"low", "high"}
 
 
 def query(call: PlannerCall, table: AcidTable, names: Sequence[str]) -> Answer:
-    """The query of an ANALYZE of columns, of all with ``*``, and the call that takes its row.
+    """Return the query of an ANALYZE of columns, of all with ``*``, and the call that takes its row.
 
     Raises: InvalidInputError for a column that has no statistics.
     """
@@ -101,7 +101,7 @@ def note_statistics(call: PlannerCall) -> Answer:
 def estimates(
     call: PlannerCall, table: AcidTable, seen: ValidWriteIdList, read: Sequence[Directory], names: Sequence[str]
 ) -> Answer:
-    """What an optimizer may use of columns: of the table; else of the partitions that are read, where each has some.
+    """Return what an optimizer may use: of the table; else of the partitions that are read, where each has some.
 
     ``rows``: of how many rows the nulls are; None: of those that are read.
     """
@@ -123,7 +123,7 @@ def estimates(
 
 
 def _columns(table: AcidTable, names: Sequence[str]) -> list[HiveColumn]:
-    """The columns of these names. Raises: InvalidInputError."""
+    """Return the columns of these names. Raises: InvalidInputError."""
     if ALL in names:
         return [column for column in table.columns if described(column.type)]
     by_name = {column.name: column for column in table.columns}
@@ -175,7 +175,7 @@ def _estimate(known: Any) -> Answer:
 
 
 def _bound(hive_type: str, value: Any) -> str | None:
-    """A bound as partitions spell such a value; None where it has none that can be spelled."""
+    """Return a bound as partitions spell such a value; None where it has none that can be spelled."""
     if isinstance(value, dict):
         if "unscaled" in value:
             unscaled = int.from_bytes(base64.b64decode(value["unscaled"]), "big", signed=True)

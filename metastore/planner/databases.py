@@ -8,12 +8,12 @@ _ALL = -1
 
 
 def databases(call: PlannerCall) -> Answer:
-    """The names of all databases."""
+    """Return the names of all databases."""
     return {"databases": list(call.client.get_all_databases())}
 
 
 def database(call: PlannerCall) -> Answer:
-    """A database. Raises: NoSuchObjectError."""
+    """Return a database. Raises: NoSuchObjectError."""
     found = call.client.get_database(_name(call))
     return {
         "location": found.locationUri or "",
@@ -24,7 +24,7 @@ def database(call: PlannerCall) -> Answer:
 
 
 def transactional_tables(call: PlannerCall) -> Answer:
-    """The names of a database's transactional tables. Raises: UnknownDatabaseError."""
+    """Return the names of a database's transactional tables. Raises: UnknownDatabaseError."""
     name = _name(call)
     call.client.get_database(name)
     return {"tables": list(call.client.get_table_names_by_filter(name, _TRANSACTIONAL, _ALL))}

@@ -15,14 +15,14 @@ _PATIENCE_S = 60
 
 @contextmanager
 def alone(call: PlannerCall, table: AcidTable) -> Iterator[None]:
-    """Nobody else reads or writes the table inside the block. Raises: LockNotAcquiredError."""
+    """Keep readers and writers out of the table inside the block. Raises: LockNotAcquiredError."""
     with locked(call, table, Kind.EXCLUSIVE_DDL):
         yield
 
 
 @contextmanager
 def locked(call: PlannerCall, table: AcidTable, kind: Kind) -> Iterator[None]:
-    """The table is locked inside the block, in the caller's name. Raises: LockNotAcquiredError."""
+    """Lock the table inside the block, in the caller's name. Raises: LockNotAcquiredError."""
     patience = timedelta(seconds=call.body.number("wait_s", _PATIENCE_S))
     manager = TxnManager(call.client, wait=Within(patience=patience), host=call.body.text("host", "") or None)
     wanted = statement_locks([], [Output(target_of(table), kind)], call.settings.modes)

@@ -31,7 +31,7 @@ _STATUSES: tuple[tuple[tuple[type[Exception], ...], HTTPStatus], ...] = (
 
 
 def status_of(error: Exception) -> HTTPStatus:
-    """The status; 500 for an unforeseen error."""
+    """Return the status; 500 for an unforeseen error."""
     return next((status for kinds, status in _STATUSES if isinstance(error, kinds)), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 

@@ -66,7 +66,7 @@ def _partition(types: Any, sd: Any, table: AcidTable, wanted: Body) -> Any:
 
 
 def _values(table: AcidTable, wanted: Body) -> list[str]:
-    """The values in the metastore's form. Raises: InvalidInputError for another number of values."""
+    """Return the values in the metastore's form. Raises: InvalidInputError for another number of values."""
     values = [DEFAULT_PARTITION if value is None or value == "" else str(value) for value in wanted.values("values")]
     if len(values) != len(table.partition_keys):
         raise InvalidInputError(f"A partition of {table.name} has a value for each of {table.partition_names}.")

@@ -17,7 +17,7 @@ _MICROSECOND_DIGITS = 6
 
 
 def as_spark_writes(values: Sequence[str | None], types: Sequence[HiveType]) -> tuple[str | None, ...]:
-    """The values in Spark's own spelling; a value in an unknown spelling stays as it is."""
+    """Return the values in Spark's own spelling; a value in an unknown spelling stays as it is."""
     return tuple(
         value if value is None else _written(value, kind.kind) for value, kind in zip(values, types, strict=True)
     )

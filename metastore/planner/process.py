@@ -49,7 +49,7 @@ class PlannerProcess:
         _log.info("planning", planner=self.uri, metastore=self._metastores.uri, version=__version__)
 
     def addresses(self) -> Mapping[str, object]:
-        """Its address, the metastore's, and its version."""
+        """Return the planner's address, the metastore's, and the version."""
         return {"planner": self.uri, "metastore": self._metastores.uri, "version": __version__}
 
     def stop(self) -> None:

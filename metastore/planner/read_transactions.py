@@ -10,7 +10,7 @@ from metastore.txns.core.rules import TxnType
 
 @contextmanager
 def reading(call: PlannerCall, agent: str) -> Iterator[Transaction]:
-    """A transaction that only reads, inside the block."""
+    """Open a transaction that only reads, inside the block."""
     manager = TxnManager(call.client, host=call.body.text("host", "") or None)
     user = call.user or call.body.text("user", call.client.user)
     with manager.transaction(kind=TxnType.READ_ONLY, user=user, agent=agent) as txn:

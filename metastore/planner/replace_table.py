@@ -37,14 +37,14 @@ class _Replaced(NamedTuple):
 
 
 def replacement(call: PlannerCall) -> Answer:
-    """The table as it will be, in the form of the call ``table``. Raises: InvalidOperationError: it cannot be so."""
+    """Describe the table as it will be, as the call ``table``. Raises: InvalidOperationError: it cannot be so."""
     replaced = _replaced(call, call.body)
     return described(AcidTable.of(replaced.name, replaced.after), replaced.after, _NO_CONSTRAINTS)
 
 
 @contextmanager
 def replacing(call: PlannerCall, definitions: Sequence[Body], txn_id: int) -> Iterator[None]:
-    """Tables get their new definitions, and a commit inside that fails gives them the old back.
+    """Give tables their new definitions; and a commit inside that fails gives them the old back.
 
     Sent again after an answer that was lost, it finds the transaction committed, and nothing is left to change.
     """
@@ -68,7 +68,7 @@ def replacing(call: PlannerCall, definitions: Sequence[Body], txn_id: int) -> It
 
 
 def _is_committed(client: DomainClient, txn_id: int) -> bool:
-    """Whether the transaction is committed, and not open. Raises: TxnAbortedError, NoSuchTxnError, ..."""
+    """Return True if the transaction is committed, and not open. Raises: TxnAbortedError, NoSuchTxnError, ..."""
     try:
         Fence(client, txn_id).require_open()
     except NoSuchTxnError as error:
@@ -103,7 +103,7 @@ def _replaced(call: PlannerCall, body: Body) -> _Replaced:
 
 
 def _differences(before: Any, wanted: Any, *, is_format_said: bool) -> list[str]:
-    """What the definitions do not have in common of what makes a table the same one."""
+    """Return what the definitions do not have in common of what makes a table the same one."""
     sd, other = before.sd, wanted.sd
     pairs: dict[str, list[Any]] = {
         "other partition keys": [

@@ -44,7 +44,7 @@ class Laps:
         self.times: dict[str, float] = {}
 
     def end(self, step: str) -> None:
-        """A step has ended."""
+        """Note that a step has ended."""
         now = perf_counter()
         self.times[f"{step}_ms"] = round((now - self._at) * 1000, 2)
         self._at = now
@@ -60,7 +60,7 @@ class TableSnapshot:
 
 
 def plan(call: PlannerCall) -> Answer:
-    """The plan of one scan.
+    """Return the plan of one scan.
 
     Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError; WriteConflictError for another definition.
     """
@@ -96,7 +96,7 @@ def plan(call: PlannerCall) -> Answer:
 
 
 def snapshot_of(call: PlannerCall, table: AcidTable, laps: Laps) -> TableSnapshot:
-    """What the call's snapshot sees of a table, in the partitions that it asks for."""
+    """Return what the call's snapshot sees of a table, in the partitions that it asks for."""
     write_ids = write_ids_of(call, table)
     if not call.body.has("as_of"):
         return snapshot_at(call, table, write_ids, laps, is_past=False)
@@ -106,7 +106,7 @@ def snapshot_of(call: PlannerCall, table: AcidTable, laps: Laps) -> TableSnapsho
 def snapshot_at(
     call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList, laps: Laps, *, is_past: bool
 ) -> TableSnapshot:
-    """What is seen of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
+    """Return what is seen of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
     where = conjunction(call.body.values("partitions"), table.partition_keys)
     is_named = call.body.has("named")
     if is_named:
@@ -123,7 +123,7 @@ def snapshot_at(
 
 
 def write_ids_of(call: PlannerCall, table: AcidTable) -> ValidWriteIdList:
-    """The write ids of a table in the call's snapshot. Raises: InvalidInputError."""
+    """Return the write ids of a table in the call's snapshot. Raises: InvalidInputError."""
     body = call.body
     write_ids = ValidWriteIdList.parse(body.text("write_ids"))
     if write_ids.table.lower() != f"{table.name.db}.{table.name.table}":
@@ -141,13 +141,13 @@ def _past(call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList) -> V
 
 
 def write_ids_at(call: PlannerCall, table: AcidTable, timestamp_ms: int) -> ValidWriteIdList:
-    """What had been committed to a table then. Raises: InvalidOperationError for a time that is not on record."""
+    """Return what had been committed then. Raises: InvalidOperationError for a time that is not on record."""
     at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=timestamp_ms)
     return txn_calls.valid_write_ids_at(call.client, table.name, at)
 
 
 def files_of(seen: TableSnapshot) -> Answer:
-    """The files of a snapshot, and which of their insert events count."""
+    """Return the files of a snapshot, and which of their insert events count."""
     visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=False)
     numbered = list(enumerate(seen.directories))
     events = [_file(file, at) for at, directory in numbered for file in directory.sources.events]
@@ -202,7 +202,7 @@ def files_of(seen: TableSnapshot) -> Answer:
 
 
 def _file(file: DataFile, directory: int) -> Answer:
-    """A file with event columns. ``bucket``: all of its rows'; None where the name does not tell."""
+    """Return a file with event columns. ``bucket``: all of its rows'; None where the name does not tell."""
     bucket = parse_file(file.path.rpartition("/")[2]).bucket
     return {"path": file.path, "size": file.size, "dir": directory, "bucket": None if bucket == NO_BUCKET else bucket}
 
@@ -220,7 +220,7 @@ def _visible(by_operation: bool, high_watermark: int | None, hidden: Sequence[in
 
 
 def _deleted(files: Files, seen: TableSnapshot, deletes: DeleteFiles) -> Answer:
-    """The deleted rows as bits, or the files that say which they are."""
+    """Return the deleted rows as bits, or the files that say which they are."""
     rows = deleted_rows(files, seen.directories, seen.write_ids, deletes)
     if rows is None:
         return delete_files(seen)
@@ -228,7 +228,7 @@ def _deleted(files: Files, seen: TableSnapshot, deletes: DeleteFiles) -> Answer:
 
 
 def delete_files(seen: TableSnapshot) -> Answer:
-    """The files that say which rows are deleted, and which of their events count."""
+    """Return the files that say which rows are deleted, and which of their events count."""
     visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=True)
     return {
         "files": [
@@ -240,7 +240,7 @@ def delete_files(seen: TableSnapshot) -> Answer:
 
 
 def _row_counts(files: Files, table: AcidTable, answer: Answer) -> list[int] | None:
-    """How many rows each directory has, where footers say so: nothing deleted, hidden, half written, all in ORC."""
+    """Count each directory's rows, where footers say so: nothing deleted, hidden, half written, all in ORC."""
     if not _footers_count(table, answer):
         return None
     counts = [0] * len(answer["directories"])
@@ -251,7 +251,7 @@ def _row_counts(files: Files, table: AcidTable, answer: Answer) -> list[int] | N
 
 
 def _footers_count(table: AcidTable, answer: Answer) -> bool:
-    """Whether the rows of the footers are the rows that are read."""
+    """Return True if the rows of the footers are the rows that are read."""
     visible = answer["visible"]
     hides = visible["high_watermark"] is not None or visible["hidden"]
     hides = hides or (visible["not_delete"] and table.kind is TableKind.FULL_ACID)  # others have no events

@@ -107,7 +107,7 @@ class PlannerServer:
         return page
 
     def user_of(self, certificate: Mapping[str, Any] | None) -> str | None:
-        """The user in the caller's certificate; None without one. Raises: AccessDeniedError where there must be one."""
+        """Return the user in the certificate; None without one. Raises: AccessDeniedError where there must be one."""
         identity = of_certificate(certificate, self.tls.client_user) if self.tls.use_ssl else NOBODY
         if identity.user is None and self.tls.use_ssl and self.tls.client_certificates == "required":
             raise AccessDeniedError(

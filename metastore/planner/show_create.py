@@ -101,7 +101,7 @@ def _enabled(constraints: Any, kind: str) -> list[Any]:
 
 
 def _by_name(constraints: Any, kind: str, name: Callable[[Any], str]) -> Iterable[list[Any]]:
-    """The rows of keys, one list for each key, in the order of its columns."""
+    """Return the rows of keys, one list for each key, in the order of its columns."""
     keys: dict[str, list[Any]] = {}
     for row in sorted(getattr(constraints, kind, None) or (), key=lambda one: int(one.key_seq)):
         keys.setdefault(name(row), []).append(row)

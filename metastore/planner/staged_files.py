@@ -59,7 +59,7 @@ class StagedDirectory:
         return isinstance(self.name, DeltaName) and self.name.is_delete
 
     def answer(self) -> Mapping[str, Any]:
-        """The directory in the protocol's form."""
+        """Return the directory in the protocol's form."""
         return {
             "from": self.source,
             "to": self.target,
@@ -82,7 +82,7 @@ class NamesInPlace(NamedTuple):
 
 
 def names_in_place(write_id: int, statements: range, *, is_base: bool, has_events: bool) -> NamesInPlace:
-    """The names that ``staged_directories`` will give: it has the last word, and another name refuses the statement."""
+    """Foretell names of ``staged_directories``, which has the last word: another name refuses the statement."""
     return NamesInPlace(
         [str(_name(write_id, statement, is_base=is_base)) for statement in statements],
         str(_name(write_id, statements.start, is_delete=True)),
@@ -104,7 +104,7 @@ def staged_directories(
     has_events: bool = True,
     emptied: Sequence[str] = (),
 ) -> list[StagedDirectory]:
-    """The directories of a statement, delete deltas first.
+    """Return the directories of a statement, delete deltas first.
 
     ``location``: the ACID directory of a file; ``has_events``: whether files have the event columns, as in full ACID
     tables; ``emptied``: ACID directories of which nothing remains but new files.

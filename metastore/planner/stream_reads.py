@@ -17,7 +17,7 @@ _MOST = 1_000_000
 
 
 def settled(call: PlannerCall) -> Answer:
-    """Up to which write id everything is committed or aborted. ``most``: so many transactions after ``after``."""
+    """Say up to which write id everything has ended. ``most``: so many transactions after ``after``."""
     name = call.body.table()
     text = f"{name.db}.{name.table}"
     write_ids = txn_calls.valid_write_ids(call.client, None, [text])[text]
@@ -26,7 +26,7 @@ def settled(call: PlannerCall) -> Answer:
 
 
 def appended(call: PlannerCall) -> Answer:
-    """The plan of a scan of the rows that were added with write ids above ``after``, up to ``up_to``.
+    """Return the plan of a scan of the rows that were added with write ids above ``after``, up to ``up_to``.
 
     Raises: InvalidOperationError where rows were changed, unless ``skips_changes``; NotEnoughHistoryError.
     """

@@ -20,7 +20,7 @@ from metastore.planner.call import PlannerCall
 
 
 def defined(call: PlannerCall, body: Body) -> Any:
-    """The table of a definition, as the metastore's calls take it. Raises: InvalidOperationError."""
+    """Return the table of a definition, as the metastore's calls take it. Raises: InvalidOperationError."""
     name = body.db_and_table()
     columns, keys = _fields(call, body, "columns"), _fields(call, body, "partition_keys")
     if not columns:
@@ -39,7 +39,7 @@ def defined(call: PlannerCall, body: Body) -> Any:
 
 
 def properties(body: Body) -> dict[str, str]:
-    """The properties that a body names. Raises: InvalidInputError."""
+    """Return the properties that a body names. Raises: InvalidInputError."""
     named = body.body("properties").fields if body.has("properties") else {}
     if not all(isinstance(value, str) for value in named.values()):
         raise InvalidInputError(f"{body.place}properties must be an object of texts.")
@@ -68,7 +68,7 @@ def constraints(body: Body) -> list[Declaration]:
 
 
 def declaration(body: Body) -> Declaration:
-    """A constraint, as callers send it."""
+    """Return a constraint, as callers send it."""
     parent = body.values("parent")
     return Declaration(
         body.choice("kind", ConstraintKind),

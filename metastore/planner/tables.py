@@ -28,7 +28,7 @@ SERDE = "serde"
 
 
 def table(call: PlannerCall) -> Answer:
-    """A table: its kind and, of a transactional table, all that an engine needs of it."""
+    """Return a table: its kind and, of a transactional table, all that an engine needs of it."""
     name = call.body.db_and_table()
     try:
         thrift_table = call.client.get_table(name.db, name.table)
@@ -43,31 +43,31 @@ def table(call: PlannerCall) -> Answer:
 
 
 def table_at(call: PlannerCall) -> Answer:
-    """The transactional table whose directory is a place, holds it or lies in it; None where there is none."""
+    """Return the transactional table whose directory is a place, holds it or lies in it; None where there is none."""
     return {"table": call.client.metastore_table_at(call.body.text("place")) or None}
 
 
 def partitions(call: PlannerCall) -> Answer:
-    """The partitions of a table, or the partitions that may hold rows for a filter."""
+    """Return the partitions of a table, or the partitions that may hold rows for a filter."""
     wanted = acid_table(call.client, call.body.db_and_table())
     where = conjunction(call.body.values("filter"), wanted.partition_keys)
     return {"partitions": [_place(place) for place in partition_places(call.client, wanted, where)]}
 
 
 def acid_table(client: DomainClient, name: TableName) -> AcidTable:
-    """A transactional table. Raises: NoSuchObjectError; InvalidOperationError for any other table."""
+    """Return a transactional table. Raises: NoSuchObjectError; InvalidOperationError for any other table."""
     transactional = AcidTable.of(name, client.get_table(name.db, name.table))
     transactional.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Planning")
     return transactional
 
 
 def format_of(stored_as: FileFormat) -> str:
-    """The format's name in the protocol."""
+    """Return the format's name in the protocol."""
     return SERDE if isinstance(stored_as, HiveStorage) else stored_as
 
 
 def described(acid_table: AcidTable, thrift_table: Any, constraints: EnabledConstraints) -> Answer:
-    """All that an engine needs of a transactional table."""
+    """Return all that an engine needs of a transactional table."""
     parameters = acid_table.parameters
     comments = {
         field.name.lower(): field.comment
@@ -116,12 +116,12 @@ def _place(place: PartitionPlace) -> Answer:
 
 
 def _count(text: str | None) -> int | None:
-    """A statistic; None where there is none."""
+    """Return a statistic; None where there is none."""
     return int(text) if text is not None and text.isdecimal() else None
 
 
 def definition(table: AcidTable) -> dict[str, Any]:
-    """What decides about the files of a table, in the form of the field ``known``."""
+    """Return what decides about the files of a table, in the form of the field ``known``."""
     return {
         "columns": _typed(table.columns),
         "partition_keys": _typed(table.partition_keys),

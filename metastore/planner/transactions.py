@@ -86,7 +86,7 @@ def lock(call: PlannerCall) -> Answer:
 
 
 def snapshot(call: PlannerCall) -> Answer:
-    """What the transaction may read, of each table; to be taken once its first locks are held.
+    """Return what the transaction may read, of each table; to be taken once its first locks are held.
 
     With ``txns``, of an earlier answer, further tables are as they were then. ``reads``: all tables that it reads,
     these among them, where it knows: the cleaning of others does not wait for it. ``said``, and of the answer: whether
@@ -135,7 +135,7 @@ def commit(call: PlannerCall) -> Answer:
 
 
 def has_batch(call: PlannerCall) -> Answer:
-    """Whether a table has a batch of a streaming query. Raises: InvalidOperationError: the query was set back."""
+    """Say whether a table has a streaming query's batch. Raises: InvalidOperationError: the query was set back."""
     return {"has_batch": streams.has_batch(call.client, *_stream_batch(call.body))}
 
 
@@ -151,7 +151,7 @@ def _open(call: PlannerCall, caller: Body) -> int:
 
 
 def _stream_batch(sent: Body) -> tuple[TableName, StreamBatch]:
-    """A batch as callers send it, and the table that it goes into."""
+    """Return a batch as callers send it, and the table that it goes into."""
     return sent.table(), StreamBatch(sent.text("query"), sent.number("batch"), sent.text("plan")).required()
 
 
@@ -165,7 +165,7 @@ def abort(call: PlannerCall) -> Answer:
 
 
 def _named(tables: Sequence[str]) -> list[str]:
-    """Names of tables as the metastore has them."""
+    """Return names of tables as the metastore has them."""
     return [f"{name.db}.{name.table}" for name in map(full_table_name, tables)]
 
 
@@ -201,7 +201,7 @@ def _locks(call: PlannerCall) -> StatementLocks:
 
 
 def _read_exclusively(call: PlannerCall, wanted: StatementLocks) -> list[str]:
-    """The tables that the caller reads, and that the statement locks against readers."""
+    """Return the tables that the caller reads, and that the statement locks against readers."""
     read = set(call.body.texts("read_here")) if call.body.has("read_here") else set()
     return sorted({f"{lock.db}.{lock.table}" for lock in wanted.locks if lock.type is LockType.EXCLUSIVE} & read)
 

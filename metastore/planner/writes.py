@@ -63,7 +63,7 @@ def write(call: PlannerCall) -> Answer:
 
 
 def publish(call: PlannerCall) -> Answer:
-    """The final names of a statement's staged files. Raises: TxnAbortedError, NoSuchTxnError (it has ended)."""
+    """Return the final names of a statement's staged files. Raises: TxnAbortedError, NoSuchTxnError (it has ended)."""
     body, table = call.body, _written_table(call)
     txn_id, statement = body.number("txn"), body.number("statement")
     files = [_staged(file) for file in body.bodies("files")]
@@ -111,7 +111,7 @@ def announce(call: PlannerCall) -> Answer:
 
 
 def _written_table(call: PlannerCall) -> AcidTable:
-    """The table of a call that adds rows or replaces them. Raises: InvalidOperationError where it cannot hold any."""
+    """Return the table of a call that adds rows or replaces them. Raises: InvalidOperationError."""
     table = acid_table(call.client, call.body.table())
     if table.kind is TableKind.INSERT_ONLY:
         if isinstance(table.file_format, HiveStorage):
@@ -122,7 +122,7 @@ def _written_table(call: PlannerCall) -> AcidTable:
 
 
 def _has_usual_places(client: DomainClient, table: AcidTable) -> bool:
-    """Whether all partitions lie below the table by the names that Spark gives them, whichever rows come."""
+    """Return True if all partitions lie below the table by the names that Spark gives them, whichever rows come."""
     types = _types(table)
     if not all(is_text(kind) or kind.kind in _SPELLED_ONCE for kind in types):
         return False
@@ -154,7 +154,7 @@ def _staged(file: Body) -> StagedFile:
 
 
 def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str]:
-    """The keys of partitions that an overwrite empties; of a table without partitions a single key of any text."""
+    """Return keys of partitions that an overwrite empties; without partitions a single key of any text."""
     how = body.fields.get("overwrite")
     if isinstance(how, dict):
         named = body.body("overwrite")
@@ -172,7 +172,7 @@ def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str
 
 
 def _keys_with(client: DomainClient, table: AcidTable, wanted: Mapping[str, str | None]) -> Sequence[str]:
-    """The keys of the partitions that have these values of some partition keys, however their names spell them."""
+    """Find keys of partitions that have these values of some partition keys, in whatever spelling."""
     types = _types(table)
 
     def of_wanted(values: Values) -> list[Constant | None]:
@@ -185,7 +185,7 @@ def _keys_with(client: DomainClient, table: AcidTable, wanted: Mapping[str, str 
 
 
 def _locations(client: DomainClient, table: AcidTable, keys: Iterable[str]) -> Locations:
-    """The locations of partitions. Existing rows are in partitions with registered names: one look-up has all."""
+    """Look up partitions' locations. Existing rows are in partitions with registered names: one look-up has all."""
     names = dict.fromkeys(partition_name(table, partition_values(key)) for key in keys)
     types = _types(table)
 
@@ -196,7 +196,7 @@ def _locations(client: DomainClient, table: AcidTable, keys: Iterable[str]) -> L
 
 
 def _respelled(table: AcidTable, key: str) -> str:
-    """The key with the values in Spark's spelling."""
+    """Return the key with the values in Spark's spelling."""
     return partition_key(as_spark_writes(partition_values(key), _types(table)))
 
 

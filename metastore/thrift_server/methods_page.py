@@ -54,7 +54,7 @@ class MethodEntry(NamedTuple):
 
 
 def entries(*files: str) -> Iterator[MethodEntry]:
-    """All methods of Hive's interface, or of these files, in their order."""
+    """Yield all methods of Hive's interface, or of these files, in their order."""
     for file in files or ("fb303.thrift", "hive_metastore.thrift"):
         service = (_IDL / file).read_text().split("\nservice ", 1)[1]
         section, versions = "fb303", ""
@@ -69,7 +69,7 @@ def entries(*files: str) -> Iterator[MethodEntry]:
 
 
 def states() -> dict[str, str]:
-    """What the handlers' classes say about the methods they define."""
+    """Return what the handlers' classes say about the methods they define."""
     effects = {name: "heard, without effect" for name, codec in CODECS.items() if codec.oneway}
     for module in pkgutil.walk_packages(handlers.__path__, f"{handlers.__name__}."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
@@ -89,7 +89,7 @@ def tier(entry: MethodEntry) -> int:
 
 
 def page() -> str:
-    """The page."""
+    """Return the page."""
     known, listed = states(), list(entries())
     built = sum(known.get(entry.name) == "built" for entry in listed)
     lines = [

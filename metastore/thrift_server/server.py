@@ -181,7 +181,7 @@ class Server:
         return address
 
     def begin_drain(self, timeout: float | None = None) -> None:
-        """From now on: accept nobody, finish the calls in flight. The default time-out is that of the settings."""
+        """Accept nobody from now on, and finish the calls in flight. The default time-out is that of the settings."""
         if self._running and self._draining is None:
             seconds = self._settings.drain_timeout.total_seconds() if timeout is None else timeout
             self._draining = time.monotonic() + seconds
@@ -206,7 +206,7 @@ class Server:
     # ------------------------------------------------------------------------------------------------ loop
 
     def _run(self) -> None:
-        """The loop's thread."""
+        """Run the loop, on its thread."""
         try:
             swept = time.monotonic()
             rounds = 0
@@ -242,7 +242,7 @@ class Server:
             self._epoll.close()
 
     def _turn_to(self, fd: int, event: int) -> None:
-        """Something has happened at this descriptor, which is no client's."""
+        """Turn to a descriptor that is no client's, where something has happened."""
         if fd == self._wake:
             self._go_on()
         elif fd == self._listener.fd:
@@ -260,7 +260,7 @@ class Server:
             self._forwarder.sweep(self._connections.now)
 
     def _over(self) -> bool:
-        """Whether draining is complete; begins it and closes what is idle."""
+        """Return True if draining is complete; begin it, and close what is idle."""
         if self._draining is None:
             return False
         if self._listener.close():
@@ -272,7 +272,7 @@ class Server:
         return not (self._connections or self._busy) or self._connections.now >= self._draining
 
     def _serve(self, connection: ClientConnection, event: int) -> None:
-        """One connection has something to read or room to write. Nothing that goes wrong here leaves the connection."""
+        """Serve a connection that has something to read or room to write. What goes wrong stays with it."""
         try:
             if connection.handshaking and self._handshakes is not None:
                 self._handshakes.step(connection)
@@ -377,14 +377,14 @@ class Server:
         forwarder.put(connection, message)
 
     def _occupy(self, connection: ClientConnection) -> None:
-        """The connection works on a call from now on."""
+        """Note that the connection works on a call from now on."""
         connection.busy = True
         self._busy.add(connection)
 
     # ------------------------------------------------------------------------------------------------ answers
 
     def _done(self, call: Call) -> None:
-        """Called by the handlers' threads: the answer is sent from there, which spares a change of threads."""
+        """Answer a call on the handler's thread, which spares a change of threads."""
         connection = self._settle(call)
         if connection is not None and (
             connection.sending or connection.received or connection.cut_off or not connection.interest & READ
@@ -393,7 +393,7 @@ class Server:
             self._ring()
 
     def _wanted(self, lane: Lane) -> None:
-        """A lane has something to do."""
+        """Note that a lane has something to do."""
         self._runnable.append(lane)
         if threading.get_ident() != self._thread.ident:
             self._ring()
@@ -451,7 +451,7 @@ class Server:
         return connection.sending is None
 
     def _forwarded(self, connection: ClientConnection, answer: bytes) -> None:
-        """A call of the upstream's is over; ``answer``: what is still to be said."""
+        """End a call of the upstream's; ``answer``: what is still to be said."""
         if answer and not connection.closed:
             self._send(connection, answer)
         connection.active = self._connections.now
@@ -480,7 +480,7 @@ class Server:
                     self._resume(connection)
 
     def _go_on(self) -> None:
-        """The loop was woken: go on with connections that have more to do."""
+        """Go on with connections that have more to do: the loop was woken."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         self._waking = False  # before looking: a call that finishes from now on wakes the loop again
@@ -515,7 +515,7 @@ class Server:
             self._close_failed(connection, error)
 
     def _send_rest(self, connection: ClientConnection) -> None:
-        """The client takes more of its answer."""
+        """Send more of an answer to a client that takes it."""
         if connection.sending is None:
             return
         try:

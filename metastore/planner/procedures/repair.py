@@ -72,7 +72,7 @@ def repair(call: PlannerCall, table: AcidTable, mode: RepairMode, *, is_dry: boo
 
 
 def _folders(listing: Iterable[FileEntry]) -> set[str]:
-    """The paths of all directories, also of those that a store shows only by what is in them."""
+    """Return the paths of all directories, also of those that a store shows only by what is in them."""
     folders: set[str] = set()
     for entry in listing:
         parts = entry.path.split("/")
@@ -84,7 +84,7 @@ def _folders(listing: Iterable[FileEntry]) -> set[str]:
 def _missing(
     table: AcidTable, places: Sequence[PartitionPlace], listing: Sequence[FileEntry]
 ) -> Iterator[PartitionPlace]:
-    """The directories that are named like partitions and are none's, as the partitions that they would be."""
+    """Yield the directories that are named like partitions and are none's, as the partitions that they would be."""
     taken = {place.location for place in places}
     for folder in sorted(_folders(listing)):
         segments = folder.split("/")
@@ -124,7 +124,7 @@ def _judged(
 def _reason(
     call: PlannerCall, table: AcidTable, place: PartitionPlace, write_ids: ValidWriteIdList, txns: ValidTxnList
 ) -> str | None:
-    """Why a directory must not become a partition; None if it may."""
+    """Return why a directory must not become a partition; None if it may."""
     foreign = [name for name in call.files.children(place.location) if _last_write_id(name) > write_ids.high_watermark]
     if foreign:
         return (

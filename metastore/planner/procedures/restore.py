@@ -46,7 +46,7 @@ class RestorePoints(NamedTuple):
 
 
 def require_restorable(call: PlannerCall, name: TableName, arguments: Body) -> RestorePoints:
-    """What a restore would do. Raises: InvalidInputError, InvalidOperationError: the point is no longer there."""
+    """Return what a restore would do. Raises: InvalidInputError, InvalidOperationError: the point is gone."""
     _require_point(arguments)
     table = acid_table(call.client, name)
     table.require(TableKind.FULL_ACID, action="Restoring")
@@ -67,7 +67,7 @@ def require_restorable(call: PlannerCall, name: TableName, arguments: Body) -> R
 
 
 def statement(call: PlannerCall, name: TableName, arguments: Body) -> str:
-    """What the engine runs, in Spark's SQL. ``partitionOverwriteMode``: partitions that were empty then are, too."""
+    """Word the SQL for Spark. ``partitionOverwriteMode``: partitions that were empty then are, too."""
     _require_point(arguments)
     table = ".".join(f"`{part}`" for part in (call.body.text("catalog", "spark_catalog"), name.db, name.table))
     if arguments.has(TO_WRITE_ID):
@@ -89,7 +89,7 @@ def _wanted(txn: Transaction, name: TableName, present: ValidWriteIdList, argume
 
 
 def _look(call: PlannerCall, table: AcidTable, txn: Transaction) -> Callable[[ValidWriteIdList], object]:
-    """What raises NotEnoughHistoryError for a point that is gone."""
+    """Return what raises NotEnoughHistoryError for a point that is gone."""
     places = partition_places(call.client, table)
     txns = txn.valid_txns()
     return lambda write_ids: snapshot_directories(call.client, call.files, table, places, write_ids, txns, is_past=True)
@@ -98,7 +98,7 @@ def _look(call: PlannerCall, table: AcidTable, txn: Transaction) -> Callable[[Va
 def _oldest(
     call: PlannerCall, table: AcidTable, present: ValidWriteIdList, look: Callable[[ValidWriteIdList], object]
 ) -> int:
-    """The lowest write id that can be read. Points are lost up to a base: where one is there, so are all after it."""
+    """Find the lowest write id that can be read. Points are lost up to a base: with one, all after it are there."""
 
     def is_there(write_id: int) -> bool:
         try:

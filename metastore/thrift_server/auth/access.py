@@ -36,14 +36,14 @@ class Access(Protocol):
     """Decides on a call."""
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:
-        """Why the call is refused, a sentence for the client; None: it is allowed."""
+        """Return why the call is refused, a sentence for the client; None: it is allowed."""
 
 
 class Everybody:
     """Every client may call everything."""
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:  # noqa: ARG002 - the protocol's
-        """Nobody is refused."""
+        """Refuse nobody."""
         return None
 
 
@@ -51,7 +51,7 @@ class Identified:
     """Only who has proven an identity."""
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:  # noqa: ARG002 - the protocol's
-        """A client without a user is refused everything."""
+        """Refuse everything to a client without a user."""
         if identity.user:
             return None
         return (

@@ -63,12 +63,12 @@ _ORDER_NAMES = {
 
 
 def partition(name: str | None) -> str:
-    """The stored form of a partition name."""
+    """Return the stored form of a partition name."""
     return canonical(name) if name else ""
 
 
 def entity(db: str, table: str, partition_name: str | None, catalog: str | None = None) -> Entity:
-    """What a request is about."""
+    """Return what a request is about."""
     if not db or not table:
         raise InvalidRequestError("A compaction needs the names of a database and a table")
     return Entity(table_name(db, table, catalog), partition(partition_name))
@@ -87,7 +87,7 @@ def counted(kind: int) -> Counted:
 
 
 def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
-    """A client's request; without an initiator it is a person's."""
+    """Return a client's request; without an initiator it is a person's."""
     return NewRequest(
         entity=entity(rqst.dbname, rqst.tablename, rqst.partitionname),
         type=CompactionType.of_number(rqst.type),
@@ -103,7 +103,7 @@ def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
 
 
 def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
-    """A remote worker's claim: it does not know about attempts, only its own name. Raises: InvalidRequestError."""
+    """Read a remote worker's claim, which has no attempts, only its own name. Raises: InvalidRequestError."""
     if (cr.id or 0) <= 0 or not cr.workerId:
         raise InvalidRequestError(
             f"Compaction {cr.id or 0} is not claimed by worker {cr.workerId or '(unnamed)'}: a claim has both"
@@ -112,7 +112,7 @@ def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
 
 
 def is_newer_client(rqst: ttypes.CompactionRequest) -> bool:
-    """Whether a field is set that clients before Hive 4 do not have."""
+    """Return True if a field is set that clients before Hive 4 do not have."""
     return any(
         value is not None
         for value in (rqst.initiatorId, rqst.initiatorVersion, rqst.poolName, rqst.numberOfBuckets, rqst.orderByClause)
@@ -133,7 +133,7 @@ def may_be_old_client(rqst: ttypes.ShowCompactRequest | None) -> bool:
 
 
 def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
-    """The filters of SHOW COMPACTIONS.
+    """Return the filters of SHOW COMPACTIONS.
 
     Raises: InvalidRequestError.
     """
@@ -155,7 +155,7 @@ def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
 
 
 def info(compaction: Compaction) -> ttypes.CompactionInfoStruct:
-    """A request as a worker gets it."""
+    """Return a request as a worker gets it."""
     return ttypes.CompactionInfoStruct(
         id=compaction.id,
         dbname=compaction.entity.table.db,

@@ -26,7 +26,7 @@ from metastore.txns.write_events.store import WriteEvent
 
 
 def json_of(struct: ttypes.Table | ttypes.Partition) -> str:
-    """A struct as Thrift's JSON."""
+    """Return a struct as Thrift's JSON."""
     from thrift.protocol.TJSONProtocol import TJSONProtocol
 
     buffer = TMemoryBuffer()
@@ -55,7 +55,7 @@ class WriteEvents:
     cmroot: str = ""
 
     def of_requests(self, catalog: str | None, sent: Sequence[ttypes.WriteNotificationLogRequest]) -> list[WriteEvent]:
-        """What writers tell of their own files. Raises: NoSuchObjectError, InvalidRequestError."""
+        """Return what writers tell of their own files. Raises: NoSuchObjectError, InvalidRequestError."""
         if not self.events.is_on():
             return []
         by_table: dict[TableName, list[ttypes.WriteNotificationLogRequest]] = {}
@@ -125,7 +125,7 @@ def _partition_name(table: Table, values: Sequence[str]) -> str:
 
 
 def info_of(event: WriteEvent) -> ttypes.WriteEventInfo:
-    """What a replication learns."""
+    """Return what a replication learns."""
     return ttypes.WriteEventInfo(
         writeId=event.write_id,
         database=event.name.db,

@@ -43,7 +43,7 @@ def txns_and_locks(
     still_open: Callable[[Collection[int]], Collection[int]],
     still_there: Callable[[Collection[int]], Mapping[int, int]],
 ) -> dict[str, Quota]:
-    """What there is a limit for, by the method that asks for it. ``most_at_once``: transactions of one call."""
+    """Return what there is a limit for, by the method that asks for it. ``most_at_once``: transactions of one call."""
     return {
         "open_txns": Quota(
             "open_txns",
@@ -67,7 +67,7 @@ def txns_and_locks(
 
 
 def limited(handler: Handler, share: Quota, limits: AddressLimits) -> Handler:
-    """The handler, which runs batches, with refusals for addresses that have enough."""
+    """Return the handler, which runs batches, with refusals for addresses that have enough."""
     if not share.most:
         return handler
     door = _Door(share, limits)
@@ -92,7 +92,7 @@ class _Door:
         self._full_until: dict[str, float] = {}
 
     def refusals(self, calls: list[Call]) -> dict[Call, LimitReachedError]:
-        """Why calls are refused. A call whose effect is to be undone never is."""
+        """Return why calls are refused. A call whose effect is to be undone never is."""
         refused: dict[Call, LimitReachedError] = {}
         by_address: dict[str, int] = {}
         for call in calls:

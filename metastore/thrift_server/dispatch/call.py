@@ -147,13 +147,13 @@ class Call:
             self.lane.settle(self, result)
 
     def _leave(self) -> None:
-        """It is parked no longer."""
+        """Note that the call is parked no longer."""
         if self._parked_at:
             self.parked += time.perf_counter() - self._parked_at
             self._parked_at = 0.0
 
     def __repr__(self) -> str:
-        """For failing tests."""
+        """Show the call, for failing tests."""
         return f"Call({self.method}{self.args!r})"
 
 

@@ -28,7 +28,7 @@ class History(Protocol):
         """Add to the errors' texts what became of their transactions."""
 
     def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
-        """The transactions that were aborted lately with these locks, by lock."""
+        """Return the transactions that were aborted lately with these locks, by lock."""
 
 
 def explained(handlers: Mapping[str, Handler], history: History) -> dict[str, Handler]:

@@ -59,7 +59,7 @@ class LargeCalls:
             del connection  # or what it sent would stay until the next comes
 
     def _begin(self, connection: ClientConnection) -> None:
-        """Its call goes to the pool even if it belongs to a lane: what takes long must not run on the event loop."""
+        """Give its call to the pool, even if it has a lane: what takes long must not run on the event loop."""
         message, connection.message = connection.message, None
         if message is None or message.data is None:  # the client is gone
             call = Call("", (), connection)

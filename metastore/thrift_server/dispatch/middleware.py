@@ -170,7 +170,7 @@ class Middleware:
                 before = result
 
     def _batch_results(self, handler: Handler, batch: list[Call]) -> list[Any]:
-        """A result or error for each call; calls of a failed batch run alone, unless the failure is the database's.
+        """Return results or errors; calls of a failed batch run alone, unless the failure is the database's.
 
         A commit whose outcome is unknown is never run again: it may have happened.
         """
@@ -299,7 +299,7 @@ def _reason(error: Exception) -> str:
 
 
 def _patiently(run: Callable[[], Any], call: Call, error: HeldUpError) -> Any:
-    """The result of a handler that somebody's lock holds up, run again for a while; the last refusal after that.
+    """Return the result of a handler that somebody's lock holds up, run again for a while; the last refusal after that.
 
     It keeps a thread, so only a few do so at a time; the others are refused at once.
     """
@@ -320,7 +320,7 @@ def _patiently(run: Callable[[], Any], call: Call, error: HeldUpError) -> Any:
 
 
 def _outcome(run: Callable[[], Any], *calls: Call, attempts: int = ATTEMPTS) -> Any:
-    """The result or the exception of a handler, which is run again when PostgreSQL asks for that."""
+    """Return the result or the exception of a handler, which is run again when PostgreSQL asks for that."""
     for left in reversed(range(attempts)):
         try:
             return run()

@@ -29,7 +29,7 @@ class Handler:
 
 
 def handlers_of(*concepts: object) -> dict[str, Handler]:
-    """The methods that these objects define, each public method being an RPC.
+    """Return the methods that these objects define, each public method being an RPC.
 
     Raises: TypeError when a public method is not in the interface, or two objects define the same method.
     """

@@ -46,7 +46,7 @@ class Seats:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Without a seat; nothing for a thread that has none."""
+        """Work without a seat inside the block; nothing for a thread that has none."""
         if not getattr(self._local, "seated", False):
             yield
             return
@@ -172,7 +172,7 @@ class FiberWaits:
         self._deadlines: dict[int, float] = {}
 
     def add(self, fiber: Fiber, fd: int, mask: int, seconds: float | None) -> None:
-        """The fiber waits from now on."""
+        """Let the fiber wait from now on."""
         self._fibers[fd] = fiber
         if seconds is not None:
             self._deadlines[fd] = time.monotonic() + seconds

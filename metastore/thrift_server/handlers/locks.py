@@ -74,7 +74,7 @@ class LockHandlers:
 
     @coalesced("check_lock")
     def check_lock(self, calls: list[Call]) -> list[Answer | Later]:
-        """Whether the request is granted by now. While it is not, the call may be parked until there is news."""
+        """Return whether the request is granted by now. While it is not, the call may be parked until there is news."""
         answers = self._parked.check([call for call in calls if not call.connection.closed])
         return [_answer(call, answers.get(call)) for call in calls]
 
@@ -110,7 +110,7 @@ class LockHandlers:
 
 
 def _requests(calls: list[Call], most: int) -> tuple[dict[Call, LockRequest], dict[Call, LockResult | MetastoreError]]:
-    """What each client asks for that is still there, and what is wrong with it where something is."""
+    """Return what each client asks for that is still there, and what is wrong with it where something is."""
     read = {call: _request(call.args[0], most) for call in calls if not call.connection.closed}
     return (
         {call: request for call, request in read.items() if isinstance(request, LockRequest)},
@@ -119,7 +119,7 @@ def _requests(calls: list[Call], most: int) -> tuple[dict[Call, LockRequest], di
 
 
 def _request(sent: ttypes.LockRequest, most: int) -> LockRequest | InvalidRequestError:
-    """A request of at most so many components, or what is wrong with it."""
+    """Return a request of at most so many components, or what is wrong with it."""
     if len(sent.component or ()) > most:
         return InvalidRequestError(
             f"A lock request has at most {most} components (metastore.lock.max.components), this one has "

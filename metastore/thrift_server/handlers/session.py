@@ -66,7 +66,7 @@ class SessionHandlers:
 
     @immediate
     def get_config_value(self, _call: Call, name: str | None, default: str | None) -> str:
-        """The value in force of a key that clients may read, their default if it is not set.
+        """Return the value in force of a key that clients may read, their default if it is not set.
 
         Raises: ConfigValueSecurityError for names outside of Hive's families, and for passwords.
         """
@@ -82,7 +82,7 @@ class SessionHandlers:
 
     @immediate
     def getMetaConf(self, call: Call, key: str | None) -> str:
-        """A setting of this connection. Raises: MetaError for any other key than those that Hive has."""
+        """Return a setting of this connection. Raises: MetaError for any other key than those that Hive has."""
         known = _session_key(key)
         if call.connection.metaconf and known in call.connection.metaconf:
             return call.connection.metaconf[known]
@@ -115,7 +115,7 @@ def _session_key(key: str | None) -> str:
 
 
 def _session_value(known: str, value: str, key: str | None) -> str:
-    """The value, if the key can have it. ``key``: as it was sent."""
+    """Return the value, if the key can have it. ``key``: as it was sent."""
     if _SESSION_KEYS[known] == "true" and value.lower() not in {"true", "false"}:
         raise MetaError(f"Invalid configuration value {value!r} for key {key}: expected true or false")
     if known == "metastore.expression.proxy" and value not in _PROXIES:

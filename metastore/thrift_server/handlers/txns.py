@@ -117,7 +117,7 @@ class TxnHandlers:
         return list(served(calls, _partitions, self.txns.add_dynamic_partitions))
 
     def get_latest_txnid_in_conflict(self, call: Call, txn_id: int) -> int:
-        """The largest transaction whose committed update the caller may have missed."""
+        """Return the largest transaction whose committed update the caller may have missed."""
         call.log(txn_id=txn_id)
         return self.txns.get_latest_txnid_in_conflict(txn_id)
 
@@ -158,7 +158,7 @@ class TxnHandlers:
 def served(
     calls: list[Call], read: Callable[[Call], Read], serve: Callable[[list[Read]], Sequence[Answer]]
 ) -> list[Answer | MetastoreError]:
-    """One answer for each call: those that can be read are served together, the others get what is wrong with them."""
+    """Yield one answer for each call: what can be read is served together, the others get what is wrong."""
     requests: list[Read | MetastoreError] = []
     for call in calls:
         try:
@@ -171,14 +171,14 @@ def served(
 
 
 def owner_text(what: str, sent: str | None) -> str:
-    """A text that says whose a transaction or a lock is. Raises: InvalidRequestError when it is a novel."""
+    """Return a text that says whose a transaction or a lock is. Raises: InvalidRequestError when it is a novel."""
     if sent and len(sent) > LONGEST_OWNER_TEXT:
         raise InvalidRequestError(f"The {what} is {len(sent)} characters long; at most {LONGEST_OWNER_TEXT} are kept")
     return sent or ""
 
 
 def named_table(db: str | None, table: str | None) -> TableName:
-    """The table that a request is about. Raises: InvalidRequestError when it names none."""
+    """Return the table that a request is about. Raises: InvalidRequestError when it names none."""
     if not db or not table:
         raise InvalidRequestError("The request needs the name of a database and of a table")
     return table_name(db, table)

@@ -32,7 +32,7 @@ class HeldIds:
         self.total = 0
 
     def add(self, counts: Mapping[int, int]) -> None:
-        """It got these."""
+        """Note ids that it got."""
         self.counts.update(counts)
         self.total += sum(counts.values())
 
@@ -70,7 +70,7 @@ class AddressLimits:
         self.reached = dict.fromkeys(KINDS, 0)
 
     def usage(self, host: str, now: float) -> Usage | None:
-        """Of the address of a host; None: it is not limited."""
+        """Return the usage of a host's address; None: it is not limited."""
         address = self._limited(host) if self.on else None
         if address is None:
             return None
@@ -79,7 +79,7 @@ class AddressLimits:
         return self._usages[address]
 
     def room(self, host: str, now: float) -> bool:
-        """Whether another connection may come from there."""
+        """Return True if another connection may come from there."""
         usage = self.usage(host, now)
         if usage is not None and 0 < self.settings.connections <= usage.connections:
             self.reach(usage, "connections", now)
@@ -95,7 +95,7 @@ class AddressLimits:
 
     @staticmethod
     def left(usage: Usage | None, now: float) -> None:
-        """A connection was closed."""
+        """Note that a connection was closed."""
         if usage is not None:
             usage.connections -= 1
             usage.left_at = now

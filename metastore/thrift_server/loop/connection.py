@@ -152,7 +152,7 @@ class ClientConnection:
             self.hurry()
 
     def stuck(self, now: float, seconds: float) -> bool:
-        """Whether half a request or half an answer does not move, or slower than any network."""
+        """Return True if half a request or half an answer does not move, or slower than any network."""
         if self.sending is None and (self.busy or not self.received):
             return False
         patience = seconds + max(self.size, len(self.received)) / SLOWEST

@@ -49,18 +49,18 @@ class Connections:
         return len(self.by_fd)
 
     def __iter__(self) -> Iterator[ClientConnection]:
-        """Those of this instant; they may be closed meanwhile."""
+        """Return the connections of this instant; they may be closed meanwhile."""
         return iter(list(self.by_fd.values()))
 
     def warn(self, event: str, **fields: Any) -> None:
-        """A warning that may come thousands of times: of each kind and reason, one is written every few seconds."""
+        """Warn of what may come thousands of times: of each kind and reason once every few seconds."""
         kind = event, fields.get("reason")
         if self.now - self._warned.get(kind, -_WARN_EVERY_SECONDS) >= _WARN_EVERY_SECONDS:
             self._warned[kind] = self.now
             _log.warning(event, **fields)
 
     def room(self, peer: str) -> bool:
-        """Whether another connection may come from there; if not, it is counted and warned of."""
+        """Return True if another connection may come from there; count and warn if not."""
         if len(self.by_fd) < self._settings.max_connections:
             return self.limits.room(peer, self.now)
         self.refused += 1
@@ -111,7 +111,7 @@ class Connections:
                 connection.sock.close()
 
     def ended(self, connection: ClientConnection) -> None:
-        """The client has ended the connection, or its machine has."""
+        """Close a connection that the client has ended, or its machine."""
         if not connection.farewell:
             connection.left = time.monotonic()
         self.close(connection)

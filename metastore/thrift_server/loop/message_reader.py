@@ -25,17 +25,17 @@ class Routes(Protocol):
     """Which methods are answered where."""
 
     def forwards(self, method: str) -> bool:
-        """Whether its calls go to the upstream as they are."""
+        """Return True if calls of the method go to the upstream as they are."""
 
     def keeps(self, method: str) -> bool:
-        """Whether the bytes of its calls are needed: they go to the upstream, whether others read them or not."""
+        """Return True if calls of the method are needed as bytes, for the upstream."""
 
 
 class AllHere:
     """There is no upstream."""
 
     def forwards(self, method: str) -> bool:  # noqa: ARG002 - the protocol's
-        """None of them."""
+        """Forward none."""
         return False
 
     keeps = forwards
@@ -61,7 +61,7 @@ class Messages:
         """The next message of a connection, None when it is not complete. Raises: MalformedError."""
 
     def _framed(self, connection: ClientConnection) -> Message | None:
-        """Each message has its length in front."""
+        """Take a message with its length in front."""
         received = connection.received
         if len(received) < _LENGTH_BYTES:
             return None
@@ -111,7 +111,7 @@ class Messages:
         return self._decoded(header, data, self._codecs.get(header.method))
 
     def decoded(self, header: Header, data: bytes) -> Message:
-        """A large message, decoded. By one thread at a time."""
+        """Return a large message, decoded. By one thread at a time."""
         if self._framing:
             try:
                 if not self._protocol.scanner(header.end, len(data), self._most).advance(data):
@@ -125,7 +125,7 @@ class Messages:
             self._counted.forget()
 
     def _decoded(self, header: Header, data: bytes, codec: ArgumentsCodec | None) -> Message:
-        """A complete message, decoded. Without the garbage collector, which doubles the time of a large message."""
+        """Decode a complete message, without the garbage collector, which doubles the time of a large message."""
         collecting = gc.isenabled()
         gc.disable()
         raw = data if self._keeps(header.method) else None

@@ -122,5 +122,5 @@ class Handshakes:
 
 
 def _reason(error: Exception) -> str:
-    """What OpenSSL says, without where in its sources it says so."""
+    """Return what OpenSSL says, without where in its sources it says so."""
     return str(getattr(error, "verify_message", "") or getattr(error, "reason", "") or error).lower().replace("_", " ")

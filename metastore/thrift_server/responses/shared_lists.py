@@ -32,7 +32,7 @@ class SharedLists:
         self._kind, self._readings = kind, SingleFlight[_SharedReading]()
 
     def answer(self, question: Hashable, read: Callable[[], tuple[Whole, Pieces[bytes]]]) -> InPieces:
-        """The result, and its list, of a reading that begins from now on.  Raises: what ``read`` raises."""
+        """Return the result, and its list, of a reading that begins from now on.  Raises: what ``read`` raises."""
         reading = self._readings.answer(question, lambda clients: (_alone if clients == 1 else _for_several)(*read()))
         return InPieces(reading.whole, self._kind, reading.length, reading.open())
 

@@ -30,7 +30,7 @@ class SingleFlight(Generic[T]):
         self._questions: WeakValueDictionary[Hashable, _SharedQuestion[T]] = WeakValueDictionary()
 
     def answer(self, question: Hashable, ask: Callable[[int], T]) -> T:
-        """The answer of an ``ask`` for this question that begins from now on.  Raises: what that raises.
+        """Return the answer of an ``ask`` for this question that begins from now on.  Raises: what that raises.
 
         ``ask`` is told how many get its answer.
         """

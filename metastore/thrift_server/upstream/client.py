@@ -34,13 +34,13 @@ class UpstreamClient:
         self._user = upstream.set_ugi(os.environ.get("HADOOP_USER_NAME") or getpass.getuser())
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """The result. Raises: our errors for what the upstream declares; UnavailableError where it does not answer."""
+        """Ask, and return the result. Raises: our errors; UnavailableError where it does not answer."""
         answer, _ = self.upstream.call(method, self.upstream.written(method, *arguments), (self._user,))
         with domain_errors():
             return self.upstream.read(method, answer)
 
     def table(self, name: TableName) -> Any:
-        """The table as the upstream has it, None if it has none of that name."""
+        """Return the table as the upstream has it, None if it has none of that name."""
         try:
             return self.ask(
                 "get_table_req",
@@ -52,14 +52,14 @@ class UpstreamClient:
             return None
 
     def partition(self, name: TableName, partition: str) -> Any:
-        """A partition by its name, None if there is none."""
+        """Return a partition by its name, None if there is none."""
         try:
             return self.ask("get_partition_by_name", database_of(name.database), name.table, partition)
         except NoSuchObjectError:
             return None
 
     def answers(self) -> str:
-        """Why the upstream does not answer; nothing if it does."""
+        """Return why the upstream does not answer; nothing if it does."""
         try:
             self.ask("getName")
         except Exception as error:  # noqa: BLE001 - whatever it is, the caller hears it
@@ -97,7 +97,7 @@ class UpstreamTables:
         return [canonical(partition) for partition in names]
 
     def partition_name(self, name: TableName, values: Sequence[str]) -> str:
-        """The canonical name of the partition with these values."""
+        """Return the canonical name of the partition with these values."""
         table = self._client.table(name)
         keys = [key.name for key in table.partitionKeys or ()] if table is not None else []
         return canonical(make_name(keys, values)) if len(keys) == len(values) else ""
@@ -182,7 +182,7 @@ class UpstreamCatalog:
             self._client.ask("getName")
 
     def columns_with_statistics(self, _pg: PgTx, entity: Entity) -> list[str]:
-        """Names of the columns that have statistics, in the table or in the partition."""
+        """Return names of the columns that have statistics, in the table or in the partition."""
         table = self._client.table(entity.table)
         if table is None:
             return []
@@ -214,12 +214,12 @@ class UpstreamCatalog:
 
 
 def identity_of(table: Any) -> int:
-    """What tells a table from another that gets its name later: 4.x has ids, 2.3 the second of the creation."""
+    """Return what tells a table from another that gets its name later: 4.x has ids, 2.3 the second of the creation."""
     return int(table.id) if (table.id or 0) > 0 else int(table.createTime or 0)
 
 
 def database_of(name: DatabaseName) -> str:
-    """The database as calls without a catalog name it."""
+    """Return the database as calls without a catalog name it."""
     return name.db if name.catalog == DEFAULT_CATALOG else f"@{name.catalog}#{name.db}"
 
 

@@ -46,37 +46,37 @@ class Upstream:
         self._next = 0
 
     def __str__(self) -> str:
-        """The addresses."""
+        """Return the addresses."""
         return ", ".join(map(str, self._addresses))
 
     def message(self, raw: bytes) -> bytes:
-        """A message as it is sent."""
+        """Return a message as it is sent."""
         return len(raw).to_bytes(4) + raw if self._framed else raw
 
     def reply(self, method: str) -> Reply:
-        """What is to come as the answer."""
+        """Return the reader of an answer that is to come."""
         limit = self.settings.max_reply_size
         if self._framed:
             return FramedReply(self.protocol, method, limit)
         return UnframedReply(self.protocol, method, limit)
 
     def bare(self, message: bytes) -> bytes:
-        """A message as it came, without its frame."""
+        """Return a message as it came, without its frame."""
         return message[4:] if self._framed else message
 
     def written(self, method: str, *arguments: Any) -> bytes:
-        """A call of ours."""
+        """Return a call of ours."""
         buffer = TMemoryBuffer()
         getattr(ThriftHiveMetastore.Client(self._accelerated(buffer)), f"send_{method}")(*arguments)
         written: bytes = buffer.getvalue()
         return written
 
     def read(self, method: str, answer: bytes) -> Any:
-        """The result in an answer. Raises: the generated exception that it carries, TApplicationException."""
+        """Return the result in an answer. Raises: the generated exception that it carries, TApplicationException."""
         return getattr(ThriftHiveMetastore.Client(self._accelerated(TMemoryBuffer(answer))), f"recv_{method}")()
 
     def set_ugi(self, user: str) -> bytes:
-        """The message that names a user."""
+        """Return the message that names a user."""
         return self.written("set_ugi", user, [])
 
     def note_setting(self, client: Connection, header: Header, message: bytes) -> bytes:
@@ -91,7 +91,7 @@ class Upstream:
         return written
 
     def open(self, said_first: Sequence[bytes]) -> socket.socket:
-        """A connection, that may block, to the first address that answers, beginning with the last that did.
+        """Return a connection, that may block, to the first address that answers, beginning with the last that did.
 
         Raises: UnavailableError with what each of them said.
         """
@@ -109,7 +109,7 @@ class Upstream:
         raise UnavailableError("; ".join(reasons))
 
     def said_first(self, client: Connection, without: bytes = b"") -> tuple[bytes, ...]:
-        """Who the client is, proven or not, and what it set; ``without``: what is about to be said."""
+        """Return who the client is, proven or not, and what it set; ``without``: what is about to be said."""
         session, proven = session_of(client), client.identity.user
         said = (*((self.set_ugi(proven),) if proven else session.user), *session.settings)
         return tuple(message for message in said if message is not without)
@@ -155,14 +155,14 @@ class Upstream:
 
 
 def session_of(client: Connection) -> Session:
-    """What is said first on the client's connections to the upstream."""
+    """Return what is said first on the client's connections to the upstream."""
     if client.session is None:
         client.session = Session()
     return client.session
 
 
 def unblocked(sock: socket.socket) -> socket.socket | TlsSocket:
-    """The connection for an event loop."""
+    """Return the connection for an event loop."""
     if isinstance(sock, ssl.SSLSocket):
         return TlsSocket(sock)
     sock.setblocking(False)  # noqa: FBT003 - the module's own
@@ -180,7 +180,7 @@ def _client_side(settings: UpstreamSettings) -> ClientSide:
 
 
 def reason(error: BaseException) -> str:
-    """A phrase."""
+    """Return the reason of an error, as a phrase."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -191,7 +191,7 @@ def reason(error: BaseException) -> str:
 
 
 def lost(upstream: Upstream, method: str, why: str) -> str:
-    """The text for a client whose answer did not arrive."""
+    """Return the text for a client whose answer did not arrive."""
     return (
         f"The connection to the upstream ({upstream}) broke off during {method} ({why}): it may or may not have "
         "been done. Read the state back before you repeat it."

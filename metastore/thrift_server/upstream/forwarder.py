@@ -116,7 +116,7 @@ class Forwarder:
         self._attempt(link)
 
     def gone(self, client: ClientConnection) -> None:
-        """The client's connection is closed: so is its way to the upstream, with all that is on it."""
+        """Close a gone client's way to the upstream, with all that is on it."""
         link: UpstreamLink | None = client.link
         client.link = None
         if link is None:
@@ -142,7 +142,7 @@ class Forwarder:
         return True
 
     def taken(self, client: ClientConnection) -> None:
-        """The client has taken what was passed on: read the rest."""
+        """Read the rest: the client has taken what was passed on."""
         link: UpstreamLink | None = client.link
         if link is not None and link.sock is not None and link.header is not None:
             link.moved = time.monotonic()
@@ -178,7 +178,7 @@ class Forwarder:
             self._wanted.put(partial(self._opened, link, link.header, said_first))
 
     def _take(self, link: UpstreamLink, header: Header, sock: socket) -> None:
-        """A connection was made for a link's call."""
+        """Take a connection that was made for a link's call."""
         if link.header is not header:  # the client is gone, or was answered meanwhile
             sock.close()
             return
@@ -245,7 +245,7 @@ class Forwarder:
             self._end(link, None)
 
     def _is_its_own(self, link: UpstreamLink, header: Header, outcome: str, complete: bool) -> bool:  # noqa: FBT001
-        """Whether what is held is the method's own answer, to be passed on; else newer words are tried."""
+        """Return True if what is held is the method's own answer, to be passed on; else newer words are tried."""
         assert link.held is not None  # noqa: S101 - the method is of those
         if header.method in link.lacks:
             if complete:
@@ -263,7 +263,7 @@ class Forwarder:
             self._end(link, None, answer, outcome)
 
     def _broken(self, link: UpstreamLink, error: Exception) -> None:
-        """The connection is of no use any more: begin anew where that does no harm, else tell the client."""
+        """Begin anew on another connection where that does no harm, else tell the client."""
         header, pending, passed = link.header, link.asked, link.passed
         self._drop(link)
         if header is None or (pending and link.reply is None):

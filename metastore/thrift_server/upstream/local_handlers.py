@@ -60,7 +60,7 @@ class UpstreamTableHandlers:
 
     @immediate
     def metastore_table_at(self, _call: Call, _place: str | None) -> str:
-        """Where tables are is not known here."""
+        """Answer that where tables are is not known here."""
         return ""
 
 

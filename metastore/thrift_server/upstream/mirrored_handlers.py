@@ -32,7 +32,7 @@ class Forwarding:
     """Lets others have this thread's seat meanwhile."""
 
     def of(self, call: Call) -> Forward:
-        """What passes this call on."""
+        """Return what passes this call on."""
 
         def forward() -> Forwarded:
             began, outcome = time.perf_counter(), "UPSTREAM_UNAVAILABLE"

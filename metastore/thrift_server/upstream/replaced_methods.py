@@ -46,12 +46,12 @@ REPLACED: Mapping[str, Replacement] = {
 
 
 def is_unknown(answer: bytes | bytearray) -> bool:
-    """Whether an exception outside of the method's declaration says that there is no such method."""
+    """Return True if an exception outside of the method's declaration says that there is no such method."""
     return b"Invalid method name" in answer
 
 
 def newer_request(upstream: Upstream, header: Header, raw: bytes) -> bytes:
-    """The call in the newer words. Raises: MalformedError (its arguments, which nobody has looked at so far)."""
+    """Return the call in the newer words. Raises: MalformedError (its arguments, which nobody has looked at so far)."""
     codec, replacement = CODECS[header.method], REPLACED[header.method]
     try:
         arguments, _ = upstream.protocol.decode(codec, raw, header.end)
@@ -62,7 +62,7 @@ def newer_request(upstream: Upstream, header: Header, raw: bytes) -> bytes:
 
 
 def older_answer(upstream: Upstream, header: Header, answer: bytes) -> bytes:
-    """The answer to it as the call's own method gives it."""
+    """Return the answer as the call's own method gives it."""
     codec, replacement, protocol = CODECS[header.method], REPLACED[header.method], upstream.protocol
     try:
         result = upstream.read(replacement.method, upstream.bare(answer))

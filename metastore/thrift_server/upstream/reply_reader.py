@@ -52,7 +52,7 @@ class _ReplyOutcome:
             self.outcome = self._named(self._field(data, header.end))
 
     def _field(self, data: bytes | bytearray, at: int) -> int:
-        """The number of the first field, 0 if there is none: 0 is the result, the others are exceptions."""
+        """Return the number of the first field, 0 if there is none: 0 is the result, the others are exceptions."""
         if data[at] == TType.STOP:
             return 0
         if isinstance(self._protocol, CompactProtocol):

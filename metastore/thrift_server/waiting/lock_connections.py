@@ -36,13 +36,13 @@ class LockConnections:
         self._held: dict[int, _KnownRequest] = {}
 
     def took(self, lock_id: int, connection: Connection, *, tied: bool = True) -> None:
-        """A request was made. ``tied``: whether its client keeps a connection over several calls."""
+        """Note a request that was made. ``tied``: whether its client keeps a connection over several calls."""
         with self._lock:
             known = self._held.get(lock_id)  # made again, by a client that lost the answer
             self._held[lock_id] = _held(connection, tied=tied and known is None)
 
     def looked(self, lock_id: int, connection: Connection) -> None:
-        """A request was looked at."""
+        """Note that a request was looked at."""
         with self._lock:
             known = self._held.get(lock_id)
             if known is None or known.connection is not connection:
@@ -51,18 +51,18 @@ class LockConnections:
                 known.looks += 1
 
     def gave(self, lock_ids: Iterable[int]) -> None:
-        """Requests that are released."""
+        """Forget requests that are released."""
         with self._lock:
             for lock_id in lock_ids:
                 self._held.pop(lock_id, None)
 
     def of(self, connection: Connection) -> frozenset[int]:
-        """The requests of a connection."""
+        """Return the requests of a connection."""
         with self._lock:
             return frozenset(lock_id for lock_id, holder in self._held.items() if holder.connection is connection)
 
     def left(self) -> Left:
-        """What became of the connections. As long as a call is in work nothing did: it may rely on the lock."""
+        """Return what became of the connections. As long as a call is in work nothing did: it may rely on the lock."""
         left = Left([], set(), set())
         with self._lock:
             for lock_id, holder in self._held.items():

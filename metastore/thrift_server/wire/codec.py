@@ -69,12 +69,12 @@ class ReplyField:
 
 
 def _renamed(spec: Spec, fields: Mapping[int, tuple[Any, ...]]) -> Spec:
-    """A field table with some fields replaced."""
+    """Return a field table with some fields replaced."""
     return tuple(fields.get(entry[0], entry) if entry else None for entry in spec)
 
 
 def _nested(entry: tuple[Any, ...], spec: Spec) -> tuple[Any, ...]:
-    """A struct field whose struct is read with another field table."""
+    """Return a struct field whose struct is read with another field table."""
     return (*entry[:3], [entry[3][0], spec], entry[4])
 
 
@@ -109,12 +109,12 @@ def _insert_event_2_3(spec: Spec) -> Spec:
 
 
 def _no_write_id(arguments: Any) -> bool:
-    """Whether add_dynamic_partitions is in the layout of 2.3: from 3.1 on every client sends writeid."""
+    """Return True if add_dynamic_partitions is in the layout of 2.3: from 3.1 on every client sends writeid."""
     return arguments.rqst is not None and arguments.rqst.writeid is None
 
 
 def _no_replace(arguments: Any) -> bool:
-    """Whether fire_listener_event may be in the layout of 2.3: it then has no boolean in field 1."""
+    """Return True if fire_listener_event may be in the layout of 2.3: it then has no boolean in field 1."""
     data = arguments.rqst.data if arguments.rqst else None
     return data is not None and data.insertData is not None and data.insertData.replace is None
 
@@ -135,14 +135,14 @@ OLDER_ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], Callable[[Spec], Spec
 
 
 def _open_txns_twice(spec: Spec) -> Spec:
-    """The success field of get_open_txns: open_txns as list (3.1 and later) and again as set (2.3): TXN-22."""
+    """Return the success field of get_open_txns: open_txns as list (3.1 and later) and again as set (2.3): TXN-22."""
     entries = ttypes.GetOpenTxnsResponse.thrift_spec
     as_set = (2, TType.SET, "open_txns", (TType.I64, None, False), None)
     return (_nested(spec[0], (*entries[:3], as_set, *entries[3:])), *spec[1:])
 
 
 def _no_such_object_twice(spec: Spec) -> Spec:
-    """The exceptions of create_ischema: NoSuchObjectException as field 2 (4.x) and again as field -1 (3.1)."""
+    """Return the exceptions of create_ischema: NoSuchObjectException as field 2 (4.x) and again as field -1 (3.1)."""
     return (*spec, (-1, *spec[2][1:]))
 
 
@@ -230,7 +230,7 @@ class MethodCodec:
 
 
 def _is_request(entry: tuple[Any, ...]) -> bool:
-    """Whether an argument is a whole request: without it there is nothing to do. Other structs may be absent."""
+    """Return True if an argument is a whole request: without it there is nothing to do. Other structs may be absent."""
     struct = entry[3][0] if entry[1] == TType.STRUCT else None
     return struct is not None and (
         struct.__name__.endswith("Request") or struct in {ttypes.AddDynamicPartitions, ttypes.CreationMetadata}
@@ -238,12 +238,12 @@ def _is_request(entry: tuple[Any, ...]) -> bool:
 
 
 def _as_value(entry: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A result field that is read from `ReplyField.value`."""
+    """Return a result field that is read from `ReplyField.value`."""
     return (*entry[:2], "value", *entry[3:])
 
 
 def _tuple_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that reads these attributes as a tuple."""
+    """Return a function that reads these attributes as a tuple."""
     if not names:
         return lambda _: ()
     read = attrgetter(*names)
@@ -251,7 +251,7 @@ def _tuple_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _structs_in(ttype: int, arguments: Any) -> Iterator[type]:
-    """The struct classes that a field of this type holds directly."""
+    """Yield the struct classes that a field of this type holds directly."""
     if ttype == TType.STRUCT:
         yield arguments[0]
     elif ttype in (TType.LIST, TType.SET):
@@ -262,7 +262,7 @@ def _structs_in(ttype: int, arguments: Any) -> Iterator[type]:
 
 @cache
 def _reachable(cls: Any) -> frozenset[type]:
-    """The struct itself and every struct inside it; structs may contain themselves."""
+    """Return the struct itself and every struct inside it; structs may contain themselves."""
     reached, waiting = {cls}, [cls]
     while waiting:
         for entry in waiting.pop().thrift_spec:

@@ -59,7 +59,7 @@ class StructCounter:
         self._descriptors = SharedDescriptors()
 
     def spec(self, spec: Spec) -> Spec:
-        """A field table with counters in it."""
+        """Return a field table with counters in it."""
         return tuple((*entry[:3], self._arguments(entry[1], entry[3]), *entry[4:]) if entry else None for entry in spec)
 
     def _arguments(self, ttype: int, arguments: Any) -> Any:
@@ -79,7 +79,7 @@ class StructCounter:
         return made
 
     def _maker(self, cls: type) -> type:
-        """A class (the decoder wants a class) whose instances are counted, and are of the real class."""
+        """Return a class (the decoder wants a class) whose instances are counted, and are of the real class."""
         counted = self
 
         def make(_: type, *arguments: Any, **fields: Any) -> Any:

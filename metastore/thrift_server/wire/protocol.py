@@ -55,7 +55,7 @@ class MapEntry(NamedTuple):
     struct: type
 
     def __call__(self) -> tuple[str, list[Any]]:
-        """One to try with."""
+        """Return an entry to try with."""
         return "", []
 
 
@@ -78,7 +78,7 @@ class WireProtocol(Protocol):
     """A protocol of Thrift."""
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:
-        """The header at this place, None when it is not complete. Raises: MalformedError."""
+        """Return the header at this place, None when it is not complete. Raises: MalformedError."""
 
     def scanner(self, at: int, limit: int, most: int) -> Scanner:
         """Looks for the end of the arguments that begin there, within ``limit`` bytes and ``most`` values."""
@@ -87,10 +87,10 @@ class WireProtocol(Protocol):
         """The arguments (None for an unknown method) and where they end. Raises: ShortError and the decoder's own."""
 
     def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
-        """What goes before the ``body`` of a result."""
+        """Return what goes before the ``body`` of a result."""
 
     def body(self, codec: MethodCodec, result: Any) -> bytes:
-        """The result of a call; encoding errors of all kinds come through."""
+        """Return the result of a call; encoding errors of all kinds come through."""
 
     def around(
         self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: Kind, count: int
@@ -101,10 +101,10 @@ class WireProtocol(Protocol):
         """Elements of a list, one after the other, from the same in the binary protocol."""
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
-        """The message that carries an exception which the method declares."""
+        """Return the message that carries an exception which the method declares."""
 
     def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
-        """The message that carries an error outside of the method's declaration."""
+        """Return the message that carries an error outside of the method's declaration."""
 
 
 class _Accelerated:
@@ -334,7 +334,7 @@ def _name(raw: bytes | bytearray) -> str:
 
 
 def _texts(piece: bytes) -> bytes:
-    """Texts with lengths of any size, from texts with lengths of four bytes."""
+    """Return texts with lengths of any size, from texts with lengths of four bytes."""
     parts: list[bytes] = []
     at = 0
     while at < len(piece):
@@ -353,7 +353,7 @@ def _varint(number: int) -> bytes:
 
 
 def _varint_end(data: bytes | bytearray, at: int) -> int:
-    """Where a number of up to 32 bits ends, 0 when it is not complete."""
+    """Return where a number of up to 32 bits ends, 0 when it is not complete."""
     for i in range(at, min(at + 5, len(data))):
         if data[i] < _MORE:
             return i + 1

@@ -68,7 +68,7 @@ class _ScannerBase:
         raise NotImplementedError
 
     def _structs(self, ttype: int, count: int, depth: int) -> Iterator[bool]:
-        """The structs of a list: complete structs quickly, the last that has begun to arrive field by field."""
+        """Yield the structs of a list: complete structs quickly, the last that has begun to arrive field by field."""
         while count:
             while len(self._data) <= self.at:
                 yield False

@@ -58,7 +58,7 @@ class SharedDescriptors:
         return _KnownDescriptor(before, behind, sd.cols, [getattr(sd, name) for name in _REST])
 
     def _text(self, at: int) -> tuple[bytes, int]:
-        """The text whose length stands there, and where it ends."""
+        """Return the text whose length stands there, and where it ends."""
         begins = at + _LENGTH
         ends = begins + int.from_bytes(self._data[at:begins])
         return self._data[begins:ends], ends
