@@ -235,12 +235,12 @@ def test_told_to_end_while_it_is_still_loading(place, module):
 PLANTED = """
 import sys
 from metastore.cli.main import main
-from metastore.thrift_server.server import Server
+from metastore.thrift_server.loop.listening_socket import ListeningSocket
 
 def broken(server):
     raise ValueError("a bug that nobody foresaw")
 
-Server._accept = broken
+ListeningSocket.accept = broken
 main(sys.argv[1:])
 """
 
