@@ -38,7 +38,7 @@ class Fence:
         self._asked_at = self._asked()
 
     def _asked(self) -> float:
-        """The time of the question that was answered."""
+        """Return the time of the question that was answered."""
         pause = threading.Event()
         failure: MetastoreError | None = None
         for delay in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS):

@@ -26,7 +26,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS = timedelta(milliseconds=100), timedelt
 
 
 def outcome_of(client: MetastoreClient, txn_id: int) -> Answer:
-    """What became of a transaction, and how that is known.
+    """Return what became of a transaction, and how that is known.
 
     Raises: MetastoreUnreachableError; MetaError when the metastore is another product, which cannot be asked.
     """

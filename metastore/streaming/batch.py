@@ -167,5 +167,5 @@ class Batch:
 
 
 def default_agent() -> str:
-    """How the transactions of this process are shown to operators."""
+    """Return how the transactions of this process are shown to operators."""
     return f"streaming-{socket.gethostname()}"
