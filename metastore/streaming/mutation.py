@@ -26,9 +26,9 @@ from metastore.acid.bucket import MAX_STATEMENT_ID, decode
 from metastore.acid.names import DeltaName, is_hidden, parse_directory
 from metastore.acid.orc_footer import RowKey
 from metastore.client import AnswerLostError, DomainClient, MetastoreClient, TxnManager
-from metastore.client.fence import Fence
 from metastore.client.lock_manager import LockWait
 from metastore.client.lock_plan import Kind, Output, Target, statement_locks
+from metastore.client.outcome import Fence
 from metastore.errors import InvalidInputError, InvalidOperationError, MetastoreError
 from metastore.files import Files
 from metastore.locks.rules import Operation
