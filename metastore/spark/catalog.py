@@ -42,7 +42,7 @@ def with_catalog(spark: SparkSession, uri: str | None = None) -> SparkSession:
     Raises: InvalidOperationError where there is no jar, or the Spark takes none any more.
     """
     _give_jar(spark)
-    java: Any = catalog_object(spark, "AcidExtensions").inSession(spark._jsparkSession)  # noqa: SLF001 - PySpark shows no other way
+    java: Any = catalog_object(spark, "catalog.AcidExtensions").inSession(spark._jsparkSession)  # noqa: SLF001 - PySpark shows no other way
     if uri is not None:
         spark = SparkSession(spark.sparkContext, java.cloneSession())
         spark.conf.set("hive.metastore.uris", uri)

@@ -54,8 +54,7 @@ def java_object(spark: SparkSession, name: str) -> Any:
 
 
 def catalog_object(spark: SparkSession, name: str) -> Any:
-    """An object of a class of the catalog, as ``java_object``; None in a Spark that was started without the jar."""
-    name = f"catalog.{name}"
+    """Return an object of a class of the connector, as ``java_object``; None in a Spark that was started without it."""
     return _kept(spark, name, lambda: _new(spark, name, loader) if (loader := _present(spark, name)) else None)
 
 

@@ -29,11 +29,13 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.procedure.BlockProcedure;
 import transactionmetastore.spark.procedure.Procedures;
+import transactionmetastore.spark.table.AsOf;
+import transactionmetastore.spark.table.TableDefinition;
+import transactionmetastore.spark.table.WriterFunction;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
 import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.txn.SessionBlock;
-import transactionmetastore.spark.write.WriterFunction;
 
 /**
  * Spark's session catalog, with the transactional tables of its metastore; or under another name those of any metastore alone.
@@ -44,7 +46,7 @@ import transactionmetastore.spark.write.WriterFunction;
  */
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
     /** What RoutingRule adds to the properties of a table to be made: how its files are stored, and their rows. */
-    static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
+    public static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
     /** It adds too that a query's columns will be written by their places. */
     /** What acid(spark) adds, as JSON: constraints in Hive's words, for the planner; which columns of SORTED BY descend. */
     static final String CONSTRAINTS = "acid.constraints", DESCENDING = "acid.descending";
@@ -71,7 +73,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** Whether Spark's own catalog is behind it, with plain tables and views. */
-    final boolean isSessions() {
+    public final boolean isSessions() {
         return name.equals(SESSION);
     }
 
@@ -89,7 +91,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** A catalog of the same tables, for a statement that replaces one. */
-    final AcidCatalogBase replacing() {
+    public final AcidCatalogBase replacing() {
         return sameTables(new ReplacingCatalog(), null);
     }
 
@@ -104,23 +106,23 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** A catalog of the same tables that Spark does not take for its session catalog, whose DDL it keeps to itself. */
-    final AcidCatalogBase underAnotherName() {
+    public final AcidCatalogBase underAnotherName() {
         AcidCatalogBase other = inside(null);
         if (isSessions()) other.name = "acid";
         return other;
     }
 
     /** What the session has open; null outside a block. */
-    final Block block() {
+    public final Block block() {
         return block.open();
     }
 
     /** Run statements of this thread in one transaction: see SessionBlock. */
-    final Set<String> together(Runnable statements) {
+    public final Set<String> together(Runnable statements) {
         return block.together(this::planner, statements);
     }
 
-    final PlannerClient planner() {
+    public final PlannerClient planner() {
         SparkSession spark = SparkSession.active();
         Configuration settings = spark.sessionState().newHadoopConf();
         if (!metastore.isEmpty()) {
@@ -189,7 +191,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** The statement that makes a table of the same definition. */
-    final String createStatement(Identifier ident) {
+    public final String createStatement(Identifier ident) {
         Map<String, String> name = Map.of("db", lower(ident.namespace()[0]), "table", lower(ident.name()));
         return planner().call("show_create", name).path("statement").asText();
     }
@@ -268,16 +270,16 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** As the metastore names it. */
-    static String fullName(Identifier ident) {
+    public static String fullName(Identifier ident) {
         return lower(ident.namespace()[0]) + "." + lower(ident.name());
     }
 
-    static String lower(String name) {
+    public static String lower(String name) {
         return name.toLowerCase(Locale.ROOT);
     }
 
     /** The transactional table of this name, or null where there is none. */
-    final AcidTable acidTable(Identifier ident, AsOf asOf) {
+    public final AcidTable acidTable(Identifier ident, AsOf asOf) {
         if (ident.namespace().length != 1) return null;
         String db = lower(ident.namespace()[0]), table = lower(ident.name());
         PlannerClient planner = planner();

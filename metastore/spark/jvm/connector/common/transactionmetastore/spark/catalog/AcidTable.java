@@ -31,6 +31,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.read.AcidScanBuilder;
+import transactionmetastore.spark.table.AsOf;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.TableDefinition;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
 import transactionmetastore.spark.txn.KeptRead;
@@ -89,12 +92,12 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
     }
 
     /** The same table as frames read it, whatever statements these are in. */
-    AcidTable in(KeptRead read) {
+    public AcidTable in(KeptRead read) {
         return new AcidTable(catalog, planner, definition, asOf, null, read.reading(), read);
     }
 
     /** The table with the declared types of its columns, for statements that show or alter these. */
-    AcidTable declared() {
+    public AcidTable declared() {
         return new AcidTable(catalog, planner, definition, asOf, block, transaction, kept) {
             @Override
             public Column[] columns() {
@@ -103,7 +106,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         };
     }
 
-    boolean isKept() {
+    public boolean isKept() {
         return kept != null;
     }
 
@@ -162,7 +165,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
     }
 
     /** Put this table into a statement. A read that has begun stays in its transaction. */
-    synchronized void enter(AcidTransaction statement) {
+    public synchronized void enter(AcidTransaction statement) {
         if (isKept()) return;
         if (transaction != null && transaction.isReader() && statement.isReader()) {
             transaction = AcidTransaction.join(transaction, statement);

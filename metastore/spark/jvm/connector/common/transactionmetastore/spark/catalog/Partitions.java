@@ -24,11 +24,11 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.table.KeyText;
+import transactionmetastore.spark.table.PartitionKeys;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.write.AcidWrites;
-import transactionmetastore.spark.write.KeyText;
-import transactionmetastore.spark.write.PartitionKeys;
 
 /**
  * The registered partitions of a table, whether they hold rows or not.

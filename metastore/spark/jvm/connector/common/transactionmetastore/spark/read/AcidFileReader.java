@@ -21,8 +21,9 @@ import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.AcidOrcReader;
 import transactionmetastore.spark.OrcBatches;
 import transactionmetastore.spark.SmallOrcFile;
-import transactionmetastore.spark.catalog.RowId;
 import transactionmetastore.spark.plain.GoneFile;
+import transactionmetastore.spark.table.ChangeColumn;
+import transactionmetastore.spark.table.RowId;
 
 /**
  * The batches of one task: of its files, one after another, without the rows that do not count.

@@ -50,10 +50,12 @@ import transactionmetastore.spark.plain.PlainScan;
 import transactionmetastore.spark.plain.PlainStorage;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.stream.AppendedRows;
+import transactionmetastore.spark.table.ChangeRange;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.PlannedRange;
+import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
-import transactionmetastore.spark.write.PartitionKeys;
-import transactionmetastore.spark.write.TableShape;
 
 /** A scan of a table in the snapshot of its statement. It calls the planner when Spark first needs sizes or files. */
 public final class AcidScan

@@ -14,8 +14,9 @@ import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.catalog.AcidTable;
-import transactionmetastore.spark.catalog.TableDefinition;
 import transactionmetastore.spark.plain.PlainScan;
+import transactionmetastore.spark.table.PlannedRange;
+import transactionmetastore.spark.table.TableDefinition;
 
 /** The columns and conditions of a query. Building the scan calls nobody. */
 public final class AcidScanBuilder

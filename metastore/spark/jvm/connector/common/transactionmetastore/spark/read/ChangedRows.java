@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
+import transactionmetastore.spark.table.ChangeColumn;
 
 /**
  * The rows of a batch that changes inserted or deleted, and by whom.

@@ -14,8 +14,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
-import transactionmetastore.spark.write.TableShape;
-import transactionmetastore.spark.write.WriterFunction;
+import transactionmetastore.spark.table.TableShape;
+import transactionmetastore.spark.table.WriterFunction;
 
 /**
  * The rows of a scan in groups: of a partition key each, and of a bucket. Where two tables have the same ones Spark joins them

@@ -10,7 +10,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.table.ChangeColumn;
+import transactionmetastore.spark.table.RowId;
 
 /**
  * The sources of a scan's columns, and the fields of files that they need.

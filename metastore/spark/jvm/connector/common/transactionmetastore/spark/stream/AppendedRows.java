@@ -16,7 +16,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.read.AcidScan;
-import transactionmetastore.spark.read.ChangeRange;
+import transactionmetastore.spark.table.ChangeRange;
 import transactionmetastore.spark.txn.StreamHold;
 
 /**

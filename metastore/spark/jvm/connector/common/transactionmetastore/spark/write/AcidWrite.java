@@ -40,11 +40,15 @@ import scala.reflect.ClassTag$;
 import transactionmetastore.spark.EventFile;
 import transactionmetastore.spark.InPlaceUploads;
 import transactionmetastore.spark.catalog.AcidTable;
-import transactionmetastore.spark.catalog.RowId;
-import transactionmetastore.spark.catalog.TableDefinition;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.stream.StreamAppend;
+import transactionmetastore.spark.table.KeyText;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.TableDefinition;
+import transactionmetastore.spark.table.TableShape;
+import transactionmetastore.spark.table.WriterFunction;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.WriteKind;
 

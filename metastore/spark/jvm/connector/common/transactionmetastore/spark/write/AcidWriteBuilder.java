@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.TableShape;
 
 /** Collects what a write replaces: see Overwriting. */
 public final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {

@@ -18,8 +18,9 @@ import org.apache.spark.sql.types.StructField;
 import scala.Option;
 import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.catalog.AcidTable;
-import transactionmetastore.spark.catalog.TableDefinition;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.TableDefinition;
+import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.WriteKind;
 

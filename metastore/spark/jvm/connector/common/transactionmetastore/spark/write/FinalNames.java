@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import transactionmetastore.spark.InPlaceUploads;
 import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.table.TableShape;
 
 /**
  * The final names of files that tasks upload, as the planner has said beforehand. "inserts": the directories of the statement ids from

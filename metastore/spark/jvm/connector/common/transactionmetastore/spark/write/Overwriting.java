@@ -14,6 +14,8 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.TableShape;
 
 /**
  * What an INSERT OVERWRITE replaces, which is what Hive replaces: a table without partitions; the partition whose keys

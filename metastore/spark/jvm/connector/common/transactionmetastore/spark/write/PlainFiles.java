@@ -19,6 +19,7 @@ import scala.collection.immutable.Map$;
 import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.SerdeFormat;
 import transactionmetastore.spark.plain.PlainStorage;
+import transactionmetastore.spark.table.TableShape;
 
 /** Makes files that hold rows alone: by Spark's writer of their format, or by Hive's classes. "columns": of the files. */
 record PlainFiles(OutputWriterFactory writers, StructType columns, boolean isOrc) implements Serializable {

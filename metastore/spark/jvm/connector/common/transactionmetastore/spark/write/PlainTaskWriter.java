@@ -15,6 +15,9 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.SerdeWriter;
+import transactionmetastore.spark.table.BucketHash;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.TableShape;
 
 /**
  * What one attempt of a task writes of an insert-only table: files of rows alone, a file for each partition and bucket.

@@ -16,6 +16,7 @@ import org.apache.hadoop.fs.Path;
 import transactionmetastore.spark.InPlaceUploads;
 import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**

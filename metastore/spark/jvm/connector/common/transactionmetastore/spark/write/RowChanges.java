@@ -10,11 +10,12 @@ import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.catalog.AcidTable;
-import transactionmetastore.spark.catalog.RowId;
 import transactionmetastore.spark.read.AcidScanBuilder;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.TableShape;
 
 /** UPDATE, DELETE and MERGE: rows are named by their ids within their partition. */
-final class RowChanges implements SupportsDelta {
+public final class RowChanges implements SupportsDelta {
     private final AcidTable table;
     private final TableShape shape;
     private final Command command;
@@ -30,7 +31,7 @@ final class RowChanges implements SupportsDelta {
         return command;
     }
 
-    TableShape shape() {
+    public TableShape shape() {
         return shape;
     }
 

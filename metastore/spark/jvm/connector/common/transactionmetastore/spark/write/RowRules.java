@@ -19,6 +19,9 @@ import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructField;
 import scala.collection.immutable.Seq;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.TableShape;
+import transactionmetastore.spark.table.WriterFunction;
 
 /**
  * NOT NULL and CHECK of a table: each task counts the rows that break them, and where there are any nothing is published.

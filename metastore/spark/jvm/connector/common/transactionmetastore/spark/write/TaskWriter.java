@@ -11,8 +11,12 @@ import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.EventFile;
-import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.extension.AssignedColumns;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.BucketHash;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.TableShape;
 
 /**
  * What one attempt of a task writes: events of new rows and of rows that go, each in the files where Hive looks for them.

@@ -1,0 +1,136 @@
+package transactionmetastore.spark.table;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Cast$;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
+import org.apache.spark.sql.types.CharType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+import transactionmetastore.spark.Messages;
+
+/**
+ * The keys of rows' partitions: their values as Spark writes them, in the text of a JSON list.
+ *
+ * It is what to_json(array(CAST(... AS STRING), ...)) gives, but that a CHAR has all of its blanks, and that '' is NULL: one key is
+ * one partition. Rows of one partition mostly come one after the other, so the values of the last are kept.
+ */
+public final class PartitionKeys {
+    private final DataType[] types;
+    private final int[] lengths;
+    private final int first;
+    private final Expression[] texts;
+    private final Object[] last;
+    private final String zone;
+    private String key, compared;
+    private List<String> respelled;
+
+    /** "first": where the partition's values begin in a row. "zone": in which timestamps are written. */
+    public PartitionKeys(StructType keys, int first, String zone) {
+        this.types = Arrays.stream(keys.fields()).map(field -> field.dataType()).toArray(DataType[]::new);
+        this.lengths = Arrays.stream(keys.fields()).mapToInt(PartitionKeys::blanksUpTo).toArray();
+        this.first = first;
+        this.zone = zone;
+        this.texts = new Expression[types.length];
+        this.last = new Object[types.length];
+        for (int at = 0; at < types.length; ++at) {
+            Expression value = new BoundReference(at, types[at], true);
+            texts[at] = Cast$.MODULE$.apply(value, DataTypes.StringType, scala.Option.apply(zone), false);
+        }
+    }
+
+    /** The length of a CHAR; 0 for any other type, which has no blanks of its own. */
+    public static int blanksUpTo(StructField key) {
+        var declared = CharVarcharUtils.getRawType(key.metadata());
+        return declared.isDefined() && declared.get() instanceof CharType text ? text.length() : 0;
+    }
+
+    /** The values of keys, a CHAR with all of its blanks. */
+    public static InternalRow padded(StructType keys, InternalRow values) {
+        Object[] padded = new Object[keys.length()];
+        for (int at = 0; at < padded.length; ++at) padded[at] = padded(keys.fields()[at], values.get(at, keys.fields()[at].dataType()));
+        return new GenericInternalRow(padded);
+    }
+
+    public static Object padded(StructField key, Object value) {
+        return value instanceof UTF8String text ? CharVarcharCodegenUtils.readSidePadding(text, blanksUpTo(key)) : value;
+    }
+
+    /** The key of a row's partition; null where there are no partitions. */
+    public String of(InternalRow row) {
+        if (types.length == 0) return null;
+        boolean isSame = key != null;
+        for (int at = 0; at < types.length; ++at) {
+            Object value = row.isNullAt(first + at) ? null : row.get(first + at, types[at]);
+            if (isSame && same(last[at], value)) continue;
+            isSame = false;
+            last[at] = value instanceof UTF8String text ? text.copy() : value;
+        }
+        if (!isSame) key = text();
+        return key;
+    }
+
+    /** The first partition column in which a row is not of the partition with a key, however that spells it; or -1. */
+    public int difference(String other, InternalRow row) {
+        String own = of(row);
+        if (own.equals(other)) return -1;
+        if (!other.equals(compared)) {
+            compared = other;
+            respelled = respelled(other);
+        }
+        List<?> values = Messages.list(own);
+        for (int at = 0; at < types.length; ++at) {
+            if (!java.util.Objects.equals(values.get(at), respelled.get(at))) return at;
+        }
+        return -1;
+    }
+
+    private List<String> respelled(String other) {
+        List<String> texts = new ArrayList<>();
+        for (Object value : Messages.list(other)) {
+            if (value == null) {
+                texts.add(null);
+                continue;
+            }
+            int at = texts.size();
+            Expression text = Literal$.MODULE$.create(UTF8String.fromString((String) value), DataTypes.StringType);
+            Object read = Cast$.MODULE$.apply(text, types[at], scala.Option.apply(zone), false).eval(null);
+            texts.add(text(at, values(at, read)));
+        }
+        return texts;
+    }
+
+    private InternalRow values(int at, Object value) {
+        Object[] row = new Object[types.length];
+        row[at] = value;
+        return new GenericInternalRow(row);
+    }
+
+    private static boolean same(Object value, Object other) {
+        return value instanceof byte[] bytes && other instanceof byte[] others ? Arrays.equals(bytes, others)
+            : java.util.Objects.equals(value, other);
+    }
+
+    private String text() {
+        InternalRow values = new GenericInternalRow(last);
+        List<String> written = new ArrayList<>();
+        for (int at = 0; at < types.length; ++at) written.add(text(at, values));
+        return Messages.text(written);
+    }
+
+    private String text(int at, InternalRow values) {
+        UTF8String text = (UTF8String) texts[at].eval(values);
+        if (text != null) text = CharVarcharCodegenUtils.readSidePadding(text, lengths[at]);
+        return KeyText.isNull(text) ? null : text.toString();
+    }
+}
