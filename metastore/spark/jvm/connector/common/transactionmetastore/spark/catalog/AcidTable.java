@@ -38,6 +38,7 @@ import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
 import transactionmetastore.spark.txn.KeptRead;
 import transactionmetastore.spark.txn.SessionBlock;
+import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.write.AcidWrites;
 
 /**
@@ -46,7 +47,7 @@ import transactionmetastore.spark.write.AcidWrites;
  * Spark keeps the table of an analysed plan, as that of a frame, and uses it in other plans: see StatementRule.
  */
 public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns,
-        SupportsAtomicPartitionManagement, TruncatableTable, EvolvingTable {
+        SupportsAtomicPartitionManagement, TruncatableTable, EvolvingTable, TransactionalTable {
     private final String catalog;
     private final PlannerClient planner;
     private final TableDefinition definition;

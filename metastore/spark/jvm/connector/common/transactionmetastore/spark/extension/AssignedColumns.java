@@ -14,7 +14,6 @@ import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
-import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.write.RowChanges;
 
@@ -36,8 +35,8 @@ public final class AssignedColumns extends AbstractFunction1<LogicalPlan, BoxedU
 
     private static void require(NamedExpression value, TableShape table) {
         if (isKept(value)) return;
-        if (List.of(table.keys().fieldNames()).contains(value.name())) throw partitionColumn(table, value.name());
-        if (table.buckets().columns().contains(value.name())) throw bucketingColumns(table, List.of(value.name()));
+        if (List.of(table.keys().fieldNames()).contains(value.name())) throw RowChanges.partitionColumn(table, value.name());
+        if (table.buckets().columns().contains(value.name())) throw RowChanges.bucketingColumns(table, List.of(value.name()));
     }
 
     /** Whether a column has the value that it had. */
@@ -45,16 +44,5 @@ public final class AssignedColumns extends AbstractFunction1<LogicalPlan, BoxedU
         Expression from = value instanceof Alias alias ? alias.child() : (Expression) value;
         while (from instanceof AssertNotNull checked) from = checked.child();
         return from instanceof AttributeReference column && column.name().equals(value.name());
-    }
-
-    public static AcidException partitionColumn(TableShape table, String column) {
-        return new AcidException("InvalidOperationError", "Partition column " + column + " of " + table.name()
-            + " cannot be updated: delete the row and insert it into the other partition.");
-    }
-
-    public static AcidException bucketingColumns(TableShape table, List<String> columns) {
-        return new AcidException("InvalidOperationError", (columns.size() == 1 ? "Bucketing column " : "Bucketing columns ")
-            + String.join(", ", columns) + " of " + table.name()
-            + " cannot be updated: delete the row and insert the new one.");
     }
 }

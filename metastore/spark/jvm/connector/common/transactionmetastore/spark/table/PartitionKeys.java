@@ -1,5 +1,6 @@
 package transactionmetastore.spark.table;
 
+import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -11,9 +12,14 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
+import org.apache.spark.sql.execution.datasources.PartitioningUtils;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.CharType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -64,6 +70,30 @@ public final class PartitionKeys {
 
     public static Object padded(StructField key, Object value) {
         return value instanceof UTF8String text ? CharVarcharCodegenUtils.readSidePadding(text, blanksUpTo(key)) : value;
+    }
+
+    /** Returns the typed values of partition keys, from the metastore's texts. */
+    public static InternalRow typed(StructType keys, List<String> texts) {
+        ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone());
+        StructField[] fields = keys.fields();
+        Object[] values = new Object[fields.length];
+        for (int key = 0; key < fields.length; ++key) {
+            String text = texts.get(key);
+            values[key] = text == null ? null : typed(fields[key].dataType(), text, zone);
+        }
+        return new GenericInternalRow(values);
+    }
+
+    /** A text is its value. Spark's function takes it for a part of a path: it would make "A" of "%41". */
+    private static Object typed(DataType type, String text, ZoneId zone) {
+        return type instanceof StringType ? UTF8String.fromString(text)
+            : inScale(type, PartitioningUtils.castPartValueToDesiredType(type, text, zone));
+    }
+
+    /** Spark's function leaves a decimal the scale of its text: 1.5 would be 0.15 to whoever reads it with two digits. */
+    private static Object inScale(DataType type, Object value) {
+        if (!(value instanceof Decimal decimal) || !(type instanceof DecimalType wanted)) return value;
+        return decimal.changePrecision(wanted.precision(), wanted.scale()) ? decimal : null;
     }
 
     /** The key of a row's partition; null where there are no partitions. */

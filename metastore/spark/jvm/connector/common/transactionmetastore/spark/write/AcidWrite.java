@@ -39,7 +39,6 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.reflect.ClassTag$;
 import transactionmetastore.spark.EventFile;
 import transactionmetastore.spark.InPlaceUploads;
-import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.stream.StreamAppend;
@@ -50,6 +49,7 @@ import transactionmetastore.spark.table.TableDefinition;
 import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.table.WriterFunction;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.txn.WriteKind;
 
 /**
@@ -64,7 +64,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private static final String ROW_IDS = RowId.BUCKET.column();
     private static final int MOST_SPREADING = 8;
 
-    private final AcidTable target;
+    private final TransactionalTable target;
     private final TableShape table;
     private final Command command;
     private final Overwriting overwriting;
@@ -79,7 +79,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private FinalNames inPlace;
 
     /** "command": null for an INSERT; "overwriting": null where nothing is replaced; "info": null for a TRUNCATE. */
-    AcidWrite(AcidTable target, TableShape table, Command command, Overwriting overwriting, LogicalWriteInfo info) {
+    AcidWrite(TransactionalTable target, TableShape table, Command command, Overwriting overwriting, LogicalWriteInfo info) {
         this.info = info;
         SparkSession spark = SparkSession.active();
         this.target = target;
@@ -109,7 +109,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             throw new AcidException("UNSUPPORTED", "A streaming query adds rows to " + table.name() + ": it has the output mode "
                 + "append. One that replaces rows writes each batch in foreachBatch.");
         }
-        AcidTable written = target.isInWriter() ? target
+        TransactionalTable written = target.isInWriter() ? target
             : target.in(AcidTransaction.committingItself(target.planner(), description()));
         written.transaction().write(table.name(), WriteKind.INSERT, null);
         AcidWrite write = new AcidWrite(written, table, null, null, info);
