@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.RowId;
 
 /**
@@ -19,10 +20,17 @@ import transactionmetastore.spark.table.RowId;
  *
  * Spark resolves a hidden column there and then leaves its assignment out, without a word: so these are looked at before.
  */
-final class AssignedNames {
-    private AssignedNames() {}
+record AssignedNames(CatalogNames names) {
+    /** Refuses to assign a hidden column of a transactional table. */
+    void requireNoneHidden(LogicalPlan plan) {
+        String column = target(plan) == null ? null : hidden(plan);
+        CatalogNames.Found changed = column == null ? null : names.found(target(plan).multipartIdentifier());
+        if (changed == null) return;
+        throw new AcidException("InvalidOperationError", "Hidden column " + column + " of " + changed.table().fullName()
+            + " cannot be updated: it is where the row was written. Leave it out of SET, and use it in WHERE.");
+    }
 
-    /** The table that is changed, by its name in the text; null where the plan changes none. */
+    /** Returns the table that is changed, by its name in the text; null where the plan changes none. */
     static UnresolvedRelation target(LogicalPlan plan) {
         if (!(plan instanceof UpdateTable) && !(plan instanceof MergeIntoTable)) return null;
         LogicalPlan target = plan.children().head();
@@ -30,8 +38,8 @@ final class AssignedNames {
         return target instanceof UnresolvedRelation relation ? relation : null;
     }
 
-    /** The first hidden column, or field of it, that is assigned; null where there is none. */
-    static String hidden(LogicalPlan plan) {
+    /** Returns the first hidden column, or field of it, that is assigned; null where there is none. */
+    private static String hidden(LogicalPlan plan) {
         List<String> qualifiers = new ArrayList<>(CollectionConverters.asJava(target(plan).multipartIdentifier()));
         if (plan.children().head() instanceof SubqueryAlias alias) qualifiers.add(alias.alias());
         for (Assignment assignment : assignments(plan)) {

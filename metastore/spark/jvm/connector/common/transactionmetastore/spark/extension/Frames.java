@@ -152,8 +152,8 @@ public final class Frames {
             DataSourceV2Relation made = (DataSourceV2Relation) node;
             for (int place = 0; place < made.productArity(); ++place) {
                 switch (made.productElementName(place)) {
-                    case "table" -> made = (DataSourceV2Relation) RoutingRule.with(made, place, table.in(read));
-                    case "catalog", "identifier" -> made = (DataSourceV2Relation) RoutingRule.with(made, place, Option.empty());
+                    case "table" -> made = Nodes.with(made, place, table.in(read));
+                    case "catalog", "identifier" -> made = Nodes.with(made, place, Option.empty());
                     default -> { }
                 }
             }

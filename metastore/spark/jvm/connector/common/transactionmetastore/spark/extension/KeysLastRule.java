@@ -31,7 +31,7 @@ final class KeysLastRule extends Rule<LogicalPlan> {
         List<NamedExpression> wanted = new ArrayList<>(ordered);
         LogicalPlan reordered = new Project(CollectionConverters.asScala(wanted).toSeq(), select.query());
         for (int place = 0; place < plan.productArity(); ++place) {
-            if (plan.productElement(place) == select.query()) return (LogicalPlan) RoutingRule.with(plan, place, reordered);
+            if (plan.productElement(place) == select.query()) return Nodes.with(plan, place, reordered);
         }
         throw new AssertionError("a plan without its query: " + plan.nodeName());
     }

@@ -18,11 +18,15 @@ import transactionmetastore.spark.write.AcidWriteBuilder;
  * Once Spark has resolved the names its plan is that of an INSERT OVERWRITE, which replaces other partitions: those that get rows. So
  * these get an option before, which goes with the write.
  */
-final class ReplaceWhere {
-    private ReplaceWhere() {}
+record ReplaceWhere(CatalogNames names) {
+    /** Gives such a statement the option, in one of our catalogs. */
+    LogicalPlan marked(LogicalPlan plan) {
+        UnresolvedRelation target = target(plan);
+        return target == null || names.named(target.multipartIdentifier()) == null ? plan : withOption(plan, target);
+    }
 
-    /** The table of such a statement; null of any other plan. */
-    static UnresolvedRelation target(LogicalPlan plan) {
+    /** Returns the table of such a statement; null of any other plan. */
+    private static UnresolvedRelation target(LogicalPlan plan) {
         Object table = plan instanceof OverwriteByExpression write ? write.table()
             : plan instanceof InsertIntoStatement insert && hasCondition(insert) ? insert.table() : null;
         return table instanceof UnresolvedRelation target ? target : null;
@@ -30,28 +34,27 @@ final class ReplaceWhere {
 
     /** An INSERT has it from Spark 4.3 on. */
     private static boolean hasCondition(InsertIntoStatement insert) {
-        int place = RoutingRule.place(insert, "replaceCriteriaOpt");
+        int place = Nodes.place(insert, "replaceCriteriaOpt");
         return place >= 0 && ((Option<?>) insert.productElement(place)).isDefined();
     }
 
-    /** The statement with the option. Spark wants the options of the write and of the table to be the same, or one of both to be empty. */
-    static LogicalPlan marked(LogicalPlan plan) {
-        UnresolvedRelation target = target(plan);
+    /** Spark wants the options of the write and of the table to be the same, or one of both to be empty. */
+    private static LogicalPlan withOption(LogicalPlan plan, UnresolvedRelation target) {
         boolean isOfTable = plan instanceof InsertIntoStatement || !target.clearWritePrivileges().options().isEmpty();
-        LogicalPlan marked = isOfTable ? with(plan, "table", marked(target)) : plan;
+        LogicalPlan marked = isOfTable ? with(plan, "table", withOption(target)) : plan;
         if (!(marked instanceof OverwriteByExpression write) || isOfTable && write.writeOptions().isEmpty()) return marked;
         Map<String, String> options = new HashMap<>(CollectionConverters.asJava(write.writeOptions()));
         return options.put(AcidWriteBuilder.BY_CONDITION, "") != null ? marked : with(write, "writeOptions", PythonUtils.toScalaMap(options));
     }
 
-    private static UnresolvedRelation marked(UnresolvedRelation target) {
+    private static UnresolvedRelation withOption(UnresolvedRelation target) {
         Map<String, String> options = new HashMap<>(target.options().asCaseSensitiveMap());
         if (options.put(AcidWriteBuilder.BY_CONDITION, "") != null) return target;
-        return (UnresolvedRelation) with(target, "options", new CaseInsensitiveStringMap(options));
+        return with(target, "options", new CaseInsensitiveStringMap(options));
     }
 
-    private static LogicalPlan with(LogicalPlan node, String name, Object part) {
-        int place = RoutingRule.place(node, name);
-        return node.productElement(place) == part ? node : (LogicalPlan) RoutingRule.with(node, place, part);
+    private static <N extends LogicalPlan> N with(N node, String name, Object part) {
+        int place = Nodes.place(node, name);
+        return node.productElement(place) == part ? node : Nodes.with(node, place, part);
     }
 }

@@ -40,7 +40,7 @@ public class SessionRules extends AbstractFunction1<SparkSessionExtensions, Boxe
         session.injectHintResolutionRule(new AbstractFunction1<>() {
             @Override
             public Rule<LogicalPlan> apply(SparkSession spark) {
-                return new RoutingRule(spark);
+                return new RoutingRule((org.apache.spark.sql.classic.SparkSession) spark);
             }
         });
         session.injectPostHocResolutionRule(new AbstractFunction1<>() {

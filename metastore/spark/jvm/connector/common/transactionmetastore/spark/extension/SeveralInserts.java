@@ -20,8 +20,8 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.storage.StorageLevel;
 import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.catalog.AcidCatalogBase;
+import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.procedure.BlockProcedure;
-import transactionmetastore.spark.procedure.Procedures;
 
 /**
  * FROM source INSERT ... INSERT ...: one transaction, where Spark begins none and each INSERT would have its own.
@@ -38,13 +38,32 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
             || child instanceof InsertIntoDir || child instanceof OverwriteByExpression);
     }
 
+    /** Returns the call that runs such a statement in one transaction; the statement itself where it writes no transactional table. */
+    static LogicalPlan called(LogicalPlan plan, CatalogNames names) {
+        AcidCatalogBase catalog = null;
+        for (UnresolvedRelation target : targets(plan)) {
+            CatalogNames.Found table = names.found(target.multipartIdentifier());
+            if (table == null) continue;
+            if (hasOthers(plan)) {
+                throw new AcidException("UNSUPPORTED", "FROM ... INSERT ... into " + table.ident() + " is one transaction, which INSERT OVERWRITE "
+                    + "DIRECTORY and INSERT ... REPLACE WHERE have no part in: write these by statements of their own.");
+            }
+            if (catalog != null && !catalog.name().equals(table.catalog().name())) {
+                throw new AcidException("UNSUPPORTED", "The tables of this statement are in two catalogs, which have no transaction "
+                    + "together: write each of them by a statement of its own.");
+            }
+            catalog = table.catalog();
+        }
+        return catalog == null ? plan : new SeveralInserts(names.spark(), catalog, plan).called();
+    }
+
     /** Whether one of such a statement writes a directory, or what REPLACE WHERE chooses. */
-    static boolean hasOthers(LogicalPlan plan) {
+    private static boolean hasOthers(LogicalPlan plan) {
         return inner(plan).children().exists(child -> !(child instanceof InsertIntoStatement));
     }
 
     /** The targets' names. A directory has none. */
-    static List<UnresolvedRelation> targets(LogicalPlan plan) {
+    private static List<UnresolvedRelation> targets(LogicalPlan plan) {
         List<UnresolvedRelation> targets = new ArrayList<>();
         for (LogicalPlan insert : CollectionConverters.asJava(inner(plan).children())) {
             Object table = insert instanceof InsertIntoStatement into ? into.table()
@@ -54,8 +73,8 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
         return targets;
     }
 
-    LogicalPlan called() {
-        return Procedures.called(catalog, new BlockProcedure("several_inserts", "FROM ... INSERT ... INSERT ...",
+    private LogicalPlan called() {
+        return Calls.of(catalog, new BlockProcedure("several_inserts", "FROM ... INSERT ... INSERT ...",
             () -> catalog.together(this::run).forEach(table -> BlockProcedure.refresh(catalog.name(), table))), List.of());
     }
 
@@ -148,6 +167,6 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
         if (group.size() == 1) return first;
         List<LogicalPlan> queries = group.stream().map(InsertIntoStatement::query).toList();
         Union all = new Union(CollectionConverters.asScala(queries).toSeq(), false, false);
-        return (LogicalPlan) RoutingRule.with(first, RoutingRule.place(first, "query"), all);
+        return Nodes.with(first, Nodes.place(first, "query"), all);
     }
 }

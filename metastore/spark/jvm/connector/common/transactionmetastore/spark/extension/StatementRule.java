@@ -104,7 +104,7 @@ final class StatementRule extends Rule<LogicalPlan> {
     }
 
     /** Such a MERGE is no row-level operation to Spark, which appends what it adds. */
-    private static boolean isOfNewRowsAlone(MergeIntoTable merge) {
+    static boolean isOfNewRowsAlone(MergeIntoTable merge) {
         return merge.matchedActions().isEmpty() && merge.notMatchedBySourceActions().isEmpty();
     }
 

@@ -49,7 +49,7 @@ final class TextTargetsRule extends Rule<LogicalPlan> {
                 : CharVarcharUtils.cleanAttrMetadata((AttributeReference) column));
         }
         Seq<Attribute> bare = seq(output);
-        return bare.equals(relation.output()) ? relation : (LogicalPlan) RoutingRule.with(relation, RoutingRule.place(relation, "output"), bare);
+        return bare.equals(relation.output()) ? relation : Nodes.with(relation, Nodes.place(relation, "output"), bare);
     }
 
     private static <T> Seq<T> seq(List<T> list) {
