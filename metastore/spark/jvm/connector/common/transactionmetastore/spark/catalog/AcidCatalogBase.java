@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -25,6 +24,7 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import transactionmetastore.spark.internals.ActiveSession;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.procedure.BlockProcedure;
@@ -123,11 +123,10 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     public final PlannerClient planner() {
-        SparkSession spark = SparkSession.active();
-        Configuration settings = spark.sessionState().newHadoopConf();
+        Configuration settings = ActiveSession.hadoopSettings();
         if (!metastore.isEmpty()) {
             settings.set("hive.metastore.uris", metastore);
-        } else if (isSessions() && !spark.sharedState().conf().get("spark.sql.catalogImplementation", "in-memory").equals("hive")) {
+        } else if (isSessions() && !ActiveSession.hasHiveSupport()) {
             throw new AcidException("NO_HIVE_SUPPORT", "The databases of this Spark are in its memory, and not in the metastore: "
                 + "set spark.sql.catalogImplementation=hive, or enableHiveSupport().");
         }

@@ -11,13 +11,13 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchPartitionException;
 import org.apache.spark.sql.catalyst.analysis.PartitionsAlreadyExistException;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.internals.Rows;
 import transactionmetastore.spark.table.KeyText;
 import transactionmetastore.spark.table.PartitionKeys;
 import transactionmetastore.spark.txn.AcidTransaction;
@@ -117,7 +117,7 @@ public final class Partitions {
             StructField field = keys.fields()[place];
             Object value = wanted.isNullAt(at) || isNull(wanted.get(at, field.dataType())) ? null
                 : wanted.get(at, field.dataType());
-            String text = texts(new StructType().add(field), new GenericInternalRow(new Object[] {value})).get(0);
+            String text = texts(new StructType().add(field), Rows.of(value)).get(0);
             filter.add(text == null ? List.of(field.name(), "is null") : List.of(field.name(), "=", text));
             values.add(PartitionKeys.padded(field, value));
             places.add(place);

@@ -44,6 +44,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
 import transactionmetastore.spark.OrcConditions;
 import transactionmetastore.spark.SparkInternals;
+import transactionmetastore.spark.internals.KeyCondition;
 import transactionmetastore.spark.plain.PlainScan;
 import transactionmetastore.spark.plain.PlainStorage;
 import transactionmetastore.spark.planner.AcidException;

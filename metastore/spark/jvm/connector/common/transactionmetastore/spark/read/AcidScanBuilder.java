@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import transactionmetastore.spark.internals.KeyCondition;
 import transactionmetastore.spark.plain.PlainScan;
 import transactionmetastore.spark.table.PlannedRange;
 import transactionmetastore.spark.table.TableDefinition;

@@ -6,7 +6,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.types.ArrayType;
@@ -14,6 +13,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
+import transactionmetastore.spark.internals.Rows;
 import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.table.WriterFunction;
 
@@ -74,7 +74,7 @@ final class Groups {
             InternalRow of = values.get(file.directory());
             for (int place : partitionKeys) key.add(of.get(place, table.keys().fields()[place].dataType()));
             if (bucketColumn >= 0) key.add(file.bucket());
-            groups.computeIfAbsent(new GenericInternalRow(key.toArray()), other -> new ArrayList<>()).add(file);
+            groups.computeIfAbsent(Rows.of(key.toArray()), other -> new ArrayList<>()).add(file);
         }
         return groups;
     }

@@ -5,18 +5,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.BoundReference;
-import org.apache.spark.sql.catalyst.expressions.Cast$;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.Literal$;
-import org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils;
-import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
-import org.apache.spark.sql.execution.datasources.PartitioningUtils;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.CharType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StringType;
@@ -24,6 +14,9 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.internals.DeclaredTexts;
+import transactionmetastore.spark.internals.Rows;
+import transactionmetastore.spark.internals.TextCast;
 
 /**
  * The keys of rows' partitions: their values as Spark writes them, in the text of a JSON list.
@@ -35,41 +28,29 @@ public final class PartitionKeys {
     private final DataType[] types;
     private final int[] lengths;
     private final int first;
-    private final Expression[] texts;
+    private final TextCast[] texts;
     private final Object[] last;
-    private final String zone;
     private String key, compared;
     private List<String> respelled;
 
     /** "first": where the partition's values begin in a row. "zone": in which timestamps are written. */
     public PartitionKeys(StructType keys, int first, String zone) {
         this.types = Arrays.stream(keys.fields()).map(field -> field.dataType()).toArray(DataType[]::new);
-        this.lengths = Arrays.stream(keys.fields()).mapToInt(PartitionKeys::blanksUpTo).toArray();
+        this.lengths = Arrays.stream(keys.fields()).mapToInt(DeclaredTexts::blanksUpTo).toArray();
         this.first = first;
-        this.zone = zone;
-        this.texts = new Expression[types.length];
+        this.texts = Arrays.stream(types).map(type -> new TextCast(type, zone)).toArray(TextCast[]::new);
         this.last = new Object[types.length];
-        for (int at = 0; at < types.length; ++at) {
-            Expression value = new BoundReference(at, types[at], true);
-            texts[at] = Cast$.MODULE$.apply(value, DataTypes.StringType, scala.Option.apply(zone), false);
-        }
-    }
-
-    /** The length of a CHAR; 0 for any other type, which has no blanks of its own. */
-    public static int blanksUpTo(StructField key) {
-        var declared = CharVarcharUtils.getRawType(key.metadata());
-        return declared.isDefined() && declared.get() instanceof CharType text ? text.length() : 0;
     }
 
     /** The values of keys, a CHAR with all of its blanks. */
     public static InternalRow padded(StructType keys, InternalRow values) {
         Object[] padded = new Object[keys.length()];
         for (int at = 0; at < padded.length; ++at) padded[at] = padded(keys.fields()[at], values.get(at, keys.fields()[at].dataType()));
-        return new GenericInternalRow(padded);
+        return Rows.of(padded);
     }
 
     public static Object padded(StructField key, Object value) {
-        return value instanceof UTF8String text ? CharVarcharCodegenUtils.readSidePadding(text, blanksUpTo(key)) : value;
+        return value instanceof UTF8String text ? DeclaredTexts.padded(text, DeclaredTexts.blanksUpTo(key)) : value;
     }
 
     /** Returns the typed values of partition keys, from the metastore's texts. */
@@ -81,13 +62,13 @@ public final class PartitionKeys {
             String text = texts.get(key);
             values[key] = text == null ? null : typed(fields[key].dataType(), text, zone);
         }
-        return new GenericInternalRow(values);
+        return Rows.of(values);
     }
 
     /** A text is its value. Spark's function takes it for a part of a path: it would make "A" of "%41". */
     private static Object typed(DataType type, String text, ZoneId zone) {
         return type instanceof StringType ? UTF8String.fromString(text)
-            : inScale(type, PartitioningUtils.castPartValueToDesiredType(type, text, zone));
+            : inScale(type, TextCast.partitionValue(type, text, zone));
     }
 
     /** Spark's function leaves a decimal the scale of its text: 1.5 would be 0.15 to whoever reads it with two digits. */
@@ -133,17 +114,9 @@ public final class PartitionKeys {
                 continue;
             }
             int at = texts.size();
-            Expression text = Literal$.MODULE$.create(UTF8String.fromString((String) value), DataTypes.StringType);
-            Object read = Cast$.MODULE$.apply(text, types[at], scala.Option.apply(zone), false).eval(null);
-            texts.add(text(at, values(at, read)));
+            texts.add(text(at, this.texts[at].value(UTF8String.fromString((String) value))));
         }
         return texts;
-    }
-
-    private InternalRow values(int at, Object value) {
-        Object[] row = new Object[types.length];
-        row[at] = value;
-        return new GenericInternalRow(row);
     }
 
     private static boolean same(Object value, Object other) {
@@ -152,15 +125,14 @@ public final class PartitionKeys {
     }
 
     private String text() {
-        InternalRow values = new GenericInternalRow(last);
         List<String> written = new ArrayList<>();
-        for (int at = 0; at < types.length; ++at) written.add(text(at, values));
+        for (int at = 0; at < types.length; ++at) written.add(text(at, last[at]));
         return Messages.text(written);
     }
 
-    private String text(int at, InternalRow values) {
-        UTF8String text = (UTF8String) texts[at].eval(values);
-        if (text != null) text = CharVarcharCodegenUtils.readSidePadding(text, lengths[at]);
+    private String text(int at, Object value) {
+        UTF8String text = texts[at].text(value);
+        if (text != null) text = DeclaredTexts.padded(text, lengths[at]);
         return KeyText.isNull(text) ? null : text.toString();
     }
 }

@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import java.util.stream.Stream;
-import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -20,6 +19,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import transactionmetastore.spark.internals.DeclaredTexts;
 import transactionmetastore.spark.plain.PlainStorage;
 
 /** A table as the planner describes it: metastore/planner/tables.py. */
@@ -54,7 +54,7 @@ public record TableDefinition(
         StructField field() {
             boolean isTold = type.contains("char(") && !SQLConf.get().charVarcharAsString();
             StructType declared = new StructType().add(name, isTold ? DataType.fromDDL(type) : sqlType);
-            return new StructField(name, sqlType, true, CharVarcharUtils.replaceCharVarcharWithStringInSchema(declared).apply(0).metadata());
+            return new StructField(name, sqlType, true, DeclaredTexts.asStrings(declared).apply(0).metadata());
         }
     }
 

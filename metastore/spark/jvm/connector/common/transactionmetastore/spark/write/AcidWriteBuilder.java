@@ -1,6 +1,5 @@
 package transactionmetastore.spark.write;
 
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
@@ -9,6 +8,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import transactionmetastore.spark.internals.ActiveSession;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.TransactionalTable;
@@ -65,8 +65,7 @@ public final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwr
     }
 
     private Overwriting named(Predicate[] conditions) {
-        String zone = SparkSession.active().sessionState().conf().sessionLocalTimeZone();
-        return Overwriting.of(conditions, table.keys(), zone, isByCondition());
+        return Overwriting.of(conditions, table.keys(), ActiveSession.zone(), isByCondition());
     }
 
     private boolean isByCondition() {

@@ -2,28 +2,24 @@ package transactionmetastore.spark.write;
 
 import java.util.List;
 import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.classic.Dataset$;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructField;
-import scala.Option;
 import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.internals.ActiveSession;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.TableDefinition;
 import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.txn.WriteKind;
-
 /** Where a table's writes begin. */
 public final class AcidWrites {
     private AcidWrites() {}
@@ -83,8 +79,7 @@ public final class AcidWrites {
     /** How many rows there are of what is emptied, in the same transaction. */
     private static long rows(TransactionalTable table, AcidTransaction transaction, Overwriting emptied) {
         transaction.snapshot(table.fullName());
-        var relation = DataSourceV2Relation.create(table, Option.empty(), Option.empty());
-        Dataset<Row> rows = Dataset$.MODULE$.ofRows(SparkSession.active(), relation);
+        Dataset<Row> rows = ActiveSession.rows(table);
         if (emptied.isWhole()) return rows.count();
         Column any = functions.lit(false);
         for (String texts : emptied.emptied()) {

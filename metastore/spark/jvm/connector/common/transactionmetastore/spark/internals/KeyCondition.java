@@ -1,4 +1,4 @@
-package transactionmetastore.spark.read;
+package transactionmetastore.spark.internals;
 
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -35,7 +35,7 @@ import org.apache.spark.sql.types.StructType;
  * Rule: Spark's own expressions decide, on the values that rows have in these columns: types, NULL and spellings mean what they mean
  * in a filter. A condition with anything else in it than keys, and literals of their types, is no such condition.
  */
-final class KeyCondition {
+public final class KeyCondition {
     private static final Map<String, BinaryOperator<Expression>> COMPARISONS = Map.of(
         "=", EqualTo::new, "<=>", EqualNullSafe::new, "<>", (left, right) -> new Not(new EqualTo(left, right)), "<", LessThan::new,
         "<=", LessThanOrEqual::new, ">", GreaterThan::new, ">=", GreaterThanOrEqual::new, "STARTS_WITH", StartsWith::new,
@@ -48,13 +48,13 @@ final class KeyCondition {
     }
 
     /** Null for a condition that is not answered by "keys" alone. */
-    static KeyCondition of(Predicate condition, StructType keys) {
+    public static KeyCondition of(Predicate condition, StructType keys) {
         Expression meaning = meaning(condition, keys);
         return meaning == null || condition.references().length == 0 ? null : new KeyCondition(meaning);
     }
 
     /** Whether rows with these keys meet it. */
-    boolean holds(InternalRow keys) {
+    public boolean holds(InternalRow keys) {
         return Boolean.TRUE.equals(meaning.eval(keys));
     }
 
@@ -63,7 +63,7 @@ final class KeyCondition {
      *
      * Those of NULL always can: by such a condition Spark also finds the partitions in which an UPDATE changes rows.
      */
-    boolean mayHold(InternalRow keys) {
+    public boolean mayHold(InternalRow keys) {
         return !Boolean.FALSE.equals(meaning.eval(keys));
     }
 
