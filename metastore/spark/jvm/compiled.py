@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from metastore.spark.jvm.jars import jar_for
 
 PACKAGE = "transactionmetastore.spark"
-SOURCES = Path(__file__).parent / "java" / PACKAGE.replace(".", "/")
+SOURCES = Path(__file__).parent / "connector" / "common" / PACKAGE.replace(".", "/") / "files"
 NEEDED: Mapping[str, Sequence[str]] = {
     "AcidOrcFormat": (
         "Messages",
@@ -50,7 +50,8 @@ def jvm_of(spark: SparkSession) -> Any:
 
 def java_object(spark: SparkSession, name: str) -> Any:
     """An object of our class ``name`` in the driver's JVM: always the same for a Spark."""
-    return _kept(spark, name, lambda: _new(spark, name, _present(spark, name) or _loaded_or_compiled(spark, name)))
+    whole = f"files.{name}"
+    return _kept(spark, whole, lambda: _new(spark, whole, _present(spark, whole) or _loaded_or_compiled(spark, name)))
 
 
 def catalog_object(spark: SparkSession, name: str) -> Any:

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.mark.parametrize("name", compiled.NEEDED)
 def test_sparks_compiler_takes_each_class(spark, name) -> None:
-    made = compiled._new(spark, name, compiled._compiled(spark, name))
+    made = compiled._new(spark, f"files.{name}", compiled._compiled(spark, name))
 
-    assert made.getClass().getName() == f"{compiled.PACKAGE}.{name}"
+    assert made.getClass().getName() == f"{compiled.PACKAGE}.files.{name}"
     assert str(made.getClass().getClassLoader().getClass()).endswith("ByteArrayClassLoader")

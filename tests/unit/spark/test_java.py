@@ -42,7 +42,7 @@ def test_java(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "hashes.json").write_text(json.dumps(list(cases())), "utf-8")
     ran = subprocess.run(
-        [_java("java"), *QUICK, *OPENED, "-cp", f"{tmp_path / 'classes'}:{jar}:{CLASS_PATH}", f"{compiled.PACKAGE}.Tests",
+        [_java("java"), *QUICK, *OPENED, "-cp", f"{tmp_path / 'classes'}:{jar}:{CLASS_PATH}", f"{compiled.PACKAGE}.files.Tests",
          tmp_path / "files"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     ended = dict(json.loads(line) for line in ran.stdout.splitlines() if line.startswith("["))
@@ -72,13 +72,12 @@ def test_each_class_is_compiled_after_those_that_it_needs() -> None:
 
 
 def test_each_class_says_of_which_package_it_is() -> None:
-    assert all(path.read_text("utf-8").startswith(f"package {compiled.PACKAGE};\n") for path in SOURCES)
+    assert all(path.read_text("utf-8").startswith(f"package {compiled.PACKAGE}.files;\n") for path in SOURCES)
 
 
 def test_a_jar_has_the_newest_sources_that_fit_its_spark() -> None:
     def folders(version: str) -> dict[str, str]:
-        return {path.name: path.relative_to(jars.HERE).parts[1] for path in jars.sources(version)
-                if path.relative_to(jars.HERE).parts[0] == "connector"}
+        return {path.name: path.relative_to(jars.HERE).parts[1] for path in jars.sources(version)}
 
     assert folders("3.5.9") == {}
     chosen = {version: (folders(version)["AcidCatalog.java"], folders(version)["ResolvedName.java"], folders(version)["AcidTable.java"])

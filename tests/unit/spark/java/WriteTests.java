@@ -31,7 +31,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.table.BucketHash;
 import transactionmetastore.spark.table.RowId;
 import transactionmetastore.spark.table.TableShape;

@@ -16,7 +16,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.internals.Rows;
 import transactionmetastore.spark.table.KeyText;
 import transactionmetastore.spark.table.PartitionKeys;

@@ -3,8 +3,8 @@ package transactionmetastore.spark.plain;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import org.apache.spark.sql.SparkSession;
-import transactionmetastore.spark.SerdeFormat;
-import transactionmetastore.spark.SerdeTable;
+import transactionmetastore.spark.files.SerdeFormat;
+import transactionmetastore.spark.files.SerdeTable;
 import transactionmetastore.spark.internals.RowFiles;
 import transactionmetastore.spark.planner.AcidException;
 

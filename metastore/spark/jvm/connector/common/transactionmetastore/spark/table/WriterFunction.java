@@ -165,7 +165,7 @@ public final class WriterFunction implements UnboundFunction {
         @Override
         public Integer produceResult(InternalRow arguments) {
             if (hasNumber && !arguments.isNullAt(0)) {
-                return transactionmetastore.spark.EventFile.writerId(arguments.getInt(0));
+                return transactionmetastore.spark.files.EventFile.writerId(arguments.getInt(0));
             }
             if (hash != null) return hash.bucket(arguments, places);
             return isRouting ? spread(arguments) : -1;

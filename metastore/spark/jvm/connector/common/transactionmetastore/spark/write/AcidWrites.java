@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructField;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.internals.ActiveSession;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.TableDefinition;

@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.StructType;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.internals.Rows;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.PartitionKeys;

@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
-import transactionmetastore.spark.SerdeFormat;
+import transactionmetastore.spark.files.SerdeFormat;
 import transactionmetastore.spark.internals.RowFiles;
 import transactionmetastore.spark.plain.PlainStorage;
 import transactionmetastore.spark.table.TableShape;

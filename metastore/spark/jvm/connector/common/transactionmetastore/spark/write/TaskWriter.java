@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructType;
-import transactionmetastore.spark.EventFile;
+import transactionmetastore.spark.files.EventFile;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.BucketHash;
 import transactionmetastore.spark.table.PartitionKeys;

@@ -1,4 +1,4 @@
-package transactionmetastore.spark;
+package transactionmetastore.spark.files;
 
 /**
  * The deleted rows of a directory as bits, in the layout of metastore/acid_tables/deleted.py: five arrays, in the order of

@@ -1,4 +1,4 @@
-package transactionmetastore.spark;
+package transactionmetastore.spark.files;
 
 import java.io.IOException;
 import java.io.InputStream;

@@ -1,4 +1,4 @@
-package transactionmetastore.spark;
+package transactionmetastore.spark.files;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;

@@ -1,4 +1,4 @@
-package transactionmetastore.spark;
+package transactionmetastore.spark.files;
 
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;

@@ -1,4 +1,4 @@
-package transactionmetastore.spark;
+package transactionmetastore.spark.files;
 
 import java.math.BigDecimal;
 import java.time.Instant;

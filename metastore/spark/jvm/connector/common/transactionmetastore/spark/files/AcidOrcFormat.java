@@ -1,4 +1,4 @@
-package transactionmetastore.spark;
+package transactionmetastore.spark.files;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
