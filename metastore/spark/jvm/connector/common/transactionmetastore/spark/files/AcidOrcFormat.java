@@ -38,6 +38,7 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction0;
+import transactionmetastore.spark.internals.SparkInternals;
 
 /**
  * Spark's ORC source for ACID files, as if the columns of "row" were the file's own.
@@ -124,7 +125,7 @@ public class AcidOrcFormat extends OrcFileFormat {
     }
 
     @Override
-    @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so the reader is of Object
+    @SuppressWarnings("unchecked")  // the reader is of Object
     public scala.Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
             SparkSession spark, StructType data, StructType partition, StructType required,
             scala.collection.immutable.Seq<Filter> filters, scala.collection.immutable.Map<String, String> options,

@@ -103,7 +103,7 @@ public class AcidOrcWriter extends OrcFileFormat {
         return write.around == null ? made : around(write.around, made);
     }
 
-    @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so such functions are of Object
+    @SuppressWarnings("unchecked")  // such functions are of Object
     private static OutputWriterFactory around(Function<?, ?> around, OutputWriterFactory made) {
         return (OutputWriterFactory) ((Function<Object, Object>) around).apply(made);
     }

@@ -40,6 +40,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.TaskFailureListener;
 import org.apache.spark.util.Utils;
+import transactionmetastore.spark.internals.SparkInternals;
 
 /**
  * Uploads that are begun by tasks and ended by the driver (metastore/spark/write/in_place.py has the rule).

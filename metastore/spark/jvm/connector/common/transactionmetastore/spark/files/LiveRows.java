@@ -20,7 +20,7 @@ public class LiveRows {
      * of rows whose ROW__IDs are asked for, ascending from 0. Returns of each range with events its number, the count of its rows, and
      * the ROW__IDs of those, as JSON.
      */
-    @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so such functions are of Object
+    @SuppressWarnings("unchecked")  // such functions are of Object
     public String counted(RDD<?> events, String wanted) {
         List<?> ranges = Messages.list(wanted);
         long[][] numbers = new long[ranges.size()][];

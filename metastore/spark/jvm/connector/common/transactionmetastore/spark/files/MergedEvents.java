@@ -105,7 +105,7 @@ public class MergedEvents extends OrcFileFormat {
     }
 
     @Override
-    @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so the reader is of Object
+    @SuppressWarnings("unchecked")  // the reader is of Object
     public scala.Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
             SparkSession spark, StructType data, StructType partition, StructType required,
             scala.collection.immutable.Seq<Filter> filters, scala.collection.immutable.Map<String, String> options,

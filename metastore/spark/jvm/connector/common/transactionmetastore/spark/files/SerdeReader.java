@@ -96,7 +96,7 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
         }
     }
 
-    @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so records are of Object
+    @SuppressWarnings("unchecked")  // records are of Object
     private scala.collection.Iterator<?> filled(Iterator<?> records, Configuration configuration) throws Exception {
         org.apache.hadoop.hive.serde2.AbstractSerDe serde = table.serde(new JobConf(configuration), table.properties());
         scala.collection.immutable.Seq<?> attributes = DataTypeUtils.toAttributes(wanted);

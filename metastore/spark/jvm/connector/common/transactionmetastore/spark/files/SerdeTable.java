@@ -16,6 +16,7 @@ import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
 import org.apache.hadoop.mapred.InputFormat;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapred.OutputFormat;
+import transactionmetastore.spark.internals.SparkInternals;
 
 /**
  * Hive's classes that read and write a table's files, and their properties.

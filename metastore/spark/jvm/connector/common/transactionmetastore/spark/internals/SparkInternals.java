@@ -1,9 +1,7 @@
-package transactionmetastore.spark.files;
+package transactionmetastore.spark.internals;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.List;
@@ -11,7 +9,6 @@ import java.util.concurrent.CompletableFuture;
 import org.apache.hadoop.fs.MultipartUploader;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.UploadHandle;
-import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
@@ -22,20 +19,9 @@ import org.apache.spark.sql.types.StructType;
 public final class SparkInternals {
     private SparkInternals() {}
 
-    /**
-     * Returns a setting of this process's Spark, "" where there is none. By method handles: Spark's own compiler looks at all methods of a
-     * class that is named, and some of SparkEnv have types that no Spark ships.
-     */
+    /** Returns a setting of this process's Spark, "" where there is none. */
     public static String setting(String name) {
-        MethodHandles.Lookup lookup = MethodHandles.publicLookup();
-        try {
-            Object env = lookup.findStatic(SparkEnv.class, "get", MethodType.methodType(SparkEnv.class)).invokeWithArguments();
-            if (env == null) return "";
-            return ((SparkConf) lookup.findVirtual(SparkEnv.class, "conf", MethodType.methodType(SparkConf.class)).invokeWithArguments(env))
-                .get(name, "");
-        } catch (Throwable error) {
-            throw new IllegalStateException(error);
-        }
+        return SparkEnv.get() == null ? "" : SparkEnv.get().conf().get(name, "");
     }
 
     /** Spark's conversion of filters for ORC, which has a third, optional argument since version 4.3. */
