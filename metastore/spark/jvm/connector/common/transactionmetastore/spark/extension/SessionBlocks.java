@@ -2,7 +2,6 @@ package transactionmetastore.spark.extension;
 
 import java.util.function.Supplier;
 import org.apache.spark.sql.SparkSession;
-import scala.runtime.AbstractFunction0;
 import transactionmetastore.spark.catalog.AcidCatalogBase;
 import transactionmetastore.spark.txn.Block;
 
@@ -22,11 +21,6 @@ public final class SessionBlocks {
 
     /** Spark takes the settings of the thread's session, whichever it is asked for. */
     static <T> T in(SparkSession session, Supplier<T> action) {
-        return ((org.apache.spark.sql.classic.SparkSession) session).withActive(new AbstractFunction0<T>() {
-            @Override
-            public T apply() {
-                return action.get();
-            }
-        });
+        return ((org.apache.spark.sql.classic.SparkSession) session).withActive(action::get);
     }
 }

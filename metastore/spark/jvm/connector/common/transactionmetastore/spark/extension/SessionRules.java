@@ -9,9 +9,6 @@ import java.util.Set;
 import java.util.WeakHashMap;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.rules.Rule;
-import scala.Function1;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 import transactionmetastore.spark.planner.AcidException;
@@ -37,61 +34,18 @@ public class SessionRules extends AbstractFunction1<SparkSessionExtensions, Boxe
         synchronized (APPLIED) {
             APPLIED.add(session);
         }
-        session.injectHintResolutionRule(new AbstractFunction1<>() {
-            @Override
-            public Rule<LogicalPlan> apply(SparkSession spark) {
-                return new RoutingRule((org.apache.spark.sql.classic.SparkSession) spark);
-            }
+        session.injectHintResolutionRule(spark -> new RoutingRule((org.apache.spark.sql.classic.SparkSession) spark));
+        session.injectPostHocResolutionRule(spark -> new TextTargetsRule());
+        session.injectPostHocResolutionRule(spark -> new KeysLastRule());
+        session.injectPostHocResolutionRule(spark -> {
+            ReadsEnd.watch(spark.sparkContext());
+            return new StatementRule();
         });
-        session.injectPostHocResolutionRule(new AbstractFunction1<>() {
-            @Override
-            public Rule<LogicalPlan> apply(SparkSession spark) {
-                return new TextTargetsRule();
-            }
-        });
-        session.injectPostHocResolutionRule(new AbstractFunction1<>() {
-            @Override
-            public Rule<LogicalPlan> apply(SparkSession spark) {
-                return new KeysLastRule();
-            }
-        });
-        session.injectPostHocResolutionRule(new AbstractFunction1<>() {
-            @Override
-            public Rule<LogicalPlan> apply(SparkSession spark) {
-                ReadsEnd.watch(spark.sparkContext());
-                return new StatementRule();
-            }
-        });
-        session.injectOptimizerRule(new AbstractFunction1<>() {
-            @Override
-            public Rule<LogicalPlan> apply(SparkSession spark) {
-                return new ReaderPadsRule();
-            }
-        });
-        session.injectPreCBORule(new AbstractFunction1<>() {
-            @Override
-            public Rule<LogicalPlan> apply(SparkSession spark) {
-                return new MergeKeysRule(spark);
-            }
-        });
-        session.injectPreCBORule(new AbstractFunction1<>() {
-            @Override
-            public Rule<LogicalPlan> apply(SparkSession spark) {
-                return new HiddenOperandsRule();
-            }
-        });
-        session.injectCheckRule(new AbstractFunction1<>() {
-            @Override
-            public Function1<LogicalPlan, BoxedUnit> apply(SparkSession spark) {
-                return new AssignedColumns();
-            }
-        });
-        session.injectCheckRule(new AbstractFunction1<>() {
-            @Override
-            public Function1<LogicalPlan, BoxedUnit> apply(SparkSession spark) {
-                return new PathWrites(spark);
-            }
-        });
+        session.injectOptimizerRule(spark -> new ReaderPadsRule());
+        session.injectPreCBORule(spark -> new MergeKeysRule(spark));
+        session.injectPreCBORule(spark -> new HiddenOperandsRule());
+        session.injectCheckRule(spark -> new AssignedColumns());
+        session.injectCheckRule(spark -> new PathWrites(spark));
         return BoxedUnit.UNIT;
     }
 
