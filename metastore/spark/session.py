@@ -185,7 +185,7 @@ class AcidSession:
 
     def _own(self, rows: DataFrame) -> DataFrame:
         """The rows of a frame, which may be of another Spark session."""
-        made = catalog_object(self.spark, "Frames").of(self.spark._jsparkSession, rows._jdf)  # noqa: SLF001 - PySpark shows no other way
+        made = catalog_object(self.spark, "extension.Frames").of(self.spark._jsparkSession, rows._jdf)  # noqa: SLF001 - PySpark shows no other way
         return DataFrame(made, self.spark)
 
     def _change(self, text: str) -> int:

@@ -42,7 +42,7 @@ class Runner:
         self.client = client
         self.files = files
         self.txns = txns
-        self._statements = catalog_object(spark, "Statements")
+        self._statements = catalog_object(spark, "extension.Statements")
 
     def run(self, text: str) -> DataFrame:
         """Run a statement; a write answers a single row with the column ``rows``. Raises: as ``AcidSession.sql``."""

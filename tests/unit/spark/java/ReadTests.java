@@ -40,7 +40,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.SerializableConfiguration;
-import transactionmetastore.spark.OrcConditions;
+import transactionmetastore.spark.files.OrcConditions;
+import transactionmetastore.spark.internals.KeyCondition;
 import transactionmetastore.spark.planner.AcidException;
 
 /** What the catalog's reader does in a task, and what is asked of the planner. Run by Tests. */

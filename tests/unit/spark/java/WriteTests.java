@@ -31,8 +31,11 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import transactionmetastore.spark.Messages;
-import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.files.Messages;
+import transactionmetastore.spark.table.BucketHash;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.TableShape;
+import transactionmetastore.spark.table.WriterFunction;
 
 /** What tasks that write do by themselves. Each public method is a test. */
 public final class WriteTests {

@@ -9,20 +9,19 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.execution.vectorized.ColumnVectorUtils;
-import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
-import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.apache.spark.unsafe.types.UTF8String;
-import transactionmetastore.spark.AcidOrcReader;
-import transactionmetastore.spark.OrcBatches;
-import transactionmetastore.spark.SmallOrcFile;
-import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.files.AcidOrcReader;
+import transactionmetastore.spark.files.OrcBatches;
+import transactionmetastore.spark.files.SmallOrcFile;
+import transactionmetastore.spark.internals.ConstantColumn;
+import transactionmetastore.spark.internals.FilledColumn;
 import transactionmetastore.spark.plain.GoneFile;
+import transactionmetastore.spark.table.ChangeColumn;
+import transactionmetastore.spark.table.RowId;
 
 /**
  * The batches of one task: of its files, one after another, without the rows that do not count.
@@ -84,7 +83,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         private final ChangedRows changes;
         private final int[] chosen;
         private AcidOrcReader.Run run;
-        private OnHeapColumnVector plainRowIds;
+        private FilledColumn plainRowIds;
         private ColumnarBatch all, some;
 
         Opened(ReadContext context, AcidPartition.Split split) throws IOException {
@@ -139,7 +138,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 if (all == null) arrange(read);
                 int count = read.numRows();
                 if (plainRowIds != null) {
-                    for (int row = 0; row < count; ++row) plainRowIds.putLong(row, file.ids().first() + position + row);
+                    for (int row = 0; row < count; ++row) plainRowIds.put(row, file.ids().first() + position + row);
                 }
                 int left = changes != null ? change(read, position, count) : chosen == null ? count : choose(read, position, count);
                 if (left == 0) continue;
@@ -208,7 +207,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                     case CHANGE -> changes.column(ChangeColumn.values()[source.place()]);
                 };
                 boolean isAsRead = chosen == null || source.from() == Layout.From.CHANGE;
-                through[column] = isAsRead || columns[column] instanceof ConstantColumnVector
+                through[column] = isAsRead || ConstantColumn.is(columns[column])
                     ? columns[column] : new ChosenRows(columns[column], chosen);
             }
             all = new ColumnarBatch(columns);
@@ -216,9 +215,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         }
 
         private ColumnVector key(int place, StructField field) {
-            ConstantColumnVector column = new ConstantColumnVector(context.capacity, field.dataType());
-            ColumnVectorUtils.populate(column, context.keys.get(file.directory()), place);
-            return column;
+            return ConstantColumn.of(context.capacity, field.dataType(), context.keys.get(file.directory()), place);
         }
 
         private ColumnVector id(RowId id, StructField wanted, ColumnarBatch read) {
@@ -226,21 +223,11 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 case ROW__ID -> new RowIdColumn(
                     (StructType) wanted.dataType(), id(RowId.WRITE_ID, wanted, read), bucketOrNull(read),
                     id(RowId.ROW, wanted, read));
-                case WRITE_ID -> file.ids() == null ? read.column(Layout.WRITE_ID) : constant(file.ids().writeId());
+                case WRITE_ID -> file.ids() == null ? read.column(Layout.WRITE_ID) : ConstantColumn.of(context.capacity, file.ids().writeId());
                 case BUCKET -> hasIds() ? bucketOrNull(read) : bucket(RowId.NO_BUCKET);
                 case ROW -> file.ids() == null ? read.column(Layout.ROW_ID) : plainRowIds();
-                case PARTITION -> {
-                    ConstantColumnVector key = new ConstantColumnVector(context.capacity, DataTypes.StringType);
-                    key.setUtf8String(UTF8String.fromString(context.directories.get(file.directory()).key()));
-                    yield key;
-                }
+                case PARTITION -> ConstantColumn.of(context.capacity, context.directories.get(file.directory()).key());
             };
-        }
-
-        private ColumnVector constant(long number) {
-            ConstantColumnVector column = new ConstantColumnVector(context.capacity, DataTypes.LongType);
-            column.setLong(number);
-            return column;
         }
 
         private boolean hasIds() {
@@ -252,15 +239,12 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         }
 
         private ColumnVector bucket(Integer bucket) {
-            ConstantColumnVector column = new ConstantColumnVector(context.capacity, DataTypes.IntegerType);
-            if (bucket == null) column.setNull();
-            else column.setInt(bucket);
-            return column;
+            return ConstantColumn.of(context.capacity, bucket);
         }
 
         private ColumnVector plainRowIds() {
-            if (plainRowIds == null) plainRowIds = new OnHeapColumnVector(context.capacity, DataTypes.LongType);
-            return plainRowIds;
+            if (plainRowIds == null) plainRowIds = new FilledColumn(context.capacity, DataTypes.LongType);
+            return plainRowIds.values();
         }
 
         void close() throws IOException {

@@ -13,7 +13,7 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.roaringbitmap.longlong.Roaring64Bitmap;
-import transactionmetastore.spark.DeletedBits;
+import transactionmetastore.spark.files.DeletedBits;
 
 /**
  * The delete events of a directory and bucket, read by the task that needs them: where they are too many for the driver.

@@ -4,13 +4,14 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
-import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.internals.DeclaredTexts;
+import transactionmetastore.spark.internals.OrcTypes;
+import transactionmetastore.spark.table.ChangeColumn;
+import transactionmetastore.spark.table.RowId;
 
 /**
  * The sources of a scan's columns, and the fields of files that they need.
@@ -55,7 +56,7 @@ final class Layout implements Serializable {
                 sources.add(new Source(From.FILE, inRow.size()));
                 inRow.add(field);
                 places.add(place);
-                if (isPadded) padded[sources.size() - 1] = CharVarcharUtils.getRawType(row.fields()[place].metadata()).getOrElse(() -> null);
+                if (isPadded) padded[sources.size() - 1] = DeclaredTexts.type(row.fields()[place]);
                 all[place] = field;
             } else if (key >= 0) {
                 sources.add(new Source(From.KEY, key));
@@ -95,7 +96,7 @@ final class Layout implements Serializable {
     }
 
     static String orc(StructType type) {
-        return OrcUtils.getOrcSchemaString(type);
+        return OrcTypes.text(type);
     }
 
     /** The fields of an event to read, by ORC's names. */
