@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from metastore.client import MetastoreClient
-from metastore.client.abilities import table_request
+from metastore.client.domain_client import table_request
 from metastore.thrift_gen.hive_metastore import ttypes
 
 FEW, MANY = 100, 600

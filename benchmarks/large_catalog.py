@@ -20,7 +20,7 @@ from benchmarks.counted_calls import World
 from benchmarks.peers import run_sql
 from benchmarks.wiretap import Wiretap
 from metastore.client import MetastoreClient
-from metastore.client.abilities import table_request
+from metastore.client.domain_client import table_request
 from metastore.thrift_gen.hive_metastore import ttypes
 
 ROUNDS = 3

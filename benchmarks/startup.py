@@ -34,7 +34,7 @@ print(time.process_time() - begun, len(sys.modules))
 
 
 def imported(checkout: Path | None) -> tuple[float, int]:
-    """Seconds of processor time of importing the server, and how many modules there are then."""
+    """Measure seconds of processor time of importing the server, and how many modules there are then."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", IMPORTED],
         check=True,
@@ -47,20 +47,20 @@ def imported(checkout: Path | None) -> tuple[float, int]:
 
 
 def started(work: Path, *arguments: str, checkout: Path | None = None) -> "tuple[float, subprocess.Popen[bytes], str]":
-    """Seconds from the command to its ready file; its database's URL."""
+    """Measure seconds from the command to its ready file; return the database's URL too."""
     begin = time.perf_counter()
     process, said = peers.start_ours(work, *arguments, checkout=checkout)
     return time.perf_counter() - begin, process, said["database_url"]
 
 
 def processor(pid: int) -> float:
-    """Seconds of processor time so far."""
+    """Return the seconds of processor time so far."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pids: Iterable[int]) -> float:
-    """Proportional memory in MB: pages that processes share are counted once."""
+    """Return proportional memory in MB: pages that processes share are counted once."""
     total = 0
     for pid in pids:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().split("\n"):
@@ -70,12 +70,12 @@ def memory(pids: Iterable[int]) -> float:
 
 
 def resident(pid: int) -> float:
-    """Resident memory in MB, as `ps` and Kubernetes count it."""
+    """Return resident memory in MB, as `ps` and Kubernetes count it."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MB
 
 
 def postgres_of(work: Path) -> list[int]:
-    """The PostgreSQL below the data directory and its children."""
+    """Return the PostgreSQL below the data directory and its children."""
     head = int((work / "data" / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0])
     children = Path(f"/proc/{head}/task/{head}/children").read_text().split()
     return [head, *map(int, children)]

@@ -27,12 +27,11 @@ from benchmarks.peers import database
 from benchmarks.transactions import own_postgres, settings
 from metastore.app import App
 from metastore.client import MetastoreClient
-from metastore.client.abilities import table_request
+from metastore.client.domain_client import table_request
 from metastore.config.settings import Source, build
 from metastore.db.engine import _Lease
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.dispatch.middleware import Middleware
-from metastore.thrift_server.dispatch.reception import Reception
 from metastore.thrift_server.server import Server
 
 Mark = tuple[str, int]
@@ -62,7 +61,7 @@ def serve(url: str, work: Path, pipe: Connection) -> None:
     """The server's process: tells its address, then, as often as it is asked, what it has noted since."""
     marks: list[Mark] = []
     noting(marks, Server, "_read", before="arrived")
-    noting(marks, Reception, "call", after="decoded")
+    noting(marks, Middleware, "admit", after="decoded")
     noting(marks, Middleware, "run_batch", before="begun")
     noting(marks, Middleware, "run", before="begun")
     noting(marks, _Lease, "_send", before="asked", after="answered")

@@ -21,7 +21,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.dispatch.call import Call, immediate
 from metastore.thrift_server.dispatch.registry import handlers_of
 from metastore.thrift_server.server import Server
-from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.upstream.endpoint import Upstream
 
 GOAL_MS = 0.2
 

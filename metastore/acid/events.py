@@ -5,7 +5,5 @@ ID_COLUMNS = ("originalTransaction", "bucket", "rowId")
 """Those that name a row, within its ACID directory."""
 
 INSERT_EVENT = 0
-UPDATE_EVENT = 1
-"""Written by Hive before 3 only: a new version of a row under the row's old id."""
-
+"""1 is an update, which only Hive before 3 wrote: a new version of a row under the row's old id."""
 DELETE_EVENT = 2

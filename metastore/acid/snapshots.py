@@ -244,13 +244,6 @@ class TxnWriteIds:
         return next((write_ids for write_ids in self.tables if write_ids.table == table), None)
 
 
-def encode_aborted_bits(exceptions: Sequence[int], aborted: Iterable[int]) -> bytes:
-    """The wire's bit set (java.util.BitSet): bit i tells that the i-th exception is aborted; empty when none is."""
-    wanted = frozenset(aborted)
-    bits = sum(1 << position for position, txn_id in enumerate(exceptions) if txn_id in wanted)
-    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-
-
 def decode_aborted_bits(exceptions: Sequence[int], bits: bytes) -> frozenset[int]:
     """The aborted ids among the exceptions; bits behind the last exception mean nothing."""
     digits = format(int.from_bytes(bits, "little"), "b").encode()

@@ -19,9 +19,6 @@ from metastore.acid_tables.sources import DataFile
 from metastore.files import Files
 from metastore.roots import local_path
 
-BROADCAST_LIMIT = 1_000_000
-"""A join broadcasts up to as many rows, delete events above all."""
-
 SMALL, ROOM = 1 << 20, 1 << 26
 """Bytes: a file up to this size is kept in memory, and all such files together up to the second."""
 

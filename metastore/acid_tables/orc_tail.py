@@ -132,7 +132,7 @@ def _expander(sizes: dict[int, int]) -> Callable[[bytes], bytes]:
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bool, bytes]]:
-    """(Whether it is stored as it is, content) of each compression chunk."""
+    """Yield (whether it is stored as it is, content) of each compression chunk."""
     at = 0
     while at < len(data):
         header = int.from_bytes(data[at : at + 3], "little")
@@ -142,7 +142,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bool, bytes]]:
 
 
 def _snappy(chunk: bytes) -> bytes:
-    """Snappy's blocks begin with their length."""
+    """Expand a block of Snappy, which begins with its length."""
     length = shift = 0
     for byte in chunk:
         length |= (byte & 0x7F) << shift
@@ -153,7 +153,7 @@ def _snappy(chunk: bytes) -> bytes:
 
 
 def _lz4(chunk: bytes) -> bytes:
-    """LZ4's blocks do not say how long they are: it follows from their lengths of literals and matches."""
+    """Expand a block of LZ4; its length follows from those of literals and matches."""
     at = size = 0
     while True:
         token = chunk[at]

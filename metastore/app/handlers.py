@@ -9,7 +9,7 @@ from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.convert.write_events import WriteEvents
 from metastore.thrift_server.dispatch.address_quotas import limited, txns_and_locks
 from metastore.thrift_server.dispatch.call import Call
-from metastore.thrift_server.dispatch.ended_txn_errors import telling
+from metastore.thrift_server.dispatch.ended_txn_errors import explained
 from metastore.thrift_server.dispatch.registry import Handler, handlers_of
 from metastore.thrift_server.dispatch.table_access import TableAccess
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
@@ -35,13 +35,13 @@ from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
-from metastore.thrift_server.loop.address_limits import Limits
-from metastore.thrift_server.upstream.handlers import (
+from metastore.thrift_server.loop.address_limits import AddressLimits
+from metastore.thrift_server.upstream.local_handlers import (
     UpstreamSessionHandlers,
     UpstreamStreamHandlers,
     UpstreamTableHandlers,
 )
-from metastore.thrift_server.upstream.shared import SharedPartitionHandlers, SharedTableHandlers
+from metastore.thrift_server.upstream.mirrored_handlers import SharedPartitionHandlers, SharedTableHandlers
 from metastore.thrift_server.waiting.lock_waits import Waiting
 from metastore.thrift_server.waiting.own_locks import OwnLocks
 
@@ -50,7 +50,7 @@ def handlers(
     services: Services,
     settings: Settings,
     stats: CallStats,
-    limits: Limits,
+    limits: AddressLimits,
     *,
     tables: TableStats,
     waiting: Waiting[Call] | None = None,
@@ -82,11 +82,16 @@ def handlers(
     )
     for name, share in shares.items():
         answered[name] = limited(answered[name], share, limits)
-    return telling(answered, services.history)
+    return explained(answered, services.history)
 
 
 def _catalog(
-    services: Services, settings: Settings, limits: Limits, changers: OwnLocks, writes: WriteEvents, access: TableAccess
+    services: Services,
+    settings: Settings,
+    limits: AddressLimits,
+    changers: OwnLocks,
+    writes: WriteEvents,
+    access: TableAccess,
 ) -> list[object]:
     """Everything about the catalog, which is here."""
     catalog = services.catalog
@@ -109,7 +114,7 @@ def _catalog(
     ]
 
 
-def _shared(upstream: UpstreamServices, settings: Settings, changers: OwnLocks, limits: Limits) -> list[object]:
+def _shared(upstream: UpstreamServices, settings: Settings, changers: OwnLocks, limits: AddressLimits) -> list[object]:
     """What both this service and the upstream have to know."""
     return [
         UpstreamSessionHandlers(settings, upstream.forwarding, limits),

@@ -33,8 +33,8 @@ from metastore.telemetry.locks import LockStats
 from metastore.telemetry.metrics import Metrics
 from metastore.telemetry.txns import TxnStats
 from metastore.thrift_server.dispatch.workers import Seats
-from metastore.thrift_server.upstream.connecting import Upstream
-from metastore.thrift_server.upstream.shared import Forwarding
+from metastore.thrift_server.upstream.endpoint import Upstream
+from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 from metastore.tls.contexts import RenewedContext
 from metastore.web.health import Health, Part
 from metastore.web.server import WebServer

@@ -20,10 +20,10 @@ from metastore.telemetry.logs import get_logger
 from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.auth.access import Access, Everybody, Guarded, Identified
 from metastore.thrift_server.dispatch.call import Call
-from metastore.thrift_server.handlers.locks import overdue
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.server import Server
 from metastore.thrift_server.waiting.lock_waits import CHANNEL, Waiting
+from metastore.thrift_server.waiting.parked_calls import end_patience
 from metastore.web.health import Part
 
 log = get_logger(__name__)
@@ -54,7 +54,7 @@ class App(Process):
         self._with_loops, self._shares_port, self._planner_options = loops, shares_port, planner
         self.table_stats = TableStats()
         self.metrics.add(self.table_stats)
-        self.limits = Limits(self.settings.limits, forget_after=self.settings.txns.timeout)
+        self.limits = AddressLimits(self.settings.limits, forget_after=self.settings.txns.timeout)
 
     def _start_parts(self) -> None:
         self._start_web()
@@ -135,7 +135,7 @@ class App(Process):
         patience = self.settings.locks.check_wait
         if not patience:
             return None
-        waiting: Waiting[Call] = Waiting(patience, Call.again, overdue, Listener(db.url, CHANNEL), self.lock_stats)
+        waiting: Waiting[Call] = Waiting(patience, Call.again, end_patience, Listener(db.url, CHANNEL), self.lock_stats)
         db.pool.tell = waiting.told
         waiting.start()
         self.running.callback(waiting.stop)
@@ -163,7 +163,7 @@ class App(Process):
         self.metrics.add(stats)
         if services.upstream is not None:
             self.metrics.add(self.forwarded)
-            self._watch_upstream(services.upstream.asking.answers)
+            self._watch_upstream(services.upstream.client.answers)
         self.thrift_uri = f"thrift://{reachable(host)}:{port}"
         self.health.probe(
             "thrift", lambda: Part(server.ready, exposed if server.ready else "not accepting connections")

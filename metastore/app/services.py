@@ -41,8 +41,8 @@ from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.roots import Roots
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.txns import TxnStats
-from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog, UpstreamTables
-from metastore.thrift_server.upstream.shared import Forwarding
+from metastore.thrift_server.upstream.client import UpstreamCatalog, UpstreamClient, UpstreamTables
+from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 from metastore.thrift_server.waiting.lock_connections import LockConnections
 from metastore.txns.commit.service import CommitService
 from metastore.txns.core.service import TxnService
@@ -91,7 +91,7 @@ class UpstreamServices:
     """What there is besides where another metastore has the catalog."""
 
     forwarding: Forwarding
-    asking: Asking
+    client: UpstreamClient
     tables: UpstreamTables
     changes: UpstreamChanges
     catalog: UpstreamCatalog
@@ -99,10 +99,10 @@ class UpstreamServices:
     @classmethod
     def of(cls, db: Database, forwarding: Forwarding) -> "UpstreamServices":
         """Build each. ``forwarding``: passes calls on."""
-        asking = Asking(forwarding.upstream)
-        tables = UpstreamTables(asking)
+        client = UpstreamClient(forwarding.upstream)
+        tables = UpstreamTables(client)
         changes = UpstreamChanges(db, tables, forwarding.upstream.settings.timeout)
-        return cls(forwarding, asking, tables, changes, UpstreamCatalog(asking, changes))
+        return cls(forwarding, client, tables, changes, UpstreamCatalog(client, changes))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,28 @@
 """The same client for code that does not want to know Thrift: its methods raise ``metastore.errors``.
 
 Rule: a program that works for a user (a Spark session, a stream, a compaction's job) has this, so that no answer of the
-server reaches the user as anything but a sentence that says what happened and what to do.
+server reaches the user as anything but a sentence that says what happened and what to do. A request for a table that is
+to be read or written says what the client can do, in Hive's words: a metastore refuses transactional tables to others.
 """
 
 from typing import Any, Self
 
-from metastore.client.abilities import table_request
 from metastore.client.answers import domain_errors
 from metastore.client.client import MetastoreClient
+from metastore.ids import DEFAULT_CATALOG, split_catalog
+from metastore.thrift_gen.hive_metastore import ttypes
+
+CAPABILITIES = (
+    "HIVEFULLACIDREAD",
+    "HIVEFULLACIDWRITE",
+    "HIVEMANAGEDINSERTREAD",
+    "HIVEMANAGEDINSERTWRITE",
+    "EXTREAD",
+    "EXTWRITE",
+)
+_AS_IT_IS = "MANAGERAWMETADATA"
+"""Others get tables in a form of their own from Hive 4, for example without buckets (CLIENT-12)."""
+IDENTIFIER = "transaction-metastore"
 
 
 class DomainClient(MetastoreClient):
@@ -26,3 +40,16 @@ class DomainClient(MetastoreClient):
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with domain_errors():
             return super()._call(name, args, kwargs)
+
+
+def table_request(db: str, name: str) -> Any:
+    """Return the request of get_table_req for a table, in whose ``db`` a catalog may stand as in all calls."""
+    catalog, plain = split_catalog(db)
+    return ttypes.GetTableRequest(
+        dbName=plain,
+        tblName=name,
+        catName=None if catalog == DEFAULT_CATALOG else catalog,
+        capabilities=ttypes.ClientCapabilities([ttypes.ClientCapability.INSERT_ONLY_TABLES]),
+        processorCapabilities=[*CAPABILITIES, _AS_IT_IS],
+        processorIdentifier=IDENTIFIER,
+    )

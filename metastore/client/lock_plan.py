@@ -11,7 +11,6 @@ from typing import NamedTuple
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.locks.rules import LockType, Operation
 
-GLOBAL_LOCKS = "__GLOBAL_LOCKS"
 """The pseudo database of mutexes that have no table."""
 
 
@@ -162,11 +161,6 @@ def lock_modes(setting: Callable[[str, str], str]) -> LockModes:
         lock_external=flag("hive.txn.ext.locking.enabled", default=False),
         max_partitions=int(partitions) if partitions.isdecimal() else 0,
     )
-
-
-def global_mutex(name: str) -> Output:
-    """A mutex for something that has no table, held as long as the statement."""
-    return Output(Target(GLOBAL_LOCKS, name, is_acid=False), Kind.EXCLUSIVE_DDL)
 
 
 def statement_locks(

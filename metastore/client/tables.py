@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
-from metastore.client.abilities import CAPABILITIES, IDENTIFIER
 from metastore.client.answers import is_unknown_method
 from metastore.client.declared_constraints import FIELDS
-from metastore.client.domain_client import DomainClient
+from metastore.client.domain_client import CAPABILITIES, IDENTIFIER, DomainClient
 from metastore.errors import MetaError
 from metastore.ids import TableName
 

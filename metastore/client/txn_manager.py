@@ -28,7 +28,7 @@ from metastore.client.conflicts import lost_while_waiting
 from metastore.client.fence import Fence
 from metastore.client.heartbeat import Heartbeater, txn_timeout
 from metastore.client.lock_manager import LockManager, LockWait, told_wait
-from metastore.client.lock_plan import LockModes, LockPlan, Output, StatementLocks, Target, lock_modes, statement_locks
+from metastore.client.lock_plan import LockModes, LockPlan, StatementLocks, lock_modes
 from metastore.errors import MetastoreError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.locks.rules import LockType, Operation
@@ -148,7 +148,6 @@ class Transaction:
         self._reads: dict[str, None] = {}
         self._says_what_it_reads = self._has_said_it = False
         self._vouched = False
-        self._statements = 0
         self.overwritten: set[str] = set()
         """The places that have a base of it: whoever writes one notes it."""
         self._batch: tuple[TableName, StreamBatch] | None = None
@@ -186,15 +185,6 @@ class Transaction:
                 return
             self._reopen()
         raise TxnAbortedError("Others keep changing what this transaction locks. Start again later.")
-
-    def lock_statement(self, inputs: Sequence[Target], outputs: Sequence[Output] = ()) -> None:
-        """As ``lock``, for a statement that reads and writes these."""
-        self.lock(statement_locks(inputs, outputs))
-
-    def next_statement(self) -> int:
-        """The number of a new statement: each has directories of its own."""
-        self._statements += 1
-        return self._statements - 1
 
     def own_write_id(self, db: str, table: str) -> int | None:
         """Return the write id of this transaction for a table; None where it has none yet."""

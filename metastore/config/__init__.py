@@ -1,22 +1,18 @@
 """Settings: Hive's keys and value syntax, parsed and checked once, frozen, a dataclass per concept."""
 
 from metastore.config.abilities import AbilitySettings
+from metastore.config.catalog import CatalogSettings
+from metastore.config.clients import ClientSettings
+from metastore.config.compaction import CompactionSettings
+from metastore.config.database import DatabaseSettings
 from metastore.config.inert import InertSettings
-from metastore.config.keys import (
-    CatalogSettings,
-    ClientSettings,
-    CompactionSettings,
-    DatabaseSettings,
-    EventSettings,
-    LockSettings,
-    LogSettings,
-    ServerSettings,
-    TxnSettings,
-)
 from metastore.config.limits import LimitSettings
+from metastore.config.locks import LockSettings
 from metastore.config.planner import PlannerSettings
 from metastore.config.security import TlsSettings
+from metastore.config.server import LogSettings, ServerSettings
 from metastore.config.settings import Settings, build
+from metastore.config.txns import EventSettings, TxnSettings
 from metastore.config.upstream import UpstreamSettings
 
 __all__ = [

@@ -141,7 +141,7 @@ def require_honoured(name: str, text: str, source: str) -> None:
 
 
 def exposure(host: str, tls: TlsSettings) -> str:
-    """What strangers on the network may do, as a sentence; "" if nothing.
+    """Return what strangers on the network may do, as a sentence; "" if nothing.
 
     Raises: InvalidInputError if they may do something that no setting allows.
     """

@@ -11,24 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from metastore.config.abilities import AbilitySettings
+from metastore.config.catalog import CatalogSettings
+from metastore.config.clients import ClientSettings
+from metastore.config.compaction import CompactionSettings, of_pools
+from metastore.config.database import DatabaseSettings
 from metastore.config.inert import InertSettings
-from metastore.config.keys import (
-    CatalogSettings,
-    ClientSettings,
-    CompactionSettings,
-    DatabaseSettings,
-    EventSettings,
-    Key,
-    LockSettings,
-    LogSettings,
-    ServerSettings,
-    TxnSettings,
-    keys_of,
-    of_pools,
-)
+from metastore.config.keys import Key, keys_of
 from metastore.config.limits import LimitSettings
+from metastore.config.locks import LockSettings
 from metastore.config.planner import PlannerSettings
 from metastore.config.security import TlsSettings, require_honoured
+from metastore.config.server import LogSettings, ServerSettings
+from metastore.config.txns import EventSettings, TxnSettings
 from metastore.config.upstream import UpstreamSettings
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
 from metastore.redaction import MASK, is_secret, redacted
@@ -74,7 +68,7 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def lookup(self, name: str) -> str | None:
-        """The text in force for a key in any spelling, as Hive writes it; None when it is not set at all.
+        """Return the text in force for a key in any spelling, as Hive writes it; None when it is not set at all.
 
         Secrets within it are masked. Raises: ConfigValueSecurityError for passwords and the like.
         """
@@ -88,7 +82,7 @@ class Settings:
         return redacted(row.text(self))
 
     def shown(self) -> Iterator[Shown]:
-        """Every key with its value and source; secrets are masked."""
+        """Yield every key with its value and source; secrets are masked."""
         for row in sorted(set(ROWS.values()), key=lambda row: row.key.name):
             text = row.text(self)
             yield Shown(
@@ -112,7 +106,7 @@ class Row(NamedTuple):
         return self.key.secret or any(map(is_secret, self.key.names))
 
     def text(self, settings: Settings) -> str:
-        """The value in force, as text."""
+        """Return the value in force, as text."""
         return self.key.kind.format(getattr(getattr(settings, self.concept), self.attribute))
 
 
@@ -129,7 +123,7 @@ ROWS: Mapping[str, Row] = dict(_rows())
 
 
 def concept_of(name: str | None) -> str | None:
-    """The field of `Settings` that a key in any spelling belongs to; None: it is no key of ours."""
+    """Return the field of `Settings` that a key in any spelling belongs to; None: it is no key of ours."""
     row = ROWS.get(name or "")
     return row.concept if row else None
 

@@ -38,7 +38,7 @@ def environment(environ: Mapping[str, str]) -> Source:
 
 
 def file(path: Path) -> Source:
-    """A .yaml file of ours, or a Hadoop .xml file (hive-site.xml, metastore-site.xml)."""
+    """Return a .yaml file of ours, or a Hadoop .xml file (hive-site.xml, metastore-site.xml)."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -74,5 +74,5 @@ class UpstreamSettings:
     )
 
     def __bool__(self) -> bool:
-        """Whether the catalog is elsewhere."""
+        """Return True if the catalog is elsewhere."""
         return bool(self.uris)

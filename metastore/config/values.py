@@ -73,7 +73,7 @@ def duration(unit: str, low: timedelta | None = None, high: timedelta | None = N
 
 
 def integer(low: int | None = None, high: int | None = None) -> Kind:
-    """A whole number between the bounds, both included."""
+    """Return a whole number between the bounds, both included."""
 
     def parse(text: str) -> int:
         value = int(text)
@@ -141,7 +141,7 @@ def _storage_classes(word: str) -> tuple[str, str, str]:
 
 
 def choice(*allowed: str) -> Kind:
-    """A word of a few, in any case."""
+    """Return a word of a few, in any case."""
 
     def parse(text: str) -> str:
         word = text.strip().lower()

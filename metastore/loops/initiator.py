@@ -19,7 +19,7 @@ from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.compaction.queue.rules.turns import Benefit, head_start
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.queue.store.requests import NewRequest
-from metastore.config.keys import stored_pool
+from metastore.config.compaction import stored_pool
 from metastore.errors import UnavailableError
 from metastore.files import Files
 from metastore.loops.parallel import in_parallel

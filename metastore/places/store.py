@@ -19,12 +19,12 @@ _INDEXED = 500
 
 
 def at(location: str, place: str) -> str:
-    """The condition that a column is this place."""
+    """Return the condition that a column is this place."""
     return f"({start(location)} = left({place}, {_INDEXED}) AND {location} = {place})"
 
 
 def below(location: str, place: str) -> str:
-    """The condition that a column lies inside this place; "0" is the character after "/"."""
+    """Return the condition that a column lies inside this place; "0" is the character after "/"."""
     return (
         f"({start(location)} BETWEEN left({place} || '/', {_INDEXED}) AND left({place} || '0', {_INDEXED}) "
         f"AND starts_with({location}, {place} || '/'))"
@@ -32,7 +32,7 @@ def below(location: str, place: str) -> str:
 
 
 def start(location: str) -> str:
-    """What the index of a column holds, in the index's order."""
+    """Return what the index of a column holds, in the index's order."""
     return f'left({location} COLLATE "C", {_INDEXED})'
 
 

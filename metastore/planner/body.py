@@ -48,15 +48,15 @@ class Body:
         return cls(fields)
 
     def has(self, name: str) -> bool:
-        """Whether the field is there, and not null."""
+        """Return True if the field is there, and not null."""
         return self.fields.get(name) is not None
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text. Raises, as all of these: InvalidInputError for another kind, or a missing field without default."""
+        """Return a text. Raises, as all of these: InvalidInputError for another kind, or a missing field."""
         return str(self._value(name, str, "a text", default))
 
     def number(self, name: str, default: int | None = None) -> int:
-        """A whole number that is not negative."""
+        """Return a whole number that is not negative."""
         value = self._value(name, int, "a whole number", default)
         if isinstance(value, bool) or not 0 <= value <= _MOST:
             raise self._wrong(name, f"a whole number from 0 to {_MOST}")
@@ -67,29 +67,29 @@ class Body:
         return bool(self._value(name, bool, "true or false", False))  # noqa: FBT003 - the default
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts; empty where it is absent."""
+        """Return a list of texts; empty where it is absent."""
         texts = self.values(name)
         if not all(isinstance(text, str) for text in texts):
             raise self._wrong(name, "a list of texts")
         return texts
 
     def values(self, name: str) -> list[Any]:
-        """A list of anything; empty where it is absent."""
+        """Return a list of anything; empty where it is absent."""
         return list(self._value(name, list, "a list", []))
 
     def bodies(self, name: str) -> Iterator["Body"]:
-        """A list of objects; empty where it is absent."""
+        """Yield a list of objects; empty where it is absent."""
         for place, fields in enumerate(self.values(name)):
             if not isinstance(fields, dict):
                 raise self._wrong(name, "a list of objects")
             yield Body(fields, f"{self.place}{name}[{place}].")
 
     def body(self, name: str) -> "Body":
-        """An object."""
+        """Return an object of the body."""
         return Body(self._value(name, dict, "an object", None), f"{self.place}{name}.")
 
     def choice(self, name: str, kind: type[Choice], default: Choice | None = None) -> Choice:
-        """The name of a member of an enumeration."""
+        """Return the name of a member of an enumeration."""
         if default is not None and not self.has(name):
             return default
         text = self.text(name)
@@ -98,7 +98,7 @@ class Body:
         return kind[text]
 
     def table(self, name: str = "table") -> TableName:
-        """A table, as ``db.table``."""
+        """Return a table, as ``db.table``."""
         try:
             db, table = split_table_name(self.text(name))
         except ValueError:
@@ -108,7 +108,7 @@ class Body:
         return table_name(db, table)
 
     def db_and_table(self) -> TableName:
-        """The table that the fields ``db`` and ``table`` name."""
+        """Return the table that the fields ``db`` and ``table`` name."""
         db, table = self.text("db"), self.text("table")
         if not db or not table:
             raise InvalidInputError(f"{self.place}db and {self.place}table must not be empty.")

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, TypeAlias
 from metastore.client import DomainClient
 from metastore.files import Files
 from metastore.planner.body import Body
-from metastore.planner.metastores import ClientSettings
+from metastore.planner.client_pool import MetastoreSettings
 
 Answer: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Call:
+class PlannerCall:
     """A call. ``client``: of this call alone. ``settings``: the metastore's settings for clients.
 
     ``user``: the user in the caller's certificate; None without one. ``address``: the caller's, without the port.
@@ -23,7 +23,7 @@ class Call:
 
     body: Body
     client: DomainClient
-    settings: ClientSettings
+    settings: MetastoreSettings
     files: Files
     user: str | None
     gone: threading.Event
@@ -33,6 +33,6 @@ class Call:
 class Method(NamedTuple):
     """The function that answers a call."""
 
-    answer: Callable[[Call], Answer]
+    answer: Callable[[PlannerCall], Answer]
     is_work: bool = False
     """Whether it uses a processor for long: only a few such calls run at a time, as with large bodies."""

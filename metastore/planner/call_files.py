@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from metastore.errors import AccessDeniedError
 from metastore.file_work import BoundedFiles
-from metastore.planner.turns import require_caller
+from metastore.planner.work_slots import require_caller
 from metastore.roots import KEY, READABLE, OutsideError, Roots, local_path
 
 T = TypeVar("T")

@@ -10,18 +10,17 @@ from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.client.scans import snapshot_directories
-from metastore.planner.call import Answer, Call
-from metastore.planner.known import require_known
-from metastore.planner.scans import Laps, Snapshot, delete_files, files_of, snapshot_at, write_ids_at, write_ids_of
-from metastore.planner.tables import acid_table
+from metastore.planner.call import Answer, PlannerCall
+from metastore.planner.scans import Laps, TableSnapshot, delete_files, files_of, snapshot_at, write_ids_at, write_ids_of
+from metastore.planner.tables import acid_table, require_known
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _MOST = 1_000_000
 
 
-def changes(call: Call) -> Answer:
-    """The plan of a scan of the rows that were inserted or deleted between two write ids, or two points in time.
+def changes(call: PlannerCall) -> Answer:
+    """Return the plan of a scan of the rows that were inserted or deleted between two write ids, or two points in time.
 
     Raises: InvalidOperationError where they are not final, or rows have no ids; NotEnoughHistoryError.
     """
@@ -33,7 +32,7 @@ def changes(call: Call) -> Answer:
     laps.end("table")
     now = snapshot_at(call, table, wanted.until, laps, is_past=True)
     with_replaced = list(_with_replaced(call, wanted, now))
-    seen = Snapshot(table, wanted.until, [directory for directory, _ in with_replaced])
+    seen = TableSnapshot(table, wanted.until, [directory for directory, _ in with_replaced])
     rules.require_changes(seen.directories, wanted)
     rules.require_ids(seen.directories)
     answer = files_of(seen)
@@ -61,8 +60,10 @@ def changes(call: Call) -> Answer:
     return answer
 
 
-def _with_replaced(call: Call, wanted: ChangeRange, seen: Snapshot) -> Iterator[tuple[Directory, int | None]]:
-    """The directories; and those that were overwritten also as they were before, with the write id of the overwrite.
+def _with_replaced(
+    call: PlannerCall, wanted: ChangeRange, seen: TableSnapshot
+) -> Iterator[tuple[Directory, int | None]]:
+    """Yield the directories; and what was overwritten also as it was before, with the write id of the overwrite.
 
     Raises: NotEnoughHistoryError where the Cleaner has removed that.
     """
@@ -84,7 +85,7 @@ def _with_replaced(call: Call, wanted: ChangeRange, seen: Snapshot) -> Iterator[
             latest += [(directory, write_id) for directory in older]
 
 
-def _range(call: Call, table: AcidTable) -> ChangeRange:
+def _range(call: PlannerCall, table: AcidTable) -> ChangeRange:
     body = call.body
     if not body.has("after_ms"):
         last = body.number("last") if body.has("last") else None
@@ -95,7 +96,7 @@ def _range(call: Call, table: AcidTable) -> ChangeRange:
     return ChangeRange(before, write_ids_at(call, table, body.number("until_ms")))
 
 
-def _times(call: Call, table: AcidTable, wanted: ChangeRange) -> list[list[int]]:
+def _times(call: PlannerCall, table: AcidTable, wanted: ChangeRange) -> list[list[int]]:
     """Write ids and when they were committed, in milliseconds, as far as that is on record."""
     name = table.name
     after = min((number - 1 for number in wanted.late), default=wanted.after)

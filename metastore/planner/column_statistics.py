@@ -18,8 +18,8 @@ from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.table import AcidTable, HiveColumn, quoted
 from metastore.compaction.statistics.rules import FRACTIONS, TEXTS, WHOLE, Whole, base_type, described, statistics
 from metastore.errors import InvalidInputError
-from metastore.planner.call import Answer, Call
-from metastore.planner.procedure_txns import reading
+from metastore.planner.call import Answer, PlannerCall
+from metastore.planner.read_transactions import reading
 from metastore.planner.tables import acid_table
 from metastore.thrift_server.convert.structs import struct_from_json, struct_to_json
 
@@ -50,8 +50,8 @@ _FIELDS = Whole._fields[1:]
 _NUMBERS = frozenset(_FIELDS) - {"low", "high"}
 
 
-def query(call: Call, table: AcidTable, names: Sequence[str]) -> Answer:
-    """The query of an ANALYZE of columns, of all with ``*``, and the call that takes its row.
+def query(call: PlannerCall, table: AcidTable, names: Sequence[str]) -> Answer:
+    """Return the query of an ANALYZE of columns, of all with ``*``, and the call that takes its row.
 
     Raises: InvalidInputError for a column that has no statistics.
     """
@@ -70,7 +70,7 @@ def query(call: Call, table: AcidTable, names: Sequence[str]) -> Answer:
     }
 
 
-def note_statistics(call: Call) -> Answer:
+def note_statistics(call: PlannerCall) -> Answer:
     """Store what the query of an ANALYZE has found."""
     body, table = call.body, acid_table(call.client, call.body.table())
     columns, seen = body.texts("columns"), ValidWriteIdList.parse(body.text("write_ids"))
@@ -99,9 +99,9 @@ def note_statistics(call: Call) -> Answer:
 
 
 def estimates(
-    call: Call, table: AcidTable, seen: ValidWriteIdList, read: Sequence[Directory], names: Sequence[str]
+    call: PlannerCall, table: AcidTable, seen: ValidWriteIdList, read: Sequence[Directory], names: Sequence[str]
 ) -> Answer:
-    """What an optimizer may use of columns: of the table; else of the partitions that are read, where each has some.
+    """Return what an optimizer may use: of the table; else of the partitions that are read, where each has some.
 
     ``rows``: of how many rows the nulls are; None: of those that are read.
     """
@@ -123,7 +123,7 @@ def estimates(
 
 
 def _columns(table: AcidTable, names: Sequence[str]) -> list[HiveColumn]:
-    """The columns of these names. Raises: InvalidInputError."""
+    """Return the columns of these names. Raises: InvalidInputError."""
     if ALL in names:
         return [column for column in table.columns if described(column.type)]
     by_name = {column.name: column for column in table.columns}
@@ -152,7 +152,7 @@ def _whole(hive_type: str, rows: int, texts: Sequence[str | None]) -> Whole:
     return Whole(rows, **values)
 
 
-def _write_ids(call: Call, table: AcidTable) -> ValidWriteIdList:
+def _write_ids(call: PlannerCall, table: AcidTable) -> ValidWriteIdList:
     text = f"{table.name.db}.{table.name.table}"
     with reading(call, "analyze") as txn:
         return txn.valid_write_ids([text], no_others=True)[text]
@@ -175,7 +175,7 @@ def _estimate(known: Any) -> Answer:
 
 
 def _bound(hive_type: str, value: Any) -> str | None:
-    """A bound as partitions spell such a value; None where it has none that can be spelled."""
+    """Return a bound as partitions spell such a value; None where it has none that can be spelled."""
     if isinstance(value, dict):
         if "unscaled" in value:
             unscaled = int.from_bytes(base64.b64decode(value["unscaled"]), "big", signed=True)

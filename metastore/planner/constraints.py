@@ -6,13 +6,13 @@ Rule: others may read meanwhile, as Spark itself does, which looks for rows that
 from metastore.client.constraints import add_constraints, drop_constraint
 from metastore.client.lock_plan import Kind
 from metastore.errors import InvalidOperationError
-from metastore.planner.call import Answer, Call
-from metastore.planner.declared import declaration
-from metastore.planner.locking import locked
+from metastore.planner.call import Answer, PlannerCall
+from metastore.planner.ddl_locks import locked
+from metastore.planner.table_declarations import declaration
 from metastore.planner.tables import acid_table
 
 
-def constrain(call: Call) -> Answer:
+def constrain(call: PlannerCall) -> Answer:
     """Remove and add constraints. Raises: InvalidOperationError for one that the metastore refuses."""
     table = acid_table(call.client, call.body.db_and_table())
     with locked(call, table, Kind.SOFT_DELETE):

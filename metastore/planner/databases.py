@@ -1,19 +1,19 @@
 """Databases, and names of transactional tables: for catalogs of engines that have no other client of the metastore."""
 
 from metastore.errors import InvalidInputError, InvalidOperationError
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 
 _TRANSACTIONAL = 'hive_filter_field_params__transactional = "true"'
 _ALL = -1
 
 
-def databases(call: Call) -> Answer:
-    """The names of all databases."""
+def databases(call: PlannerCall) -> Answer:
+    """Return the names of all databases."""
     return {"databases": list(call.client.get_all_databases())}
 
 
-def database(call: Call) -> Answer:
-    """A database. Raises: NoSuchObjectError."""
+def database(call: PlannerCall) -> Answer:
+    """Return a database. Raises: NoSuchObjectError."""
     found = call.client.get_database(_name(call))
     return {
         "location": found.locationUri or "",
@@ -23,14 +23,14 @@ def database(call: Call) -> Answer:
     }
 
 
-def transactional_tables(call: Call) -> Answer:
-    """The names of a database's transactional tables. Raises: UnknownDatabaseError."""
+def transactional_tables(call: PlannerCall) -> Answer:
+    """Return the names of a database's transactional tables. Raises: UnknownDatabaseError."""
     name = _name(call)
     call.client.get_database(name)
     return {"tables": list(call.client.get_table_names_by_filter(name, _TRANSACTIONAL, _ALL))}
 
 
-def create_database(call: Call) -> Answer:
+def create_database(call: PlannerCall) -> Answer:
     """CREATE DATABASE; without a location where the metastore puts databases. Raises: AlreadyExistsError."""
     body, types = call.body, call.client.types
     made = types.Database(
@@ -45,7 +45,7 @@ def create_database(call: Call) -> Answer:
     return {}
 
 
-def drop_database(call: Call) -> Answer:
+def drop_database(call: PlannerCall) -> Answer:
     """DROP DATABASE with its directory; ``cascade``: and its transactional tables.
 
     Raises: InvalidOperationError with tables, or with other ones, which the caller has not been shown.
@@ -64,7 +64,7 @@ def drop_database(call: Call) -> Answer:
     return {}
 
 
-def _name(call: Call) -> str:
+def _name(call: PlannerCall) -> str:
     name = call.body.text("db")
     if not name:
         raise InvalidInputError("db must not be empty.")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from metastore import __version__
 from metastore.config import Settings
 from metastore.errors import InvalidInputError
-from metastore.planner.metastores import Metastores
+from metastore.planner.client_pool import Metastores
 from metastore.planner.server import PlannerServer
 from metastore.telemetry.logs import get_logger
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.address_limits import AddressLimits
 
 _log = get_logger(__name__)
 
@@ -25,7 +25,11 @@ class PlannerProcess:
         except ValueError as error:
             raise InvalidInputError(str(error)) from error
         self._server = PlannerServer(
-            self._metastores, settings.planner, settings.tls, limits=Limits(settings.limits), catalog=settings.catalog
+            self._metastores,
+            settings.planner,
+            settings.tls,
+            limits=AddressLimits(settings.limits),
+            catalog=settings.catalog,
         )
         self._scheme = "https" if settings.tls.use_ssl else "http"
         self._inherited = inherited
@@ -45,7 +49,7 @@ class PlannerProcess:
         _log.info("planning", planner=self.uri, metastore=self._metastores.uri, version=__version__)
 
     def addresses(self) -> Mapping[str, object]:
-        """Its address, the metastore's, and its version."""
+        """Return the planner's address, the metastore's, and the version."""
         return {"planner": self.uri, "metastore": self._metastores.uri, "version": __version__}
 
     def stop(self) -> None:

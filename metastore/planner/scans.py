@@ -28,10 +28,9 @@ from metastore.client.partitions import partition_places, places_named
 from metastore.client.scans import snapshot_directories
 from metastore.errors import InvalidInputError
 from metastore.files import Files
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.column_statistics import estimates
-from metastore.planner.known import require_known
-from metastore.planner.tables import acid_table, format_of
+from metastore.planner.tables import acid_table, format_of, require_known
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -45,14 +44,14 @@ class Laps:
         self.times: dict[str, float] = {}
 
     def end(self, step: str) -> None:
-        """A step has ended."""
+        """Note that a step has ended."""
         now = perf_counter()
         self.times[f"{step}_ms"] = round((now - self._at) * 1000, 2)
         self._at = now
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class TableSnapshot:
     """What of a table is read."""
 
     table: AcidTable
@@ -60,8 +59,8 @@ class Snapshot:
     directories: Sequence[Directory]
 
 
-def plan(call: Call) -> Answer:
-    """The plan of one scan.
+def plan(call: PlannerCall) -> Answer:
+    """Return the plan of one scan.
 
     Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError; WriteConflictError for another definition.
     """
@@ -96,16 +95,18 @@ def plan(call: Call) -> Answer:
     return answer
 
 
-def snapshot_of(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
-    """What the call's snapshot sees of a table, in the partitions that it asks for."""
+def snapshot_of(call: PlannerCall, table: AcidTable, laps: Laps) -> TableSnapshot:
+    """Return what the call's snapshot sees of a table, in the partitions that it asks for."""
     write_ids = write_ids_of(call, table)
     if not call.body.has("as_of"):
         return snapshot_at(call, table, write_ids, laps, is_past=False)
     return snapshot_at(call, table, _past(call, table, write_ids), laps, is_past=True)
 
 
-def snapshot_at(call: Call, table: AcidTable, write_ids: ValidWriteIdList, laps: Laps, *, is_past: bool) -> Snapshot:
-    """What is seen of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
+def snapshot_at(
+    call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList, laps: Laps, *, is_past: bool
+) -> TableSnapshot:
+    """Return what is seen of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
     where = conjunction(call.body.values("partitions"), table.partition_keys)
     is_named = call.body.has("named")
     if is_named:
@@ -118,11 +119,11 @@ def snapshot_at(call: Call, table: AcidTable, write_ids: ValidWriteIdList, laps:
         call.client, call.files, table, places, write_ids, txns, is_past=is_past, is_part=is_named or where is not None
     )
     laps.end("listing")
-    return Snapshot(table, write_ids, directories)
+    return TableSnapshot(table, write_ids, directories)
 
 
-def write_ids_of(call: Call, table: AcidTable) -> ValidWriteIdList:
-    """The write ids of a table in the call's snapshot. Raises: InvalidInputError."""
+def write_ids_of(call: PlannerCall, table: AcidTable) -> ValidWriteIdList:
+    """Return the write ids of a table in the call's snapshot. Raises: InvalidInputError."""
     body = call.body
     write_ids = ValidWriteIdList.parse(body.text("write_ids"))
     if write_ids.table.lower() != f"{table.name.db}.{table.name.table}":
@@ -132,21 +133,21 @@ def write_ids_of(call: Call, table: AcidTable) -> ValidWriteIdList:
     return write_ids
 
 
-def _past(call: Call, table: AcidTable, write_ids: ValidWriteIdList) -> ValidWriteIdList:
+def _past(call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList) -> ValidWriteIdList:
     as_of = call.body.body("as_of")
     if as_of.has("write_id"):
         return as_of_write_id(write_ids, as_of.number("write_id"))
     return write_ids_at(call, table, as_of.number("timestamp_ms"))
 
 
-def write_ids_at(call: Call, table: AcidTable, timestamp_ms: int) -> ValidWriteIdList:
-    """What had been committed to a table then. Raises: InvalidOperationError for a time that is not on record."""
+def write_ids_at(call: PlannerCall, table: AcidTable, timestamp_ms: int) -> ValidWriteIdList:
+    """Return what had been committed then. Raises: InvalidOperationError for a time that is not on record."""
     at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=timestamp_ms)
     return txn_calls.valid_write_ids_at(call.client, table.name, at)
 
 
-def files_of(seen: Snapshot) -> Answer:
-    """The files of a snapshot, and which of their insert events count."""
+def files_of(seen: TableSnapshot) -> Answer:
+    """Return the files of a snapshot, and which of their insert events count."""
     visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=False)
     numbered = list(enumerate(seen.directories))
     events = [_file(file, at) for at, directory in numbered for file in directory.sources.events]
@@ -201,7 +202,7 @@ def files_of(seen: Snapshot) -> Answer:
 
 
 def _file(file: DataFile, directory: int) -> Answer:
-    """A file with event columns. ``bucket``: all of its rows'; None where the name does not tell."""
+    """Return a file with event columns. ``bucket``: all of its rows'; None where the name does not tell."""
     bucket = parse_file(file.path.rpartition("/")[2]).bucket
     return {"path": file.path, "size": file.size, "dir": directory, "bucket": None if bucket == NO_BUCKET else bucket}
 
@@ -218,16 +219,16 @@ def _visible(by_operation: bool, high_watermark: int | None, hidden: Sequence[in
     return {"not_delete": by_operation, "high_watermark": high_watermark, "hidden": list(hidden)}
 
 
-def _deleted(files: Files, seen: Snapshot, deletes: DeleteFiles) -> Answer:
-    """The deleted rows as bits, or the files that say which they are."""
+def _deleted(files: Files, seen: TableSnapshot, deletes: DeleteFiles) -> Answer:
+    """Return the deleted rows as bits, or the files that say which they are."""
     rows = deleted_rows(files, seen.directories, seen.write_ids, deletes)
     if rows is None:
         return delete_files(seen)
     return {"shift": rows.shift, "bits": base64.b64encode(rows.in_bytes()).decode()}
 
 
-def delete_files(seen: Snapshot) -> Answer:
-    """The files that say which rows are deleted, and which of their events count."""
+def delete_files(seen: TableSnapshot) -> Answer:
+    """Return the files that say which rows are deleted, and which of their events count."""
     visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=True)
     return {
         "files": [
@@ -239,7 +240,7 @@ def delete_files(seen: Snapshot) -> Answer:
 
 
 def _row_counts(files: Files, table: AcidTable, answer: Answer) -> list[int] | None:
-    """How many rows each directory has, where footers say so: nothing deleted, hidden, half written, all in ORC."""
+    """Count each directory's rows, where footers say so: nothing deleted, hidden, half written, all in ORC."""
     if not _footers_count(table, answer):
         return None
     counts = [0] * len(answer["directories"])
@@ -250,7 +251,7 @@ def _row_counts(files: Files, table: AcidTable, answer: Answer) -> list[int] | N
 
 
 def _footers_count(table: AcidTable, answer: Answer) -> bool:
-    """Whether the rows of the footers are the rows that are read."""
+    """Return True if the rows of the footers are the rows that are read."""
     visible = answer["visible"]
     hides = visible["high_watermark"] is not None or visible["hidden"]
     hides = hides or (visible["not_delete"] and table.kind is TableKind.FULL_ACID)  # others have no events

@@ -17,16 +17,16 @@ from metastore.client.client import ActingFor
 from metastore.config import CatalogSettings, PlannerSettings, TlsSettings
 from metastore.errors import AccessDeniedError, InvalidInputError, NoSuchObjectError
 from metastore.file_work import FilePool
-from metastore.planner.answers import answer_of, status_of
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.call_files import CallFiles
 from metastore.planner.calls import CALLS
-from metastore.planner.metastores import Metastores
-from metastore.planner.turns import Turns
+from metastore.planner.client_pool import Metastores
+from metastore.planner.errors import answer_of, status_of
+from metastore.planner.work_slots import Turns
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_server.auth.identity import NOBODY, of_certificate
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.tls.contexts import RenewedContext
 from metastore.web.http_server import Bounds, HttpServer, Page, Request, path_of
 
@@ -53,7 +53,7 @@ class PlannerServer:
         settings: PlannerSettings,
         tls: TlsSettings,
         *,
-        limits: Limits | None = None,
+        limits: AddressLimits | None = None,
         catalog: CatalogSettings | None = None,
     ) -> None:
         """Raises: InvalidInputError (key or trust store)."""
@@ -107,7 +107,7 @@ class PlannerServer:
         return page
 
     def user_of(self, certificate: Mapping[str, Any] | None) -> str | None:
-        """The user in the caller's certificate; None without one. Raises: AccessDeniedError where there must be one."""
+        """Return the user in the certificate; None without one. Raises: AccessDeniedError where there must be one."""
         identity = of_certificate(certificate, self.tls.client_user) if self.tls.use_ssl else NOBODY
         if identity.user is None and self.tls.use_ssl and self.tls.client_certificates == "required":
             raise AccessDeniedError(
@@ -133,7 +133,7 @@ class PlannerServer:
             self._count(self.limits, request.address, name)
 
     @staticmethod
-    def _count(limits: Limits, address: str, name: str) -> None:
+    def _count(limits: AddressLimits, address: str, name: str) -> None:
         """Count a call of an address. Raises: LimitReachedError."""
         now = monotonic()
         limits.sweep(now)
@@ -156,7 +156,7 @@ class PlannerServer:
             client = held.enter_context(self.metastores.lent(acting_for))
             settings = self.metastores.settings(client)
             files = CallFiles(pool=self._files, schemes=settings.schemes, readable=settings.readable, gone=request.gone)
-            return method.answer(Call(body, client, settings, files, user, request.gone, request.address))
+            return method.answer(PlannerCall(body, client, settings, files, user, request.gone, request.address))
 
 
 def _call_in(request: Request) -> str:

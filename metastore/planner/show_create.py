@@ -12,7 +12,7 @@ from metastore.acid_tables.serde_storage import CLASSES
 from metastore.acid_tables.table import quoted
 from metastore.client.constraints import all_constraints
 from metastore.ids import TableName
-from metastore.planner.call import Answer, Call
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.tables import acid_table
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
@@ -28,7 +28,7 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0
 }
 
 
-def show_create(call: Call) -> Answer:
+def show_create(call: PlannerCall) -> Answer:
     """Return the CREATE TABLE of a transactional table."""
     name = acid_table(call.client, call.body.db_and_table()).name
     table = call.client.get_table(name.db, name.table)
@@ -101,7 +101,7 @@ def _enabled(constraints: Any, kind: str) -> list[Any]:
 
 
 def _by_name(constraints: Any, kind: str, name: Callable[[Any], str]) -> Iterable[list[Any]]:
-    """The rows of keys, one list for each key, in the order of its columns."""
+    """Return the rows of keys, one list for each key, in the order of its columns."""
     keys: dict[str, list[Any]] = {}
     for row in sorted(getattr(constraints, kind, None) or (), key=lambda one: int(one.key_seq)):
         keys.setdefault(name(row), []).append(row)

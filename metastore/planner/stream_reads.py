@@ -6,10 +6,9 @@ from metastore.acid_tables.table import TableKind
 from metastore.client import txn_calls
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
-from metastore.planner.call import Answer, Call
-from metastore.planner.known import require_known
+from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.scans import Laps, files_of, snapshot_at, write_ids_of
-from metastore.planner.tables import acid_table
+from metastore.planner.tables import acid_table, require_known
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -17,8 +16,8 @@ _UNCHANGING = frozenset({"insert", "reserve"})
 _MOST = 1_000_000
 
 
-def settled(call: Call) -> Answer:
-    """Up to which write id everything is committed or aborted. ``most``: so many transactions after ``after``."""
+def settled(call: PlannerCall) -> Answer:
+    """Say up to which write id everything has ended. ``most``: so many transactions after ``after``."""
     name = call.body.table()
     text = f"{name.db}.{name.table}"
     write_ids = txn_calls.valid_write_ids(call.client, None, [text])[text]
@@ -26,8 +25,8 @@ def settled(call: Call) -> Answer:
     return {"write_id": rules.settled(write_ids, after, most)}
 
 
-def appended(call: Call) -> Answer:
-    """The plan of a scan of the rows that were added with write ids above ``after``, up to ``up_to``.
+def appended(call: PlannerCall) -> Answer:
+    """Return the plan of a scan of the rows that were added with write ids above ``after``, up to ``up_to``.
 
     Raises: InvalidOperationError where rows were changed, unless ``skips_changes``; NotEnoughHistoryError.
     """
@@ -61,7 +60,7 @@ def appended(call: Call) -> Answer:
     return answer
 
 
-def _record(call: Call, name: TableName, write_ids: frozenset[int]) -> dict[int, bool]:
+def _record(call: PlannerCall, name: TableName, write_ids: frozenset[int]) -> dict[int, bool]:
     """Return whether transactions changed rows, by write id, as far as the history has them.
 
     A write id that the history does not have is missing: nobody knows what its transaction did.

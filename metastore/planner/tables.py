@@ -1,4 +1,10 @@
-"""Descriptions of tables for an engine: the kind first, since a planner plans only transactional tables."""
+"""Descriptions of tables for an engine, and whether what it knows of one still holds.
+
+Rules: the kind comes first, since a planner plans only transactional tables. Engines read a definition before they have
+the table's locks, and may wait long for these. Files say which columns they have, by name: who writes or reads by a
+definition that has been replaced meanwhile would lose values without a word, so the statement is refused, and runs
+right the next time.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,20 +13,22 @@ from metastore.acid_tables.conjunction import conjunction
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import AcidTable, FileFormat, HiveColumn, TableKind
-from metastore.client import DomainClient
+from metastore.client import DomainClient, WriteConflictError
 from metastore.client.constraints import EnabledConstraints, enabled_constraints
 from metastore.client.partitions import partition_places
-from metastore.errors import NoSuchObjectError
+from metastore.errors import InvalidInputError, NoSuchObjectError
 from metastore.ids import TableName
-from metastore.planner.call import Answer, Call
+from metastore.planner.body import Body
+from metastore.planner.call import Answer, PlannerCall
 
 _KINDS = {TableKind.FULL_ACID: "full_acid", TableKind.INSERT_ONLY: "insert_only", TableKind.PLAIN: "plain"}
+_PAIR = 2
 SERDE = "serde"
 """The name of formats that only Hive's own classes read."""
 
 
-def table(call: Call) -> Answer:
-    """A table: its kind and, of a transactional table, all that an engine needs of it."""
+def table(call: PlannerCall) -> Answer:
+    """Return a table: its kind and, of a transactional table, all that an engine needs of it."""
     name = call.body.db_and_table()
     try:
         thrift_table = call.client.get_table(name.db, name.table)
@@ -34,32 +42,32 @@ def table(call: Call) -> Answer:
     return described(acid_table, thrift_table, enabled_constraints(call.client, name))
 
 
-def table_at(call: Call) -> Answer:
-    """The transactional table whose directory is a place, holds it or lies in it; None where there is none."""
+def table_at(call: PlannerCall) -> Answer:
+    """Return the transactional table whose directory is a place, holds it or lies in it; None where there is none."""
     return {"table": call.client.metastore_table_at(call.body.text("place")) or None}
 
 
-def partitions(call: Call) -> Answer:
-    """The partitions of a table, or the partitions that may hold rows for a filter."""
+def partitions(call: PlannerCall) -> Answer:
+    """Return the partitions of a table, or the partitions that may hold rows for a filter."""
     wanted = acid_table(call.client, call.body.db_and_table())
     where = conjunction(call.body.values("filter"), wanted.partition_keys)
     return {"partitions": [_place(place) for place in partition_places(call.client, wanted, where)]}
 
 
 def acid_table(client: DomainClient, name: TableName) -> AcidTable:
-    """A transactional table. Raises: NoSuchObjectError; InvalidOperationError for any other table."""
+    """Return a transactional table. Raises: NoSuchObjectError; InvalidOperationError for any other table."""
     transactional = AcidTable.of(name, client.get_table(name.db, name.table))
     transactional.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Planning")
     return transactional
 
 
 def format_of(stored_as: FileFormat) -> str:
-    """The format's name in the protocol."""
+    """Return the format's name in the protocol."""
     return SERDE if isinstance(stored_as, HiveStorage) else stored_as
 
 
 def described(acid_table: AcidTable, thrift_table: Any, constraints: EnabledConstraints) -> Answer:
-    """All that an engine needs of a transactional table."""
+    """Return all that an engine needs of a transactional table."""
     parameters = acid_table.parameters
     comments = {
         field.name.lower(): field.comment
@@ -108,5 +116,52 @@ def _place(place: PartitionPlace) -> Answer:
 
 
 def _count(text: str | None) -> int | None:
-    """A statistic; None where there is none."""
+    """Return a statistic; None where there is none."""
     return int(text) if text is not None and text.isdecimal() else None
+
+
+def definition(table: AcidTable) -> dict[str, Any]:
+    """Return what decides about the files of a table, in the form of the field ``known``."""
+    return {
+        "columns": _typed(table.columns),
+        "partition_keys": _typed(table.partition_keys),
+        "buckets": [table.bucket_count, *table.bucket_columns],
+    }
+
+
+def require_known(table: AcidTable, body: Body) -> None:
+    """Raise WriteConflictError where the table is another than the caller knows, if it says what it knows.
+
+    A caller that writes says all in ``known``, and one that reads only the columns that it reads.
+    """
+    if body.has("known") and (known := body.body("known")).fields != definition(table):
+        raise _changed(table, _pairs(known))
+    if body.has("columns"):
+        now = [*_typed(table.columns), *_typed(table.partition_keys)]
+        if gone := [column for column in _pairs(body) if column not in now]:
+            raise _changed(table, gone)
+
+
+def _pairs(body: Body) -> list[list[str]]:
+    """Read the field ``columns``. Raises: InvalidInputError."""
+    columns = body.values("columns")
+    if not all(
+        isinstance(column, list) and len(column) == _PAIR and all(isinstance(part, str) for part in column)
+        for column in columns
+    ):
+        raise InvalidInputError(f'{body.place}columns must be a list of [name, type], like ["id", "int"].')
+    return columns
+
+
+def _typed(columns: Sequence[HiveColumn]) -> list[list[str]]:
+    return [[column.name, column.type] for column in columns]
+
+
+def _changed(table: AcidTable, known: Sequence[Sequence[str]]) -> WriteConflictError:
+    had = ", ".join(" ".join(column) for column in known)
+    has = ", ".join(f"{column.name} {column.type}" for column in (*table.columns, *table.partition_keys))
+    return WriteConflictError(
+        f"{table.name} was altered or replaced after this statement had begun with its columns ({had}): now it has "
+        f"({has}). Nothing was written. Run the statement again; a DataFrame is to be made anew.",
+        0,
+    )

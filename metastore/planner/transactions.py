@@ -5,6 +5,7 @@ take the place of the one that waited, so that it does not collide with the chan
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import accumulate, takewhile
@@ -20,8 +21,8 @@ from metastore.errors import InvalidInputError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName, full_table_name
 from metastore.locks.rules import LockType
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call
-from metastore.planner.replacing import replacing
+from metastore.planner.call import Answer, PlannerCall
+from metastore.planner.replace_table import replacing
 from metastore.txns.core.rules import AbortCode, TxnType
 from metastore.txns.streams.rules import StreamBatch
 
@@ -46,13 +47,13 @@ class Within(LockWait):
         return (pause for pause, _ in zip(pauses, ends, strict=False))
 
 
-def begin(call: Call) -> Answer:
+def begin(call: PlannerCall) -> Answer:
     """Open a transaction."""
     txn_id = _open(call, call.body)
     return {"txn": txn_id, "timeout_s": call.settings.timeout.total_seconds()}
 
 
-def lock(call: Call) -> Answer:
+def lock(call: PlannerCall) -> Answer:
     """Take all locks of a statement, waiting for them.
 
     ``read_here``: tables that the caller itself reads. Where one would be waited for, nothing is locked, and the answer
@@ -84,8 +85,8 @@ def lock(call: Call) -> Answer:
     raise TxnAbortedError("Others keep changing what this transaction locks. Start again later.")
 
 
-def snapshot(call: Call) -> Answer:
-    """What the transaction may read, of each table; to be taken once its first locks are held.
+def snapshot(call: PlannerCall) -> Answer:
+    """Return what the transaction may read, of each table; to be taken once its first locks are held.
 
     With ``txns``, of an earlier answer, further tables are as they were then. ``reads``: all tables that it reads,
     these among them, where it knows: the cleaning of others does not wait for it. ``said``, and of the answer: whether
@@ -104,13 +105,13 @@ def snapshot(call: Call) -> Answer:
     return {"txns": txns.format(), "write_ids": write_ids, "said": has_said}
 
 
-def heartbeat(call: Call) -> Answer:
+def heartbeat(call: PlannerCall) -> Answer:
     """Keep the transaction open for another time-out. Raises: TxnAbortedError, NoSuchTxnError: it is lost."""
     txn_calls.heartbeat(call.client, call.body.number("txn"))
     return {}
 
 
-def commit(call: Call) -> Answer:
+def commit(call: PlannerCall) -> Answer:
     """Commit. Raises: WriteConflictError, TxnAbortedError; AnswerLostError: it may have been done.
 
     ``rows``: how many it writes, for the history. ``replaces``: new definitions of tables whose rows it has replaced.
@@ -127,17 +128,18 @@ def commit(call: Call) -> Answer:
     if rows:
         txn_calls.note_rows(call.client, body.number("txn"), rows)
     request = txn_calls.commit_request(body.number("txn"), kind, is_vouched=body.flag("vouched"), batch=batch)
-    with replacing(call, list(body.bodies("replaces")), body.number("txn")):
+    definitions = list(body.bodies("replaces"))
+    with replacing(call, definitions, body.number("txn")) if definitions else nullcontext():
         txn_calls.commit(call.client, request)
     return {}
 
 
-def has_batch(call: Call) -> Answer:
-    """Whether a table has a batch of a streaming query. Raises: InvalidOperationError: the query was set back."""
+def has_batch(call: PlannerCall) -> Answer:
+    """Say whether a table has a streaming query's batch. Raises: InvalidOperationError: the query was set back."""
     return {"has_batch": streams.has_batch(call.client, *_stream_batch(call.body))}
 
 
-def _open(call: Call, caller: Body) -> int:
+def _open(call: PlannerCall, caller: Body) -> int:
     """Open a transaction of the caller's. The user of a certificate counts more than what ``caller`` says."""
     return txn_calls.open_txn(
         call.client,
@@ -149,11 +151,11 @@ def _open(call: Call, caller: Body) -> int:
 
 
 def _stream_batch(sent: Body) -> tuple[TableName, StreamBatch]:
-    """A batch as callers send it, and the table that it goes into."""
+    """Return a batch as callers send it, and the table that it goes into."""
     return sent.table(), StreamBatch(sent.text("query"), sent.number("batch"), sent.text("plan")).required()
 
 
-def abort(call: Call) -> Answer:
+def abort(call: PlannerCall) -> Answer:
     """Abort. ``aborted``: whether what it wrote may be removed, which is false where it may be committed."""
     try:
         outcome.abort(call.client, call.body.number("txn"))
@@ -163,11 +165,11 @@ def abort(call: Call) -> Answer:
 
 
 def _named(tables: Sequence[str]) -> list[str]:
-    """Names of tables as the metastore has them."""
+    """Return names of tables as the metastore has them."""
     return [f"{name.db}.{name.table}" for name in map(full_table_name, tables)]
 
 
-def _acquire(call: Call, txn_id: int, wanted: StatementLocks) -> int:
+def _acquire(call: PlannerCall, txn_id: int, wanted: StatementLocks) -> int:
     body = call.body
     patience = timedelta(seconds=min(body.number("wait_s", 0), _LONGEST_WAIT_S))
     return LockManager(call.client, Within(patience=patience)).acquire(
@@ -180,7 +182,7 @@ def _acquire(call: Call, txn_id: int, wanted: StatementLocks) -> int:
     )
 
 
-def _locks(call: Call) -> StatementLocks:
+def _locks(call: PlannerCall) -> StatementLocks:
     tables: dict[TableName, AcidTable] = {}
 
     def target(name: TableName, *, is_written: bool) -> Target:
@@ -198,8 +200,8 @@ def _locks(call: Call) -> StatementLocks:
     return statement_locks(inputs, outputs, call.settings.modes)
 
 
-def _read_exclusively(call: Call, wanted: StatementLocks) -> list[str]:
-    """The tables that the caller reads, and that the statement locks against readers."""
+def _read_exclusively(call: PlannerCall, wanted: StatementLocks) -> list[str]:
+    """Return the tables that the caller reads, and that the statement locks against readers."""
     read = set(call.body.texts("read_here")) if call.body.has("read_here") else set()
     return sorted({f"{lock.db}.{lock.table}" for lock in wanted.locks if lock.type is LockType.EXCLUSIVE} & read)
 

@@ -22,11 +22,10 @@ from metastore.client.partitions import Locations, partition_places, places_name
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.locks.rules import Operation
 from metastore.planner.body import Body
-from metastore.planner.call import Answer, Call
-from metastore.planner.known import require_known
-from metastore.planner.publication import StagedFile, names_in_place, staged_directories
-from metastore.planner.spellings import as_spark_writes
-from metastore.planner.tables import acid_table
+from metastore.planner.call import Answer, PlannerCall
+from metastore.planner.partition_spelling import as_spark_writes
+from metastore.planner.staged_files import StagedFile, names_in_place, staged_directories
+from metastore.planner.tables import acid_table, require_known
 
 _ALL, _DYNAMIC = "all", "dynamic"
 _MOST_STATEMENTS = 10_000
@@ -34,7 +33,7 @@ _SPELLED_ONCE = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
 """Types of partition keys besides texts whose values Spark spells as ``str`` does."""
 
 
-def write(call: Call) -> Answer:
+def write(call: PlannerCall) -> Answer:
     """Begin a statement that writes a table: its write id, where it may stage files, what its rows must keep.
 
     ``in_place``: the number of statement ids whose files tasks can upload to their final names. The answer has these
@@ -63,8 +62,8 @@ def write(call: Call) -> Answer:
     }
 
 
-def publish(call: Call) -> Answer:
-    """The final names of a statement's staged files. Raises: TxnAbortedError, NoSuchTxnError (it has ended)."""
+def publish(call: PlannerCall) -> Answer:
+    """Return the final names of a statement's staged files. Raises: TxnAbortedError, NoSuchTxnError (it has ended)."""
     body, table = call.body, _written_table(call)
     txn_id, statement = body.number("txn"), body.number("statement")
     files = [_staged(file) for file in body.bodies("files")]
@@ -96,7 +95,7 @@ def publish(call: Call) -> Answer:
     }
 
 
-def announce(call: Call) -> Answer:
+def announce(call: PlannerCall) -> Answer:
     """Register a statement's new partitions, and all its partitions with the transaction."""
     body, table = call.body, _written_table(call)
     if not table.partition_keys:
@@ -111,8 +110,8 @@ def announce(call: Call) -> Answer:
     return {}
 
 
-def _written_table(call: Call) -> AcidTable:
-    """The table of a call that adds rows or replaces them. Raises: InvalidOperationError where it cannot hold any."""
+def _written_table(call: PlannerCall) -> AcidTable:
+    """Return the table of a call that adds rows or replaces them. Raises: InvalidOperationError."""
     table = acid_table(call.client, call.body.table())
     if table.kind is TableKind.INSERT_ONLY:
         if isinstance(table.file_format, HiveStorage):
@@ -123,7 +122,7 @@ def _written_table(call: Call) -> AcidTable:
 
 
 def _has_usual_places(client: DomainClient, table: AcidTable) -> bool:
-    """Whether all partitions lie below the table by the names that Spark gives them, whichever rows come."""
+    """Return True if all partitions lie below the table by the names that Spark gives them, whichever rows come."""
     types = _types(table)
     if not all(is_text(kind) or kind.kind in _SPELLED_ONCE for kind in types):
         return False
@@ -155,7 +154,7 @@ def _staged(file: Body) -> StagedFile:
 
 
 def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str]:
-    """The keys of partitions that an overwrite empties; of a table without partitions a single key of any text."""
+    """Return keys of partitions that an overwrite empties; without partitions a single key of any text."""
     how = body.fields.get("overwrite")
     if isinstance(how, dict):
         named = body.body("overwrite")
@@ -173,7 +172,7 @@ def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str
 
 
 def _keys_with(client: DomainClient, table: AcidTable, wanted: Mapping[str, str | None]) -> Sequence[str]:
-    """The keys of the partitions that have these values of some partition keys, however their names spell them."""
+    """Find keys of partitions that have these values of some partition keys, in whatever spelling."""
     types = _types(table)
 
     def of_wanted(values: Values) -> list[Constant | None]:
@@ -186,7 +185,7 @@ def _keys_with(client: DomainClient, table: AcidTable, wanted: Mapping[str, str 
 
 
 def _locations(client: DomainClient, table: AcidTable, keys: Iterable[str]) -> Locations:
-    """The locations of partitions. Existing rows are in partitions with registered names: one look-up has all."""
+    """Look up partitions' locations. Existing rows are in partitions with registered names: one look-up has all."""
     names = dict.fromkeys(partition_name(table, partition_values(key)) for key in keys)
     types = _types(table)
 
@@ -197,7 +196,7 @@ def _locations(client: DomainClient, table: AcidTable, keys: Iterable[str]) -> L
 
 
 def _respelled(table: AcidTable, key: str) -> str:
-    """The key with the values in Spark's spelling."""
+    """Return the key with the values in Spark's spelling."""
     return partition_key(as_spark_writes(partition_values(key), _types(table)))
 
 

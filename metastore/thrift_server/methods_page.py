@@ -45,7 +45,7 @@ _LAST_TIER = (
 )
 
 
-class Entry(NamedTuple):
+class MethodEntry(NamedTuple):
     """A method of the interface."""
 
     section: str
@@ -53,8 +53,8 @@ class Entry(NamedTuple):
     versions: str
 
 
-def entries(*files: str) -> Iterator[Entry]:
-    """All methods of Hive's interface, or of these files, in their order."""
+def entries(*files: str) -> Iterator[MethodEntry]:
+    """Yield all methods of Hive's interface, or of these files, in their order."""
     for file in files or ("fb303.thrift", "hive_metastore.thrift"):
         service = (_IDL / file).read_text().split("\nservice ", 1)[1]
         section, versions = "fb303", ""
@@ -64,12 +64,12 @@ def entries(*files: str) -> Iterator[Entry]:
             elif match := _TITLE.match(line):
                 section, versions = match[1], ""
             elif (match := _METHOD.match(line)) and match[1] in CODECS:
-                yield Entry(section, match[1], versions or "all")
+                yield MethodEntry(section, match[1], versions or "all")
                 versions = ""
 
 
 def states() -> dict[str, str]:
-    """What the handlers' classes say about the methods they define."""
+    """Return what the handlers' classes say about the methods they define."""
     effects = {name: "heard, without effect" for name, codec in CODECS.items() if codec.oneway}
     for module in pkgutil.walk_packages(handlers.__path__, f"{handlers.__name__}."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
@@ -81,7 +81,7 @@ def states() -> dict[str, str]:
     return effects
 
 
-def tier(entry: Entry) -> int:
+def tier(entry: MethodEntry) -> int:
     """1: everyday work of common clients; 2: full function; 3: rarely called."""
     if _FIRST_TIER.fullmatch(entry.name):
         return 1
@@ -89,7 +89,7 @@ def tier(entry: Entry) -> int:
 
 
 def page() -> str:
-    """The page."""
+    """Return the page."""
     known, listed = states(), list(entries())
     built = sum(known.get(entry.name) == "built" for entry in listed)
     lines = [

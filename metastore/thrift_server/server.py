@@ -6,9 +6,7 @@ begun.
 """
 
 import os
-import resource
 import select
-import socket
 import sys
 import threading
 import time
@@ -22,29 +20,26 @@ from thrift.Thrift import TMessageType
 from metastore.config import ServerSettings
 from metastore.config.security import TlsSettings
 from metastore.telemetry.calls import CallStats
-from metastore.thrift_server.auth.access import Access, Everybody
+from metastore.thrift_server.auth.access import Access
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.dispatch.large_calls import LargeCalls
 from metastore.thrift_server.dispatch.middleware import Middleware
-from metastore.thrift_server.dispatch.reception import Reception
 from metastore.thrift_server.dispatch.registry import Handler
-from metastore.thrift_server.dispatch.workers import Lane, Pool, Seats, Waits
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.dispatch.workers import FiberWaits, Lane, Seats, WorkerPool
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.loop.connection import MOST_AHEAD, ClientConnection
 from metastore.thrift_server.loop.connections import READ, WRITE, Connections
+from metastore.thrift_server.loop.listening_socket import ListeningSocket
 from metastore.thrift_server.loop.message_reader import ALL_HERE, PIECE, Messages, Routes
 from metastore.thrift_server.loop.tls_handshakes import Handshakes
-from metastore.thrift_server.upstream.connecting import Upstream
-from metastore.thrift_server.upstream.forwarder import Forwarder, Outgoing
-from metastore.thrift_server.upstream.routes import Upstreams
+from metastore.thrift_server.upstream.endpoint import Upstream
+from metastore.thrift_server.upstream.forwarder import ForwardedMethods, Forwarder, Outgoing
 from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.message import Message
-from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol, WireProtocol
+from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol, Message, WireProtocol
 from metastore.thrift_server.wire.scanner import MalformedError
 
 MOST_IN_A_ROW = 16
 """Requests sent ahead that one connection has answered at once, before all others have had their turn."""
-BACKLOG = 1024
 
 _CALLS = frozenset((TMessageType.CALL, TMessageType.ONEWAY))
 _ONEWAY = frozenset(name for name, codec in CODECS.items() if codec.oneway)
@@ -74,7 +69,7 @@ class Server:
         seats: Seats | None = None,
         upstream: Upstream | None = None,
         forwarded: CallStats | None = None,
-        limits: Limits | None = None,
+        limits: AddressLimits | None = None,
     ) -> None:
         """``reuse_port``: several processes listen on one port and the kernel spreads connections over them.
 
@@ -83,24 +78,32 @@ class Server:
         """
         self._connections = Connections(settings, limits)
         self._handshakes = Handshakes(tls, self._connections, self._ring) if tls is not None and tls.use_ssl else None
-        self._settings, self._handlers, self._reuse_port = settings, handlers, reuse_port
+        begin = self._connections.begin if self._handshakes is None else self._handshakes.begin
+        self._listener = ListeningSocket(settings, self._connections, begin, reuse_port=reuse_port)
+        self._settings = settings
         self.stats = stats or CallStats()
         self.stats.server = self
         self._protocol: WireProtocol = CompactProtocol() if settings.compact_protocol else BinaryProtocol()
         slow = settings.slow_call.total_seconds()
-        self._routes: Routes = ALL_HERE if upstream is None else Upstreams(handlers)
+        self._routes: Routes = ALL_HERE if upstream is None else ForwardedMethods(handlers)
         self._messages = Messages(self._protocol, settings, self._routes)
         seats = seats or Seats(settings.worker_threads)
-        self._middleware = Middleware(handlers, self._protocol, self.stats, slow, seats, framed=settings.framed)
-        self._reception = Reception(
-            handlers, access or Everybody(), self._middleware, self._protocol, self.stats, self._connections.limits
+        self._middleware = Middleware(
+            handlers,
+            self._protocol,
+            self.stats,
+            slow,
+            seats,
+            access=access,
+            limits=self._connections.limits,
+            framed=settings.framed,
         )
         self._forwarder = (
-            None if upstream is None else Forwarder(upstream, forwarded or CallStats(), self._reception.failure)
+            None if upstream is None else Forwarder(upstream, forwarded or CallStats(), self._middleware.failure)
         )
         self._finished: deque[list[Call]] = deque()
         self._runnable: deque[Lane] = deque()
-        self._pool = Pool(seats, self._middleware.run, self._done)
+        self._pool = WorkerPool(seats, self._middleware.run, self._done)
         lanes = {handler.lane for handler in handlers.values() if handler.lane}
         by_name = {
             name: Lane(self._middleware.run_batch, self._middleware.finish, self._finished.append, self._wanted)
@@ -112,9 +115,7 @@ class Server:
             for name, handler in handlers.items()
             if not handler.immediate
         }
-        self._large = LargeCalls(
-            self._messages, self._reception, self._pool, self._put, self._lanes, self._middleware.run, self._done
-        )
+        self._large = LargeCalls(self._messages, self._middleware, self._pool, self._put, self._lanes, self._done)
         self._apart = {name: handler.apart for name, handler in handlers.items() if handler.apart is not None}
         self._waking = False
         self._resumed: deque[ClientConnection] = deque()
@@ -158,23 +159,13 @@ class Server:
 
     def start(self) -> tuple[str, int]:
         """Listen and serve; the address is that which is bound, so port 0 asks for a free port. Raises: OSError."""
-        settings = self._settings
         sys.setswitchinterval(_SWITCH_SECONDS)
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft < hard:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        self._listener = socket.create_server(
-            (settings.host, settings.port),
-            family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET,
-            backlog=BACKLOG,
-            reuse_port=self._reuse_port,
-        )
-        self._listener.settimeout(0)
+        address = self._listener.open()
         self._epoll = select.epoll()
-        self._epoll.register(self._listener.fileno(), select.EPOLLIN)
+        self._listener.watch(self._epoll)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
-        self._waits = Waits(self._epoll)
+        self._waits = FiberWaits(self._epoll)
         self._pool.start()
         self._connections.start(self._epoll)
         if self._forwarder is not None:
@@ -187,10 +178,10 @@ class Server:
         self._large.start()
         self._running = True
         self._thread.start()
-        return self._listener.getsockname()[:2]
+        return address
 
     def begin_drain(self, timeout: float | None = None) -> None:
-        """From now on: accept nobody, finish the calls in flight. The default time-out is that of the settings."""
+        """Accept nobody from now on, and finish the calls in flight. The default time-out is that of the settings."""
         if self._running and self._draining is None:
             seconds = self._settings.drain_timeout.total_seconds() if timeout is None else timeout
             self._draining = time.monotonic() + seconds
@@ -215,7 +206,7 @@ class Server:
     # ------------------------------------------------------------------------------------------------ loop
 
     def _run(self) -> None:
-        """The loop's thread."""
+        """Run the loop, on its thread."""
         try:
             swept = time.monotonic()
             rounds = 0
@@ -233,7 +224,7 @@ class Server:
                 for _ in range(len(self._ahead)):
                     self._resume(self._ahead.popleft())
                 rounds = rounds + 1 if events and self._runnable else 0
-                nobody_else = len(self._busy) >= len(connections)  # could send anything now
+                nobody_else = len(self._busy) >= len(by_fd)  # could send anything now
                 if not events or nobody_else or rounds == _ROUNDS:
                     rounds = 0
                     self._run_lanes()
@@ -251,11 +242,11 @@ class Server:
             self._epoll.close()
 
     def _turn_to(self, fd: int, event: int) -> None:
-        """Something has happened at this descriptor, which is no client's."""
+        """Turn to a descriptor that is no client's, where something has happened."""
         if fd == self._wake:
             self._go_on()
-        elif fd == self._listener.fileno():
-            self._accept()
+        elif fd == self._listener.fd:
+            self._listener.accept()
         elif self._forwarder is None or not self._forwarder.turn_to(fd, event):
             self._waits.end(fd)
 
@@ -269,12 +260,10 @@ class Server:
             self._forwarder.sweep(self._connections.now)
 
     def _over(self) -> bool:
-        """Whether draining is complete; begins it and closes what is idle."""
+        """Return True if draining is complete; begin it, and close what is idle."""
         if self._draining is None:
             return False
-        if self._listener.fileno() >= 0:
-            self._epoll.unregister(self._listener.fileno())
-            self._listener.close()
+        if self._listener.close():
             return False  # another round for requests that have arrived already
         for connection in list(self._busy):
             connection.end_parked_call()
@@ -283,7 +272,7 @@ class Server:
         return not (self._connections or self._busy) or self._connections.now >= self._draining
 
     def _serve(self, connection: ClientConnection, event: int) -> None:
-        """One connection has something to read or room to write. Nothing that goes wrong here leaves the connection."""
+        """Serve a connection that has something to read or room to write. What goes wrong stays with it."""
         try:
             if connection.handshaking and self._handshakes is not None:
                 self._handshakes.step(connection)
@@ -303,55 +292,24 @@ class Server:
             _log.exception("connection_closed_unexpected", **connection.who, exc_info=error)
         self._connections.close(connection)
 
-    def _accept(self) -> None:
-        """Take all waiting connections; those beyond the limit are closed at once."""
-        for _ in range(BACKLOG):
-            try:
-                sock, address = self._listener.accept()
-            except BlockingIOError:
-                return
-            except OSError as error:
-                self._connections.warn("connection_not_accepted", reason=str(error), connections=len(self._connections))
-                time.sleep(0.01)  # noqa: TID251 - out of file descriptors: the listener stays readable
-                return
-            if not self._connections.room(address[0]):
-                sock.close()
-                continue
-            sock.settimeout(0)
-            with suppress(OSError):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(self._settings.tcp_keepalive))
-            if self._handshakes is None:
-                self._connections.add(ClientConnection(sock, address, self._connections.now), READ)
-            else:
-                self._handshakes.begin(sock, address)
-
     # ------------------------------------------------------------------------------------------------ requests
 
     def _read(self, connection: ClientConnection) -> None:
         """Take what has arrived."""
+        connections = self._connections
         try:
-            data = connection.sock.recv(PIECE)
+            taken = connection.receive(PIECE, connections.now)
         except (BlockingIOError, InterruptedError):
             return
         except ConnectionResetError:
-            data = b""
+            taken = 0
         except OSError:  # the network has given up, which says nothing about the client
-            self._connections.close(connection)
+            connections.close(connection)
             return
-        if not data:
-            self._connections.ended(connection)
+        if not taken:
+            connections.ended(connection)
             return
-        connections = self._connections
-        connections.taken += len(data)
-        connection.moved = connections.now
-        if not connection.received:
-            connection.received = data
-            connection.since = connections.now
-        else:
-            if isinstance(connection.received, bytes):
-                connection.received = bytearray(connection.received)
-            connection.received += data
+        connections.taken += taken
         if connection.busy or connection.sending:
             if len(connection.received) > MOST_AHEAD:
                 self._connections.watch(connection, connection.interest & ~READ)
@@ -391,7 +349,7 @@ class Server:
             connection.message = message
             self._large.put(connection)
             return
-        call = self._reception.call(connection, message)
+        call = self._middleware.admit(connection, message)
         put = self._put.get(call.method)
         if put is not None and not call.reply:
             self._occupy(connection)
@@ -410,7 +368,7 @@ class Server:
         """Hand a message to the upstream. Raises: MalformedError."""
         if message.header.message_type != TMessageType.CALL:
             raise MalformedError(f"{message.header.method} has an answer: it cannot be sent without wanting it")
-        denied = self._reception.denied(connection, message.header)
+        denied = self._middleware.denied(connection, message.header)
         if denied:
             self._send(connection, denied)
             self._watch_sending(connection)
@@ -419,14 +377,14 @@ class Server:
         forwarder.put(connection, message)
 
     def _occupy(self, connection: ClientConnection) -> None:
-        """The connection works on a call from now on."""
+        """Note that the connection works on a call from now on."""
         connection.busy = True
         self._busy.add(connection)
 
     # ------------------------------------------------------------------------------------------------ answers
 
     def _done(self, call: Call) -> None:
-        """Called by the handlers' threads: the answer is sent from there, which spares a change of threads."""
+        """Answer a call on the handler's thread, which spares a change of threads."""
         connection = self._settle(call)
         if connection is not None and (
             connection.sending or connection.received or connection.cut_off or not connection.interest & READ
@@ -435,7 +393,7 @@ class Server:
             self._ring()
 
     def _wanted(self, lane: Lane) -> None:
-        """A lane has something to do."""
+        """Note that a lane has something to do."""
         self._runnable.append(lane)
         if threading.get_ident() != self._thread.ident:
             self._ring()
@@ -478,43 +436,22 @@ class Server:
         return connection
 
     def _send(self, connection: ClientConnection, reply: bytes | memoryview) -> bool:
-        """Send an answer, or as much as the client takes now; a broken connection is left for the loop to see.
-
-        False if nothing of it can arrive.
-        """
+        """Send an answer, or as much as the client takes now. Return False if nothing of it can arrive."""
         if self._settings.framed and isinstance(reply, bytes):  # what lies in a file has its length there
             reply = len(reply).to_bytes(4) + reply
-        try:
-            sent = connection.sock.send(reply)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            return False
-        if sent < len(reply):
-            connection.begin(time.monotonic(), len(reply))
-            connection.sending = memoryview(reply)[sent:]
-        return True
+        return connection.send(reply)
 
     def _pass_on(self, connection: ClientConnection, data: bytes) -> bool:
-        """Send some of the upstream's answer, framed as it came; whether the client takes more at once."""
+        """Send some of the upstream's answer, framed as it came. Return True if the client takes more at once."""
         if connection.sending:
             connection.sending = memoryview(bytes(connection.sending) + data)
             return False
-        try:
-            sent = connection.sock.send(data)
-        except BlockingIOError:
-            sent = 0
-        except OSError:  # left for the loop to see
-            return True
-        if sent == len(data):
-            return True
-        connection.begin(time.monotonic(), len(data))
-        connection.sending = memoryview(data)[sent:]
+        connection.send(data)
         self._watch_sending(connection)
-        return False
+        return connection.sending is None
 
     def _forwarded(self, connection: ClientConnection, answer: bytes) -> None:
-        """A call of the upstream's is over; ``answer``: what is still to be said."""
+        """End a call of the upstream's; ``answer``: what is still to be said."""
         if answer and not connection.closed:
             self._send(connection, answer)
         connection.active = self._connections.now
@@ -543,7 +480,7 @@ class Server:
                     self._resume(connection)
 
     def _go_on(self) -> None:
-        """The loop was woken: go on with connections that have more to do."""
+        """Go on with connections that have more to do: the loop was woken."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         self._waking = False  # before looking: a call that finishes from now on wakes the loop again
@@ -570,14 +507,15 @@ class Server:
         if connection.sending:
             self._watch_sending(connection)
             return
-        self._connections.watch(connection, READ)
+        if connection.interest != READ:
+            self._connections.watch(connection, READ)
         try:
             self._next(connection)
         except Exception as error:  # noqa: BLE001 - the loop serves everybody else
             self._close_failed(connection, error)
 
     def _send_rest(self, connection: ClientConnection) -> None:
-        """The client takes more of its answer."""
+        """Send more of an answer to a client that takes it."""
         if connection.sending is None:
             return
         try:

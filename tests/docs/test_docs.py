@@ -97,6 +97,14 @@ def test_modules_that_are_named_exist(page):
             assert [one for one in imported.split(", ") if not hasattr(module, one)] == [], line
 
 
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/explanation/{name}.md" for name in ("transactions", "planner", "spark-catalog"))])
+def test_files_that_are_named_exist(page):
+    """Where a reader is sent: below the root, or the folder that the page is about."""
+    folders = [ROOT, *(ROOT / "metastore" / name for name in ("", "thrift_server", "planner", "app"))]
+    named = {name for name in re.findall(r"`([\w/]+\.(?:py|java|txt|toml))`", (ROOT / page).read_text()) if not name.startswith("test_") and "NNNN" not in name}
+    assert {name for name in named if not any((folder / name).exists() for folder in folders)} - {"rules.py", "store.py", "service.py"} == set()
+
+
 def test_tests_that_are_named_exist():
     """Where it is said why a fault cannot come back."""
     sources = list((ROOT / "tests").rglob("*.py"))

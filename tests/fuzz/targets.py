@@ -64,10 +64,10 @@ from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.partition_names import DEFAULT_PARTITION
 from metastore.planner.body import Body
-from metastore.planner.call import Call
+from metastore.planner.call import PlannerCall
 from metastore.planner.call_files import CallFiles
 from metastore.planner.calls import CALLS
-from metastore.planner.metastores import ClientSettings
+from metastore.planner.client_pool import MetastoreSettings
 from metastore.roots import Roots
 from metastore.spark.check.file_check import check_file
 from metastore.spark.check.old_files import check_old
@@ -248,10 +248,10 @@ class _Nowhere:
 
 def _answer_call(made: tuple[str, bytes]) -> None:
     name, content = made
-    settings = ClientSettings(timedelta(seconds=300), LockModes(), Roots(("file:/nowhere",)), ("file",))
+    settings = MetastoreSettings(timedelta(seconds=300), LockModes(), Roots(("file:/nowhere",)), ("file",))
     gone = threading.Event()
     gone.set()
-    CALLS[name].answer(Call(Body.of(content), _Nowhere(), settings, CallFiles(gone=gone), None, gone))
+    CALLS[name].answer(PlannerCall(Body.of(content), _Nowhere(), settings, CallFiles(gone=gone), None, gone))
 
 
 TARGETS = {

@@ -3,7 +3,7 @@
 from typing import Any
 
 from metastore.client import MetastoreClient
-from metastore.client.abilities import table_request
+from metastore.client.domain_client import table_request
 
 
 class AbleClient(MetastoreClient):

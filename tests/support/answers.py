@@ -7,8 +7,7 @@ from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
-from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.input import Source
+from metastore.thrift_server.wire.codec import CODECS, MessageSource
 from metastore.thrift_server.wire.protocol import BinaryProtocol, CompactProtocol
 
 READERS = ((BinaryProtocol(), fastbinary.decode_binary), (CompactProtocol(), fastbinary.decode_compact))
@@ -23,7 +22,7 @@ def decoded(method, answer):
         before, after = protocol.around(CODECS[method], answer.whole, answer.kind, answer.length)
         body = b"".join((before, *(protocol.elements(answer.kind, piece) for piece in pieces), after))
         result = getattr(ThriftHiveMetastore, f"{method}_result")()
-        source = Source(body, 0)
+        source = MessageSource(body, 0)
         decode(result, source, [type(result), type(result).thrift_spec])
         assert source.cstringio_buf.tell() == len(body)
         results.append(result.success)

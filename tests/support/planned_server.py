@@ -12,7 +12,7 @@ def planned_server(settings: Mapping[str, str]) -> Iterator[tuple[Any, str]]:
     from metastore.app import App
     from metastore.config import PlannerSettings, TlsSettings
     from metastore.config.settings import Source, build
-    from metastore.planner.metastores import Metastores
+    from metastore.planner.client_pool import Metastores
     from metastore.planner.server import PlannerServer
 
     with closing(socket.create_server(("127.0.0.1", 0))) as held:  # its port is known before the server starts

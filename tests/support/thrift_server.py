@@ -17,7 +17,7 @@ from metastore.config import ServerSettings
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.dispatch.registry import handlers_of
 from metastore.thrift_server.server import Server
-from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.upstream.endpoint import Upstream
 
 FACTS = Path(__file__).parent / "wire"
 

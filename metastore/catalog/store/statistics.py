@@ -127,13 +127,3 @@ def delete_column_statistics(pg: PgTx, table: Table, columns: Sequence[str], *, 
         'DELETE FROM column_statistics WHERE table_id = %s AND "column" = ANY(%s) AND (%s OR partition = %s)',
         (table.id, list(columns), partitions, ""),
     )
-
-
-def delete_partition_statistics(pg: PgTx, table: Table, partitions: Sequence[str]) -> None:
-    """Remove what is known of partitions, by canonical name."""
-    pg.sql("DELETE FROM column_statistics WHERE table_id = %s AND partition = ANY(%s)", (table.id, list(partitions)))
-
-
-def rename_partition_statistics(pg: PgTx, table: Table, old: str, new: str) -> None:
-    """Let a partition's statistics follow its new canonical name."""
-    pg.sql(f"UPDATE column_statistics SET partition = %s WHERE {_ALL_OF}", (new, table.id, old))

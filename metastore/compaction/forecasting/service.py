@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from metastore.compaction.forecasting import store
 from metastore.compaction.forecasting.rules import Forecast, forecast
-from metastore.config.keys import stored_pool
+from metastore.config.compaction import stored_pool
 from metastore.db.engine import Database
 
 WINDOW = timedelta(hours=1)

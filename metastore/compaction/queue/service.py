@@ -25,7 +25,7 @@ from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.queue.store.requests import Backlog, Filter, NewRequest
 from metastore.config import CompactionSettings
-from metastore.config.keys import stored_pool
+from metastore.config.compaction import stored_pool
 from metastore.db.engine import Database, PgTx
 from metastore.db.pieces import Pieces
 from metastore.errors import (

@@ -19,16 +19,6 @@ def row_type(table: AcidTable) -> StructType:
     return _struct(table.columns)
 
 
-def partition_type(table: AcidTable) -> StructType:
-    """The partition keys in Spark's types. Raises: as ``type_of``."""
-    return _struct(table.partition_keys)
-
-
-def schema_of(table: AcidTable) -> StructType:
-    """The columns of a SELECT *: the table's, then partition keys. Raises: as ``type_of``."""
-    return StructType(row_type(table).fields + partition_type(table).fields)
-
-
 @lru_cache(maxsize=256)
 def _struct(columns: Sequence[HiveColumn]) -> StructType:
     """Spark's JVM parses types: a single call for all."""

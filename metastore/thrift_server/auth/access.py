@@ -7,7 +7,7 @@ two answers, everybody or only who has proven an identity; rights would go here.
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
-from metastore.thrift_server.auth.identity import Identity, Proof
+from metastore.thrift_server.auth.identity import Identity, IdentityProof
 from metastore.thrift_server.auth.local_user import is_own_user_at
 
 OPERATORS_ONLY = frozenset(
@@ -36,14 +36,14 @@ class Access(Protocol):
     """Decides on a call."""
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:
-        """Why the call is refused, a sentence for the client; None: it is allowed."""
+        """Return why the call is refused, a sentence for the client; None: it is allowed."""
 
 
 class Everybody:
     """Every client may call everything."""
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:  # noqa: ARG002 - the protocol's
-        """Nobody is refused."""
+        """Refuse nobody."""
         return None
 
 
@@ -51,7 +51,7 @@ class Identified:
     """Only who has proven an identity."""
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:  # noqa: ARG002 - the protocol's
-        """A client without a user is refused everything."""
+        """Refuse everything to a client without a user."""
         if identity.user:
             return None
         return (
@@ -74,7 +74,7 @@ class Guarded:
         if not is_operators(method, arguments):
             return self._others.refusal(identity, method, arguments)
         if (identity.user and identity.user in self._operators) or (
-            identity.proof is not Proof.PLANNER and self._is_own_user(identity.address)
+            identity.proof is not IdentityProof.PLANNER and self._is_own_user(identity.address)
         ):
             return None
         return (

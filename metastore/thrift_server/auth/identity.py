@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from metastore.errors import AccessDeniedError
 
 
-class Proof(StrEnum):
+class IdentityProof(StrEnum):
     """What an identity rests on."""
 
     NOTHING = "nothing"
@@ -24,7 +24,7 @@ class Identity(NamedTuple):
     """The proven user; None: nobody has proven anything."""
 
     user: str | None = None
-    proof: Proof = Proof.NOTHING
+    proof: IdentityProof = IdentityProof.NOTHING
     address: str = ""
     """Where the caller is, ``host:port``; of a planner's caller, where that is."""
 
@@ -46,4 +46,4 @@ def of_certificate(certificate: Mapping[str, Any] | None, named_by: str) -> Iden
         names = [value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"]
         if len(names) > 1:  # others would read the first, or the last
             raise AccessDeniedError(f"The certificate names {len(names)} users ({', '.join(names)}): one is needed")
-    return Identity(names[0], Proof.CERTIFICATE) if names and names[0] else NOBODY
+    return Identity(names[0], IdentityProof.CERTIFICATE) if names and names[0] else NOBODY

@@ -18,26 +18,26 @@ from metastore.thrift_server.convert.structs import struct_from_json, struct_to_
 
 
 def required_name(value: str | None, what: str) -> str:
-    """A name that must be there. Raises: MetaError."""
+    """Return a name that must be there. Raises: MetaError."""
     if value is None:
         raise MetaError(f"Null {what} name is not allowed")
     return value.strip()
 
 
 def required_struct(value: Any, what: str) -> Any:
-    """A struct that must be there. Raises: MetaError."""
+    """Return a struct that must be there. Raises: MetaError."""
     if value is None:
         raise MetaError(f"Null {what} is not allowed")
     return value
 
 
 def table_name_of(db: str | None, table: str | None, catalog: str | None = None) -> TableName:
-    """The table that two arguments name. Raises: MetaError if either is missing."""
+    """Return the table that two arguments name. Raises: MetaError if either is missing."""
     return table_name(required_name(db, "database"), required_name(table, "table"), catalog)
 
 
 def context_of(environment: Any) -> dict[str, str]:
-    """The properties of an EnvironmentContext; {} without it."""
+    """Return the properties of an EnvironmentContext; {} without it."""
     return dict(environment.properties or {}) if environment is not None else {}
 
 
@@ -53,14 +53,14 @@ def catalog_from_thrift(catalog: Any) -> Catalog:
 
 
 def catalog_to_thrift(catalog: Catalog) -> Any:
-    """As get_catalog answers."""
+    """Encode what get_catalog answers."""
     return ttypes.Catalog(
         name=catalog.name, description=catalog.description, locationUri=catalog.location, createTime=catalog.create_time
     )
 
 
 def database_from_thrift(database: Any) -> DatabaseDraft:
-    """What a client asks for. Raises: MetaError without a name."""
+    """Return what a client asks for. Raises: MetaError without a name."""
     required_struct(database, "database")
     return DatabaseDraft(
         database_name(required_name(database.name, "database"), database.catalogName),
@@ -74,7 +74,7 @@ def database_from_thrift(database: Any) -> DatabaseDraft:
 
 
 def database_to_thrift(database: Database) -> Any:
-    """As get_database answers."""
+    """Encode what get_database answers."""
     return ttypes.Database(
         name=database.name.db,
         description=database.description,
@@ -90,7 +90,7 @@ def database_to_thrift(database: Database) -> Any:
 
 
 def table_from_thrift(table: Any) -> Table:
-    """What a client asks for. Raises: MetaError where Hive does not take null."""
+    """Return what a client asks for. Raises: MetaError where Hive does not take null."""
     if table is None:
         raise MetaError("Null table is not allowed")
     return Table(
@@ -112,7 +112,7 @@ def table_from_thrift(table: Any) -> Table:
 
 
 def table_to_thrift(table: Table) -> Any:
-    """As get_table answers."""
+    """Encode what get_table answers."""
     return ttypes.Table(
         tableName=table.name.table,
         dbName=table.name.db,
@@ -143,7 +143,7 @@ def _creation_metadata_to_thrift(table: Table) -> Any:
 
 
 def descriptor_from_thrift(sd: Any) -> Json:
-    """A table's storage descriptor as sent. Raises: MetaError where Hive does not take null."""
+    """Return a table's storage descriptor as sent. Raises: MetaError where Hive does not take null."""
     if sd is None:
         raise MetaError("A table needs a storage descriptor (sd), null is not allowed")
     if sd.cols is None:
@@ -162,7 +162,7 @@ def descriptor_to_thrift(sd: Json) -> Any:
 
 
 def fields_from_thrift(fields: list[Any]) -> list[Json]:
-    """Columns or partition keys as sent. Raises: MetaError for a column without name or type."""
+    """Return columns or partition keys as sent. Raises: MetaError for a column without name or type."""
     for field in fields:
         if field.name is None or field.type is None:
             raise MetaError(f"A column needs a name and a type: {field.name!r} {field.type!r}")
@@ -170,12 +170,12 @@ def fields_from_thrift(fields: list[Any]) -> list[Json]:
 
 
 def fields_to_thrift(fields: list[Json]) -> list[Any]:
-    """Columns or partition keys."""
+    """Return columns or partition keys."""
     return [ttypes.FieldSchema(field["name"], field["type"], field.get("comment")) for field in fields]
 
 
 def function_from_thrift(function: Any) -> Function:
-    """What a client asks for. Raises: MetaError where Hive does not take null."""
+    """Return what a client asks for. Raises: MetaError where Hive does not take null."""
     required_struct(function, "function")
     name = table_name_of(function.dbName, required_name(function.functionName, "function"), function.catName)
     if function.ownerType is None or function.functionType is None:
@@ -191,7 +191,7 @@ def function_from_thrift(function: Any) -> Function:
 
 
 def function_to_thrift(function: Function) -> Any:
-    """As get_function answers."""
+    """Encode what get_function answers."""
     return ttypes.Function(
         functionName=function.name.table,
         dbName=function.name.db,
@@ -206,7 +206,7 @@ def function_to_thrift(function: Function) -> Any:
 
 
 def statistics_from_thrift(statistics: Any, engine: str | None) -> list[ColumnStatistics]:
-    """The columns of one ColumnStatistics."""
+    """Return the columns of one ColumnStatistics."""
     partition = "" if statistics.statsDesc.isTblLevel else statistics.statsDesc.partName
     return [
         ColumnStatistics(
@@ -221,7 +221,7 @@ def statistics_from_thrift(statistics: Any, engine: str | None) -> list[ColumnSt
 
 
 def statistics_to_thrift(statistics: list[ColumnStatistics]) -> list[Any]:
-    """One ColumnStatisticsObj for each column."""
+    """Return one ColumnStatisticsObj for each column."""
     return [
         ttypes.ColumnStatisticsObj(
             statistic.column, statistic.type, struct_from_json(ttypes.ColumnStatisticsData, statistic.data)

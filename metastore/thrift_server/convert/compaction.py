@@ -14,7 +14,7 @@ from metastore.compaction.queue.rules.requests import Claim, Compaction, Compact
 from metastore.compaction.queue.rules.turns import BY_PEOPLE, is_by_person
 from metastore.compaction.queue.service import CompactResult
 from metastore.compaction.queue.store.requests import SORTABLE, Filter, NewRequest
-from metastore.config.keys import stored_pool
+from metastore.config.compaction import stored_pool
 from metastore.errors import InvalidRequestError
 from metastore.ids import database_name, table_name
 from metastore.partition_names import canonical
@@ -63,12 +63,12 @@ _ORDER_NAMES = {
 
 
 def partition(name: str | None) -> str:
-    """The stored form of a partition name."""
+    """Return the stored form of a partition name."""
     return canonical(name) if name else ""
 
 
 def entity(db: str, table: str, partition_name: str | None, catalog: str | None = None) -> Entity:
-    """What a request is about."""
+    """Return what a request is about."""
     if not db or not table:
         raise InvalidRequestError("A compaction needs the names of a database and a table")
     return Entity(table_name(db, table, catalog), partition(partition_name))
@@ -81,18 +81,16 @@ _COUNTED = {
 }
 
 
-def counted(kind: int | None) -> Counted:
-    """What a metric of Hive's counts."""
-    if kind not in _COUNTED:
-        raise InvalidRequestError(f"There is no compaction metric {kind}: say one of {sorted(_COUNTED)}")
+def counted(kind: int) -> Counted:
+    """Return what a metric of Hive's counts."""
     return _COUNTED[kind]
 
 
 def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
-    """A client's request; without an initiator it is a person's."""
+    """Return a client's request; without an initiator it is a person's."""
     return NewRequest(
         entity=entity(rqst.dbname, rqst.tablename, rqst.partitionname),
-        type=_type(rqst.type),
+        type=CompactionType.of_number(rqst.type),
         properties=dict(rqst.properties or {}),
         run_as=rqst.runas,
         initiator_id=rqst.initiatorId or f"{peer.rpartition(':')[0] or peer}-manual",
@@ -105,7 +103,7 @@ def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
 
 
 def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
-    """A remote worker's claim: it does not know about attempts, only its own name. Raises: InvalidRequestError."""
+    """Read a remote worker's claim, which has no attempts, only its own name. Raises: InvalidRequestError."""
     if (cr.id or 0) <= 0 or not cr.workerId:
         raise InvalidRequestError(
             f"Compaction {cr.id or 0} is not claimed by worker {cr.workerId or '(unnamed)'}: a claim has both"
@@ -114,7 +112,7 @@ def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
 
 
 def is_newer_client(rqst: ttypes.CompactionRequest) -> bool:
-    """Whether a field is set that clients before Hive 4 do not have."""
+    """Return True if a field is set that clients before Hive 4 do not have."""
     return any(
         value is not None
         for value in (rqst.initiatorId, rqst.initiatorVersion, rqst.poolName, rqst.numberOfBuckets, rqst.orderByClause)
@@ -135,7 +133,7 @@ def may_be_old_client(rqst: ttypes.ShowCompactRequest | None) -> bool:
 
 
 def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
-    """The filters of SHOW COMPACTIONS.
+    """Return the filters of SHOW COMPACTIONS.
 
     Raises: InvalidRequestError.
     """
@@ -149,7 +147,7 @@ def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
         table=rqst.tbName.lower() if rqst.tbName else None,
         partition=partition(rqst.partName) or None,
         pool=rqst.poolName or None,
-        type=None if rqst.type is None else _type(rqst.type),
+        type=None if rqst.type is None else CompactionType.of_number(rqst.type),
         state=CompactionState.parse(rqst.state) if rqst.state else None,
         order=_order(rqst.order or ""),
         limit=rqst.limit,
@@ -157,7 +155,7 @@ def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
 
 
 def info(compaction: Compaction) -> ttypes.CompactionInfoStruct:
-    """A request as a worker gets it."""
+    """Return a request as a worker gets it."""
     return ttypes.CompactionInfoStruct(
         id=compaction.id,
         dbname=compaction.entity.table.db,
@@ -188,39 +186,8 @@ def stringable_map(values: dict[str, str]) -> str:
     )
 
 
-def properties_of(text: str | None) -> dict[str, str]:
-    """Read a StringableMap.
-
-    Raises: InvalidRequestError.
-    """
-    if not text:
-        return {}
-    try:
-        count, _, rest = text.partition(":")
-        values = {}
-        for _ in range(int(count)):
-            key, rest = _taken(rest)
-            values[key], rest = _taken(rest)
-    except ValueError as error:
-        raise InvalidRequestError(f"Cannot read compaction properties {text!r}") from error
-    return values
-
-
-def _taken(text: str) -> tuple[str, str]:
-    length, _, rest = text.partition(":")
-    encoded = rest.encode("utf-16-le")
-    cut = int(length) * 2
-    return encoded[:cut].decode("utf-16-le"), encoded[cut:].decode("utf-16-le")
-
-
 def _java_length(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
-
-
-def _type(number: int | None) -> CompactionType:
-    if number is None:
-        raise InvalidRequestError("A compaction needs a type: minor, major or rebalance")
-    return CompactionType.of_number(number)
 
 
 def _order(text: str) -> tuple[tuple[str, bool], ...]:

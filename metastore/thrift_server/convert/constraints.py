@@ -20,13 +20,13 @@ _KEYED = (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE)
 
 
 def constraints_from_thrift(kind: ConstraintKind, rows: Iterable[Any] | None) -> list[ConstraintColumn]:
-    """The constraints of one kind. Raises: MetaError, InvalidObjectError for what must be named and is not."""
+    """Return the constraints of one kind. Raises: MetaError, InvalidObjectError for what must be named and is not."""
     convert = _foreign_key_from_thrift if kind is ConstraintKind.FOREIGN_KEY else _from_thrift
     return [convert(kind, row, number) for number, row in enumerate(rows or [], start=1)]
 
 
 def constraints_to_thrift(kind: ConstraintKind, constraints: Iterable[ConstraintColumn]) -> list[Any]:
-    """Those of one kind, as their own call answers."""
+    """Return the constraints of one kind, as their own call answers."""
     convert = _foreign_key_to_thrift if kind is ConstraintKind.FOREIGN_KEY else _to_thrift
     return [convert(constraint) for constraint in constraints if constraint.kind is kind]
 
@@ -39,7 +39,7 @@ def all_from_thrift(
     default: Any = None,
     check: Any = None,
 ) -> list[ConstraintColumn]:
-    """What create_table brings along; keys first, so that a foreign key may refer to its own table's."""
+    """Return what create_table brings along; keys first, so that a foreign key may refer to its own table's."""
     lists = {
         ConstraintKind.PRIMARY_KEY: primary,
         ConstraintKind.UNIQUE: unique,

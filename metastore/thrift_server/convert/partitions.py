@@ -26,7 +26,7 @@ class Shape:
     exclude: str | None = None
 
     def parameters(self, parameters: Parameters) -> Parameters:
-        """Those whose key matches ``include`` and not ``exclude`` (SQL LIKE patterns)."""
+        """Return those whose key matches ``include`` and not ``exclude`` (SQL LIKE patterns)."""
         if not self.include and not self.exclude:
             return parameters
         return {
@@ -41,21 +41,21 @@ WHOLE = Shape()
 
 
 def shape_of(request: Any) -> Shape:
-    """What a 4.1 request says about it."""
+    """Return what a 4.1 request says about the shape."""
     return Shape(
         not request.skipColumnSchemaForPartition, request.includeParamKeyPattern, request.excludeParamKeyPattern
     )
 
 
 def table_of(db: str | None, table: str | None, catalog: str | None = None) -> TableName:
-    """The table that the arguments name.  Raises: InvalidRequestError for an absent name."""
+    """Return the table that the arguments name.  Raises: InvalidRequestError for an absent name."""
     if db is None or table is None:
         raise InvalidRequestError(f"Database and table name must be given, not {db} and {table}")
     return table_name(db, table.strip(), catalog)
 
 
 def table_of_partition(struct: ttypes.Partition, catalog: str | None = None) -> TableName:
-    """The table that a partition says it is of."""
+    """Return the table that a partition says it is of."""
     if struct is None:
         raise InvalidRequestError("Partition cannot be null")
     return table_of(struct.dbName, struct.tableName, struct.catName or catalog)
@@ -64,7 +64,7 @@ def table_of_partition(struct: ttypes.Partition, catalog: str | None = None) -> 
 def draft_of(
     struct: ttypes.Partition, target: TableName | None = None, columns: list[ttypes.FieldSchema] | None = None
 ) -> PartitionDraft:
-    """What a client's partition asks for.
+    """Return what a client's partition asks for.
 
     ``target``: the catalog of a partition that names none. ``columns``: for a partition that comes without.
     """
@@ -88,7 +88,7 @@ def drafts_of(
 
 
 def _encoded_but_for_location(sd: ttypes.StorageDescriptor) -> bytes:
-    """Bytes are compared far more quickly than structs."""
+    """Encode both: bytes are compared far more quickly than structs."""
     location, sd.location = sd.location, None
     try:
         encoded: bytes = fastbinary.encode_binary(sd, [ttypes.StorageDescriptor, ttypes.StorageDescriptor.thrift_spec])
@@ -119,7 +119,7 @@ def _draft(name: TableName, struct: ttypes.Partition, sd: Json | None) -> Partit
 
 
 def drafts_of_specs(specs: Sequence[ttypes.PartitionSpec]) -> tuple[TableName, list[PartitionDraft]]:
-    """The table and the partitions of a list of partition specifications, which all must be of one table."""
+    """Return the table and the partitions of a list of partition specifications, which all must be of one table."""
     name = table_of(specs[0].dbName, specs[0].tableName, specs[0].catName)
     drafts: list[PartitionDraft] = []
     for spec in specs:
@@ -157,7 +157,7 @@ def _as_java_prints(text: str | None) -> str:
 
 
 def encode_partitions(name: TableName, partitions: Iterable[Partition], shape: Shape = WHOLE) -> list[ttypes.Partition]:
-    """Partitions for the client. The descriptor that partitions share is converted once."""
+    """Return partitions for the client. The descriptor that partitions share is converted once."""
     converted: dict[int, ttypes.StorageDescriptor] = {}
     encoded = []
     for partition in partitions:
@@ -198,12 +198,12 @@ def encode_partitions(name: TableName, partitions: Iterable[Partition], shape: S
 
 
 def encode_partition(name: TableName, partition: Partition) -> ttypes.Partition:
-    """One partition for the client."""
+    """Return one partition for the client."""
     return encode_partitions(name, [partition])[0]
 
 
 def specification(table: Table, partitions: list[ttypes.Partition]) -> list[ttypes.PartitionSpec]:
-    """Partitions as a specification below the table's location."""
+    """Return partitions as a specification below the table's location."""
     return [
         ttypes.PartitionSpec(
             dbName=table.name.db,

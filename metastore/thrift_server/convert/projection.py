@@ -6,7 +6,7 @@ from metastore.errors import InvalidOperationError, MetaError
 
 
 def projected(struct: Any, spec: Any) -> Any:
-    """The struct with only the fields of ``spec.fieldList`` (``sd.location`` style paths); all without a list.
+    """Return the struct with only the fields of ``spec.fieldList`` (``sd.location`` style paths); all without a list.
 
     Raises: MetaError for an unknown field, InvalidOperationError for parameter patterns without fields.
     """

@@ -15,7 +15,7 @@ S = TypeVar("S")
 
 
 def struct_to_json(struct: Any) -> Json:
-    """The fields that are set, under their Thrift names."""
+    """Return the fields that are set, under their Thrift names."""
     return {
         name: _value_to_json(kind, args, value)
         for _, kind, name, args, _ in filter(None, type(struct).thrift_spec)
@@ -24,7 +24,7 @@ def struct_to_json(struct: Any) -> Json:
 
 
 def struct_from_json(struct_type: type[S], fields: Json) -> S:
-    """The struct of which ``struct_to_json`` made this; names it does not know are left out."""
+    """Return the struct of which ``struct_to_json`` made this; names it does not know are left out."""
     known = {
         name: _value_from_json(kind, args, fields[name])
         for _, kind, name, args, _ in filter(None, struct_type.thrift_spec)  # type: ignore[attr-defined]

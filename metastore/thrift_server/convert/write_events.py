@@ -26,7 +26,7 @@ from metastore.txns.write_events.store import WriteEvent
 
 
 def json_of(struct: ttypes.Table | ttypes.Partition) -> str:
-    """A struct as Thrift's JSON."""
+    """Return a struct as Thrift's JSON."""
     from thrift.protocol.TJSONProtocol import TJSONProtocol
 
     buffer = TMemoryBuffer()
@@ -34,7 +34,7 @@ def json_of(struct: ttypes.Table | ttypes.Partition) -> str:
     return bytes(buffer.getvalue()).decode()
 
 
-class _Place(NamedTuple):
+class _WrittenPlace(NamedTuple):
     """A table or partition that was written to."""
 
     table: str
@@ -55,7 +55,7 @@ class WriteEvents:
     cmroot: str = ""
 
     def of_requests(self, catalog: str | None, sent: Sequence[ttypes.WriteNotificationLogRequest]) -> list[WriteEvent]:
-        """What writers tell of their own files. Raises: NoSuchObjectError, InvalidRequestError."""
+        """Return what writers tell of their own files. Raises: NoSuchObjectError, InvalidRequestError."""
         if not self.events.is_on():
             return []
         by_table: dict[TableName, list[ttypes.WriteNotificationLogRequest]] = {}
@@ -101,16 +101,16 @@ class WriteEvents:
             events.append(WriteEvent(0, name, partition, event.writeId, files, place.table, place.partition))
         return events
 
-    def _places(self, table: Table, partitions: Collection[str]) -> dict[str, _Place]:
+    def _places(self, table: Table, partitions: Collection[str]) -> dict[str, _WrittenPlace]:
         """By partition; "" is the table itself."""
         described = json_of(table_to_thrift(table))
-        places = {"": _Place(described, None, table.location or "")}
+        places = {"": _WrittenPlace(described, None, table.location or "")}
         wanted = sorted(set(partitions) - {""})
         named = self.partitions.get_partitions_by_names(table.name, wanted) if wanted else None
         for partition in self.partitions.lists.partitions(named) if named is not None else ():
             struct = encode_partition(table.name, partition)
             name = make_name(table.partition_key_names, struct.values)
-            places[name] = _Place(described, json_of(struct), struct.sd.location or "")
+            places[name] = _WrittenPlace(described, json_of(struct), struct.sd.location or "")
         missing = [key for key in wanted if key not in places]
         if missing:
             raise NoSuchObjectError(f"Partition {missing[0]} of {table.name} not found")
@@ -125,7 +125,7 @@ def _partition_name(table: Table, values: Sequence[str]) -> str:
 
 
 def info_of(event: WriteEvent) -> ttypes.WriteEventInfo:
-    """What a replication learns."""
+    """Return what a replication learns."""
     return ttypes.WriteEventInfo(
         writeId=event.write_id,
         database=event.name.db,

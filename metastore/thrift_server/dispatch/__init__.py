@@ -1,1 +1,1 @@
-"""A call on its way to a handler: reception, workers and lanes, middleware, errors, access to tables."""
+"""A call on its way to a handler: workers and lanes, middleware, errors, access to tables."""

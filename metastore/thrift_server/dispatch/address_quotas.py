@@ -14,7 +14,7 @@ from metastore.config import LimitSettings
 from metastore.errors import LimitReachedError
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.dispatch.registry import Handler
-from metastore.thrift_server.loop.address_limits import Limits, Usage
+from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 
 _LOOK_EVERY_SECONDS = 1.0
 """How long an address that has enough is refused without a look."""
@@ -43,7 +43,7 @@ def txns_and_locks(
     still_open: Callable[[Collection[int]], Collection[int]],
     still_there: Callable[[Collection[int]], Mapping[int, int]],
 ) -> dict[str, Quota]:
-    """What there is a limit for, by the method that asks for it. ``most_at_once``: transactions of one call."""
+    """Return what there is a limit for, by the method that asks for it. ``most_at_once``: transactions of one call."""
     return {
         "open_txns": Quota(
             "open_txns",
@@ -66,8 +66,8 @@ def txns_and_locks(
     }
 
 
-def limited(handler: Handler, share: Quota, limits: Limits) -> Handler:
-    """The handler, which runs batches, with refusals for addresses that have enough."""
+def limited(handler: Handler, share: Quota, limits: AddressLimits) -> Handler:
+    """Return the handler, which runs batches, with refusals for addresses that have enough."""
     if not share.most:
         return handler
     door = _Door(share, limits)
@@ -87,12 +87,12 @@ def limited(handler: Handler, share: Quota, limits: Limits) -> Handler:
 class _Door:
     """Decides on the calls of a batch, one after the other."""
 
-    def __init__(self, share: Quota, limits: Limits) -> None:
+    def __init__(self, share: Quota, limits: AddressLimits) -> None:
         self._share, self._limits = share, limits
         self._full_until: dict[str, float] = {}
 
     def refusals(self, calls: list[Call]) -> dict[Call, LimitReachedError]:
-        """Why calls are refused. A call whose effect is to be undone never is."""
+        """Return why calls are refused. A call whose effect is to be undone never is."""
         refused: dict[Call, LimitReachedError] = {}
         by_address: dict[str, int] = {}
         for call in calls:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from metastore.thrift_server.auth.identity import Identity
-from metastore.thrift_server.loop.address_limits import Limits, Usage
+from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 from metastore.thrift_server.loop.client_session import Session
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -56,11 +56,11 @@ class Connection(Protocol):
     def host(self) -> str:
         """Address of the client, without the port."""
 
-    def act_for(self, caller: Identity, limits: Limits | None, now: float) -> None:
+    def act_for(self, caller: Identity, limits: AddressLimits | None, now: float) -> None:
         """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
 
 
-class Lane(Protocol):
+class CallQueue(Protocol):
     """Where a coalesced call waits for its turn; all of it on any thread."""
 
     def put(self, call: "Call") -> None:
@@ -106,7 +106,7 @@ class Call:
     lost = False
     large = False
     """Its message was large, and others wait for their turn until it is answered."""
-    lane: Lane | None = None
+    lane: CallQueue | None = None
     """Where the server put it, if it is coalesced."""
     parked = 0.0
     """Seconds."""
@@ -147,13 +147,13 @@ class Call:
             self.lane.settle(self, result)
 
     def _leave(self) -> None:
-        """It is parked no longer."""
+        """Note that the call is parked no longer."""
         if self._parked_at:
             self.parked += time.perf_counter() - self._parked_at
             self._parked_at = 0.0
 
     def __repr__(self) -> str:
-        """For failing tests."""
+        """Show the call, for failing tests."""
         return f"Call({self.method}{self.args!r})"
 
 

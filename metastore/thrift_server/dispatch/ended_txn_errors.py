@@ -6,13 +6,17 @@ changes the beginning of a text or the type of an error. A lock that went with i
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
+
+import structlog
 
 from metastore.errors import EndedError, NoSuchLockError
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.dispatch.registry import Handler
 from metastore.thrift_server.wire.codec import CODECS
 
+_log = structlog.get_logger("metastore.server")
 _MOST_LOCKS = 20
 """Locks of a batch whose transactions are looked for; that is a search, unlike a look at a transaction."""
 
@@ -24,36 +28,28 @@ class History(Protocol):
         """Add to the errors' texts what became of their transactions."""
 
     def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
-        """The transactions that were aborted lately with these locks, by lock."""
+        """Return the transactions that were aborted lately with these locks, by lock."""
 
 
-def telling(handlers: Mapping[str, Handler], history: History) -> dict[str, Handler]:
-    """The handlers, with those of methods that can say "no such transaction" telling more in their errors."""
+def explained(handlers: Mapping[str, Handler], history: History) -> dict[str, Handler]:
+    """Return the handlers; those of methods that can say "no such transaction" get their errors explained."""
+    explain = partial(_explain, history)
     return {
-        name: _telling(handler, history) if CODECS[name].raises_no_such_txn else handler
+        name: dataclasses.replace(handler, explain=explain) if CODECS[name].raises_no_such_txn else handler
         for name, handler in handlers.items()
     }
 
 
-def _telling(handler: Handler, history: History) -> Handler:
-    def run_one(*arguments: Any) -> Any:
-        try:
-            return handler.run(*arguments)
-        except EndedError as error:
-            history.tell([error])
-            raise
-
-    def run_batch(calls: list[Call]) -> Any:
-        results = handler.run(calls)
-        if any(isinstance(result, EndedError) for result in results):
-            _find_owners(calls, results, history)
-            history.tell([result for result in results if isinstance(result, EndedError)])
-        return results
-
-    return dataclasses.replace(handler, run=run_batch if handler.lane is not None else run_one)
+def _explain(history: History, calls: Sequence[Call], results: Sequence[object]) -> None:
+    """Add to the errors of a batch what became of their transactions. A failure changes nothing."""
+    try:
+        _find_owners(calls, results, history)
+        history.tell([result for result in results if isinstance(result, EndedError)])
+    except Exception:  # noqa: BLE001 - the clients get their errors all the same
+        _log.exception("ended_txns_not_explained", calls=len(calls))
 
 
-def _find_owners(calls: list[Call], results: Sequence[object], history: History) -> None:
+def _find_owners(calls: Sequence[Call], results: Sequence[object], history: History) -> None:
     gone = [
         (call.args[0].lockid, error)
         for call, error in zip(calls, results, strict=False)

@@ -49,12 +49,12 @@ EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
 
 
 def exception_class(error: errors.MetastoreError) -> type[TException]:
-    """The Thrift exception for an error: its own entry, or that of its nearest ancestor."""
+    """Return the Thrift exception for an error: its own entry, or that of its nearest ancestor."""
     return next(EXCEPTIONS[ancestor] for ancestor in type(error).__mro__ if ancestor in EXCEPTIONS)
 
 
 def wire_exception(error: BaseException, method: str, declared: Container[type]) -> TException:
-    """What goes to the client for an error that a handler raised; ``declared``: the exceptions of the method.
+    """Return what goes to the client for an error that a handler raised; ``declared``: the exceptions of the method.
 
     Thrift exceptions that the method declares pass through; so do TApplicationExceptions.
     """

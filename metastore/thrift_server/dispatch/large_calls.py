@@ -12,8 +12,8 @@ import structlog
 from thrift.Thrift import TApplicationException
 
 from metastore.thrift_server.dispatch.call import Call
-from metastore.thrift_server.dispatch.reception import Reception
-from metastore.thrift_server.dispatch.workers import Lane, Pool
+from metastore.thrift_server.dispatch.middleware import Middleware
+from metastore.thrift_server.dispatch.workers import Lane, WorkerPool
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.loop.message_reader import Messages
 
@@ -28,16 +28,15 @@ class LargeCalls:
     def __init__(
         self,
         messages: Messages,
-        reception: Reception,
-        pool: Pool,
+        middleware: Middleware,
+        pool: WorkerPool,
         put: Container[str],
         lanes: Mapping[str, Lane],
-        run: Callable[[Call], None],
         done: Callable[[Call], None],
     ) -> None:
         """``put``: methods whose calls wait for their turn, in ``lanes`` where they come again; others run at once."""
-        self._messages, self._reception, self._pool = messages, reception, pool
-        self._put, self._lanes, self._run, self._done = put, lanes, run, done
+        self._messages, self._middleware, self._pool = messages, middleware, pool
+        self._put, self._lanes, self._done = put, lanes, done
         self._queue: SimpleQueue[ClientConnection | None] = SimpleQueue()
         self.put = self._queue.put
         self._free = threading.Semaphore(MOST_IN_WORK)
@@ -60,7 +59,7 @@ class LargeCalls:
             del connection  # or what it sent would stay until the next comes
 
     def _begin(self, connection: ClientConnection) -> None:
-        """Its call goes to the pool even if it belongs to a lane: what takes long must not run on the event loop."""
+        """Give its call to the pool, even if it has a lane: what takes long must not run on the event loop."""
         message, connection.message = connection.message, None
         if message is None or message.data is None:  # the client is gone
             call = Call("", (), connection)
@@ -68,10 +67,10 @@ class LargeCalls:
             self._done(call)
             return
         try:
-            call = self._reception.call(connection, self._messages.decoded(message.header, message.data))
+            call = self._middleware.admit(connection, self._messages.decoded(message.header, message.data))
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
             _log.exception("large_message_given_up", **connection.who)
-            call = self._reception.refused(
+            call = self._middleware.refused(
                 connection, message.header, TApplicationException(TApplicationException.INTERNAL_ERROR, str(error))
             )
         call.large = True
@@ -80,5 +79,5 @@ class LargeCalls:
             self._pool.put(call)
             return
         if not call.reply:
-            self._run(call)
+            self._middleware.run(call)
         self._done(call)

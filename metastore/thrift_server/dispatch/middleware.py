@@ -1,10 +1,10 @@
-"""What happens around every call: run it, translate its error, encode the answer, measure, log.
+"""What happens around every call: admit it, run it, translate its error, encode the answer, measure, log.
 
-Rules: whatever a handler raises, the client gets an answer and keeps its connection; a call that PostgreSQL undid
-because of a conflict is run again, `ATTEMPTS` times in all; of a failure that nobody foresaw the stack goes to the log
-and the real cause to the client; a call is logged once, when it was slow or failed (not beyond a
-limit, which would be thousands of times), and then its error lets go of the
-stack, which has the call's arguments in it.
+Rules: an unknown method, arguments that cannot be, and a client that may not call it, or calls too often, are answered;
+the connection stays. Whatever a handler raises, the client gets an answer; a call that PostgreSQL undid because of a
+conflict is run again, `ATTEMPTS` times in all; of a failure that nobody foresaw the stack goes to the log and the real
+cause to the client; a call is logged once, when it was slow or failed (not beyond a limit, which would be thousands of
+times), and then its error lets go of the stack, which has the call's arguments in it.
 """
 
 import time
@@ -15,26 +15,33 @@ from threading import BoundedSemaphore, Event
 from typing import Any
 
 import structlog
-from thrift.Thrift import TApplicationException
+from thrift.Thrift import TApplicationException, TMessageType
 
 from metastore.backoff import doubling
+from metastore.config import LimitSettings
 from metastore.errors import (
+    AccessDeniedError,
     ConflictRetryError,
+    EndedError,
     HeldUpError,
+    InvalidRequestError,
     LimitReachedError,
     MetastoreError,
     OutcomeUnknownError,
     UnavailableError,
 )
 from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.auth.access import Access, Everybody
 from metastore.thrift_server.dispatch.call import LATER, Call, PassedOn
 from metastore.thrift_server.dispatch.errors import wire_exception
 from metastore.thrift_server.dispatch.registry import Handler
 from metastore.thrift_server.dispatch.sender import Sender
 from metastore.thrift_server.dispatch.workers import Seats
+from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
+from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.responses.streamed import InPieces, in_file
 from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.protocol import WireProtocol
+from metastore.thrift_server.wire.protocol import Header, Message, WireProtocol
 
 ATTEMPTS = 3
 LONGEST_LOGGED = 1000
@@ -44,6 +51,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(milliseconds=50), timedelta(millisecond
 _PLACES = BoundedSemaphore(4)
 _SHARED = (UnavailableError, OutcomeUnknownError)
 _log = structlog.get_logger("metastore.thrift")
+_calls = structlog.get_logger("metastore.server")
 
 
 class Middleware:
@@ -57,15 +65,79 @@ class Middleware:
         slow_seconds: float,
         seats: Seats,
         *,
+        access: Access | None = None,
+        limits: AddressLimits | None = None,
         framed: bool = False,
     ) -> None:
         """``seats``: left by calls that wait for their clients. ``framed``: an answer has its length before it."""
         self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
         self._seats, self._framed = seats, framed
+        self._access, self._limits = access or Everybody(), limits or AddressLimits(LimitSettings())
 
-    def deny(self, call: Call, refusal: MetastoreError) -> None:
-        """Answer a call that no handler gets to see."""
-        self.finish(call, refusal)
+    def admit(self, connection: ClientConnection, message: Message) -> Call:
+        """Return the call that a decoded message is, with its answer if no handler gets to see it."""
+        header, method = message.header, message.header.method
+        codec = CODECS[method] if method in self._handlers else None
+        started = time.perf_counter()
+        over = None if connection.usage is None else self._over(connection.usage, method)
+        if codec is None:
+            text = f"Invalid method name: '{method}'"
+            return self.refused(connection, header, TApplicationException(TApplicationException.UNKNOWN_METHOD, text))
+        complaint = message.complaint or codec.unset(message.arguments)
+        if complaint:
+            return self.refused(
+                connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint)
+            )
+        unknown = codec.unknown(message.arguments)
+        call = Call(method, codec.read_arguments(message.arguments), connection, header.seqid, started)
+        if message.raw is not None:
+            call.raw = message.raw
+        if header.message_type != TMessageType.CALL:
+            call.expected = False
+        refusal = self._access.refusal(connection.identity, method, call.args)
+        if refusal is not None:
+            self.finish(call, AccessDeniedError(refusal))
+        elif over is not None:
+            self.finish(call, over)
+        elif unknown:
+            self.finish(call, InvalidRequestError(unknown))
+        return call
+
+    def denied(self, connection: ClientConnection, header: Header) -> bytes:
+        """Return the answer to a call of the upstream's that is not allowed; nothing if it is."""
+        over = None if connection.usage is None else self._over(connection.usage, header.method)
+        refusal = self._access.refusal(connection.identity, header.method)
+        error = AccessDeniedError(refusal) if refusal is not None else over
+        if error is None:
+            return b""
+        self._stats.record(header.method if header.method in CODECS else "unknown", "DENIED", 0.0)
+        if refusal is not None:
+            _calls.info("call_refused", method=header.method, **connection.who, outcome="DENIED", reason=refusal)
+        return self.failure(header, error)
+
+    def failure(self, header: Header, error: MetastoreError) -> bytes:
+        """Return the answer that carries an error, as the method declares it, also for methods that we do not know."""
+        codec = CODECS.get(header.method)
+        exception = wire_exception(error, header.method, codec.exceptions if codec is not None else ())
+        if codec is None or isinstance(exception, TApplicationException):
+            plain = TApplicationException(TApplicationException.INTERNAL_ERROR, str(error))
+            return self._protocol.application_exception(header.method, header.seqid, plain)
+        return self._protocol.declared_exception(codec, header.seqid, exception)
+
+    def _over(self, usage: Usage, method: str) -> LimitReachedError | None:
+        """Count a call. Return why it is too many, None if it is not."""
+        return self._limits.refusal(usage, method, time.monotonic())
+
+    def refused(self, connection: ClientConnection, header: Header, error: TApplicationException) -> Call:
+        """Answer a message that no handler gets to see."""
+        unknown = error.type == TApplicationException.UNKNOWN_METHOD
+        outcome = "UNKNOWN_METHOD" if unknown else "PROTOCOL_ERROR"
+        self._stats.record(header.method if header.method in CODECS else "unknown", outcome, 0.0)
+        _calls.info("call_refused", method=header.method, **connection.who, outcome=outcome, reason=error.message)
+        call = Call(header.method, (), connection, header.seqid)
+        call.expected = header.message_type == TMessageType.CALL
+        call.reply = self._protocol.application_exception(header.method, header.seqid, error)
+        return call
 
     def run(self, call: Call) -> None:
         """Run one call, as a batch of its own if its handler takes batches."""
@@ -82,6 +154,8 @@ class Middleware:
             result = _patiently(lambda: handler(call, *call.args), call, error)
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
             result = error
+        if how.explain is not None and isinstance(result, EndedError):
+            how.explain([call], [result])
         self.finish(call, result)
 
     def run_batch(self, calls: list[Call]) -> None:
@@ -96,13 +170,15 @@ class Middleware:
                 before = result
 
     def _batch_results(self, handler: Handler, batch: list[Call]) -> list[Any]:
-        """A result or error for each call; calls of a failed batch run alone, unless the failure is the database's.
+        """Return results or errors; calls of a failed batch run alone, unless the failure is the database's.
 
         A commit whose outcome is unknown is never run again: it may have happened.
         """
         results = _outcome(lambda: handler.run(batch), *batch)
         if not isinstance(results, Exception):
             if len(results) == len(batch):
+                if handler.explain is not None and any(isinstance(result, EndedError) for result in results):
+                    handler.explain(batch, results)
                 return list(results)
             results = TypeError(f"{batch[0].method} answered {len(results)} of {len(batch)} calls")
         if len(batch) == 1 or (isinstance(results, _SHARED) and not isinstance(results, ConflictRetryError)):
@@ -223,7 +299,7 @@ def _reason(error: Exception) -> str:
 
 
 def _patiently(run: Callable[[], Any], call: Call, error: HeldUpError) -> Any:
-    """The result of a handler that somebody's lock holds up, run again for a while; the last refusal after that.
+    """Return the result of a handler that somebody's lock holds up, run again for a while; the last refusal after that.
 
     It keeps a thread, so only a few do so at a time; the others are refused at once.
     """
@@ -244,7 +320,7 @@ def _patiently(run: Callable[[], Any], call: Call, error: HeldUpError) -> Any:
 
 
 def _outcome(run: Callable[[], Any], *calls: Call, attempts: int = ATTEMPTS) -> Any:
-    """The result or the exception of a handler, which is run again when PostgreSQL asks for that."""
+    """Return the result or the exception of a handler, which is run again when PostgreSQL asks for that."""
     for left in reversed(range(attempts)):
         try:
             return run()

@@ -5,7 +5,7 @@ Rule: a method that no handler defines answers
 fall back to older methods on exactly that answer. Nothing returns an invented empty answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,12 @@ class Handler:
     """Which calls of a lane run alone on a thread."""
     shared: bool = False
     """The upstream gets its calls as well."""
+    explain: Callable[[Sequence[Call], Sequence[Any]], None] | None = None
+    """Adds to the `EndedError`s among the results of calls why their transactions ended."""
 
 
 def handlers_of(*concepts: object) -> dict[str, Handler]:
-    """The methods that these objects define, each public method being an RPC.
+    """Return the methods that these objects define, each public method being an RPC.
 
     Raises: TypeError when a public method is not in the interface, or two objects define the same method.
     """

@@ -18,7 +18,7 @@ class Sender:
         self._patience = _PATIENCE_SECONDS
 
     def send(self, data: bytes) -> memoryview | None:
-        """What the client did not take in time (nothing, if it keeps up); None: it is gone."""
+        """Send data. Return what the client did not take in time (nothing, if it keeps up); None: it is gone."""
         connection, rest = self._connection, memoryview(data)
         while rest and not connection.closed:
             try:

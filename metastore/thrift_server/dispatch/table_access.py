@@ -45,7 +45,7 @@ class TableAccess:
 
 
 def said_in(request: Any) -> Said:
-    """What a request that has such fields says of its client."""
+    """Return what a request that has such fields says of its client."""
     values = request.capabilities.values if request.capabilities is not None else ()
     return Said(
         ttypes.ClientCapability.INSERT_ONLY_TABLES in (values or ()), tuple(request.processorCapabilities or ())

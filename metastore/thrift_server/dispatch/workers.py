@@ -46,7 +46,7 @@ class Seats:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Without a seat; nothing for a thread that has none."""
+        """Work without a seat inside the block; nothing for a thread that has none."""
         if not getattr(self._local, "seated", False):
             yield
             return
@@ -57,7 +57,7 @@ class Seats:
             self.take()
 
 
-class Pool:
+class WorkerPool:
     """Threads that run one call each."""
 
     def __init__(self, seats: Seats, run: Callable[[Call], None], done: Callable[[Call], None]) -> None:
@@ -121,7 +121,7 @@ class Lane:
         self._done([call])
         self._wanted(self)
 
-    def go(self, waits: "Waits") -> None:
+    def go(self, waits: "FiberWaits") -> None:
         """Begin the next batch if it is its turn; returns when the batch first waits for PostgreSQL, or is done."""
         if self._queue and not self._in_work:
             self._in_work = True
@@ -147,7 +147,7 @@ class PgFiber(Fiber):
     It is used again, because making it anew costs more than the work of a client that is alone.
     """
 
-    def __init__(self, run: Callable[[], None], waits: "Waits") -> None:
+    def __init__(self, run: Callable[[], None], waits: "FiberWaits") -> None:
         super().__init__(self._again)
         self._work, self._waits, self._loop = run, waits, getcurrent()
 
@@ -163,7 +163,7 @@ class PgFiber(Fiber):
             raise TimeoutError(f"no answer within {seconds:g} s")
 
 
-class Waits:
+class FiberWaits:
     """Which fiber waits for which file descriptor, on the loop's epoll."""
 
     def __init__(self, polled: epoll) -> None:
@@ -172,7 +172,7 @@ class Waits:
         self._deadlines: dict[int, float] = {}
 
     def add(self, fiber: Fiber, fd: int, mask: int, seconds: float | None) -> None:
-        """The fiber waits from now on."""
+        """Let the fiber wait from now on."""
         self._fibers[fd] = fiber
         if seconds is not None:
             self._deadlines[fd] = time.monotonic() + seconds

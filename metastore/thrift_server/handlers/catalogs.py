@@ -30,11 +30,11 @@ class CatalogHandlers:
         self._databases.alter_catalog(_lower(request.name), catalog_from_thrift(request.newCat))
 
     def get_catalog(self, _call: Call, request: ttypes.GetCatalogRequest) -> ttypes.GetCatalogResponse:
-        """A catalog."""
+        """Return a catalog."""
         return ttypes.GetCatalogResponse(catalog_to_thrift(self._databases.get_catalog(_lower(request.name))))
 
     def get_catalogs(self, _call: Call) -> ttypes.GetCatalogsResponse:
-        """The names of all catalogs."""
+        """Return the names of all catalogs."""
         return ttypes.GetCatalogsResponse(self._databases.get_catalogs())
 
     def drop_catalog(self, _call: Call, request: ttypes.DropCatalogRequest) -> None:

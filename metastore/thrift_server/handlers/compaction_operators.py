@@ -34,7 +34,7 @@ class CompactionOperatorHandlers:
     def metastore_compaction_examine(
         self, call: Call, question: ttypes.CompactionQuestion
     ) -> ttypes.CompactionExamination:
-        """What a compaction would do, why none is done, and why old files are still there."""
+        """Return what a compaction would do, why none is done, and why old files are still there."""
         wanted = required_struct(question, "CompactionQuestion")
         entity = convert.entity(wanted.dbname, wanted.tablename, wanted.partitionname, wanted.catName)
         call.log(entity=str(entity))
@@ -45,13 +45,13 @@ class CompactionOperatorHandlers:
         )
 
     def metastore_compaction_forecast(self, _call: Call, windowMs: int | None) -> list[ttypes.CompactionForecast]:
-        """Whether the Workers of each pool keep up."""
+        """Return whether the Workers of each pool keep up."""
         if windowMs is None or not 0 < windowMs <= _LONGEST_WINDOW_MS:
             raise InvalidRequestError(f"windowMs is {windowMs}: say from 1 to {_LONGEST_WINDOW_MS}, which is a year")
         return [_forecast(each) for each in self._forecasting.forecast(timedelta(milliseconds=windowMs))]
 
     def metastore_table_top(self, _call: Call, limit: int | None) -> list[ttypes.ReadCost]:
-        """The tables and partitions of which a read costs most beside the base."""
+        """Return the tables and partitions of which a read costs most beside the base."""
         if limit is None or not 0 < limit <= _MOST_TABLES:
             raise InvalidRequestError(f"limit is {limit}: say from 1 to {_MOST_TABLES}")
         return [_read_cost(each) for each in self._measuring.costliest(limit)]

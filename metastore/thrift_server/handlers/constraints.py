@@ -60,31 +60,31 @@ class ConstraintHandlers:
     # Read
 
     def get_primary_keys(self, _call: Call, request: ttypes.PrimaryKeysRequest) -> ttypes.PrimaryKeysResponse:
-        """A table's primary key."""
+        """Return a table's primary key."""
         return ttypes.PrimaryKeysResponse(self._get(ConstraintKind.PRIMARY_KEY, request))
 
     def get_unique_constraints(
         self, _call: Call, request: ttypes.UniqueConstraintsRequest
     ) -> ttypes.UniqueConstraintsResponse:
-        """A table's UNIQUE constraints."""
+        """Return a table's UNIQUE constraints."""
         return ttypes.UniqueConstraintsResponse(self._get(ConstraintKind.UNIQUE, request))
 
     def get_not_null_constraints(
         self, _call: Call, request: ttypes.NotNullConstraintsRequest
     ) -> ttypes.NotNullConstraintsResponse:
-        """A table's NOT NULL constraints."""
+        """Return a table's NOT NULL constraints."""
         return ttypes.NotNullConstraintsResponse(self._get(ConstraintKind.NOT_NULL, request))
 
     def get_default_constraints(
         self, _call: Call, request: ttypes.DefaultConstraintsRequest
     ) -> ttypes.DefaultConstraintsResponse:
-        """A table's DEFAULT constraints."""
+        """Return a table's DEFAULT constraints."""
         return ttypes.DefaultConstraintsResponse(self._get(ConstraintKind.DEFAULT, request))
 
     def get_check_constraints(
         self, _call: Call, request: ttypes.CheckConstraintsRequest
     ) -> ttypes.CheckConstraintsResponse:
-        """A table's CHECK constraints."""
+        """Return a table's CHECK constraints."""
         return ttypes.CheckConstraintsResponse(self._get(ConstraintKind.CHECK, request))
 
     def get_foreign_keys(self, _call: Call, request: ttypes.ForeignKeysRequest) -> ttypes.ForeignKeysResponse:
@@ -96,7 +96,7 @@ class ConstraintHandlers:
     def get_all_table_constraints(
         self, _call: Call, request: ttypes.AllTableConstraintsRequest
     ) -> ttypes.AllTableConstraintsResponse:
-        """A table's constraints of every kind."""
+        """Return a table's constraints of every kind."""
         constraints = self._constraints.get_all(table_name_of(request.dbName, request.tblName, request.catName))
         return ttypes.AllTableConstraintsResponse(
             ttypes.SQLAllTableConstraints(
@@ -118,7 +118,7 @@ class ConstraintHandlers:
 
 
 def _child_and_parent(request: ttypes.ForeignKeysRequest) -> tuple[str, _Side, _Side]:
-    """The catalog and, as far as they are named, database and table of either side."""
+    """Return the catalog and, as far as they are named, database and table of either side."""
     if request.foreign_tbl_name is None and request.parent_tbl_name is None:
         raise MetaError("Both parent table name and foreign table name are null")
     child, parent = (

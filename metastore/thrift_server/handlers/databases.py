@@ -23,7 +23,7 @@ class DatabaseHandlers:
         self._databases, self._changers = databases, changers
 
     def get_metastore_db_uuid(self, _call: Call) -> str:
-        """Which metastore this is."""
+        """Return which metastore this is."""
         return self._databases.get_metastore_db_uuid()
 
     def create_database(self, call: Call, database: ttypes.Database) -> None:
@@ -46,15 +46,15 @@ class DatabaseHandlers:
         )
 
     def get_database(self, _call: Call, name: str | None) -> ttypes.Database:
-        """One database."""
+        """Return one database."""
         return database_to_thrift(self._databases.get_database(_name_of(name)))
 
     def get_database_req(self, _call: Call, request: ttypes.GetDatabaseRequest) -> ttypes.Database:
-        """One database."""
+        """Return one database."""
         return database_to_thrift(self._databases.get_database(_name_of(request.name, request.catalogName)))
 
     def get_databases(self, _call: Call, pattern: str | None) -> list[str]:
-        """Names that match a pattern, which may carry a catalog."""
+        """Return names that match a pattern, which may carry a catalog."""
         return self._databases.get_databases(*pattern_of(pattern))
 
     def get_databases_req(
@@ -69,7 +69,7 @@ class DatabaseHandlers:
         )
 
     def get_all_databases(self, _call: Call) -> list[str]:
-        """Names in the default catalog."""
+        """Return names in the default catalog."""
         return self._databases.get_databases(DEFAULT_CATALOG, None)
 
     def alter_database(self, _call: Call, name: str | None, database: ttypes.Database) -> None:

@@ -47,7 +47,7 @@ class Fb303Handlers:
 
     @immediate
     def getCounter(self, call: Call, key: str) -> int:
-        """A counter, 0 if there is none of this name."""
+        """Return a counter, 0 if there is none of this name."""
         return self.getCounters(call).get(key, 0)
 
     @immediate

@@ -22,15 +22,15 @@ class FunctionHandlers:
         self._functions.create_function(function_from_thrift(function))
 
     def get_function(self, _call: Call, db: str | None, name: str | None) -> ttypes.Function:
-        """A function."""
+        """Return a function."""
         return function_to_thrift(self._functions.get_function(_name(db, name)))
 
     def get_functions(self, _call: Call, db: str | None, pattern: str | None) -> list[str]:
-        """Names that match."""
+        """Return names that match."""
         return self._functions.get_functions(_database(db), pattern)
 
     def get_functions_req(self, _call: Call, request: ttypes.GetFunctionsRequest) -> ttypes.GetFunctionsResponse:
-        """Names that match, or the functions themselves."""
+        """Return names that match, or the functions themselves."""
         database = _database(request.dbName, request.catalogName)
         names = self._functions.get_functions(database, request.pattern)
         if request.returnNames in (None, True):
@@ -40,7 +40,7 @@ class FunctionHandlers:
         )
 
     def get_all_functions(self, _call: Call) -> ttypes.GetAllFunctionsResponse:
-        """Every function of the default catalog."""
+        """Return every function of the default catalog."""
         return ttypes.GetAllFunctionsResponse(
             functions=[function_to_thrift(function) for function in self._functions.get_all_functions()]
         )

@@ -19,7 +19,7 @@ class NotificationHandlers:
         self.events, self.writes = events, writes
 
     def get_next_notification(self, _call: Call, rqst: ttypes.NotificationEventRequest) -> InPieces:
-        """Events behind an id, ascending."""
+        """Return events behind an id, ascending."""
         wanted = EventFilter(
             rqst.lastEvent,
             None,
@@ -33,13 +33,13 @@ class NotificationHandlers:
         return InPieces(ttypes.NotificationEventResponse, ttypes.NotificationEvent, events.count, events)
 
     def get_current_notificationEventId(self, _call: Call) -> ttypes.CurrentNotificationEventId:
-        """The id of the last event."""
+        """Return the id of the last event."""
         return ttypes.CurrentNotificationEventId(eventId=self.events.get_current_notification_event_id())
 
     def get_notification_events_count(
         self, _call: Call, rqst: ttypes.NotificationEventsCountRequest
     ) -> ttypes.NotificationEventsCountResponse:
-        """How many events of a database there are behind an id."""
+        """Return how many events of a database there are behind an id."""
         wanted = EventFilter(
             rqst.fromEventId,
             rqst.toEventId,
@@ -62,7 +62,7 @@ class NotificationHandlers:
     def add_write_notification_log_in_batch(
         self, call: Call, rqst: ttypes.WriteNotificationLogBatchRequest
     ) -> ttypes.WriteNotificationLogBatchResponse:
-        """The same for many partitions: all of them or none."""
+        """Return the same for many partitions: all of them or none."""
         call.log(table=f"{rqst.db}.{rqst.table}")
         self.events.add_write_notification_log(self.writes.of_requests(rqst.catalog, rqst.requestList or ()))
         return ttypes.WriteNotificationLogBatchResponse()
@@ -70,7 +70,7 @@ class NotificationHandlers:
     def get_all_write_event_info(
         self, call: Call, request: ttypes.GetAllWriteEventInfoRequest
     ) -> list[ttypes.WriteEventInfo]:
-        """What a transaction wrote, file by file; "*" stands for every database, or table."""
+        """Return what a transaction wrote, file by file; "*" stands for every database, or table."""
         call.log(txn_id=request.txnId)
         db, table = (None if name in {None, "*"} else _lower(name) for name in (request.dbName, request.tableName))
         return [info_of(event) for event in self.events.get_all_write_event_info(request.txnId, db, table)]

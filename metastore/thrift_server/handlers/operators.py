@@ -25,12 +25,12 @@ class OperatorHandlers:
         self._locks = locks
 
     def metastore_txn_outcome(self, call: Call, txnid: int) -> ttypes.TxnOutcome:
-        """What became of a transaction."""
+        """Return what became of a transaction."""
         call.log(txn_id=txnid)
         return _outcome(_wanted(txnid, "txnid"), self._history.outcome(txnid))
 
     def metastore_txn_explain(self, call: Call, txnid: int) -> ttypes.TxnLife:
-        """A transaction's life."""
+        """Return a transaction's life."""
         call.log(txn_id=txnid)
         return _life(_wanted(txnid, "txnid"), self._history.explain(txnid))
 
@@ -44,7 +44,7 @@ class OperatorHandlers:
         limit: int | None,
         aborted: bool | None,
     ) -> list[ttypes.TableCommit]:
-        """The commits of a table that are on record."""
+        """Return the commits of a table that are on record."""
         if not db or not table:
             raise InvalidRequestError("The request needs the name of a database and of a table")
         name = table_name(db, table, catalog)
@@ -58,7 +58,7 @@ class OperatorHandlers:
         self._history.note_rows(_wanted(txnid, "txnid"), [_written(one) for one in rows or ()])
 
     def metastore_lock_why(self, call: Call, request: ttypes.LockWhyRequest) -> ttypes.LockWhyResponse:
-        """Who is behind a wait."""
+        """Return the transactions and clients behind a wait."""
         question = _question(request)
         call.log(asked=str(question))
         explanation = self._waits.explain(question)
@@ -70,7 +70,7 @@ class OperatorHandlers:
         )
 
     def metastore_show_deadlocks(self, _call: Call, limit: int) -> list[ttypes.EndedDeadlock]:
-        """The latest deadlocks that were ended, latest first."""
+        """Return the latest deadlocks that were ended, latest first."""
         return [
             ttypes.EndedDeadlock(
                 foundAt=_millis(deadlock.found_at), victim=deadlock.victim_txn_id, explanation=deadlock.message

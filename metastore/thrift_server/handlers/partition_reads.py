@@ -44,7 +44,7 @@ class PartitionReadHandlers:
         self._partitions, self._in_pieces = partitions, in_pieces
 
     def get_partition(self, _call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
-        """The partition with these values."""
+        """Return the partition with these values."""
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.get_partition(name, part_vals))
 
@@ -60,12 +60,12 @@ class PartitionReadHandlers:
         return self.get_partition(call, db_name, tbl_name, part_vals)
 
     def get_partition_by_name(self, _call: Call, db_name: str, tbl_name: str, part_name: str) -> ttypes.Partition:
-        """The partition with this name."""
+        """Return the partition with this name."""
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.get_partition_by_name(name, part_name))
 
     def get_partitions(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> Partitions:
-        """The first partitions by name."""
+        """Return the first partitions by name."""
         return self._list(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partitions_req(self, _call: Call, req: ttypes.PartitionsRequest) -> ttypes.PartitionsResponse:
@@ -84,23 +84,23 @@ class PartitionReadHandlers:
         return self._specification(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partition_names(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> InPieces:
-        """The first names; 0 asks for all."""
+        """Return the first names; 0 asks for all."""
         return texts(self._partitions.get_partition_names(table_of(db_name, tbl_name), max_parts or -1))
 
     def fetch_partition_names_req(self, _call: Call, req: ttypes.PartitionsRequest) -> InPieces:
-        """The first names."""
+        """Return the first names."""
         name = table_of(req.dbName, req.tblName, req.catName)
         return texts(self._partitions.get_partition_names(name, req.maxParts))
 
     def get_partition_names_req(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> InPieces:
-        """The names of partitions that an expression keeps; all without an expression."""
+        """Return the names of partitions that an expression keeps; all without an expression."""
         name = table_of(req.dbName, req.tblName, req.catName)
         return texts(self._partitions.get_partition_names_by_expr(name, req.expr or b"", req.maxParts))
 
     def get_partition_names_ps(
         self, _call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
     ) -> InPieces:
-        """The names of partitions whose first values are these."""
+        """Return the names of partitions whose first values are these."""
         return texts(self._partitions.get_partition_names_ps(table_of(db_name, tbl_name), part_vals, max_parts))
 
     def get_partition_names_ps_req(self, _call: Call, req: ttypes.GetPartitionNamesPsRequest) -> InPieces:
@@ -112,7 +112,7 @@ class PartitionReadHandlers:
     def get_partitions_ps(
         self, _call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
     ) -> Partitions:
-        """Partitions whose first values are these."""
+        """Return partitions whose first values are these."""
         return self._list(self._partitions.get_partitions_ps(table_of(db_name, tbl_name), part_vals, max_parts))
 
     def get_partitions_ps_with_auth(
@@ -137,7 +137,7 @@ class PartitionReadHandlers:
         return self._answer(selected, shape_of(req), ttypes.GetPartitionsPsWithAuthResponse)
 
     def get_partitions_by_names(self, _call: Call, db_name: str, tbl_name: str, names: Values) -> Partitions:
-        """Those of the named partitions that there are."""
+        """Return those of the named partitions that there are."""
         return self._list(self._by_names(table_of(db_name, tbl_name), names))
 
     def get_partitions_by_names_req(
@@ -155,7 +155,7 @@ class PartitionReadHandlers:
         filter: str | None,  # noqa: A002 - the IDL's name
         max_parts: int,
     ) -> Partitions:
-        """Partitions that a filter string keeps."""
+        """Return partitions that a filter string keeps."""
         return self._list(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
 
     def get_partitions_by_filter_req(self, _call: Call, req: ttypes.GetPartitionsByFilterRequest) -> Partitions:
@@ -177,11 +177,11 @@ class PartitionReadHandlers:
         return self._specification(selected)
 
     def get_num_partitions_by_filter(self, _call: Call, db_name: str, tbl_name: str, filter: str | None) -> int:  # noqa: A002
-        """How many partitions a filter string keeps."""
+        """Return how many partitions a filter string keeps."""
         return self._partitions.get_num_partitions_by_filter(table_of(db_name, tbl_name), filter)
 
     def get_partitions_by_expr(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> ttypes.PartitionsByExprResult:
-        """Partitions that a serialized expression keeps or may keep."""
+        """Return partitions that a serialized expression keeps or may keep."""
         selected = self._by_expr(req)
         return self._answer(
             selected, shape_of(req), lambda partitions: ttypes.PartitionsByExprResult(partitions, selected.unknown)
@@ -206,7 +206,7 @@ class PartitionReadHandlers:
     def get_partition_values(
         self, _call: Call, request: ttypes.PartitionValuesRequest
     ) -> ttypes.PartitionValuesResponse:
-        """The values of some keys, in the request's order."""
+        """Return the values of some keys, in the request's order."""
         if not request.partitionKeys:
             raise InvalidRequestError("Partition keys must be given")
         rows = self._partitions.get_partition_values(
@@ -222,16 +222,16 @@ class PartitionReadHandlers:
 
     @immediate
     def partition_name_to_vals(self, _call: Call, part_name: str | None) -> list[str]:
-        """The values in a name; what is not ``key=value`` in it is ignored."""
+        """Return the values in a name; what is not ``key=value`` in it is ignored."""
         return [value for _, value in _parsed(part_name)]
 
     @immediate
     def partition_name_to_spec(self, _call: Call, part_name: str | None) -> dict[str, str]:
-        """The keys and values in a name."""
+        """Return the keys and values in a name."""
         return dict(_parsed(part_name))
 
     def partition_name_has_valid_characters(self, _call: Call, part_vals: Values, throw_exception: bool) -> bool:
-        """Whether the configured pattern allows the values."""
+        """Return True if the configured pattern allows the values."""
         try:
             require_allowed_characters(part_vals or (), self._partitions.settings.partition_name_whitelist)
         except InvalidRequestError:
@@ -254,7 +254,7 @@ class PartitionReadHandlers:
         return self._partitions.get_partitions(name, most)
 
     def _by_spec(self, name: TableName, spec: ttypes.GetPartitionsFilterSpec | None) -> Selection:
-        """All without a mode. Several filter strings must all hold."""
+        """Select all partitions without a mode. Several filter strings must all hold."""
         if spec is None or spec.filterMode is None:
             return self._partitions.get_partitions(name)
         if not spec.filters:
@@ -264,10 +264,9 @@ class PartitionReadHandlers:
                 return self._partitions.get_partitions_by_names(name, spec.filters)
             case ttypes.PartitionFilterMode.BY_VALUES:
                 return self._partitions.get_partitions_ps(name, spec.filters)
-            case ttypes.PartitionFilterMode.BY_EXPR:
+            case _:
                 text = " AND ".join(f"({condition})" for condition in spec.filters)
                 return self._partitions.get_partitions_by_filter(name, text)
-        raise InvalidRequestError(f"{spec.filterMode} is no mode of a filter: by names 0, by values 1, by expression 2")
 
     def _by_expr(self, req: ttypes.PartitionsByExprRequest) -> Selection:
         name = table_of(req.dbName, req.tblName, req.catName)
@@ -277,7 +276,7 @@ class PartitionReadHandlers:
         return self._answer(selected, shape, itself)
 
     def _answer(self, selected: Selection, shape: Shape, whole: Callable[[list[Any]], R]) -> R | InPieces:
-        """The selected partitions; ``whole``: the result, from the list of them."""
+        """Return the selected partitions; ``whole``: the result, from the list of them."""
         table = selected.table.name
         if not self._in_pieces or shape.include or shape.exclude:
             return whole(encode_partitions(table, self._partitions.lists.partitions(selected), shape))
@@ -288,7 +287,7 @@ class PartitionReadHandlers:
         return self._specs(selected, itself)
 
     def _specs(self, selected: Selection, whole: Callable[[list[Any]], R]) -> R | InPieces:
-        """The selected partitions as a specification; ``whole``: the result, from the list of it."""
+        """Return the selected partitions as a specification; ``whole``: the result, from the list of it."""
         return self._answer(selected, WHOLE, lambda partitions: whole(specification(selected.table, partitions)))
 
 

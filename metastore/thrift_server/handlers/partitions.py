@@ -275,20 +275,20 @@ def _required(parts: list[Any] | None) -> list[Any]:
 
 
 def _shared_schema(request: ttypes.AddPartitionsRequest | ttypes.AlterPartitionsRequest) -> list[Any] | None:
-    """The columns that all partitions of the request have, if it says so."""
+    """Return the columns that all partitions of the request have, if it says so."""
     return request.partitionColSchema if request.skipColumnSchemaForPartition else None
 
 
 def _wanted(
     request: ttypes.AddPartitionsRequest, name: TableName, added: list[Partition]
 ) -> list[ttypes.Partition] | None:
-    """The partitions of the answer, if the request wants them."""
+    """Return the partitions of the answer, if the request wants them."""
     shape = Shape(columns=not request.skipColumnSchemaForPartition)
     return encode_partitions(name, added, shape) if request.needResult else None
 
 
 def _dropped(request: ttypes.DropPartitionsRequest, dropped: Dropped) -> ttypes.DropPartitionsResult | InPieces:
-    """The answer, with the partitions as they were if the request wants them."""
+    """Return the answer, with the partitions as they were if the request wants them."""
     if not request.needResult:
         return ttypes.DropPartitionsResult()
     encoder = PartitionEncoder(dropped.table.name, columns=not request.skipColumnSchemaForPartition)

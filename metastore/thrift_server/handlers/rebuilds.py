@@ -31,7 +31,7 @@ class RebuildHandlers:
     def get_materialization_invalidation_info(
         self, call: Call, creation_metadata: ttypes.CreationMetadata, valid_txns: str | None
     ) -> ttypes.Materialization:
-        """Whether a rebuild must be full; no result where that cannot be known, as Hive has it."""
+        """Return whether a rebuild must be full; no result where that cannot be known, as Hive has it."""
         call.log(view=f"{creation_metadata.dbName}.{creation_metadata.tblName}")
         rebuild = self.rebuilds.get_materialization_invalidation_info(
             creation_metadata.tablesUsed, creation_metadata.validTxnList, valid_txns or ""

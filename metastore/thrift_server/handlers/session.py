@@ -8,10 +8,10 @@ from time import monotonic
 
 from metastore.config import Settings
 from metastore.errors import ConfigValueSecurityError, MetaError
-from metastore.thrift_server.auth.identity import Identity, Proof
+from metastore.thrift_server.auth.identity import Identity, IdentityProof
 from metastore.thrift_server.dispatch.call import Call, immediate
 from metastore.thrift_server.dispatch.table_access import CHECK
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.loop.client_session import require_short
 
 _READABLE = re.compile(r"(hive|hdfs|mapred|metastore)")
@@ -37,7 +37,7 @@ _LONGEST_CALLER = 1000
 class SessionHandlers:
     """set_ugi, settings for clients, and calls that Hive's clients make out of habit."""
 
-    def __init__(self, settings: Settings, limits: Limits | None = None) -> None:
+    def __init__(self, settings: Settings, limits: AddressLimits | None = None) -> None:
         """``limits``: of addresses, which follow a planner's caller."""
         self._settings, self._limits = settings, limits
 
@@ -66,7 +66,7 @@ class SessionHandlers:
 
     @immediate
     def get_config_value(self, _call: Call, name: str | None, default: str | None) -> str:
-        """The value in force of a key that clients may read, their default if it is not set.
+        """Return the value in force of a key that clients may read, their default if it is not set.
 
         Raises: ConfigValueSecurityError for names outside of Hive's families, and for passwords.
         """
@@ -82,7 +82,7 @@ class SessionHandlers:
 
     @immediate
     def getMetaConf(self, call: Call, key: str | None) -> str:
-        """A setting of this connection. Raises: MetaError for any other key than those that Hive has."""
+        """Return a setting of this connection. Raises: MetaError for any other key than those that Hive has."""
         known = _session_key(key)
         if call.connection.metaconf and known in call.connection.metaconf:
             return call.connection.metaconf[known]
@@ -104,7 +104,7 @@ class SessionHandlers:
 def _caller(user: str | None, address: str | None) -> Identity:
     if not (address or "").rpartition(":")[0] or len(address or "") + len(user or "") > _LONGEST_CALLER:
         raise MetaError("A caller has an address, HOST:PORT, and perhaps a user, in at most 1000 characters")
-    return Identity(user or None, Proof.PLANNER, address or "")
+    return Identity(user or None, IdentityProof.PLANNER, address or "")
 
 
 def _session_key(key: str | None) -> str:
@@ -115,7 +115,7 @@ def _session_key(key: str | None) -> str:
 
 
 def _session_value(known: str, value: str, key: str | None) -> str:
-    """The value, if the key can have it. ``key``: as it was sent."""
+    """Return the value, if the key can have it. ``key``: as it was sent."""
     if _SESSION_KEYS[known] == "true" and value.lower() not in {"true", "false"}:
         raise MetaError(f"Invalid configuration value {value!r} for key {key}: expected true or false")
     if known == "metastore.expression.proxy" and value not in _PROXIES:

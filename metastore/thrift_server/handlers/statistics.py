@@ -20,7 +20,7 @@ from metastore.thrift_server.convert.catalog import (
 )
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.responses.streamed import InPieces
-from metastore.thrift_server.wire.protocol import Entry
+from metastore.thrift_server.wire.protocol import MapEntry
 
 _HIVE = "hive"
 
@@ -91,17 +91,17 @@ class StatisticsHandlers:
     def get_table_column_statistics(
         self, _call: Call, db: str | None, table: str | None, column: str | None
     ) -> ttypes.ColumnStatistics:
-        """One column of a table."""
+        """Return one column of a table."""
         return self._one(table_name_of(db, table), "", column)
 
     def get_partition_column_statistics(
         self, _call: Call, db: str | None, table: str | None, partition: str | None, column: str | None
     ) -> ttypes.ColumnStatistics:
-        """One column of a partition."""
+        """Return one column of a partition."""
         return self._one(table_name_of(db, table), partition or "", column)
 
     def get_table_statistics_req(self, _call: Call, request: ttypes.TableStatsRequest) -> ttypes.TableStatsResult:
-        """Those of a table's columns that have any."""
+        """Return those of a table's columns that have any."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         statistics, is_exact = self._statistics.get(
             name, [""], request.colNames or [], request.engine or _HIVE, _seen(request)
@@ -109,14 +109,14 @@ class StatisticsHandlers:
         return ttypes.TableStatsResult(statistics_to_thrift(statistics), is_exact)
 
     def get_partitions_statistics_req(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> InPieces:
-        """The same of several partitions; a partition without any is left out."""
+        """Return the same of several partitions; a partition without any is left out."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         found, is_exact = self._statistics.of_partitions(
             name, request.partNames or [], request.colNames or [], request.engine or _HIVE, _seen(request)
         )
         return InPieces(
             lambda entries: ttypes.PartitionsStatsResult(dict(entries), is_exact),
-            Entry(ttypes.ColumnStatisticsObj),
+            MapEntry(ttypes.ColumnStatisticsObj),
             found.count,
             found,
         )
@@ -176,7 +176,7 @@ class StatisticsHandlers:
 
 
 def _seen(request: Any) -> Seen:
-    """What the sender of a request sees of the table, and its write id there; neither where it does not say."""
+    """Return what the sender of a request sees of the table, and its write id there; neither where it does not say."""
     text, own = request.validWriteIdList, getattr(request, "writeId", None) or 0
     return Seen(ValidWriteIdList.parse(text) if text else None, own if own > 0 else None)
 
@@ -188,7 +188,7 @@ def _input(db: str | None, table: str | None) -> TableName:
 
 
 def _of_table_or_partitions(statistics: list[ttypes.ColumnStatistics]) -> list[ttypes.ColumnStatistics]:
-    """The statistics. Raises: MetaError unless they are a single table's, or of different partitions."""
+    """Return the statistics. Raises: MetaError unless they are a single table's, or of different partitions."""
     partitions = [each.statsDesc.partName for each in statistics if not each.statsDesc.isTblLevel]
     if len(partitions) < len(statistics) > 1:
         raise MetaError(f"Expecting only 1 ColumnStatistics for table's column stats, but find {len(statistics)}")

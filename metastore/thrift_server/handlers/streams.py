@@ -20,7 +20,7 @@ class StreamHandlers:
     def metastore_stream_positions(
         self, call: Call, catalog: str | None, db: str | None, table: str | None
     ) -> list[ttypes.StreamPosition]:
-        """How far each query has come in a table."""
+        """Return how far each query has come in a table."""
         name = _table(catalog, db, table)
         call.log(table=str(name))
         return [_position(name, position) for position in self._commits.stream_positions(name)]

@@ -40,26 +40,26 @@ class TableReadHandlers:
         self._tables, self._access = tables, access
 
     def get_table(self, call: Call, db: str | None, name: str | None) -> ttypes.Table:
-        """One table, for a client that says nothing of itself."""
+        """Return one table, for a client that says nothing of itself."""
         found = self._tables.get_table(table_name_of(db, name))
         self._access.require(call, found.name, found.parameters, Said())
         return table_to_thrift(found)
 
     def get_table_req(self, call: Call, request: ttypes.GetTableRequest) -> ttypes.GetTableResult:
-        """One table."""
+        """Return one table."""
         found = self._tables.get_table(table_name_of(request.dbName, request.tblName, request.catName))
         self._access.require(call, found.name, found.parameters, said_in(request))
         return ttypes.GetTableResult(table_to_thrift(found))
 
     def metastore_table_at(self, _call: Call, place: str | None) -> str:
-        """The transactional table that a write to a place by others would harm."""
+        """Return the transactional table that a write to a place by others would harm."""
         if not place:
             raise MetaError("The request names no place")
         found = self._tables.metastore_table_at(place)
         return f"{found.db}.{found.table}" if found else ""
 
     def get_table_objects_by_name(self, _call: Call, db: str | None, names: list[str] | None) -> InPieces:
-        """Those of the named tables that there are."""
+        """Return those of the named tables that there are."""
         return _whole_tables(itself, self._tables.get_table_objects_by_name(_database(db), names), None)
 
     def get_table_objects_by_name_req(self, _call: Call, request: ttypes.GetTablesRequest) -> InPieces:
@@ -73,35 +73,35 @@ class TableReadHandlers:
         return _whole_tables(ttypes.GetTablesResult, found, request.projectionSpec)
 
     def get_tables(self, _call: Call, db: str | None, pattern: str | None) -> InPieces:
-        """Names that match."""
+        """Return names that match."""
         return texts(self._tables.get_tables(_required(db), pattern))
 
     def get_tables_by_type(self, _call: Call, db: str | None, pattern: str | None, kind: str | None) -> InPieces:
-        """Names of one type that match."""
+        """Return names of one type that match."""
         return texts(self._tables.get_tables(_required(db), pattern, kind))
 
     def get_all_tables(self, _call: Call, db: str | None) -> InPieces:
-        """Names of all tables and views."""
+        """Return names of all tables and views."""
         return texts(self._tables.get_tables(_required(db), None))
 
     def get_materialized_views_for_rewriting(self, _call: Call, db: str | None) -> list[str]:
-        """Names of materialized views that may stand in for their query."""
+        """Return names of materialized views that may stand in for their query."""
         return self._tables.get_materialized_views_for_rewriting(_required(db))
 
     def get_all_materialized_view_objects_for_rewriting(self, _call: Call) -> list[ttypes.Table]:
-        """The same as tables, of the whole default catalog."""
+        """Return the same as tables, of the whole default catalog."""
         return [table_to_thrift(view) for view in self._tables.get_all_materialized_view_objects_for_rewriting()]
 
     def get_table_meta(
         self, _call: Call, databases: str | None, tables: str | None, types: list[str] | None
     ) -> InPieces:
-        """A line for each table that matches both patterns."""
+        """Return a line for each table that matches both patterns."""
         catalog, database_pattern = pattern_of(databases)
         lines = self._tables.get_table_meta(catalog, database_pattern, tables, types or ())
         return InPieces(itself, ttypes.TableMeta, lines.count, lines)
 
     def get_table_names_by_filter(self, _call: Call, db: str | None, text: str | None, most: int | None) -> list[str]:
-        """Names of tables whose owner, last access or parameters fit a filter."""
+        """Return names of tables whose owner, last access or parameters fit a filter."""
         if db is None or split_catalog(db)[1] is None:
             raise UnknownDatabaseError("DB name is null")
         if text is None:
@@ -110,32 +110,32 @@ class TableReadHandlers:
         return self._tables.get_table_names_by_filter(database_name(db), TableFilter.of(text).accepts, most)
 
     def get_fields(self, _call: Call, db: str | None, name: str | None) -> list[ttypes.FieldSchema]:
-        """The data columns."""
+        """Return the data columns."""
         return fields_to_thrift(self._tables.get_fields(_required(db), required_name(name, "table")))
 
     def get_fields_with_environment_context(
         self, call: Call, db: str | None, name: str | None, _environment: ttypes.EnvironmentContext | None
     ) -> list[ttypes.FieldSchema]:
-        """The data columns."""
+        """Return the data columns."""
         return self.get_fields(call, db, name)
 
     def get_fields_req(self, _call: Call, request: ttypes.GetFieldsRequest) -> ttypes.GetFieldsResponse:
-        """The data columns."""
+        """Return the data columns."""
         fields = self._tables.get_fields(_required(request.dbName, request.catName), request.tblName)
         return ttypes.GetFieldsResponse(fields_to_thrift(fields))
 
     def get_schema(self, _call: Call, db: str | None, name: str | None) -> list[ttypes.FieldSchema]:
-        """The data columns and the partition keys."""
+        """Return the data columns and the partition keys."""
         return fields_to_thrift(self._tables.get_schema(_required(db), required_name(name, "table")))
 
     def get_schema_with_environment_context(
         self, call: Call, db: str | None, name: str | None, _environment: ttypes.EnvironmentContext | None
     ) -> list[ttypes.FieldSchema]:
-        """The data columns and the partition keys."""
+        """Return the data columns and the partition keys."""
         return self.get_schema(call, db, name)
 
     def get_schema_req(self, _call: Call, request: ttypes.GetSchemaRequest) -> ttypes.GetSchemaResponse:
-        """The data columns and the partition keys."""
+        """Return the data columns and the partition keys."""
         fields = self._tables.get_schema(_required(request.dbName, request.catName), request.tblName)
         return ttypes.GetSchemaResponse(fields_to_thrift(fields))
 
@@ -157,7 +157,7 @@ def _whole_tables(
 
 
 def _database(db: str | None, catalog: str | None = None) -> DatabaseName:
-    """A database whose name may be absent, for the calls that answer that in their own way."""
+    """Return a database whose name may be absent, for the calls that answer that in their own way."""
     return database_name(db or "", catalog)
 
 

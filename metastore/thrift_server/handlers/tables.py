@@ -58,7 +58,7 @@ class TableHandlers:
         self._tables.create_table(table_from_thrift(request.table), context_of(request.envContext), constraints)
 
     def translate_table_dryrun(self, _call: Call, request: ttypes.CreateTableRequest) -> ttypes.Table:
-        """The table as ``create_table_req`` would store it."""
+        """Return the table as ``create_table_req`` would store it."""
         return table_to_thrift(
             self._tables.translate_table_dryrun(table_from_thrift(request.table), context_of(request.envContext))
         )
@@ -176,12 +176,12 @@ class TableHandlers:
 
 
 def _checks_types(call: Call) -> bool | None:
-    """What setMetaConf has said for this connection; None: nothing."""
+    """Return what setMetaConf has said for this connection; None: nothing."""
     own = (call.connection.metaconf or {}).get(_CHECK_TYPES)
     return None if own is None else own.lower() == "true"
 
 
 def _expected(request: ttypes.AlterTableRequest) -> dict[str, str]:
-    """The parameter that the table must have for the change to be made."""
+    """Return the parameter that the table must have for the change to be made."""
     key, value = request.expectedParameterKey, request.expectedParameterValue
     return {} if key is None or value is None else {rules.EXPECTED_KEY: key, rules.EXPECTED_VALUE: value}

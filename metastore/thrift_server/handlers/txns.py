@@ -103,9 +103,9 @@ class TxnHandlers:
         return [_open_txns(self.txns.get_open_txns())] * len(calls)
 
     @coalesced("get_open_txns")
-    def get_open_txns_req(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse | Exception]:
+    def get_open_txns_req(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse]:
         """Open and aborted transactions except those of some types: as above, a snapshot for each set of types."""
-        return list(served(calls, _hidden, self._snapshots))
+        return self._snapshots([_hidden(call) for call in calls])
 
     def get_open_txns_info(self, _call: Call) -> InPieces:
         """Open and aborted transactions with their owners; those who ask at the same time share a reading."""
@@ -117,7 +117,7 @@ class TxnHandlers:
         return list(served(calls, _partitions, self.txns.add_dynamic_partitions))
 
     def get_latest_txnid_in_conflict(self, call: Call, txn_id: int) -> int:
-        """The largest transaction whose committed update the caller may have missed."""
+        """Return the largest transaction whose committed update the caller may have missed."""
         call.log(txn_id=txn_id)
         return self.txns.get_latest_txnid_in_conflict(txn_id)
 
@@ -158,7 +158,7 @@ class TxnHandlers:
 def served(
     calls: list[Call], read: Callable[[Call], Read], serve: Callable[[list[Read]], Sequence[Answer]]
 ) -> list[Answer | MetastoreError]:
-    """One answer for each call: those that can be read are served together, the others get what is wrong with them."""
+    """Yield one answer for each call: what can be read is served together, the others get what is wrong."""
     requests: list[Read | MetastoreError] = []
     for call in calls:
         try:
@@ -171,25 +171,22 @@ def served(
 
 
 def owner_text(what: str, sent: str | None) -> str:
-    """A text that says whose a transaction or a lock is. Raises: InvalidRequestError when it is a novel."""
+    """Return a text that says whose a transaction or a lock is. Raises: InvalidRequestError when it is a novel."""
     if sent and len(sent) > LONGEST_OWNER_TEXT:
         raise InvalidRequestError(f"The {what} is {len(sent)} characters long; at most {LONGEST_OWNER_TEXT} are kept")
     return sent or ""
 
 
 def named_table(db: str | None, table: str | None) -> TableName:
-    """The table that a request is about. Raises: InvalidRequestError when it names none."""
+    """Return the table that a request is about. Raises: InvalidRequestError when it names none."""
     if not db or not table:
         raise InvalidRequestError("The request needs the name of a database and of a table")
     return table_name(db, table)
 
 
 def txn_type(number: int | None) -> TxnType:
-    """The type for a number of the wire; absent means DEFAULT."""
-    try:
-        return TxnType(number or 0)
-    except ValueError:
-        raise InvalidRequestError(f"Transaction type {number} is not known: expected 0 to {max(TxnType):d}") from None
+    """Return the type for a number of the wire; absent means DEFAULT, as an unknown number does once it is decoded."""
+    return TxnType(number or 0)
 
 
 def _open_request(call: Call) -> OpenRequest:

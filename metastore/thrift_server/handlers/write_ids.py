@@ -49,14 +49,14 @@ class WriteIdHandlers:
     def get_max_allocated_table_write_id(
         self, _call: Call, rqst: ttypes.MaxAllocatedTableWriteIdRequest
     ) -> ttypes.MaxAllocatedTableWriteIdResponse:
-        """The highest write id allocated for a table."""
+        """Return the highest write id allocated for a table."""
         name = named_table(rqst.dbName, rqst.tableName)
         return ttypes.MaxAllocatedTableWriteIdResponse(self.write_ids.get_max_allocated_table_write_id(name))
 
     def metastore_valid_write_ids_at(
         self, call: Call, catalog: str | None, db: str | None, table: str | None, at: int | None
     ) -> ttypes.TableValidWriteIds:
-        """What had been committed to a table at an instant."""
+        """Return what had been committed to a table at an instant."""
         if not db or not table or at is None:
             raise InvalidRequestError("The request needs the name of a database and of a table, and an instant")
         call.log(table=f"{db}.{table}")
@@ -72,7 +72,7 @@ class WriteIdHandlers:
         self.write_ids.add_write_ids_to_min_history(txn_id, {full_table_name(name) for name in write_ids or {}})
 
     def metastore_read_snapshot(self, call: Call, request: ReadRequest) -> ReadSnapshot:
-        """What a transaction reads by that says what it reads."""
+        """Return what a transaction reads by that says what it reads."""
         call.log(txn_id=request.txnid)
         txns, known = self.write_ids.read_snapshot(request.txnid, request.fullTableNames, request.validTxnList)
         return ReadSnapshot(txns.format(), [_valid(write_ids) for write_ids in known])

@@ -22,7 +22,7 @@ _MEMORY_SECONDS = 2.0
 _log = structlog.get_logger("metastore.server")
 
 
-class Held:
+class HeldIds:
     """Ids of one kind that an address got and may still have, each with how much it counts for."""
 
     __slots__ = ("counts", "total")
@@ -32,7 +32,7 @@ class Held:
         self.total = 0
 
     def add(self, counts: Mapping[int, int]) -> None:
-        """It got these."""
+        """Note ids that it got."""
         self.counts.update(counts)
         self.total += sum(counts.values())
 
@@ -54,11 +54,11 @@ class Usage:
         self.connections = 0
         self.left_at = now  # when its last connection was closed
         self.spare, self.spared_at = spare, now  # calls that it may make at once; as of when
-        self.held = {"open_txns": Held(), "locks": Held()}
+        self.held = {"open_txns": HeldIds(), "locks": HeldIds()}
         self.warned: dict[str, float] = {}
 
 
-class Limits:
+class AddressLimits:
     """Every address with connections, or with transactions or locks that may still be there."""
 
     def __init__(self, settings: LimitSettings, forget_after: timedelta = timedelta(0)) -> None:
@@ -70,7 +70,7 @@ class Limits:
         self.reached = dict.fromkeys(KINDS, 0)
 
     def usage(self, host: str, now: float) -> Usage | None:
-        """Of the address of a host; None: it is not limited."""
+        """Return the usage of a host's address; None: it is not limited."""
         address = self._limited(host) if self.on else None
         if address is None:
             return None
@@ -79,7 +79,7 @@ class Limits:
         return self._usages[address]
 
     def room(self, host: str, now: float) -> bool:
-        """Whether another connection may come from there."""
+        """Return True if another connection may come from there."""
         usage = self.usage(host, now)
         if usage is not None and 0 < self.settings.connections <= usage.connections:
             self.reach(usage, "connections", now)
@@ -95,7 +95,7 @@ class Limits:
 
     @staticmethod
     def left(usage: Usage | None, now: float) -> None:
-        """A connection was closed."""
+        """Note that a connection was closed."""
         if usage is not None:
             usage.connections -= 1
             usage.left_at = now

@@ -6,15 +6,15 @@ Half a request and half an answer must move: a connection that does neither send
 """
 
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
 from metastore.thrift_server.auth.identity import NOBODY, Identity
-from metastore.thrift_server.loop.address_limits import Limits, Usage
+from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 from metastore.thrift_server.loop.client_session import Session
 from metastore.thrift_server.loop.tls_socket import TlsSocket
-from metastore.thrift_server.wire.message import Message
-from metastore.thrift_server.wire.protocol import Header
+from metastore.thrift_server.wire.protocol import Header, Message
 from metastore.thrift_server.wire.scanner import Scanner
 
 MOST_AHEAD = 1 << 16
@@ -103,12 +103,41 @@ class ClientConnection:
         waiting = self.message.data if self.message is not None else None
         return len(self.received) + len(self.sending or b"") + len(waiting or b"")
 
+    def receive(self, most: int, now: float) -> int:
+        """Take at most so many bytes of what has arrived. Return how many, 0 at the end. Raises: OSError."""
+        data = self.sock.recv(most)
+        self.moved = now
+        if not self.received:
+            self.received = data
+            self.since = now
+        else:
+            if isinstance(self.received, bytes):
+                self.received = bytearray(self.received)
+            self.received += data
+        return len(data)
+
+    def send(self, data: bytes | memoryview) -> bool:
+        """Send as much as the client takes now, and keep the rest in ``sending``. Return False if nothing can arrive.
+
+        The loop sees later that the connection is broken.
+        """
+        try:
+            sent = self.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            return False
+        if sent < len(data):
+            self.begin(time.monotonic(), len(data))
+            self.sending = memoryview(data)[sent:]
+        return True
+
     def begin(self, now: float, size: int = 0) -> None:
         """Half a request or half an answer (of this size) is there from now on."""
         self.since = self.moved = now
         self.size = size
 
-    def act_for(self, caller: Identity, limits: Limits | None, now: float) -> None:
+    def act_for(self, caller: Identity, limits: AddressLimits | None, now: float) -> None:
         """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
         self.identity, self.peer, self.user = caller, caller.address, caller.user or self.user
         if self.session is not None:
@@ -123,7 +152,7 @@ class ClientConnection:
             self.hurry()
 
     def stuck(self, now: float, seconds: float) -> bool:
-        """Whether half a request or half an answer does not move, or slower than any network."""
+        """Return True if half a request or half an answer does not move, or slower than any network."""
         if self.sending is None and (self.busy or not self.received):
             return False
         patience = seconds + max(self.size, len(self.received)) / SLOWEST

@@ -4,6 +4,7 @@ Rule: only the event loop's thread calls this. Nobody is closed for being silent
 """
 
 import select
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Any
 import structlog
 
 from metastore.config import LimitSettings, ServerSettings
-from metastore.thrift_server.loop.address_limits import Limits, Usage
+from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.loop.message_reader import PIECE
 
@@ -25,8 +26,8 @@ _log = structlog.get_logger("metastore.server")
 class Connections:
     """By the number of their sockets."""
 
-    def __init__(self, settings: ServerSettings, limits: Limits | None = None) -> None:
-        self._settings, self.limits = settings, limits or Limits(LimitSettings())
+    def __init__(self, settings: ServerSettings, limits: AddressLimits | None = None) -> None:
+        self._settings, self.limits = settings, limits or AddressLimits(LimitSettings())
         most = self.limits.settings.buffered
         self.many = max((min(settings.max_buffered, most) if most else settings.max_buffered) >> 3, _LEAST_MANY)
         """Bytes from which on `taken` is a reason to `sweep`."""
@@ -48,18 +49,18 @@ class Connections:
         return len(self.by_fd)
 
     def __iter__(self) -> Iterator[ClientConnection]:
-        """Those of this instant; they may be closed meanwhile."""
+        """Return the connections of this instant; they may be closed meanwhile."""
         return iter(list(self.by_fd.values()))
 
     def warn(self, event: str, **fields: Any) -> None:
-        """A warning that may come thousands of times: of each kind and reason, one is written every few seconds."""
+        """Warn of what may come thousands of times: of each kind and reason once every few seconds."""
         kind = event, fields.get("reason")
         if self.now - self._warned.get(kind, -_WARN_EVERY_SECONDS) >= _WARN_EVERY_SECONDS:
             self._warned[kind] = self.now
             _log.warning(event, **fields)
 
     def room(self, peer: str) -> bool:
-        """Whether another connection may come from there; if not, it is counted and warned of."""
+        """Return True if another connection may come from there; count and warn if not."""
         if len(self.by_fd) < self._settings.max_connections:
             return self.limits.room(peer, self.now)
         self.refused += 1
@@ -71,6 +72,10 @@ class Connections:
             refused=self.refused,
         )
         return False
+
+    def begin(self, sock: socket.socket, address: Any) -> None:
+        """Begin a connection in the clear."""
+        self.add(ClientConnection(sock, address, self.now), READ)
 
     def add(self, connection: ClientConnection, interest: int) -> None:
         """Watch it for these events."""
@@ -106,7 +111,7 @@ class Connections:
                 connection.sock.close()
 
     def ended(self, connection: ClientConnection) -> None:
-        """The client has ended the connection, or its machine has."""
+        """Close a connection that the client has ended, or its machine."""
         if not connection.farewell:
             connection.left = time.monotonic()
         self.close(connection)

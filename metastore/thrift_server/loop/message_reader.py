@@ -11,9 +11,8 @@ from typing import Protocol
 from metastore.config import ServerSettings
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.message import Message
-from metastore.thrift_server.wire.object_bounds import Counted
-from metastore.thrift_server.wire.protocol import ArgumentsCodec, Header, WireProtocol
+from metastore.thrift_server.wire.object_bounds import StructCounter
+from metastore.thrift_server.wire.protocol import ArgumentsCodec, Header, Message, WireProtocol
 from metastore.thrift_server.wire.scanner import MalformedError
 
 PIECE = 1 << 14
@@ -26,17 +25,17 @@ class Routes(Protocol):
     """Which methods are answered where."""
 
     def forwards(self, method: str) -> bool:
-        """Whether its calls go to the upstream as they are."""
+        """Return True if calls of the method go to the upstream as they are."""
 
     def keeps(self, method: str) -> bool:
-        """Whether the bytes of its calls are needed: they go to the upstream, whether others read them or not."""
+        """Return True if calls of the method are needed as bytes, for the upstream."""
 
 
 class AllHere:
     """There is no upstream."""
 
     def forwards(self, method: str) -> bool:  # noqa: ARG002 - the protocol's
-        """None of them."""
+        """Forward none."""
         return False
 
     keeps = forwards
@@ -57,12 +56,12 @@ class Messages:
         self._keeps = routes.keeps
         self._protocol, self._limit = protocol, settings.max_message_size
         self._most, self._framing = settings.max_message_objects, settings.framed
-        self._counted = Counted(settings.max_message_objects)
+        self._counted = StructCounter(settings.max_message_objects)
         self.next = self._framed if settings.framed else self._unframed
         """The next message of a connection, None when it is not complete. Raises: MalformedError."""
 
     def _framed(self, connection: ClientConnection) -> Message | None:
-        """Each message has its length in front."""
+        """Take a message with its length in front."""
         received = connection.received
         if len(received) < _LENGTH_BYTES:
             return None
@@ -112,7 +111,7 @@ class Messages:
         return self._decoded(header, data, self._codecs.get(header.method))
 
     def decoded(self, header: Header, data: bytes) -> Message:
-        """A large message, decoded. By one thread at a time."""
+        """Return a large message, decoded. By one thread at a time."""
         if self._framing:
             try:
                 if not self._protocol.scanner(header.end, len(data), self._most).advance(data):
@@ -126,7 +125,7 @@ class Messages:
             self._counted.forget()
 
     def _decoded(self, header: Header, data: bytes, codec: ArgumentsCodec | None) -> Message:
-        """A complete message, decoded. Without the garbage collector, which doubles the time of a large message."""
+        """Decode a complete message, without the garbage collector, which doubles the time of a large message."""
         collecting = gc.isenabled()
         gc.disable()
         raw = data if self._keeps(header.method) else None

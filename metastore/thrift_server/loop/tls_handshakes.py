@@ -26,7 +26,7 @@ _THREADS = 2
 _log = structlog.get_logger("metastore.server")
 
 
-class Step(NamedTuple):
+class HandshakeStep(NamedTuple):
     """What came of one step: the epoll event that the connection waits for, 0 when it is through, or the error."""
 
     connection: ClientConnection
@@ -44,7 +44,7 @@ class Handshakes:
         self._settings, self._connections, self._ring = settings, connections, ring
         self._context = RenewedContext(settings)
         self._due: queue.SimpleQueue[ClientConnection | None] = queue.SimpleQueue()
-        self._taken: deque[Step] = deque()
+        self._taken: deque[HandshakeStep] = deque()
         self.failed = 0
 
     def start(self) -> None:
@@ -114,13 +114,13 @@ class Handshakes:
             try:
                 waits_for = tls.handshake()
                 known = NOBODY if waits_for else of_certificate(tls.certificate, self._settings.client_user)
-                step = Step(connection, waits_for, identity=known)
+                step = HandshakeStep(connection, waits_for, identity=known)
             except Exception as error:  # noqa: BLE001 - whatever OpenSSL or a certificate says, only this client fails
-                step = Step(connection, error=error)
+                step = HandshakeStep(connection, error=error)
             self._taken.append(step)
             self._ring()
 
 
 def _reason(error: Exception) -> str:
-    """What OpenSSL says, without where in its sources it says so."""
+    """Return what OpenSSL says, without where in its sources it says so."""
     return str(getattr(error, "verify_message", "") or getattr(error, "reason", "") or error).lower().replace("_", " ")

@@ -41,11 +41,11 @@ class TlsSocket:
         return self._ssl.getpeercert()
 
     def fileno(self) -> int:
-        """The number of the socket."""
+        """Return the number of the socket."""
         return self._ssl.fileno()
 
     def recv(self, size: int) -> bytes:
-        """What has arrived, at most about ``size`` bytes. Raises: BlockingIOError (nothing), OSError."""
+        """Return what has arrived, at most about ``size`` bytes. Raises: BlockingIOError (nothing), OSError."""
         pieces = []
         with self._lock:
             while size > 0:

@@ -44,7 +44,7 @@ class PartitionEncoder:
             self._known[digest] = encoded + self._names
 
     def ended(self, piece: Piece) -> bytes:
-        """The whole partitions of a piece, one after the other."""
+        """Return the whole partitions of a piece, one after the other."""
         self._learn(piece.descriptors)
         known, wires, at = self._known, memoryview(piece.wires), 0
         parts: list[bytes | memoryview] = []

@@ -17,7 +17,7 @@ from metastore.thrift_server.wire.protocol import Kind
 Whole = Callable[[list[Any]], Any]
 
 
-class _Reading(NamedTuple):
+class _SharedReading(NamedTuple):
     """A list that is being read, or was; ``open``: for one client."""
 
     whole: Whole
@@ -29,28 +29,30 @@ class SharedLists:
     """The lists of one kind of struct."""
 
     def __init__(self, kind: Kind) -> None:
-        self._kind, self._readings = kind, SingleFlight[_Reading]()
+        self._kind, self._readings = kind, SingleFlight[_SharedReading]()
 
     def answer(self, question: Hashable, read: Callable[[], tuple[Whole, Pieces[bytes]]]) -> InPieces:
-        """The result, and its list, of a reading that begins from now on.  Raises: what ``read`` raises."""
+        """Return the result, and its list, of a reading that begins from now on.  Raises: what ``read`` raises."""
         reading = self._readings.answer(question, lambda clients: (_alone if clients == 1 else _for_several)(*read()))
         return InPieces(reading.whole, self._kind, reading.length, reading.open())
 
 
-def _alone(whole: Whole, found: Pieces[bytes]) -> _Reading:
-    return _Reading(whole, found.count, lambda: found)
+def _alone(whole: Whole, found: Pieces[bytes]) -> _SharedReading:
+    return _SharedReading(whole, found.count, lambda: found)
 
 
-def _for_several(whole: Whole, found: Pieces[bytes]) -> _Reading:
+def _for_several(whole: Whole, found: Pieces[bytes]) -> _SharedReading:
     with found:
         coming = iter(found)
         first, second = next(coming, b""), next(coming, None)
         if second is None:
-            return _Reading(whole, found.count, lambda: nullcontext(iter((first,))))
+            return _SharedReading(whole, found.count, lambda: nullcontext(iter((first,))))
         sizes: list[int] = []
         kept = in_file(_measured(chain((first, second), coming), sizes))
     ends = list(accumulate(sizes, initial=0))
-    return _Reading(whole, found.count, lambda: nullcontext(bytes(kept[begin:end]) for begin, end in pairwise(ends)))
+    return _SharedReading(
+        whole, found.count, lambda: nullcontext(bytes(kept[begin:end]) for begin, end in pairwise(ends))
+    )
 
 
 def _measured(pieces: Iterator[bytes], sizes: list[int]) -> Iterator[bytes]:

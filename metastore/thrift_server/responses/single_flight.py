@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 T = TypeVar("T")
 
 
-class _Question(Generic[T]):
+class _SharedQuestion(Generic[T]):
     """One question: the reading that has not begun, if any, how many wait for it, and the lock of who reads."""
 
     def __init__(self) -> None:
@@ -27,15 +27,15 @@ class SingleFlight(Generic[T]):
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._questions: WeakValueDictionary[Hashable, _Question[T]] = WeakValueDictionary()
+        self._questions: WeakValueDictionary[Hashable, _SharedQuestion[T]] = WeakValueDictionary()
 
     def answer(self, question: Hashable, ask: Callable[[int], T]) -> T:
-        """The answer of an ``ask`` for this question that begins from now on.  Raises: what that raises.
+        """Return the answer of an ``ask`` for this question that begins from now on.  Raises: what that raises.
 
         ``ask`` is told how many get its answer.
         """
         with self._lock:
-            asked = self._questions.setdefault(question, _Question())
+            asked = self._questions.setdefault(question, _SharedQuestion())
             reading, leads = asked.next or Future[T](), asked.next is None
             asked.next = reading
             asked.waiting += 1

@@ -19,7 +19,7 @@ _FRAME = 4
 
 
 def itself(elements: list[Any]) -> list[Any]:
-    """The result that is a list and nothing else."""
+    """Return the result that is a list and nothing else."""
     return elements
 
 
@@ -36,12 +36,12 @@ class InPieces(NamedTuple):
 
 
 def texts(pieces: Pieces[bytes], whole: Callable[[list[Any]], Any] = itself) -> InPieces:
-    """A result whose list of texts is long."""
+    """Return a result whose list of texts is long."""
     return InPieces(whole, str, pieces.count, pieces)
 
 
 def in_file(parts: Iterable[bytes | memoryview], *, framed: bool = False) -> memoryview:
-    """The parts, one after the other, where they take no memory; ``framed``: behind their length."""
+    """Return the parts, one after the other, where they take no memory; ``framed``: behind their length."""
     with TemporaryFile() as file:
         file.write(bytes(_FRAME) if framed else b"")
         for part in parts:

@@ -8,7 +8,7 @@ has not taken the last piece. A call is sent twice only if that means the same a
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -21,18 +21,35 @@ from metastore.catalog.service.upstream_changes import OutcomeLostError
 from metastore.client.client import is_repeatable
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.dispatch.registry import Handler
 from metastore.thrift_server.loop.connection import ClientConnection
-from metastore.thrift_server.upstream.connecting import PIECE, Upstream, lost, reason, session_of, unblocked
-from metastore.thrift_server.upstream.link import Link
-from metastore.thrift_server.upstream.older import REPLACED, is_unknown, newer_request, older_answer
+from metastore.thrift_server.upstream.endpoint import PIECE, Upstream, lost, reason, session_of, unblocked
+from metastore.thrift_server.upstream.link import UpstreamLink
+from metastore.thrift_server.upstream.replaced_methods import REPLACED, is_unknown, newer_request, older_answer
 from metastore.thrift_server.wire.codec import CODECS
-from metastore.thrift_server.wire.message import Message
-from metastore.thrift_server.wire.protocol import Header
+from metastore.thrift_server.wire.protocol import Header, Message
 from metastore.thrift_server.wire.scanner import MalformedError
 
 _CONNECTORS = 4
 _READ, _WRITE = EPOLLIN | EPOLLRDHUP, EPOLLOUT
 _log = structlog.get_logger("metastore.upstream")
+
+
+class ForwardedMethods:
+    """Methods that go to the upstream: those that no handler is for, also where only the upstream knows them."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        """``handlers``: what is answered here."""
+        self._handlers = handlers
+
+    def forwards(self, method: str) -> bool:
+        """Return True if calls of the method go to the upstream as they are."""
+        return method not in self._handlers
+
+    def keeps(self, method: str) -> bool:
+        """Return True if the bytes of the method's calls are needed."""
+        handler = self._handlers.get(method)
+        return handler is None or handler.shared
 
 
 class Outgoing:
@@ -58,7 +75,7 @@ class Forwarder:
     def __init__(self, upstream: Upstream, stats: CallStats, refuse: Callable[[Header, MetastoreError], bytes]) -> None:
         """``stats``: of forwarded calls; ``refuse``: the answer that carries an error."""
         self.upstream, self._stats, self._refuse = upstream, stats, refuse
-        self._links: dict[int, Link] = {}
+        self._links: dict[int, UpstreamLink] = {}
         self._wanted: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
         """What other threads are to do; each step gives what the loop is to do then."""
         self._done: deque[Callable[[], None]] = deque()
@@ -81,9 +98,9 @@ class Forwarder:
 
     def put(self, client: ClientConnection, message: Message) -> None:
         """Begin a call; its client is busy until ``Outgoing.end``."""
-        link: Link | None = client.link
+        link: UpstreamLink | None = client.link
         if link is None:
-            link = client.link = Link(client)
+            link = client.link = UpstreamLink(client)
         link.header, link.raw = message.header, message.raw or message.data or b""
         link.attempts, link.passed, link.held = 0, False, bytearray() if message.header.method in REPLACED else None
         link.begun = time.perf_counter()
@@ -99,8 +116,8 @@ class Forwarder:
         self._attempt(link)
 
     def gone(self, client: ClientConnection) -> None:
-        """The client's connection is closed: so is its way to the upstream, with all that is on it."""
-        link: Link | None = client.link
+        """Close a gone client's way to the upstream, with all that is on it."""
+        link: UpstreamLink | None = client.link
         client.link = None
         if link is None:
             return
@@ -125,8 +142,8 @@ class Forwarder:
         return True
 
     def taken(self, client: ClientConnection) -> None:
-        """The client has taken what was passed on: read the rest."""
-        link: Link | None = client.link
+        """Read the rest: the client has taken what was passed on."""
+        link: UpstreamLink | None = client.link
         if link is not None and link.sock is not None and link.header is not None:
             link.moved = time.monotonic()
             self._watch(link, _READ)
@@ -146,7 +163,7 @@ class Forwarder:
 
     # ------------------------------------------------------------------------------------------------ steps
 
-    def _attempt(self, link: Link) -> None:
+    def _attempt(self, link: UpstreamLink) -> None:
         link.attempts += 1
         link.sending, link.asked, link.reply = None, False, None
         if link.sock is not None:
@@ -160,8 +177,8 @@ class Forwarder:
             said_first = self.upstream.said_first(link.client, link.saying)
             self._wanted.put(partial(self._opened, link, link.header, said_first))
 
-    def _take(self, link: Link, header: Header, sock: socket) -> None:
-        """A connection was made for a link's call."""
+    def _take(self, link: UpstreamLink, header: Header, sock: socket) -> None:
+        """Take a connection that was made for a link's call."""
         if link.header is not header:  # the client is gone, or was answered meanwhile
             sock.close()
             return
@@ -173,11 +190,11 @@ class Forwarder:
         except (OSError, MalformedError) as failure:
             self._broken(link, failure)
 
-    def _give_up(self, link: Link, header: Header, error: MetastoreError) -> None:
+    def _give_up(self, link: UpstreamLink, header: Header, error: MetastoreError) -> None:
         if link.header is header:
             self._end(link, error)
 
-    def _begin(self, link: Link) -> None:
+    def _begin(self, link: UpstreamLink) -> None:
         assert link.header is not None  # noqa: S101 - a call is in work
         method, raw = link.header.method, link.raw
         if method in link.lacks:
@@ -189,7 +206,7 @@ class Forwarder:
         link.moved = time.monotonic()
         self._send(link)
 
-    def _send(self, link: Link) -> None:
+    def _send(self, link: UpstreamLink) -> None:
         if link.sending is None or link.sock is None:
             return
         try:
@@ -204,7 +221,7 @@ class Forwarder:
             link.sending, link.asked = None, True
             self._watch(link, _READ)
 
-    def _read(self, link: Link) -> None:
+    def _read(self, link: UpstreamLink) -> None:
         assert link.sock is not None  # noqa: S101 - it is watched
         try:
             data = link.sock.recv(PIECE)
@@ -227,8 +244,8 @@ class Forwarder:
         if complete:
             self._end(link, None)
 
-    def _is_its_own(self, link: Link, header: Header, outcome: str, complete: bool) -> bool:  # noqa: FBT001
-        """Whether what is held is the method's own answer, to be passed on; else newer words are tried."""
+    def _is_its_own(self, link: UpstreamLink, header: Header, outcome: str, complete: bool) -> bool:  # noqa: FBT001
+        """Return True if what is held is the method's own answer, to be passed on; else newer words are tried."""
         assert link.held is not None  # noqa: S101 - the method is of those
         if header.method in link.lacks:
             if complete:
@@ -241,12 +258,12 @@ class Forwarder:
             return False
         return complete or outcome not in {"", "APPLICATION_EXCEPTION"}
 
-    def _answered(self, link: Link, header: Header, outcome: str, answer: bytes) -> None:
+    def _answered(self, link: UpstreamLink, header: Header, outcome: str, answer: bytes) -> None:
         if link.header is header:
             self._end(link, None, answer, outcome)
 
-    def _broken(self, link: Link, error: Exception) -> None:
-        """The connection is of no use any more: begin anew where that does no harm, else tell the client."""
+    def _broken(self, link: UpstreamLink, error: Exception) -> None:
+        """Begin anew on another connection where that does no harm, else tell the client."""
         header, pending, passed = link.header, link.asked, link.passed
         self._drop(link)
         if header is None or (pending and link.reply is None):
@@ -268,7 +285,7 @@ class Forwarder:
         else:
             self._end(link, UnavailableError(f"upstream {self.upstream} does not answer: {reason(error)}"))
 
-    def _end(self, link: Link, error: MetastoreError | None, answer: bytes = b"", outcome: str = "") -> None:
+    def _end(self, link: UpstreamLink, error: MetastoreError | None, answer: bytes = b"", outcome: str = "") -> None:
         header, link.header, link.raw = link.header, None, b""
         assert header is not None  # noqa: S101 - a call is in work
         if not outcome:
@@ -280,10 +297,10 @@ class Forwarder:
             answer = self._refuse(header, error)
         self._out.end(link.client, answer)
 
-    def _count(self, method: str, outcome: str, link: Link) -> None:
+    def _count(self, method: str, outcome: str, link: UpstreamLink) -> None:
         self._stats.record(method if method in CODECS else "unknown", outcome, time.perf_counter() - link.begun)
 
-    def _drop(self, link: Link) -> None:
+    def _drop(self, link: UpstreamLink) -> None:
         sock, link.sock = link.sock, None
         link.lacks.clear()
         if sock is not None:
@@ -292,7 +309,7 @@ class Forwarder:
                 self._epoll.unregister(link.fd)
             sock.close()
 
-    def _watch(self, link: Link, interest: int) -> None:
+    def _watch(self, link: UpstreamLink, interest: int) -> None:
         if link.interest != interest and link.sock is not None:
             link.interest = interest
             self._epoll.modify(link.fd, interest)
@@ -304,7 +321,7 @@ class Forwarder:
             self._done.append(step())
             self._out.ring()
 
-    def _opened(self, link: Link, header: Header, said_first: tuple[bytes, ...]) -> Callable[[], None]:
+    def _opened(self, link: UpstreamLink, header: Header, said_first: tuple[bytes, ...]) -> Callable[[], None]:
         try:
             return partial(self._take, link, header, self.upstream.open(said_first))
         except MetastoreError as error:
@@ -312,7 +329,7 @@ class Forwarder:
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
             return partial(self._give_up, link, header, UnavailableError(f"upstream {self.upstream}: {error}"))
 
-    def _in_older_words(self, link: Link, header: Header, outcome: str, answer: bytes) -> Callable[[], None]:
+    def _in_older_words(self, link: UpstreamLink, header: Header, outcome: str, answer: bytes) -> Callable[[], None]:
         try:
             return partial(self._answered, link, header, outcome, older_answer(self.upstream, header, answer))
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened

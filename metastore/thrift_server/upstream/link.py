@@ -4,11 +4,11 @@ from socket import socket
 
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.loop.tls_socket import TlsSocket
-from metastore.thrift_server.upstream.replies import Reply
+from metastore.thrift_server.upstream.reply_reader import Reply
 from metastore.thrift_server.wire.protocol import Header
 
 
-class Link:
+class UpstreamLink:
     """A client's way to the upstream."""
 
     __slots__ = (

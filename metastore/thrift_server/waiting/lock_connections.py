@@ -9,28 +9,16 @@ import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol
 
 from metastore.locks.orphans.rules import Gone, Left
+from metastore.thrift_server.dispatch.call import Connection
 
 AT_ONCE = 1.0
 """Seconds. A client that connects for each call has ended the connection by then."""
 
 
-class Connection(Protocol):
-    """What is known of a client's connection."""
-
-    closed: bool
-    busy: bool
-    """Whether a call of it is in work."""
-    calls: int
-    """How many were begun."""
-    left: float | None
-    """When (monotonic) the client ended it without a farewell; None if it said farewell, or we ended it."""
-
-
 @dataclass(slots=True)
-class _Held:
+class _KnownRequest:
     """A request and its connection, as of the moment when it was made or first looked at over this connection."""
 
     connection: Connection
@@ -45,16 +33,16 @@ class LockConnections:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, _KnownRequest] = {}
 
     def took(self, lock_id: int, connection: Connection, *, tied: bool = True) -> None:
-        """A request was made. ``tied``: whether its client keeps a connection over several calls."""
+        """Note a request that was made. ``tied``: whether its client keeps a connection over several calls."""
         with self._lock:
             known = self._held.get(lock_id)  # made again, by a client that lost the answer
             self._held[lock_id] = _held(connection, tied=tied and known is None)
 
     def looked(self, lock_id: int, connection: Connection) -> None:
-        """A request was looked at."""
+        """Note that a request was looked at."""
         with self._lock:
             known = self._held.get(lock_id)
             if known is None or known.connection is not connection:
@@ -63,18 +51,18 @@ class LockConnections:
                 known.looks += 1
 
     def gave(self, lock_ids: Iterable[int]) -> None:
-        """Requests that are released."""
+        """Forget requests that are released."""
         with self._lock:
             for lock_id in lock_ids:
                 self._held.pop(lock_id, None)
 
     def of(self, connection: Connection) -> frozenset[int]:
-        """The requests of a connection."""
+        """Return the requests of a connection."""
         with self._lock:
             return frozenset(lock_id for lock_id, holder in self._held.items() if holder.connection is connection)
 
     def left(self) -> Left:
-        """What became of the connections. As long as a call is in work nothing did: it may rely on the lock."""
+        """Return what became of the connections. As long as a call is in work nothing did: it may rely on the lock."""
         left = Left([], set(), set())
         with self._lock:
             for lock_id, holder in self._held.items():
@@ -92,5 +80,5 @@ class LockConnections:
         self.gave((left.here - set(lock_ids)) | left.over | {request.lock_id for request in left.gone})
 
 
-def _held(connection: Connection, *, tied: bool) -> _Held:
-    return _Held(connection, tied, connection.calls, monotonic())
+def _held(connection: Connection, *, tied: bool) -> _KnownRequest:
+    return _KnownRequest(connection, tied, connection.calls, monotonic())

@@ -67,7 +67,7 @@ class Waiting(Generic[Waiter]):
         self._thread = threading.Thread(target=self._run, name="lock-waits", daemon=True)
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return the number of waiters."""
         return len(self._waiters)
 
     def start(self) -> None:
@@ -133,7 +133,7 @@ class Waiting(Generic[Waiter]):
         self.released([int(words[-1]) for line in news if CHANNEL in line and (words := line.split())])
 
     def take(self, lock_ids: Iterable[int], most: int) -> list[Waiter]:
-        """Those who wait for any of these, at most so many: they are not woken, who takes them has news for them."""
+        """Take at most so many waiters for these locks: they are not woken, who takes them has news for them."""
         with self._lock:
             waiters = [waiter for lock_id in lock_ids for waiter in self._by_lock.get(lock_id, ())][:most]
             for waiter in waiters:

@@ -17,7 +17,7 @@ class OwnLocks:
         self._holders = holders
 
     def of(self, call: Call, environment: Any = None, txn_id: int | None = None) -> Changer:
-        """The caller. The EnvironmentContext of its call, or a field of the request, may name its transaction."""
+        """Return the caller. The call's EnvironmentContext, or a field of the request, may name its transaction."""
         named = context_of(environment).get(TXN_ID, "")
         txn_ids = {int(named)} if named.isdecimal() else {txn_id} if txn_id else set()
         locks = frozenset[int]() if self._holders is None else self._holders.of(call.connection)

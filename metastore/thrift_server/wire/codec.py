@@ -9,15 +9,15 @@ versions, its table names a field twice (`RESULTS`). thrift_idl/README.md lists 
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from io import BytesIO
 from operator import attrgetter
-from typing import Any
+from typing import Any, NoReturn
 
 from thrift.Thrift import TException, TType
 
 from metastore.thrift_gen.enums import ENUM_FIELDS
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.required import REQUIRED
-from metastore.thrift_server.wire.input import Source
 from metastore.thrift_server.wire.interface import METHODS
 
 Spec = tuple[Any, ...]
@@ -27,7 +27,39 @@ Rule = Callable[[Any], Walk | None]
 """A struct class → what looks at one of its instances, or None if it has nothing to look at."""
 
 
-class Answer:
+class ShortError(Exception):
+    """The bytes end before the value does."""
+
+
+class MessageSource:
+    """The bytes of one message in the form in which the accelerated decoder reads a protocol and its transport."""
+
+    __slots__ = ("container_length_limit", "cstringio_buf", "string_length_limit")
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.cstringio_buf = buffer = BytesIO(data)
+        buffer.seek(at)
+        self.string_length_limit = self.container_length_limit = len(data)
+
+    @property
+    def trans(self) -> "MessageSource":
+        """The decoder asks the protocol for its transport."""
+        return self
+
+    def cstringio_refill(self, _partial: bytes, _wanted: int) -> NoReturn:
+        """The decoder wants more bytes than there are."""
+        raise ShortError
+
+
+class Nothing:
+    """Stands for arguments that are skipped."""
+
+
+SKIP = [Nothing, ()]
+"""Makes the decoder step over a struct."""
+
+
+class ReplyField:
     """Carrier of the one field that a reply has."""
 
     __slots__ = ("message", "type", "value")
@@ -37,12 +69,12 @@ class Answer:
 
 
 def _renamed(spec: Spec, fields: Mapping[int, tuple[Any, ...]]) -> Spec:
-    """A field table with some fields replaced."""
+    """Return a field table with some fields replaced."""
     return tuple(fields.get(entry[0], entry) if entry else None for entry in spec)
 
 
 def _nested(entry: tuple[Any, ...], spec: Spec) -> tuple[Any, ...]:
-    """A struct field whose struct is read with another field table."""
+    """Return a struct field whose struct is read with another field table."""
     return (*entry[:3], [entry[3][0], spec], entry[4])
 
 
@@ -77,12 +109,12 @@ def _insert_event_2_3(spec: Spec) -> Spec:
 
 
 def _no_write_id(arguments: Any) -> bool:
-    """Whether add_dynamic_partitions is in the layout of 2.3: from 3.1 on every client sends writeid."""
+    """Return True if add_dynamic_partitions is in the layout of 2.3: from 3.1 on every client sends writeid."""
     return arguments.rqst is not None and arguments.rqst.writeid is None
 
 
 def _no_replace(arguments: Any) -> bool:
-    """Whether fire_listener_event may be in the layout of 2.3: it then has no boolean in field 1."""
+    """Return True if fire_listener_event may be in the layout of 2.3: it then has no boolean in field 1."""
     data = arguments.rqst.data if arguments.rqst else None
     return data is not None and data.insertData is not None and data.insertData.replace is None
 
@@ -103,14 +135,14 @@ OLDER_ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], Callable[[Spec], Spec
 
 
 def _open_txns_twice(spec: Spec) -> Spec:
-    """The success field of get_open_txns: open_txns as list (3.1 and later) and again as set (2.3): TXN-22."""
+    """Return the success field of get_open_txns: open_txns as list (3.1 and later) and again as set (2.3): TXN-22."""
     entries = ttypes.GetOpenTxnsResponse.thrift_spec
     as_set = (2, TType.SET, "open_txns", (TType.I64, None, False), None)
     return (_nested(spec[0], (*entries[:3], as_set, *entries[3:])), *spec[1:])
 
 
 def _no_such_object_twice(spec: Spec) -> Spec:
-    """The exceptions of create_ischema: NoSuchObjectException as field 2 (4.x) and again as field -1 (3.1)."""
+    """Return the exceptions of create_ischema: NoSuchObjectException as field 2 (4.x) and again as field -1 (3.1)."""
     return (*spec, (-1, *spec[2][1:]))
 
 
@@ -167,20 +199,20 @@ class MethodCodec:
         if name in RESULTS:
             spec = RESULTS[name](spec)
         success = [entry for entry in spec if entry and entry[0] == 0]
-        self.success = [Answer, tuple(_as_value(entry) for entry in success)] if success else None
+        self.success = [ReplyField, tuple(_as_value(entry) for entry in success)] if success else None
         exceptions: dict[type[TException], list[Any]] = {}
         for entry in spec:
             if entry and entry[0] != 0:
-                exceptions.setdefault(entry[3][0], [Answer, ()])[1] += (_as_value(entry),)
+                exceptions.setdefault(entry[3][0], [ReplyField, ()])[1] += (_as_value(entry),)
         self.exceptions = exceptions
 
     def _older(self) -> tuple[Any, ...]:
         suspected, older, sensible = OLDER_ARGUMENTS[self.name]
         return suspected, [self.arguments_class, older(self.arguments_class.thrift_spec)], sensible
 
-    def source(self, data: bytes, at: int) -> Source:
+    def source(self, data: bytes, at: int) -> MessageSource:
         """From which arguments are read."""
-        return Source(data, at)
+        return MessageSource(data, at)
 
     def unset(self, arguments: Any) -> Complaint | None:
         """Return the first required field that is missing in the arguments, as a sentence."""
@@ -198,7 +230,7 @@ class MethodCodec:
 
 
 def _is_request(entry: tuple[Any, ...]) -> bool:
-    """Whether an argument is a whole request: without it there is nothing to do. Other structs may be absent."""
+    """Return True if an argument is a whole request: without it there is nothing to do. Other structs may be absent."""
     struct = entry[3][0] if entry[1] == TType.STRUCT else None
     return struct is not None and (
         struct.__name__.endswith("Request") or struct in {ttypes.AddDynamicPartitions, ttypes.CreationMetadata}
@@ -206,12 +238,12 @@ def _is_request(entry: tuple[Any, ...]) -> bool:
 
 
 def _as_value(entry: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A result field that is read from `Answer.value`."""
+    """Return a result field that is read from `ReplyField.value`."""
     return (*entry[:2], "value", *entry[3:])
 
 
 def _tuple_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that reads these attributes as a tuple."""
+    """Return a function that reads these attributes as a tuple."""
     if not names:
         return lambda _: ()
     read = attrgetter(*names)
@@ -219,7 +251,7 @@ def _tuple_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _structs_in(ttype: int, arguments: Any) -> Iterator[type]:
-    """The struct classes that a field of this type holds directly."""
+    """Yield the struct classes that a field of this type holds directly."""
     if ttype == TType.STRUCT:
         yield arguments[0]
     elif ttype in (TType.LIST, TType.SET):
@@ -230,7 +262,7 @@ def _structs_in(ttype: int, arguments: Any) -> Iterator[type]:
 
 @cache
 def _reachable(cls: Any) -> frozenset[type]:
-    """The struct itself and every struct inside it; structs may contain themselves."""
+    """Return the struct itself and every struct inside it; structs may contain themselves."""
     reached, waiting = {cls}, [cls]
     while waiting:
         for entry in waiting.pop().thrift_spec:
@@ -321,5 +353,8 @@ def _walk_items(inner: Walk | None) -> Walk | None:
 
 
 # TApplicationException on the wire.
-APPLICATION_EXCEPTION = [Answer, (None, (1, TType.STRING, "message", "UTF8", None), (2, TType.I32, "type", None, None))]
+APPLICATION_EXCEPTION = [
+    ReplyField,
+    (None, (1, TType.STRING, "message", "UTF8", None), (2, TType.I32, "type", None, None)),
+]
 CODECS: Mapping[str, MethodCodec] = {name: MethodCodec(name) for name in METHODS}

@@ -9,8 +9,7 @@ from typing import Any
 from thrift.Thrift import TType
 
 from metastore.thrift_gen.hive_metastore.ttypes import StorageDescriptor
-from metastore.thrift_server.wire.codec import MethodCodec, Spec
-from metastore.thrift_server.wire.input import Source
+from metastore.thrift_server.wire.codec import MessageSource, MethodCodec, Spec
 from metastore.thrift_server.wire.shared_descriptors import SharedDescriptors
 
 
@@ -21,7 +20,7 @@ class TooManyError(Exception):
 class CountedCodec:
     """How the arguments of a method are read when their structs are counted; see `MethodCodec` for the fields."""
 
-    def __init__(self, codec: MethodCodec, counted: "Counted") -> None:
+    def __init__(self, codec: MethodCodec, counted: "StructCounter") -> None:
         self.arguments_class = codec.arguments_class
         self.arguments = [codec.arguments_class, counted.spec(codec.arguments[1])]
         self._counted = counted
@@ -30,12 +29,12 @@ class CountedCodec:
             suspected, (cls, spec), sensible = codec.older
             self.older = (suspected, [cls, counted.spec(spec)], sensible)
 
-    def source(self, data: bytes, at: int) -> Source:
+    def source(self, data: bytes, at: int) -> MessageSource:
         """See `ArgumentsCodec`."""
         return self._counted.source(data, at)
 
 
-class Counted:
+class StructCounter:
     """Field tables in which every struct is made through a counter. For one thread."""
 
     def __init__(self, most: int) -> None:
@@ -49,9 +48,9 @@ class Counted:
             self._codecs[codec.name] = CountedCodec(codec, self)
         return self._codecs[codec.name]
 
-    def source(self, data: bytes, at: int) -> Source:
+    def source(self, data: bytes, at: int) -> MessageSource:
         """Begin anew, for a message whose arguments are there."""
-        source = Source(data, at)
+        source = MessageSource(data, at)
         self._left, self._descriptors = self._most, SharedDescriptors(source)
         return source
 
@@ -60,7 +59,7 @@ class Counted:
         self._descriptors = SharedDescriptors()
 
     def spec(self, spec: Spec) -> Spec:
-        """A field table with counters in it."""
+        """Return a field table with counters in it."""
         return tuple((*entry[:3], self._arguments(entry[1], entry[3]), *entry[4:]) if entry else None for entry in spec)
 
     def _arguments(self, ttype: int, arguments: Any) -> Any:
@@ -80,7 +79,7 @@ class Counted:
         return made
 
     def _maker(self, cls: type) -> type:
-        """A class (the decoder wants a class) whose instances are counted, and are of the real class."""
+        """Return a class (the decoder wants a class) whose instances are counted, and are of the real class."""
         counted = self
 
         def make(_: type, *arguments: Any, **fields: Any) -> Any:

@@ -12,8 +12,15 @@ from typing import Any, NamedTuple, Protocol
 from thrift.protocol import fastbinary
 from thrift.Thrift import TApplicationException, TMessageType
 
-from metastore.thrift_server.wire.codec import APPLICATION_EXCEPTION, CODECS, Answer, MethodCodec
-from metastore.thrift_server.wire.input import SKIP, Nothing, Source
+from metastore.thrift_server.wire.codec import (
+    APPLICATION_EXCEPTION,
+    CODECS,
+    SKIP,
+    MessageSource,
+    MethodCodec,
+    Nothing,
+    ReplyField,
+)
 from metastore.thrift_server.wire.scanner import BinaryScanner, CompactScanner, MalformedError, Scanner
 
 LONGEST_NAME = 1024
@@ -30,17 +37,29 @@ class Header(NamedTuple):
     """Where the arguments begin."""
 
 
-class Entry(NamedTuple):
+class Message(NamedTuple):
+    """A message with its decoded arguments, or with what the decoder has against it, or still as bytes."""
+
+    header: Header
+    arguments: Any = None
+    complaint: str = ""
+    data: bytes | None = None
+    """Of a large message: all of it."""
+    raw: bytes | None = None
+    """All of it, where its bytes go on to the upstream."""
+
+
+class MapEntry(NamedTuple):
     """What a map has from texts to lists of structs."""
 
     struct: type
 
     def __call__(self) -> tuple[str, list[Any]]:
-        """One to try with."""
+        """Return an entry to try with."""
         return "", []
 
 
-Kind = type | Entry
+Kind = type | MapEntry
 """What the elements of a list are: the class of a struct, ``str``, or what stands for a map."""
 
 
@@ -51,7 +70,7 @@ class ArgumentsCodec(Protocol):
     arguments: list[Any]
     older: Any
 
-    def source(self, data: bytes, at: int) -> Source:
+    def source(self, data: bytes, at: int) -> MessageSource:
         """From which they are read: a message, where they begin."""
 
 
@@ -59,7 +78,7 @@ class WireProtocol(Protocol):
     """A protocol of Thrift."""
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:
-        """The header at this place, None when it is not complete. Raises: MalformedError."""
+        """Return the header at this place, None when it is not complete. Raises: MalformedError."""
 
     def scanner(self, at: int, limit: int, most: int) -> Scanner:
         """Looks for the end of the arguments that begin there, within ``limit`` bytes and ``most`` values."""
@@ -68,10 +87,10 @@ class WireProtocol(Protocol):
         """The arguments (None for an unknown method) and where they end. Raises: ShortError and the decoder's own."""
 
     def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
-        """What goes before the ``body`` of a result."""
+        """Return what goes before the ``body`` of a result."""
 
     def body(self, codec: MethodCodec, result: Any) -> bytes:
-        """The result of a call; encoding errors of all kinds come through."""
+        """Return the result of a call; encoding errors of all kinds come through."""
 
     def around(
         self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: Kind, count: int
@@ -82,10 +101,10 @@ class WireProtocol(Protocol):
         """Elements of a list, one after the other, from the same in the binary protocol."""
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
-        """The message that carries an exception which the method declares."""
+        """Return the message that carries an exception which the method declares."""
 
     def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
-        """The message that carries an error outside of the method's declaration."""
+        """Return the message that carries an error outside of the method's declaration."""
 
 
 class _Accelerated:
@@ -107,7 +126,7 @@ class _Accelerated:
     def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
         """See `WireProtocol`."""
         if codec is None:
-            source = Source(data, at)
+            source = MessageSource(data, at)
             self._decode(Nothing(), source, SKIP)
             return None, source.cstringio_buf.tell()
         source = codec.source(data, at)
@@ -128,7 +147,7 @@ class _Accelerated:
 
     def body(self, codec: MethodCodec, result: Any) -> bytes:
         """See `WireProtocol`."""
-        encoded: bytes = b"\0" if codec.success is None else self._encode(Answer(result), codec.success)
+        encoded: bytes = b"\0" if codec.success is None else self._encode(ReplyField(result), codec.success)
         return encoded
 
     def around(
@@ -141,12 +160,12 @@ class _Accelerated:
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
         """See `WireProtocol`."""
-        body = self._encode(Answer(exception), codec.exceptions[type(exception)])
+        body = self._encode(ReplyField(exception), codec.exceptions[type(exception)])
         return self.head(codec, seqid) + body
 
     def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
         """See `WireProtocol`."""
-        answer = Answer(message=exception.message, kind=exception.type)
+        answer = ReplyField(message=exception.message, kind=exception.type)
         return self._header(method, TMessageType.EXCEPTION, seqid) + self._encode(answer, APPLICATION_EXCEPTION)
 
 
@@ -262,9 +281,9 @@ class CompactProtocol(_Accelerated):
         """See `WireProtocol`. The structs of a piece are there as objects meanwhile, and no longer."""
         if kind is str:
             return _texts(piece)
-        if isinstance(kind, Entry):
+        if isinstance(kind, MapEntry):
             return b"".join(self._entries(kind.struct, piece))
-        source, encoded = Source(piece, 0), []
+        source, encoded = MessageSource(piece, 0), []
         while source.cstringio_buf.tell() < len(piece):
             encoded.append(self._struct(kind, source))
         return b"".join(encoded)
@@ -274,14 +293,16 @@ class CompactProtocol(_Accelerated):
         while at < len(piece):
             start = at + _LENGTH.size
             end = start + int.from_bytes(piece[at:start])
-            source = Source(piece, end + 1 + _LENGTH.size)  # behind the type of the list's structs, and its length
+            source = MessageSource(
+                piece, end + 1 + _LENGTH.size
+            )  # behind the type of the list's structs, and its length
             [count] = _LENGTH.unpack_from(piece, end + 1)
             yield _varint(end - start) + piece[start:end] + self._length(struct, count, _STRUCT)
             for _ in range(count):
                 yield self._struct(struct, source)
             at = source.cstringio_buf.tell()
 
-    def _struct(self, struct: type, source: Source) -> bytes:
+    def _struct(self, struct: type, source: MessageSource) -> bytes:
         spec: list[Any] = [struct, struct.thrift_spec]  # type: ignore[attr-defined]
         made = struct()
         fastbinary.decode_binary(made, source, spec)
@@ -293,7 +314,7 @@ class CompactProtocol(_Accelerated):
 
         Those of an empty map are left out.
         """
-        if isinstance(kind, Entry):
+        if isinstance(kind, MapEntry):
             return _varint(count) + _TEXTS_TO_LISTS if count else b"\0"
         if count < _LONG_LIST:
             return bytes((count << 4 | empty,))
@@ -313,7 +334,7 @@ def _name(raw: bytes | bytearray) -> str:
 
 
 def _texts(piece: bytes) -> bytes:
-    """Texts with lengths of any size, from texts with lengths of four bytes."""
+    """Return texts with lengths of any size, from texts with lengths of four bytes."""
     parts: list[bytes] = []
     at = 0
     while at < len(piece):
@@ -332,7 +353,7 @@ def _varint(number: int) -> bytes:
 
 
 def _varint_end(data: bytes | bytearray, at: int) -> int:
-    """Where a number of up to 32 bits ends, 0 when it is not complete."""
+    """Return where a number of up to 32 bits ends, 0 when it is not complete."""
     for i in range(at, min(at + 5, len(data))):
         if data[i] < _MORE:
             return i + 1

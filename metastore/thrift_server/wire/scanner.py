@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from thrift.protocol import fastbinary
 
-from metastore.thrift_server.wire.input import SKIP, Nothing, Source
+from metastore.thrift_server.wire.codec import SKIP, MessageSource, Nothing
 
 DEEPEST = 64
 _WINDOW = 1 << 16
@@ -37,10 +37,10 @@ class Scanner(Protocol):
         """The first bytes that were looked at are not shown again: for who passes them on."""
 
 
-class _Scanner:
+class _ScannerBase:
     """Drives the walk over the structure, a generator that yields whenever it needs more bytes."""
 
-    _decode: Callable[[Any, Source, Any], Any]
+    _decode: Callable[[Any, MessageSource, Any], Any]
 
     def __init__(self, at: int, limit: int, most: int) -> None:
         self.at = at
@@ -68,7 +68,7 @@ class _Scanner:
         raise NotImplementedError
 
     def _structs(self, ttype: int, count: int, depth: int) -> Iterator[bool]:
-        """The structs of a list: complete structs quickly, the last that has begun to arrive field by field."""
+        """Yield the structs of a list: complete structs quickly, the last that has begun to arrive field by field."""
         while count:
             while len(self._data) <= self.at:
                 yield False
@@ -80,7 +80,7 @@ class _Scanner:
 
     def _complete_structs(self, most: int) -> int:
         """Step over complete structs within the next `_WINDOW` bytes, and tell how many."""
-        window = Source(bytes(memoryview(self._data)[self.at : self.at + _WINDOW]), 0)
+        window = MessageSource(bytes(memoryview(self._data)[self.at : self.at + _WINDOW]), 0)
         count = end = 0
         with suppress(Exception):  # not complete, or wrong: the slow way tells
             while count < most:
@@ -107,7 +107,7 @@ class _Scanner:
         return depth + 1
 
 
-class BinaryScanner(_Scanner):
+class BinaryScanner(_ScannerBase):
     """For TBinaryProtocol."""
 
     _decode = staticmethod(fastbinary.decode_binary)
@@ -179,7 +179,7 @@ _MORE = 0x80  # set in every byte of a varint but the last
 _LONGEST_VARINT = 10
 
 
-class CompactScanner(_Scanner):
+class CompactScanner(_ScannerBase):
     """For TCompactProtocol."""
 
     _decode = staticmethod(fastbinary.decode_compact)

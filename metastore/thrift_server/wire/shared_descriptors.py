@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from thrift.protocol import fastbinary
 
 from metastore.thrift_gen.hive_metastore.ttypes import StorageDescriptor
-from metastore.thrift_server.wire.input import SKIP, Nothing, Source
+from metastore.thrift_server.wire.codec import SKIP, MessageSource, Nothing
 
 _SPEC = [StorageDescriptor, StorageDescriptor.thrift_spec]
 _LENGTH = 4
@@ -19,7 +19,7 @@ _EMPTY_TEXT_AND_END = _LENGTH + 1
 _REST = [entry[2] for entry in StorageDescriptor.thrift_spec if entry and entry[2] not in {"cols", "location"}]
 
 
-class _Known(NamedTuple):
+class _KnownDescriptor(NamedTuple):
     """A descriptor that was decoded: its bytes before and behind the text of its location, and what it holds."""
 
     before: bytes
@@ -31,12 +31,12 @@ class _Known(NamedTuple):
 class SharedDescriptors:
     """The descriptors of one message in the binary protocol; in another protocol nothing is alike."""
 
-    def __init__(self, source: Source | None = None) -> None:
+    def __init__(self, source: MessageSource | None = None) -> None:
         """``source``: from which the accelerated decoder reads, and by which it is told where to go on."""
         self._buffer = source.cstringio_buf if source else None
         self._data: bytes = self._buffer.getvalue() if self._buffer else b""
         self._begun: tuple[StorageDescriptor, int] | None = None
-        self._known: _Known | None = None
+        self._known: _KnownDescriptor | None = None
 
     def begin(self, sd: StorageDescriptor) -> None:
         """Fill a descriptor that begins where the decoder stands, if it is known; else the decoder does."""
@@ -47,18 +47,18 @@ class SharedDescriptors:
         at = self._buffer.tell()
         self._begun = None if self._filled(sd, at) else (sd, at)
 
-    def _learned(self, sd: StorageDescriptor, at: int) -> _Known | None:
+    def _learned(self, sd: StorageDescriptor, at: int) -> _KnownDescriptor | None:
         before = fastbinary.encode_binary(StorageDescriptor(sd.cols, ""), _SPEC)[:-_EMPTY_TEXT_AND_END]
         if sd.location is None or not self._data.startswith(before, at):
             return None  # its sender writes fields in another order
-        source = Source(self._data, at)
+        source = MessageSource(self._data, at)
         fastbinary.decode_binary(Nothing(), source, SKIP)
         _, ends = self._text(at + len(before))
         behind = self._data[ends : source.cstringio_buf.tell()]
-        return _Known(before, behind, sd.cols, [getattr(sd, name) for name in _REST])
+        return _KnownDescriptor(before, behind, sd.cols, [getattr(sd, name) for name in _REST])
 
     def _text(self, at: int) -> tuple[bytes, int]:
-        """The text whose length stands there, and where it ends."""
+        """Return the text whose length stands there, and where it ends."""
         begins = at + _LENGTH
         ends = begins + int.from_bytes(self._data[at:begins])
         return self._data[begins:ends], ends

@@ -4,7 +4,7 @@ The catalog's parameters are touched here because they must change together with
 """
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from metastore.db.arrays import columns
 from metastore.db.engine import Database, PgTx
@@ -12,13 +12,6 @@ from metastore.ids import DatabaseName, TableName
 
 INCOMPATIBLE = "repl.incompatible"
 LAST_ID = "repl.last.id"
-
-
-class FromSource(NamedTuple):
-    """A transaction of the source warehouse under a replication policy."""
-
-    policy: str
-    txn_id: int
 
 
 class Replayable(Protocol):

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from metastore.client import MetastoreClient
 from metastore.config import PlannerSettings, TlsSettings
 from metastore.errors import MetastoreError
-from metastore.planner.metastores import Metastores
+from metastore.planner.client_pool import Metastores
 from metastore.planner.server import PlannerServer
 from metastore.spark import acid
 from tests.support.away import SENTENCE, without_database

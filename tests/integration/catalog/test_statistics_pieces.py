@@ -13,7 +13,7 @@ from metastore.thrift_server.convert.catalog import statistics_to_thrift
 from metastore.thrift_server.convert.structs import struct_to_json
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.statistics import StatisticsHandlers
-from metastore.thrift_server.wire.input import Source
+from metastore.thrift_server.wire.codec import MessageSource
 from tests.support.answers import decoded
 
 BITS = bytes(range(256))
@@ -81,7 +81,7 @@ def both(database, described):
             {name: statistics_to_thrift(found) for name, found in by_partition.items()})
         spec = [T.PartitionsStatsResult, T.PartitionsStatsResult.thrift_spec]
         sent = T.PartitionsStatsResult()  # a whole number is a double by then
-        fastbinary.decode_binary(sent, Source(fastbinary.encode_binary(objects, spec), 0), spec)
+        fastbinary.decode_binary(sent, MessageSource(fastbinary.encode_binary(objects, spec), 0), spec)
         return read.partStats, sent.partStats
 
     return of

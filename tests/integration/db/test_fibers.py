@@ -8,13 +8,13 @@ import pytest
 from metastore.db import pool
 from metastore.db.engine import Database
 from metastore.errors import UnavailableError
-from metastore.thrift_server.dispatch.workers import PgFiber, Waits
+from metastore.thrift_server.dispatch.workers import FiberWaits, PgFiber
 
 
 @pytest.fixture
 def waits():
     with select.epoll() as polled:
-        yield Waits(polled)
+        yield FiberWaits(polled)
 
 
 def run_all(waits, works):

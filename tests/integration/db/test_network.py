@@ -15,7 +15,7 @@ from metastore.db.engine import Database
 from metastore.db.leader import Leadership
 from metastore.db.listener import Listener
 from metastore.errors import OutcomeUnknownError, UnavailableError
-from metastore.thrift_server.dispatch.workers import PgFiber, Waits
+from metastore.thrift_server.dispatch.workers import FiberWaits, PgFiber
 from tests.support.thrift_server import until
 
 
@@ -58,7 +58,7 @@ def by_name(own_postgres):
 def test_a_fiber_waits_for_a_name_and_others_go_on(by_name, resolver):
     slow, found = resolver("127.0.0.1"), []
     with select.epoll() as polled:
-        waits = Waits(polled)
+        waits = FiberWaits(polled)
         for _ in range(2):
             PgFiber(lambda: found.append(by_name.once("SELECT 1")), waits).switch()
         assert found == []   # and we are here: the loop has its thread

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from metastore.config import PlannerSettings, TlsSettings
-from metastore.planner.metastores import Metastores
+from metastore.planner.client_pool import Metastores
 from metastore.planner.server import PlannerServer
 
 WHO = {"user": "ann", "host": "h1", "agent": "spark 4.3.0"}

@@ -5,7 +5,7 @@ import ssl
 import pytest
 
 from metastore.config import PlannerSettings, TlsSettings
-from metastore.planner.metastores import Metastores
+from metastore.planner.client_pool import Metastores
 from metastore.planner.server import PlannerServer
 from tests.integration.planner.conftest import WHO, Caller
 from tests.support.certificates import Authority
@@ -57,7 +57,7 @@ def test_the_metastore_knows_for_whom_each_call_is(secure, authority, server, mo
         def refusal(self, identity, method, arguments=()):
             known.append((method, identity))
 
-    monkeypatch.setattr(server.server._reception, "_access", Access())
+    monkeypatch.setattr(server.server._middleware, "_access", Access())
     for name in ("bob", "ann", "bob"):
         caller = Caller(secure, trusting(authority, authority.issue(name)))
         caller.begin()

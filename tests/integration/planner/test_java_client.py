@@ -8,7 +8,7 @@ from metastore.config import PlannerSettings, Settings, TlsSettings
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.planner.calls import CALLS
-from metastore.planner.metastores import Metastores
+from metastore.planner.client_pool import Metastores
 from metastore.planner.server import PlannerServer
 from metastore.web import http_server
 from tests.integration.planner.conftest import WHO

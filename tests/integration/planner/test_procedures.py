@@ -9,7 +9,7 @@ import pytest
 
 from metastore.client import TxnManager
 from metastore.locks.rules import Operation
-from metastore.planner.procedures import PROCEDURES
+from metastore.planner.procedures.registry import PROCEDURES
 from metastore.streaming import connect, mutate
 from metastore.thrift_gen.hive_metastore import ttypes
 from tests.integration.planner.conftest import WHO
@@ -56,7 +56,7 @@ def test_compactions_are_asked_for_and_shown(client, run):
 def test_who_waits_for_a_compaction_is_told_that_it_failed(client, call, run, monkeypatch):
     create_table(client, "t", {"id": "int"})
     ended = client.types.ShowCompactResponseElement(id=1, dbname="d", tablename="t", state="failed", errorMessage="no more room")
-    monkeypatch.setattr("metastore.planner.procedures.wait_until_done", lambda *_: [ended])
+    monkeypatch.setattr("metastore.planner.procedures.compact.wait_until_done", lambda *_: [ended])
     arguments = {"table": "d.t", "type": "major", "wait": True}
     assert call.refused("procedure", procedure="compact", arguments=arguments) == (
         400, "InvalidOperationError", "Compaction 1 of d.t is failed: no more room. `metastore show compactions` lists it.")

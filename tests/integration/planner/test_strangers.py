@@ -13,9 +13,9 @@ import pytest
 from metastore.config import LimitSettings, PlannerSettings, TlsSettings
 from metastore.planner import calls
 from metastore.planner.call import Method
-from metastore.planner.metastores import Metastores
+from metastore.planner.client_pool import Metastores
 from metastore.planner.server import PlannerServer
-from metastore.thrift_server.loop.address_limits import Limits
+from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.web import http_server
 from tests.integration.planner.conftest import Caller
 from tests.support.acid.creating import create_database, create_table
@@ -139,7 +139,7 @@ def test_calls_in_work_are_not_given_up_for_others(started, caller, monkeypatch)
 
 
 def test_an_address_has_as_many_connections_and_calls_as_at_the_metastore(started, caller):
-    address = started(limits=Limits(LimitSettings(connections=2, requests=3, exempt=())))
+    address = started(limits=AddressLimits(LimitSettings(connections=2, requests=3, exempt=())))
     one, two, three = (caller(address) for _ in range(3))
     assert one.post("/v1/table", NOTHING)[0] == two.post("/v1/table", NOTHING)[0] == 200
     with pytest.raises(OSError):

@@ -17,7 +17,7 @@ from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from metastore.thrift_server.dispatch import middleware
-from metastore.thrift_server.upstream.asking import Asking
+from metastore.thrift_server.upstream.client import UpstreamClient
 from tests.integration.upstream.conftest import ACID, table
 
 NAME = TableName("hive", "d", "t")
@@ -154,13 +154,13 @@ def test_compaction_leaves_a_table_alone_while_a_change_is_on_its_way(client, fr
 
 
 def test_a_table_whose_database_goes_between_two_questions_is_not_there(front, database, written, monkeypatch):
-    def ask(asking, method, *arguments):
+    def ask(client, method, *arguments):
         if method == "get_database":
             raise NoSuchObjectError("d")
-        return asked(asking, method, *arguments)
+        return asked(client, method, *arguments)
 
-    asked = Asking.ask
-    monkeypatch.setattr(Asking, "ask", ask)
+    asked = UpstreamClient.ask
+    monkeypatch.setattr(UpstreamClient, "ask", ask)
     with database.begin() as pg:
         assert front.services.upstream.catalog.described(pg, Entity(NAME)) is None
 

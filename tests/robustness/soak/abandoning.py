@@ -11,7 +11,7 @@ from random import Random
 from metastore.acid.names import DeltaName, parse_directory
 from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient, TxnManager
-from metastore.client.lock_plan import Kind, Output, target_of
+from metastore.client.lock_plan import Kind, Output, statement_locks, target_of
 from metastore.files import local_path
 from metastore.ids import table_name
 
@@ -27,7 +27,7 @@ def abandon(uris: str, random: Random) -> str:
         directory = Path(local_path(described.sd.location))
         txn = TxnManager(client).open(agent="soak abandoner")
         try:
-            txn.lock_statement((), [Output(target_of(AcidTable.of(table_name("soak", table), described), is_written=True), Kind.INSERT)])
+            txn.lock(statement_locks((), [Output(target_of(AcidTable.of(table_name("soak", table), described), is_written=True), Kind.INSERT)]))
             write_id = txn.write_id("soak", table)
             deltas = [child for child in directory.iterdir()
                       if isinstance(name := parse_directory(child.name), DeltaName) and not name.is_delete]

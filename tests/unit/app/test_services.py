@@ -22,9 +22,9 @@ from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.tables import TableStats
 from metastore.telemetry.txns import TxnStats
-from metastore.thrift_server.loop.address_limits import Limits
-from metastore.thrift_server.upstream.connecting import Upstream
-from metastore.thrift_server.upstream.shared import Forwarding
+from metastore.thrift_server.loop.address_limits import AddressLimits
+from metastore.thrift_server.upstream.endpoint import Upstream
+from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -65,7 +65,7 @@ def compose(upstream):
         forwarding = Forwarding(Upstream(settings.upstream, settings.server), CallStats(), None)
     services = Services.of(Untouched(), settings, LockStats(), TxnStats(), FilePool(1, 1.0, None), started_at=STARTED,
                            forwarding=forwarding)
-    handlers(services, settings, CallStats(), Limits(settings.limits), tables=TableStats())
+    handlers(services, settings, CallStats(), AddressLimits(settings.limits), tables=TableStats())
     loops = [*server_loops(services, settings),
              *compaction(services, settings, None, BacklogCounter(services.compaction.queue, services.compaction.forecasting),
                          Measuring(services.compaction.measuring), version="1", stopping=threading.Event())]
@@ -99,7 +99,7 @@ def test_each_service_is_built_once(built, upstream):
     assert {kind.__name__: count for kind, count in built.items() if count > 1} == {}
     composed = set(kinds(services))
     assert {"LockService", "TxnService", "CompactionService"} <= {kind.__name__ for kind in composed & set(built)}
-    assert {"Asking", "UpstreamChanges", "UpstreamCatalog"} <= {kind.__name__ for kind in composed} or not upstream
+    assert {"UpstreamClient", "UpstreamChanges", "UpstreamCatalog"} <= {kind.__name__ for kind in composed} or not upstream
     assert {loop.name for loop in loops} >= {"initiator", "cleaner", "worker-0", "worker-1"}
 
 

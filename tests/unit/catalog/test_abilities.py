@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from metastore.catalog.rules.abilities import Client, Kind, Said, abilities, is_named, kind_of, refusal
-from metastore.client.abilities import table_request
+from metastore.client.domain_client import table_request
 from metastore.ids import TableName
 from metastore.thrift_server.dispatch.table_access import said_in
 

@@ -11,7 +11,6 @@ from metastore.client.lock_plan import (
     LockPlan,
     Output,
     Target,
-    global_mutex,
     lock_modes,
     statement_locks,
 )
@@ -107,12 +106,6 @@ def test_written(generation, switch):
 
 def test_every_variation_is_about_a_row_of_the_table():
     assert {one[1] for one in VARIATIONS} - {None} <= {row[0] for row in TABLE}
-
-
-def test_a_global_mutex():
-    [lock] = statement_locks(outputs=[global_mutex("a")]).locks
-
-    assert lock == LockPlan(X, Operation.NO_TXN, "__GLOBAL_LOCKS", "a", is_transactional=False)
 
 
 @pytest.mark.parametrize("generation", Generation)

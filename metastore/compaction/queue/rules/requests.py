@@ -97,7 +97,6 @@ _TYPE_NUMBERS = {
     CompactionType.ABORT_TXN_CLEANUP: 4,
 }
 
-QUEUED = frozenset({_S.INITIATED, _S.WORKING, _S.READY_FOR_CLEANING})
 ACTIVE = frozenset({_S.INITIATED, _S.WORKING})
 OLD_CLIENT_TYPES = frozenset({CompactionType.MINOR, CompactionType.MAJOR})
 """The types that Hive 2.3 and 3.1 clients know; another number fails their whole SHOW COMPACTIONS."""

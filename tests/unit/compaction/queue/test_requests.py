@@ -7,7 +7,6 @@ import pytest
 
 from metastore.compaction.queue.rules.requests import (
     ACTIVE,
-    QUEUED,
     TRANSITIONS,
     Compaction,
     CompactionState,
@@ -78,7 +77,7 @@ def test_exactly_the_specified_arrows_exist():
     found = {letters[before] + after.code for before in letters for after in CompactionState if may_become(before, after)}
 
     assert found == ARROWS
-    assert set(TRANSITIONS) - {None} == QUEUED
+    assert set(TRANSITIONS) - {None} == {CompactionState.INITIATED, CompactionState.WORKING, CompactionState.READY_FOR_CLEANING}
 
 
 @pytest.mark.parametrize(("existing", "duplicate"), [

@@ -15,10 +15,10 @@ from metastore.thrift_server.auth.access import (
     Identified,
     is_operators,
 )
-from metastore.thrift_server.auth.identity import NOBODY, Identity, Proof
+from metastore.thrift_server.auth.identity import NOBODY, Identity, IdentityProof
 from metastore.thrift_server.wire.interface import METHODS
 
-ROOT = Identity("root", Proof.CERTIFICATE, "10.0.0.1:1")
+ROOT = Identity("root", IdentityProof.CERTIFICATE, "10.0.0.1:1")
 REPLAYED = {
     "open_txns": ttypes.OpenTxnRequest(1, "ann", "h", replPolicy="p", replSrcTxnIds=[5]),
     "allocate_table_write_ids": ttypes.AllocateTableWriteIdsRequest("d", "t", replPolicy="p"),
@@ -45,8 +45,8 @@ def test_who_is_an_operator(others):
         assert is_operators(method, arguments)
         assert access.refusal(ROOT, method, arguments) is None
         assert access.refusal(NOBODY._replace(address="10.0.0.9:1"), method, arguments) is None
-        for stranger in (NOBODY, NOBODY._replace(address="10.0.0.9:2"), ROOT._replace(user="ann"), Identity("", Proof.CERTIFICATE),
-                         Identity(None, Proof.PLANNER, "10.0.0.9:1")):
+        for stranger in (NOBODY, NOBODY._replace(address="10.0.0.9:2"), ROOT._replace(user="ann"), Identity("", IdentityProof.CERTIFICATE),
+                         Identity(None, IdentityProof.PLANNER, "10.0.0.9:1")):
             assert f"{method} is refused" in access.refusal(stranger, method, arguments)
     for method, sent in PLAIN.items():
         assert access.refusal(ROOT, method, (sent,)) is None
@@ -54,7 +54,7 @@ def test_who_is_an_operator(others):
 
 
 def test_an_empty_list_names_nobody():
-    assert Guarded(Everybody(), (), lambda _: False).refusal(Identity("", Proof.CERTIFICATE), "seed_txn_id") is not None
+    assert Guarded(Everybody(), (), lambda _: False).refusal(Identity("", IdentityProof.CERTIFICATE), "seed_txn_id") is not None
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])

@@ -13,7 +13,7 @@ from thrift.protocol import fastbinary
 from metastore.db import fibers
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
 from metastore.thrift_server.dispatch.call import coalesced
-from metastore.thrift_server.dispatch.workers import MOST, Lane, Waits
+from metastore.thrift_server.dispatch.workers import MOST, FiberWaits, Lane
 from tests.support.thrift_server import Peer, message, serving
 
 _BEAT = ThriftHiveMetastore.heartbeat_args(ttypes.HeartbeatRequest(txnid=1))
@@ -23,7 +23,7 @@ ARGUMENTS = _BEAT, [type(_BEAT), type(_BEAT).thrift_spec]
 @pytest.fixture
 def waits():
     with select.epoll() as polled:
-        yield Waits(polled)
+        yield FiberWaits(polled)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from metastore.thrift_server.dispatch.address_quotas import limited, txns_and_lo
 from metastore.thrift_server.dispatch.call import Call, coalesced
 from metastore.thrift_server.dispatch.registry import Handler
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
-from metastore.thrift_server.loop.address_limits import LAST_REFUSED, Limits
+from metastore.thrift_server.loop.address_limits import LAST_REFUSED, AddressLimits
 from tests.support.thrift_server import Peer, message, serving, text_field, until
 from tests.unit.thrift_server.test_server import ALIVE, GET_STATUS, Stats
 
@@ -26,7 +26,7 @@ HERE, THERE = "127.0.0.1", "127.0.0.2"
 def limits(exempt="", **settings):
     """Limits that also hold for loopback."""
     networks = build([Source("test", {"metastore.limit.exempt": exempt})]).limits.exempt
-    return Limits(LimitSettings(exempt=networks, **settings))
+    return AddressLimits(LimitSettings(exempt=networks, **settings))
 
 
 # ------------------------------------------------------------------------------------------------ addresses
@@ -49,9 +49,9 @@ def test_whom_a_limit_is_for(host, address):
 
 
 def test_this_machine_is_exempt_and_nobody_is_counted_where_nothing_is_limited():
-    assert Limits(LimitSettings(connections=1)).usage("127.0.0.1", 0.0) is None
-    assert Limits(LimitSettings(connections=1)).usage("::1", 0.0) is None
-    assert Limits(LimitSettings(exempt=())).usage("10.0.0.7", 0.0) is None
+    assert AddressLimits(LimitSettings(connections=1)).usage("127.0.0.1", 0.0) is None
+    assert AddressLimits(LimitSettings(connections=1)).usage("::1", 0.0) is None
+    assert AddressLimits(LimitSettings(exempt=())).usage("10.0.0.7", 0.0) is None
 
 
 def test_a_network_that_is_none_stops_the_start():
@@ -98,7 +98,7 @@ def test_the_log_tells_of_a_limit_once_in_a_while():
 
 
 def test_addresses_are_forgotten_when_nothing_of_them_is_left():
-    some = Limits(LimitSettings(connections=1, exempt=()), forget_after=build([]).txns.timeout)
+    some = AddressLimits(LimitSettings(connections=1, exempt=()), forget_after=build([]).txns.timeout)
     some.arrived("10.0.0.1", 0.0)
     some.left(some.arrived("10.0.0.2", 0.0), 1.0)
     some.left(owner := some.arrived("10.0.0.3", 0.0), 1.0)
@@ -143,7 +143,7 @@ def test_connections_of_an_exempt_address():
         assert one.call(GET_STATUS)[2] == two.call(GET_STATUS)[2] == ALIVE
 
 
-class NoTimePasses(Limits):
+class NoTimePasses(AddressLimits):
     """Between calls."""
 
     def refusal(self, usage, method, now):
@@ -326,4 +326,4 @@ def test_a_lock_that_is_to_be_withdrawn_is_never_refused(monkeypatch):
 def test_without_a_limit_handlers_are_as_they_were():
     handler = Handler(print, "open_txns")
     for share in txns_and_locks(LimitSettings(), 1000, list, dict).values():
-        assert limited(handler, share, Limits(LimitSettings())) is handler
+        assert limited(handler, share, AddressLimits(LimitSettings())) is handler

@@ -11,7 +11,7 @@ from metastore.db.pieces import Pieces
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.responses.streamed import InPieces, texts
-from metastore.thrift_server.wire.input import Source
+from metastore.thrift_server.wire.codec import MessageSource
 from tests.support.answers import decoded
 from tests.support.thrift_server import Peer, message, serving, until
 from tests.unit.thrift_server.test_server import ALIVE, GET_STATUS, Stats
@@ -61,7 +61,7 @@ def read(answer, decode=fastbinary.decode_binary):
     kind, _, body = answer
     assert kind == TMessageType.REPLY
     result = ThriftHiveMetastore.get_partitions_result()
-    decode(result, Source(body, 0), [type(result), type(result).thrift_spec])
+    decode(result, MessageSource(body, 0), [type(result), type(result).thrift_spec])
     return result.success
 
 

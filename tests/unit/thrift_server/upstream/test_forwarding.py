@@ -14,8 +14,8 @@ from metastore.errors import NoSuchObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.auth.identity import Identity
 from metastore.thrift_server.dispatch.call import immediate, shared
-from metastore.thrift_server.upstream.connecting import session_of
-from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers
+from metastore.thrift_server.upstream.endpoint import session_of
+from metastore.thrift_server.upstream.local_handlers import UpstreamSessionHandlers
 from tests.support.thrift_server import Peer, message, serving, text_field, until
 
 

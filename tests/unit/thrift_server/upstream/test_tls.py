@@ -7,8 +7,8 @@ import pytest
 from metastore.config import ServerSettings, TlsSettings, UpstreamSettings
 from metastore.errors import InvalidInputError
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.upstream.asking import Asking
-from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.upstream.client import UpstreamClient
+from metastore.thrift_server.upstream.endpoint import Upstream
 from tests.support.certificates import Authority
 from tests.support.thrift_server import Peer, message, serving, text_field, until
 from tests.unit.thrift_server.upstream.test_forwarding import Catalog, Own, client_of
@@ -29,7 +29,7 @@ def in_front(authority, *, there=None, **upstream):
         settings = UpstreamSettings(**{"uris": ("thrift://{}:{}".format(*behind.address),), "use_ssl": True,
                                        "truststore": (str(authority.path),), **upstream})
         with serving(Own(), upstream=settings) as server:
-            server.catalog, server.asking = catalog, Asking(Upstream(settings, ServerSettings()))
+            server.catalog, server.asking = catalog, UpstreamClient(Upstream(settings, ServerSettings()))
             yield server
 
 

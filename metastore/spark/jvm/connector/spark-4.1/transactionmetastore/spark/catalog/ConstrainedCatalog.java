@@ -63,7 +63,7 @@ abstract class ConstrainedCatalog extends AcidCatalogBase {
             + "out, or CREATE it with TBLPROPERTIES ('transactional'='true').");
     }
 
-    /** As the planner takes it: metastore/planner/declared.py. */
+    /** As the planner takes it: metastore/planner/table_declarations.py. */
     private static Map<String, Object> described(Constraint constraint) {
         Map<String, Object> described = new HashMap<>(Map.of("is_enabled", constraint.enforced(), "is_relied_on", constraint.rely()));
         described.put("name", constraint.name());
