@@ -13,7 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from metastore.acid_tables.table import AcidTable, TableKind, quoted
+from metastore.acid.table_kinds import TableKind
+from metastore.acid_tables.table import AcidTable, quoted
 from metastore.client import DomainClient
 from metastore.client.streams import positions
 from metastore.client.tls import of_values

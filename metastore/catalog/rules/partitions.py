@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import NamedTuple
 
+from metastore.acid.table_kinds import is_insert_only
 from metastore.catalog.model import Json, Parameters, Table, TableType
 from metastore.catalog.rules import descriptors, locations
 from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.catalog.rules.storage_classes import Classes, require_storage
 from metastore.catalog.rules.tables import DDL_TIME, is_true, is_view
-from metastore.catalog.rules.transactional import is_insert_only
 from metastore.errors import InvalidRequestError, MetaError
 from metastore.ids import TableName
 from metastore.partition_names import make_name

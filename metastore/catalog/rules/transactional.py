@@ -7,12 +7,17 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from metastore.acid.table_kinds import (
+    INSERT_ONLY,
+    PROPERTIES,
+    TRANSACTIONAL,
+    is_full_acid,
+    is_insert_only,
+    is_transactional,
+)
 from metastore.catalog.model import Parameters, Table, TableType
 from metastore.errors import MetaError
 
-TRANSACTIONAL = "transactional"
-PROPERTIES = "transactional_properties"
-INSERT_ONLY = "insert_only"
 BUCKETING = "bucketing_version"  # 2, or else 1
 # A converted table's files count as written by ids below this (Hive: RemoteOperations of the original files).
 CONVERSION_SEED = 10_000_000
@@ -20,21 +25,6 @@ CONVERSION_SEED = 10_000_000
 _ACID_INPUT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 _ACID_OUTPUT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
 _ORIGINAL_FILE = re.compile(r"[0-9]+_[0-9]+(_copy_[0-9]+)?")
-
-
-def is_transactional(parameters: Parameters) -> bool:
-    """Whether a stored table takes part in transactions."""
-    return parameters.get(TRANSACTIONAL, "").lower() == "true"
-
-
-def is_insert_only(parameters: Parameters) -> bool:
-    """Whether a stored table is transactional without row-level changes."""
-    return is_transactional(parameters) and parameters.get(PROPERTIES, "").lower() == INSERT_ONLY
-
-
-def is_full_acid(parameters: Parameters) -> bool:
-    """Whether a stored table's rows can be updated and deleted."""
-    return is_transactional(parameters) and not is_insert_only(parameters)
 
 
 def by_default(table: Table) -> Table:
