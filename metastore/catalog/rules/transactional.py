@@ -3,10 +3,10 @@
 Holds for the default catalog only. Source: CAT-V1 to CAT-V13.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from metastore.acid.names import NO_BUCKET, is_hidden, parse_file
 from metastore.acid.table_kinds import (
     INSERT_ONLY,
     PROPERTIES,
@@ -24,7 +24,6 @@ CONVERSION_SEED = 10_000_000
 
 _ACID_INPUT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 _ACID_OUTPUT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
-_ORIGINAL_FILE = re.compile(r"[0-9]+_[0-9]+(_copy_[0-9]+)?")
 
 
 def by_default(table: Table) -> Table:
@@ -79,8 +78,9 @@ def foreign_file(paths: Iterable[str]) -> str | None:
     """The first data file that is not named as Hive's own writers do, so that it has no place in a bucket."""
     for path in paths:
         *directories, name = path.split("/")
-        hidden = any(part.startswith(("_", ".")) for part in (*directories, name))
-        if not hidden and not _ORIGINAL_FILE.fullmatch(name):
+        known = parse_file(name)
+        is_named = known.is_original and known.bucket != NO_BUCKET
+        if not is_named and not any(map(is_hidden, (*directories, name))):
             return path
     return None
 
