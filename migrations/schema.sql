@@ -708,6 +708,12 @@ CREATE OR REPLACE FUNCTION set_column_statistics_wire() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN NEW.wire := column_statistics_wire(NEW."column", NEW.type, NEW.data); RETURN NEW; END $$;
 
+-- metastore/catalog/store/is_transactional.sql
+-- What metastore/acid/table_kinds.py says of a table's properties, for statements that choose tables. PostgreSQL puts the
+-- expression in place of the call.
+CREATE OR REPLACE FUNCTION is_transactional(parameters jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN coalesce(lower(parameters ->> 'transactional') = 'true', false);
+
 -- metastore/catalog/store/partition_wire.sql
 -- The part of a partition that its own row decides, as Thrift's binary protocol has it (ADR 59).
 
@@ -1105,8 +1111,8 @@ BEGIN
             WHERE txn_id = ANY(ids) AND write_id IS NULL AND (
                 SELECT 1 FROM txn_write_ids AS w WHERE w.txn_id = c.txn_id AND w.catalog = c.catalog AND w.db = c.db
                 AND w."table" = c."table") IS NULL AND (
-                SELECT lower(t.parameters ->> 'transactional') FROM tables AS t
-                WHERE t.catalog = c.catalog AND t.db = c.db AND t.name = c."table") = 'true'))
+                SELECT is_transactional(t.parameters) FROM tables AS t
+                WHERE t.catalog = c.catalog AND t.db = c.db AND t.name = c."table")))
     THEN
         RETURN false;
     END IF;
@@ -1328,4 +1334,4 @@ CREATE TABLE IF NOT EXISTS alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version (version_num) VALUES ('0041');
+INSERT INTO alembic_version (version_num) VALUES ('0042');

@@ -13,7 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from metastore.acid_tables.table import AcidTable, TableKind, quoted
+from metastore.acid.events import ROW_ID_COLUMN
+from metastore.acid.table_kinds import TableKind
+from metastore.acid_tables.table import AcidTable, quoted
 from metastore.client import DomainClient
 from metastore.client.streams import positions
 from metastore.client.tls import of_values
@@ -27,7 +29,6 @@ from metastore.spark.jvm.compiled import catalog_object
 from metastore.spark.jvm.versions import require_supported
 from metastore.spark.sql.statements import dotted
 from metastore.spark.streaming import BatchSink, start
-from metastore.spark.tables.row_id import ROW_ID_COLUMN
 from metastore.spark.txn.blocks import own_errors
 from metastore.spark.txn.transactions import Transactions
 from metastore.tls.contexts import ClientSide

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 
 from metastore.acid.bucket import MAX_STATEMENT_ID, decode
+from metastore.acid.events import ROW_ID_COLUMN
 from metastore.acid.names import DeltaName, is_hidden, parse_directory
 from metastore.acid.orc_footer import RowKey
 from metastore.client import AnswerLostError, DomainClient, MetastoreClient, TxnManager
@@ -41,7 +42,6 @@ from metastore.streaming.records import RecordError, from_arrow, from_mappings
 from metastore.streaming.routing import by_partition, routed
 from metastore.streaming.table import StreamTable, connected
 
-ROW_ID = "ROW__ID"
 """The column of records that names a row: write id, bucket number and row id, as Hive and Spark's session show it."""
 
 _ID_TYPES = (pa.int64(), pa.int32(), pa.int64())
@@ -320,7 +320,7 @@ class MutationWorker:
                     what = "is named twice" if ids[at] == before else f"comes behind {tuple(before)}"
                     raise RecordError(
                         at,
-                        ROW_ID,
+                        ROW_ID_COLUMN,
                         f"row {tuple(ids[at])} {what}; rows of one partition and bucket come "
                         "in ascending order of their ids, each once",
                     )
@@ -340,16 +340,16 @@ def _with_ids(records: Any, columns: Sequence[Column]) -> tuple[pa.Table, list[R
     """The records without their ROW__IDs, and these."""
     if isinstance(records, pa.Table | pa.RecordBatch):
         table = records if isinstance(records, pa.Table) else pa.Table.from_batches([records])
-        if ROW_ID not in table.column_names:
-            raise RecordError(0, ROW_ID, "it is missing")
-        ids = table.column(ROW_ID).to_pylist()
-        rest = table.drop_columns([ROW_ID])
+        if ROW_ID_COLUMN not in table.column_names:
+            raise RecordError(0, ROW_ID_COLUMN, "it is missing")
+        ids = table.column(ROW_ID_COLUMN).to_pylist()
+        rest = table.drop_columns([ROW_ID_COLUMN])
         if not columns:  # nothing but the ids: a table without columns would forget its length
             return pa.table({}), [_row_key(at, row_id) for at, row_id in enumerate(ids)]
         return from_arrow(rest, columns), [_row_key(at, row_id) for at, row_id in enumerate(ids)]
     rows = [records] if isinstance(records, Mapping) else list(records)
-    keys = [_row_key(at, record.get(ROW_ID)) for at, record in enumerate(rows)]
-    bare = [{name: value for name, value in record.items() if name != ROW_ID} for record in rows]
+    keys = [_row_key(at, record.get(ROW_ID_COLUMN)) for at, record in enumerate(rows)]
+    bare = [{name: value for name, value in record.items() if name != ROW_ID_COLUMN} for record in rows]
     return from_mappings(bare, columns), keys
 
 
@@ -357,7 +357,7 @@ def _row_key(at: int, value: Any) -> RowKey:
     """Three numbers, or a structure of them."""
     parts = tuple(value.values()) if isinstance(value, Mapping) else value
     if not isinstance(parts, tuple | list) or [type(part) for part in parts] != [int] * 3:
-        raise RecordError(at, ROW_ID, f"{value!r} is no row id: it has a write id, a bucket number and a row id")
+        raise RecordError(at, ROW_ID_COLUMN, f"{value!r} is no row id: it has a write id, a bucket number and a row id")
     return RowKey(*parts)
 
 
@@ -365,7 +365,7 @@ def _writer(at: int, key: RowKey) -> int:
     try:
         return decode(key.bucket).writer_id
     except InvalidInputError as error:
-        raise RecordError(at, ROW_ID, str(error)) from error
+        raise RecordError(at, ROW_ID_COLUMN, str(error)) from error
 
 
 def _total(written: Iterable[Written]) -> Written:

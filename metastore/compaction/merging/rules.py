@@ -17,7 +17,8 @@ from metastore.acid.names import BaseName, DeltaName, parse_directory
 from metastore.acid.orc_footer import RowKey
 from metastore.compaction.working.rules import InputFile
 
-LARGEST_ID = (1 << 63) - 2
+HIGHEST_IN_FILES = (1 << 63) - 2
+"""As high as a write id may be in a file whose directory does not say it."""
 LARGE_STRIPE = 4 << 20
 """The mean size from which on stripes are copied as they lie."""
 
@@ -57,7 +58,7 @@ def _write_ids(file: InputFile) -> tuple[int, int]:
         case BaseName() as name:
             return 0, max(0, name.write_id)
         case _:
-            return 0, LARGEST_ID
+            return 0, HIGHEST_IN_FILES
 
 
 class Stripe(NamedTuple):

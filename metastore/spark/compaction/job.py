@@ -24,11 +24,13 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructField, StructType
 
+from metastore.acid.bucket import writer_id_sql
 from metastore.acid.names import BaseName, DeltaName, compaction_staging
 from metastore.acid.snapshots import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.sources import DataFile, Sources, acid_sources
-from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
+from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.compaction.merging.rules import LARGE_STRIPE
 from metastore.compaction.queue.rules.ordering import SortColumn, sort_columns
 from metastore.compaction.queue.rules.properties import orc_settings
@@ -48,14 +50,7 @@ from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.precision import require_exact
 from metastore.spark.read.raw_files import let_each_file_be_a_task
 from metastore.spark.tables.spark_types import type_of
-from metastore.spark.write.acid_writer import (
-    WRITER_COLUMN,
-    StagedWrite,
-    WrittenDirectory,
-    publish_all,
-    staged_acid,
-    writer_id,
-)
+from metastore.spark.write.acid_writer import WRITER_COLUMN, StagedWrite, WrittenDirectory, publish_all, staged_acid
 from metastore.spark.write.event_format import Counting
 
 _STEP_BEFORE = 9
@@ -366,7 +361,7 @@ class _Job:
 
 
 def _writer(events: Events) -> Column:
-    return F.col("currentTransaction").cast("int") if events.numbers else writer_id(F.col("bucket"))
+    return F.col("currentTransaction").cast("int") if events.numbers else F.expr(writer_id_sql("bucket"))
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

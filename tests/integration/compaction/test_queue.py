@@ -11,8 +11,8 @@ import pytest
 
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.compaction.cleaning import store as cleaning_store
+from metastore.compaction.cleaning.rules import Covered
 from metastore.compaction.cleaning.service import CleanerService, Cleaning
-from metastore.compaction.cleaning.store import Covered
 from metastore.compaction.initiating import service as initiator_service
 from metastore.compaction.queue.rules.requests import Claim, CompactionState, CompactionType, Entity
 from metastore.compaction.queue.service import CompactionService
@@ -320,7 +320,7 @@ def test_history_is_purged_page_by_page_as_it_would_be_at_once(new_lake, monkeyp
 def test_what_a_cleaning_forgets_goes_in_batches(lake, monkeypatch):
     """Committed and aborted writes, several batches of each; only then is the request done."""
     monkeypatch.setattr(cleaning_store, "BATCH", 5)
-    for name in ("delete_completed", "delete_aborted"):
+    for name in ("delete_completed", "select_aborted"):
         monkeypatch.setattr(cleaning_store, name, partial(getattr(cleaning_store, name), limit=5))
     with lake.db.begin() as pg:
         pg.sql("""INSERT INTO completed_txn_components

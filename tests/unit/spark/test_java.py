@@ -12,6 +12,7 @@ import pytest
 
 from metastore.catalog.rules import storage_classes
 from metastore.spark.jvm import compiled, jars
+from tests.support.acid import shared_vectors
 from tests.unit.spark.hash_cases import cases
 
 TESTS = sorted(Path(__file__).with_name("java").glob("*.java"))
@@ -40,6 +41,7 @@ def test_java(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "hashes.json").write_text(json.dumps(list(cases())), "utf-8")
+    shutil.copy(shared_vectors.PATH, tmp_path / "files")
     ran = subprocess.run(
         [_java("java"), *QUICK, *OPENED, "-cp", f"{tmp_path / 'classes'}:{jar}:{CLASS_PATH}", f"{compiled.PACKAGE}.files.Tests",
          tmp_path / "files"], capture_output=True, text=True, check=False)

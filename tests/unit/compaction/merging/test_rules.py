@@ -7,8 +7,8 @@ import pytest
 from metastore.acid.bucket import decode, encode
 from metastore.acid.orc_footer import RowKey
 from metastore.compaction.merging.rules import (
+    HIGHEST_IN_FILES,
     LARGE_STRIPE,
-    LARGEST_ID,
     Cut,
     MergedFile,
     Stripe,
@@ -53,7 +53,7 @@ def test_files_are_open_while_their_write_ids_are_passed(names, most):
 
 
 def test_of_a_file_in_no_base_and_no_delta_nothing_is_known():
-    assert by_bucket([InputFile("t/out/0/bucket_00000", 0, 1)]) == [[MergedFile("t/out/0/bucket_00000", 0, LARGEST_ID)]]
+    assert by_bucket([InputFile("t/out/0/bucket_00000", 0, 1)]) == [[MergedFile("t/out/0/bucket_00000", 0, HIGHEST_IN_FILES)]]
 
 
 BIG = LARGE_STRIPE

@@ -28,9 +28,7 @@ import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
@@ -51,9 +49,6 @@ import transactionmetastore.spark.internals.SparkInternals;
  */
 public class AcidOrcFormat extends OrcFileFormat {
     private static final long serialVersionUID = 1L;
-    private static final String[] EVENT = {
-        "operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"};
-    private static final int ROW = 5;
 
     private long[][] deleted;
     private int shift, small, inRow;
@@ -131,7 +126,7 @@ public class AcidOrcFormat extends OrcFileFormat {
             scala.collection.immutable.Seq<Filter> filters, scala.collection.immutable.Map<String, String> options,
             Configuration settings) {
         int[] places = new int[required.length()];
-        boolean[] included = new boolean[EVENT.length];
+        boolean[] included = new boolean[EventColumns.ROW + 1];
         List<StructField> fields = new ArrayList<>();
         boolean marks = false;
         for (int column = 0; column < places.length; ++column) {
@@ -139,7 +134,7 @@ public class AcidOrcFormat extends OrcFileFormat {
             if (place >= AcidOrcReader.IN_ROW) {
                 places[column] = AcidOrcReader.IN_ROW + fields.size();
                 fields.add(required.fields()[column]);
-                included[ROW] = true;
+                included[EventColumns.ROW] = true;
             } else {
                 places[column] = place;
                 marks |= place == AcidOrcReader.DELETED;
@@ -147,8 +142,8 @@ public class AcidOrcFormat extends OrcFileFormat {
             }
         }
         marks &= deleted != null;
-        if (marks) included[1] = included[2] = included[3] = true;
-        StructType events = events(DataTypes.createStructType(fields));
+        if (marks) included[EventColumns.ORIGINAL] = included[EventColumns.BUCKET] = included[EventColumns.ROW_ID] = true;
+        StructType events = EventColumns.around(DataTypes.createStructType(fields));
         String schema = OrcUtils.getOrcSchemaString(events);
         OrcConf.MAPRED_INPUT_SCHEMA.setString(settings, schema);
         OrcConf.INCLUDE_COLUMNS.setString(settings, numbers(included));
@@ -161,16 +156,6 @@ public class AcidOrcFormat extends OrcFileFormat {
             JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(sent), events, schema, places,
             batches ? null : required, SQLConf.get().orcVectorizedReaderBatchSize(), shift, small);
         return (scala.Function1<PartitionedFile, Iterator<InternalRow>>) reader;
-    }
-
-    private static StructType events(StructType row) {
-        DataType[] types = {
-            DataTypes.IntegerType, DataTypes.LongType, DataTypes.IntegerType, DataTypes.LongType, DataTypes.LongType, row};
-        StructField[] fields = new StructField[EVENT.length];
-        for (int place = 0; place < fields.length; ++place) {
-            fields[place] = new StructField(EVENT[place], types[place], true, Metadata.empty());
-        }
-        return new StructType(fields);
     }
 
     private static String numbers(boolean[] included) {

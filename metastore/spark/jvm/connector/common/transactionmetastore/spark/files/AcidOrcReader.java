@@ -43,7 +43,6 @@ import scala.runtime.AbstractFunction1;
 public class AcidOrcReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;
     public static final int DELETED = 5, IN_ROW = 6;
-    static final int WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, ROW = 5;
 
     final Broadcast<?> sent;
     final StructType events;
@@ -75,7 +74,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
 
     private static boolean isIdWanted(int[] places) {
         boolean needsIds = false;
-        for (int place : places) needsIds |= place >= WRITE_ID && place <= ROW_ID;
+        for (int place : places) needsIds |= place >= EventColumns.ORIGINAL && place <= EventColumns.ROW_ID;
         return needsIds;
     }
 
@@ -112,7 +111,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         if (!isIdWanted) marks.run = Run.of(source);
         if (marks.run != null) {
             boolean[] columns = Arrays.copyOf(options.getInclude(), options.getInclude().length);
-            columns[1 + WRITE_ID] = columns[1 + BUCKET] = columns[1 + ROW_ID] = false;
+            columns[1 + EventColumns.ORIGINAL] = columns[1 + EventColumns.BUCKET] = columns[1 + EventColumns.ROW_ID] = false;
             options.include(columns);
         }
         marks.source = source.rows(options);
@@ -171,7 +170,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
                 if (place == DELETED) {
                     columns[column] = marks == null ? new OnHeapColumnVector(request.capacity, DataTypes.BooleanType) : marks.found;
                 } else {
-                    columns[column] = place < IN_ROW ? events.column(place) : events.column(ROW).getChild(place - IN_ROW);
+                    columns[column] = place < IN_ROW ? events.column(place) : events.column(EventColumns.ROW).getChild(place - IN_ROW);
                 }
             }
             return new ColumnarBatch(columns);
@@ -200,10 +199,10 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         @SuppressWarnings("deprecation")  // the other way does not tell whether there is a minimum
         public static Run of(Reader file) {
             List<OrcProto.ColumnStatistics> columns = file.getOrcProtoFileStatistics();
-            if (columns.size() <= 1 + ROW_ID) return null;
+            if (columns.size() <= 1 + EventColumns.ROW_ID) return null;
             long rows = file.getNumberOfRows();
-            OrcProto.IntegerStatistics writeIds = numbers(columns, WRITE_ID, rows), buckets = numbers(columns, BUCKET, rows);
-            OrcProto.IntegerStatistics rowIds = numbers(columns, ROW_ID, rows);
+            OrcProto.IntegerStatistics writeIds = numbers(columns, EventColumns.ORIGINAL, rows), buckets = numbers(columns, EventColumns.BUCKET, rows);
+            OrcProto.IntegerStatistics rowIds = numbers(columns, EventColumns.ROW_ID, rows);
             if (writeIds == null || buckets == null || rowIds == null) return null;
             if (writeIds.getMinimum() != writeIds.getMaximum() || buckets.getMinimum() != buckets.getMaximum()) return null;
             if (rowIds.getMaximum() - rowIds.getMinimum() != rows - 1L) return null;
@@ -237,8 +236,8 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
             if (isOne && run != null) {
                 mark(run.first + place, batch.size);
             } else if (isOne) {
-                mark((LongColumnVector) batch.cols[WRITE_ID], (LongColumnVector) batch.cols[BUCKET],
-                    (LongColumnVector) batch.cols[ROW_ID], batch.size);
+                mark((LongColumnVector) batch.cols[EventColumns.ORIGINAL], (LongColumnVector) batch.cols[EventColumns.BUCKET],
+                    (LongColumnVector) batch.cols[EventColumns.ROW_ID], batch.size);
             }
             return isOne;
         }

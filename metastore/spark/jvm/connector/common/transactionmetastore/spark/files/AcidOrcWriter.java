@@ -30,8 +30,7 @@ import org.apache.spark.util.CollectionAccumulator;
  */
 public class AcidOrcWriter extends OrcFileFormat {
     private static final long serialVersionUID = 1L;
-    private static final int INSERT = 0, DELETE = 2, HIDDEN_INSERT = 3, HIDDEN_DELETE = 4;
-    private static final int OPERATION = 0, ORIGINAL = 1, BUCKET = 2, ROW_ID = 3, CURRENT = 4, ROW = 5;
+    private static final int HIDDEN_INSERT = 3, HIDDEN_DELETE = 4;
     private static final String REPORTS = "acidreports";
     /** Writes that go on, by their names: Spark makes the format anew, and tells it no more than texts. */
     private static final Map<String, Write> WRITES = new ConcurrentHashMap<>();
@@ -134,7 +133,7 @@ public class AcidOrcWriter extends OrcFileFormat {
         public OutputWriter newInstance(String path, StructType events, TaskAttemptContext context) {
             return new Events(
                 path, events, context.getConfiguration(), reports, new Tally(merges),
-                new ColumnTallies((StructType) events.fields()[ROW].dataType(), Messages.list(described)), Messages.list(numbers));
+                new ColumnTallies((StructType) events.fields()[EventColumns.ROW].dataType(), Messages.list(described)), Messages.list(numbers));
         }
     }
 
@@ -161,7 +160,7 @@ public class AcidOrcWriter extends OrcFileFormat {
             this.tally = tally;
             this.described = described;
             this.numbers = numbers;
-            this.columns = ((StructType) events.fields()[ROW].dataType()).length();
+            this.columns = ((StructType) events.fields()[EventColumns.ROW].dataType()).length();
         }
 
         @Override
@@ -171,20 +170,20 @@ public class AcidOrcWriter extends OrcFileFormat {
 
         @Override
         public void write(InternalRow event) {
-            for (int column = 0; column < ROW; ++column) {
+            for (int column = 0; column < EventColumns.ROW; ++column) {
                 if (event.isNullAt(column)) throw new IllegalStateException("Of an event only the row may be NULL");
             }
-            int operation = event.getInt(OPERATION), bucket = event.getInt(BUCKET);
-            long original = event.getLong(ORIGINAL), rowId = event.getLong(ROW_ID), current = event.getLong(CURRENT);
+            int operation = event.getInt(EventColumns.OPERATION), bucket = event.getInt(EventColumns.BUCKET);
+            long original = event.getLong(EventColumns.ORIGINAL), rowId = event.getLong(EventColumns.ROW_ID), current = event.getLong(EventColumns.CURRENT);
             if (tally.leavesOut(operation, original, bucket, rowId)) return;
             try {
-                if (operation == DELETE) {
+                if (operation == EventColumns.DELETE) {
                     if (deletes == null) deletes = open("delete-", true);
                     deletes.write(original, bucket, rowId, current, null);
                     return;
                 }
                 if (inserts == null) inserts = open("", false);
-                InternalRow row = event.isNullAt(ROW) ? null : event.getStruct(ROW, columns);
+                InternalRow row = event.isNullAt(EventColumns.ROW) ? null : event.getStruct(EventColumns.ROW, columns);
                 if (row != null) described.add(row);
                 if (numbers.isEmpty()) {
                     inserts.write(original, bucket, rowId, current, row);
@@ -264,14 +263,14 @@ public class AcidOrcWriter extends OrcFileFormat {
             highest = Math.max(highest, EventFile.writerId(bucket));
             boolean isNamed = original == namedOriginal && rowId == namedRowId && bucket == namedBucket;
             switch (operation) {
-            case INSERT:
+            case EventColumns.INSERT:
                 ++inserts;
                 if (!merges || !isNamed) return false;
                 ++deleted;
                 if (!isFound) ++found;
                 isFound = true;
                 return true;
-            case DELETE:
+            case EventColumns.DELETE:
                 ++deletes;
                 if (merges && !isNamed) {
                     namedOriginal = original;

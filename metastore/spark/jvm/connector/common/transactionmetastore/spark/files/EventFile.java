@@ -43,15 +43,13 @@ import org.apache.spark.sql.types.StructType;
 public final class EventFile implements OrcFile.WriterCallback {
     /** Writers are numbered from 0 to this. */
     public static final int MAX_WRITER_ID = 0xFFF;
-    private static final int INSERT = 0, DELETE = 2;
-    private static final int OPERATION = 0, ORIGINAL = 1, BUCKET = 2, ROW_ID = 3, CURRENT = 4, ROW = 5;
     private static final int VERSION_1 = 1 << 29;
     private static final int MANY = 1024, FEW = 64;
     private final Path path;
     private final boolean isOfDeletes;
     private final org.apache.orc.Writer file;
     private final VectorizedRowBatch batch;
-    private final long[][] numbers = new long[ROW][];
+    private final long[][] numbers = new long[EventColumns.ROW][];
     private final StructColumnVector row;
     private final Column[] columns;
     private final StringBuilder index = new StringBuilder();
@@ -65,17 +63,17 @@ public final class EventFile implements OrcFile.WriterCallback {
     public EventFile(Path path, StructType events, Configuration settings, boolean isOfDeletes) throws IOException {
         this.path = path;
         this.isOfDeletes = isOfDeletes;
-        StructType type = (StructType) events.fields()[ROW].dataType();
+        StructType type = (StructType) events.fields()[EventColumns.ROW].dataType();
         TypeDescription schema = OrcUtils.orcTypeDescription(events);
         boolean mayBeLong = type.catalogString().contains("array<") || type.catalogString().contains("map<");
         this.file = OrcFile.createWriter(
             path, OrcOutputFormat.buildOptions(settings).setSchema(schema).callback(this));
         OrcUtils.addSparkVersionMetadata(file);
         this.batch = schema.createRowBatch(mayBeLong ? FEW : MANY);
-        for (int column = 0; column < ROW; ++column) numbers[column] = ((LongColumnVector) batch.cols[column]).vector;
-        this.row = (StructColumnVector) batch.cols[ROW];
+        for (int column = 0; column < EventColumns.ROW; ++column) numbers[column] = ((LongColumnVector) batch.cols[column]).vector;
+        this.row = (StructColumnVector) batch.cols[EventColumns.ROW];
         this.columns = new Column[type.length()];
-        Object ofRow = schema.getChildren().get(ROW);
+        Object ofRow = schema.getChildren().get(EventColumns.ROW);
         int place = 0;
         for (TypeDescription ofColumn : ((TypeDescription) ofRow).getChildren()) {
             columns[place] = new Column(type.fields()[place], ofColumn, row.fields[place], place);
@@ -87,11 +85,11 @@ public final class EventFile implements OrcFile.WriterCallback {
     public void write(long original, int bucket, long rowId, long current, InternalRow values) throws IOException {
         if (batch.size == batch.getMaxSize()) flush();
         int at = batch.size;
-        numbers[OPERATION][at] = isOfDeletes ? DELETE : INSERT;
-        numbers[ORIGINAL][at] = original;
-        numbers[BUCKET][at] = bucket;
-        numbers[ROW_ID][at] = rowId;
-        numbers[CURRENT][at] = current;
+        numbers[EventColumns.OPERATION][at] = isOfDeletes ? EventColumns.DELETE : EventColumns.INSERT;
+        numbers[EventColumns.ORIGINAL][at] = original;
+        numbers[EventColumns.BUCKET][at] = bucket;
+        numbers[EventColumns.ROW_ID][at] = rowId;
+        numbers[EventColumns.CURRENT][at] = current;
         if (values == null) {
             setNull(row, at);
         } else {
@@ -211,7 +209,7 @@ public final class EventFile implements OrcFile.WriterCallback {
         return new long[] {lastOriginal, lastBucket, lastRowId};
     }
 
-    /** The writer id in a ROW__ID's bucket number (metastore/acid/bucket.py). */
+    /** Returns the writer id in a ROW__ID's bucket number, as metastore/acid/bucket.py: a file of vectors holds them together. */
     public static int writerId(int bucket) {
         return bucket >>> 29 == 1 ? bucket >>> 16 & MAX_WRITER_ID : bucket;
     }

@@ -15,6 +15,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import transactionmetastore.spark.files.AcidOrcReader;
+import transactionmetastore.spark.files.EventColumns;
 import transactionmetastore.spark.files.OrcBatches;
 import transactionmetastore.spark.files.SmallOrcFile;
 import transactionmetastore.spark.internals.ConstantColumn;
@@ -122,7 +123,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 run = AcidOrcReader.Run.of(source);
                 if (run != null) {
                     boolean[] included = wanted.getInclude().clone();
-                    Arrays.fill(included, 1 + Layout.WRITE_ID, 2 + Layout.ROW_ID, false);
+                    Arrays.fill(included, 1 + EventColumns.ORIGINAL, 2 + EventColumns.ROW_ID, false);
                     wanted.include(included);
                 }
             }
@@ -165,8 +166,8 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                     changes.add(row, ids.writeId(), ids.writeId(), ids.bucket(), ids.first() + position + row);
                 } else if (isVisible(read, row)) {
                     changes.add(
-                        row, read.column(Layout.BY).getLong(row), read.column(Layout.WRITE_ID).getLong(row),
-                        read.column(Layout.BUCKET).getInt(row), read.column(Layout.ROW_ID).getLong(row));
+                        row, read.column(EventColumns.CURRENT).getLong(row), read.column(EventColumns.ORIGINAL).getLong(row),
+                        read.column(EventColumns.BUCKET).getInt(row), read.column(EventColumns.ROW_ID).getLong(row));
                 }
             }
             return changes.count();
@@ -174,9 +175,9 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
 
         private boolean isVisible(ColumnarBatch events, int row) {
             ScanPlan.Visible visible = context.visible;
-            if (visible.isNotDelete() && events.column(Layout.OPERATION).getInt(row) >= 2) return false;
+            if (visible.isNotDelete() && events.column(EventColumns.OPERATION).getInt(row) >= EventColumns.DELETE) return false;
             if (visible.highWatermark() == null && visible.hidden().length == 0) return true;
-            long by = events.column(Layout.BY).getLong(row);
+            long by = events.column(EventColumns.CURRENT).getLong(row);
             if (visible.highWatermark() != null && by > visible.highWatermark()) return false;
             if (visible.after() != null && by <= visible.after()) return false;
             return Arrays.binarySearch(visible.hidden(), by) < 0;
@@ -189,8 +190,8 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             }
             if (run != null) return deleted.contains(run.writeId, run.bucket, run.first + position + row);
             return deleted.contains(
-                read.column(Layout.WRITE_ID).getLong(row), read.column(Layout.BUCKET).getInt(row),
-                read.column(Layout.ROW_ID).getLong(row));
+                read.column(EventColumns.ORIGINAL).getLong(row), read.column(EventColumns.BUCKET).getInt(row),
+                read.column(EventColumns.ROW_ID).getLong(row));
         }
 
         /** The columns of the result. They stay the same objects from batch to batch. */
@@ -201,7 +202,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 Layout.Source source = layout.sources.get(column);
                 columns[column] = switch (source.from()) {
                     case FILE -> PaddedTexts.of(
-                        file.ids() == null ? read.column(Layout.ROW).getChild(source.place()) : read.column(source.place()), layout.padded[column]);
+                        file.ids() == null ? read.column(EventColumns.ROW).getChild(source.place()) : read.column(source.place()), layout.padded[column]);
                     case KEY -> key(source.place(), layout.wanted.fields()[column]);
                     case ID -> id(RowId.values()[source.place()], layout.wanted.fields()[column], read);
                     case CHANGE -> changes.column(ChangeColumn.values()[source.place()]);
@@ -223,9 +224,9 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 case ROW__ID -> new RowIdColumn(
                     (StructType) wanted.dataType(), id(RowId.WRITE_ID, wanted, read), bucketOrNull(read),
                     id(RowId.ROW, wanted, read));
-                case WRITE_ID -> file.ids() == null ? read.column(Layout.WRITE_ID) : ConstantColumn.of(context.capacity, file.ids().writeId());
+                case WRITE_ID -> file.ids() == null ? read.column(EventColumns.ORIGINAL) : ConstantColumn.of(context.capacity, file.ids().writeId());
                 case BUCKET -> hasIds() ? bucketOrNull(read) : bucket(RowId.NO_BUCKET);
-                case ROW -> file.ids() == null ? read.column(Layout.ROW_ID) : plainRowIds();
+                case ROW -> file.ids() == null ? read.column(EventColumns.ROW_ID) : plainRowIds();
                 case PARTITION -> ConstantColumn.of(context.capacity, context.directories.get(file.directory()).key());
             };
         }
@@ -235,7 +236,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         }
 
         private ColumnVector bucketOrNull(ColumnarBatch read) {
-            return file.ids() == null ? read.column(Layout.BUCKET) : bucket(file.ids().bucket());
+            return file.ids() == null ? read.column(EventColumns.BUCKET) : bucket(file.ids().bucket());
         }
 
         private ColumnVector bucket(Integer bucket) {

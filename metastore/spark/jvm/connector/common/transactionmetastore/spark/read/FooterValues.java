@@ -37,6 +37,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import transactionmetastore.spark.files.EventColumns;
 import transactionmetastore.spark.internals.OrcTypes;
 import transactionmetastore.spark.internals.Rows;
 
@@ -233,10 +234,10 @@ final class FooterValues {
 
     private Bounds[] bounds(ScanPlan.DataFile file, Configuration settings) throws IOException {
         try (Reader reader = OrcFile.createReader(new Path(file.path()), OrcFile.readerOptions(settings))) {
-            TypeDescription row = reader.getSchema().getChildren().get(Layout.ROW);
+            TypeDescription row = reader.getSchema().getChildren().get(EventColumns.ROW);
             ColumnStatistics[] statistics = reader.getStatistics();
             long rows = reader.getNumberOfRows();
-            int operation = reader.getSchema().getChildren().get(Layout.OPERATION).getId();
+            int operation = reader.getSchema().getChildren().get(EventColumns.OPERATION).getId();
             if (statistics[operation].getNumberOfValues() != rows) return null;  // its writer did not count
             Bounds[] all = new Bounds[wanted.size()];
             for (int place = 0; place < all.length; ++place) {

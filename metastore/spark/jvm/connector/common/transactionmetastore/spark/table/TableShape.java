@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import transactionmetastore.spark.files.EventColumns;
 import transactionmetastore.spark.plain.PlainStorage;
 
 /**
@@ -36,8 +37,7 @@ public record TableShape(String name, String location, StructType columns, Struc
 
     /** The columns of events of the table. */
     public StructType events() {
-        return StructType.fromDDL("operation INT, originalTransaction BIGINT, bucket INT, rowId BIGINT, "
-            + "currentTransaction BIGINT").add("row", columns);
+        return EventColumns.around(columns);
     }
 
     /** The hash of its buckets, null without buckets. "zone": of timestamps' texts. */
