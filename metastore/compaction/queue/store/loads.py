@@ -7,7 +7,8 @@ from metastore.compaction.queue.rules.scaling import PoolLoad
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
 
-_SELECT_LOADS = Statements(__file__).text("select_loads")
+_SQL = Statements(__file__)
+_SELECT_LOADS = _SQL.text("select_loads")
 
 
 def select_loads(pg: PgTx, since: datetime) -> list[PoolLoad]:
