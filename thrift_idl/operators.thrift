@@ -246,20 +246,6 @@ struct CompactionExamination {
   2: required i32 leftOut,  // partitions that were not looked at
 }
 
-// A pool of Workers within a window of time.
-struct CompactionForecast {
-  1: required string pool,
-  2: required i32 waiting,
-  3: required i32 working,
-  4: optional i64 oldestMs,
-  5: required double arrivedPerHour,
-  6: optional double servedPerHour,  // by those who are at work now
-  7: optional double secondsEach,
-  8: optional i64 clearsInMs,  // unset: never, or not known
-  9: required i32 workersWanted,
-  10: required string text,
-}
-
 // What a read of a table or partition costs beside its base.
 struct ReadCost {
   1: required string catName,
@@ -292,7 +278,6 @@ service MetastoreOperators {
   CompactionExamination metastore_compaction_examine(1: CompactionQuestion question)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
-  list<CompactionForecast> metastore_compaction_forecast(1: i64 windowMs) throws (1: hive_metastore.MetaException o1)
   // The highest score first
   list<ReadCost> metastore_table_top(1: i32 limit) throws (1: hive_metastore.MetaException o1)
 

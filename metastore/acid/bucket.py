@@ -1,7 +1,8 @@
 """The ``bucket`` number of a ROW__ID: 3 bits of codec version, then writer (or bucket) id and statement id.
 
 Rule: rows are written with version 1; a row's number is never rewritten, so delete events copy it as it is. Readers
-compare the raw 32-bit numbers. Source: ACID-12; Hive's BucketCodec.
+compare the raw 32-bit numbers. Java has the same in EventFile; a file of vectors holds them together.
+Source: ACID-12; Hive's BucketCodec.
 """
 
 from typing import NamedTuple
@@ -47,3 +48,9 @@ def decode(number: int) -> BucketProperty:
     if version == 1:
         return BucketProperty(number >> _WRITER_SHIFT & _LOW_12_BITS, number & _LOW_12_BITS)
     raise InvalidInputError(f"Bucket number {number} is of codec version {version}; only 0 and 1 exist")
+
+
+def writer_id_sql(number: str) -> str:
+    """Return the writer id of a number of either version in Spark's SQL; ``number``: a column."""
+    of_version_1 = f"shiftrightunsigned({number}, {_WRITER_SHIFT}) & {_LOW_12_BITS}"
+    return f"CASE shiftrightunsigned({number}, {_VERSION_SHIFT}) WHEN 1 THEN {of_version_1} ELSE {number} END"

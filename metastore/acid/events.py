@@ -1,8 +1,15 @@
-"""The columns of full ACID files, and the numbers of the operations in them. Source: ACID-7."""
+"""The columns of full ACID files, and the numbers of the operations in them.
+
+Java has the same in EventColumns; a file of vectors holds them together. Source: ACID-7.
+"""
 
 EVENT_COLUMNS = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row")
+EVENT_TYPES = ("int", "bigint", "int", "bigint", "bigint")
+"""Their types, but that of ``row``, which is a struct of the table's columns."""
 ID_COLUMNS = ("originalTransaction", "bucket", "rowId")
 """Those that name a row, within its ACID directory."""
+ROW_ID_COLUMN = "ROW__ID"
+"""The three of them as a column of a query."""
 
 INSERT_EVENT = 0
 """1 is an update, which only Hive before 3 wrote: a new version of a row under the row's old id."""

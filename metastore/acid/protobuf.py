@@ -15,6 +15,13 @@ class Field(NamedTuple):
     value: int | bytes
     raw: bytes
 
+    @property
+    def content(self) -> bytes:
+        """Return the bytes, text or message that the field is to hold. Raises: ValueError for a number."""
+        if isinstance(self.value, int):
+            raise ValueError(f"field {self.number} is the number {self.value}, where bytes are expected")  # noqa: TRY004 - what is wrong is the file
+        return self.value
+
 
 def varint(value: int) -> bytes:
     """A number of seven bits a byte, the lowest first."""

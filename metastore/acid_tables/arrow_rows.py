@@ -18,6 +18,7 @@ from pyarrow import orc, parquet
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS
 from metastore.acid.originals import SyntheticIds
 from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.table_kinds import TableKind
 from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.arrow_types import arrow_type, partition_scalar
 from metastore.acid_tables.conversions import fitted
@@ -27,7 +28,7 @@ from metastore.acid_tables.footers import are_nameless, damage_named
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.orc_rows import OrcRows
 from metastore.acid_tables.sources import committed_bytes
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.acid_tables.visibility import Visibility, visibility
 from metastore.errors import InvalidOperationError
 from metastore.files import Files

@@ -16,11 +16,12 @@ from pyarrow import ArrowException, orc, parquet
 
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import SIDE_FILE_SUFFIX, is_hidden
+from metastore.acid.table_kinds import TableKind
 from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.footers import are_nameless
 from metastore.acid_tables.serde_storage import HiveStorage, require_alterable
 from metastore.acid_tables.struct_fields import is_extended
-from metastore.acid_tables.table import AcidTable, ColumnDefinition, TableKind, require_user_names
+from metastore.acid_tables.table import AcidTable, ColumnDefinition, require_user_names
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 

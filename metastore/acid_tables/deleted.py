@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from metastore.acid.events import DELETE_EVENT
+from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.acid.state import hidden_write_ids
 from metastore.acid_tables.delete_files import DeleteFiles
@@ -36,7 +36,7 @@ CHUNK_BITS, BUCKET_BITS, HIGH_BITS = 22, 31, 41
 _MAX_WRITE_ID, _MAX_DIRECTORIES = 1 << 32, 1 << CHUNK_BITS
 _MAX_PLACES = 1 << 17
 POSITIVE = (1 << 63) - 1
-_COLUMNS, _BY = ["operation", "originalTransaction", "bucket", "rowId"], "currentTransaction"
+*_COLUMNS, _BY, _ROW = EVENT_COLUMNS
 
 Numbers = NDArray[np.int64]
 

@@ -8,9 +8,10 @@ from functools import partial
 from metastore.acid.names import BaseName, is_hidden, parse_directory
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, ListedFile, NotEnoughHistoryError, acid_state
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.sources import Sources, acid_sources, insert_only_sources
-from metastore.acid_tables.table import AcidTable, FileFormat, TableKind
+from metastore.acid_tables.table import AcidTable, FileFormat
 from metastore.files import FileEntry, Files
 
 _LISTED_ALONE = 32

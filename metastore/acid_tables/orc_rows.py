@@ -117,8 +117,8 @@ class _Stripe(NamedTuple):
     @property
     def zone(self) -> str:
         """The time zone of the writer, in which a file's seconds count."""
-        named = [field.value for field in fields(self._footer()) if field.number == _ZONE]
-        return bytes(named[0]).decode() if named else "UTC"
+        named = [field.content for field in fields(self._footer()) if field.number == _ZONE]
+        return named[0].decode() if named else "UTC"
 
     def halves(self, columns: Sequence[str] | None) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Return the rows twice: with the seconds of their times, as whole numbers, and with the fractions alone."""
@@ -129,8 +129,8 @@ class _Stripe(NamedTuple):
     def with_seconds_as_numbers(self) -> bytes:
         """Return a file of this stripe in which times are the whole numbers that stand for their seconds."""
         footer = b"".join(
-            bytes_field(TYPE, with_kind(field.value, LONG))
-            if field.number == TYPE and numbers(field.value).get(1) == TIMESTAMP
+            bytes_field(TYPE, with_kind(field.content, LONG))
+            if field.number == TYPE and numbers(field.content).get(1) == TIMESTAMP
             else field.raw
             for field in fields(self.tail.footer)
         )
@@ -139,13 +139,13 @@ class _Stripe(NamedTuple):
     def with_zero_seconds(self, count: int) -> bytes:
         """Return a file of this stripe in which times are fractions of one second; ``count``: a column's, at most."""
         footer = list(fields(self._footer()))
-        encodings = [numbers(field.value).get(_KIND, 0) for field in footer if field.number == _ENCODING]
+        encodings = [numbers(field.content).get(_KIND, 0) for field in footer if field.number == _ENCODING]
         data, kept, at = [], [], 0
         for field in footer:
             if field.number != STREAM:
                 kept.append(field.raw)
                 continue
-            stream = numbers(field.value)
+            stream = numbers(field.content)
             kind, column, length = (stream.get(part, 0) for part in (_STREAM_KIND, _STREAM_COLUMN, _STREAM_LENGTH))
             content = self.content[at : at + length]
             at += length

@@ -76,11 +76,11 @@ class Tail(NamedTuple):
 
     def stripes(self) -> list[dict[int, int]]:
         """Return the fields of the stripes' descriptions."""
-        return [numbers(field.value) for field in self._repeated(STRIPE)]
+        return [numbers(field.content) for field in self._repeated(STRIPE)]
 
     def kinds(self) -> list[int]:
         """Return the kinds of the columns, by their numbers."""
-        return [numbers(field.value).get(_KIND, 0) for field in self._repeated(TYPE)]
+        return [numbers(field.content).get(_KIND, 0) for field in self._repeated(TYPE)]
 
     def _repeated(self, number: int) -> Iterator[Any]:
         return (field for field in fields(self.footer) if field.number == number)

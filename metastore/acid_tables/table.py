@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, TypeAlias
 
+from metastore.acid.table_kinds import TableKind, table_kind
 from metastore.acid_tables.serde_storage import HiveStorage, seen_columns, without_lengths
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
@@ -16,14 +16,6 @@ OURS = "__acid_"
 
 FileFormat: TypeAlias = str | HiveStorage
 """How files are stored: by Spark's name (``orc``, ``parquet``), or by Hive's classes; "": unknown."""
-
-
-class TableKind(StrEnum):
-    """What the table's directories mean."""
-
-    FULL_ACID = "full ACID"
-    INSERT_ONLY = "insert-only"
-    PLAIN = "not transactional"
 
 
 @dataclass(frozen=True)
@@ -77,9 +69,7 @@ class AcidTable:
         Raises: InvalidOperationError for a transactional table with a column whose name begins with ``OURS``.
         """
         sd, parameters = thrift_table.sd, dict(thrift_table.parameters or {})
-        transactional = parameters.get("transactional", "").lower() == "true"
-        insert_only = parameters.get("transactional_properties", "").lower() == "insert_only"
-        kind = TableKind.PLAIN if not transactional else (TableKind.INSERT_ONLY if insert_only else TableKind.FULL_ACID)
+        kind = table_kind(parameters)
         serde = sd.serdeInfo.serializationLib if sd.serdeInfo else None
         columns = seen_columns(serde or "", [(c.name.lower(), c.type) for c in sd.cols or ()])
         keys = tuple(HiveColumn(c.name.lower(), c.type) for c in thrift_table.partitionKeys or ())

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from metastore.acid.names import BaseName, parse_directory
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.listing import Directory
-from metastore.acid_tables.table import TableKind
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.partition_names import canonical

@@ -67,9 +67,7 @@ def handlers(
         RebuildHandlers(services.rebuilds),
         LockHandlers(services.locks, waiting, services.holders, services.purges),
         CompactionHandlers(services.compaction.queue, services.compaction.measuring),
-        CompactionOperatorHandlers(
-            services.compaction.explaining, services.compaction.forecasting, services.compaction.measuring
-        ),
+        CompactionOperatorHandlers(services.compaction.explaining, services.compaction.measuring),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(
             _catalog(services, settings, limits, changers, writes, TableAccess(settings.abilities, tables))

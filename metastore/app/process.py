@@ -160,7 +160,7 @@ class Process:
 
     def compaction_loops(self, environment: Mapping[str, str]) -> list[Loop]:
         """The loops of compaction. ``environment``: that in which jobs reach the metastore."""
-        backlog = BacklogCounter(self.services.compaction.queue, self.services.compaction.forecasting)
+        backlog = BacklogCounter(self.services.compaction.queue)
         measuring = Measuring(self.services.compaction.measuring)
         self.metrics.add(CompactionCollector(lambda: measuring.seen))
         self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working, lambda: backlog.wanted)

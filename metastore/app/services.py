@@ -23,7 +23,6 @@ from metastore.catalog.service.tables import TableService
 from metastore.catalog.service.upstream_changes import UpstreamChanges
 from metastore.compaction.cleaning.service import CleanerService
 from metastore.compaction.explaining.service import ExplainingService
-from metastore.compaction.forecasting.service import ForecastingService
 from metastore.compaction.initiating.service import InitiatorService
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.queue.service import CompactionService
@@ -114,7 +113,6 @@ class CompactionServices:
     cleaner: CleanerService
     worker: WorkerService
     explaining: ExplainingService
-    forecasting: ForecastingService
     measuring: MeasuringService
 
     @classmethod
@@ -126,7 +124,6 @@ class CompactionServices:
             cleaner=CleanerService(db, settings.compaction, catalog),
             worker=WorkerService(db, settings.compaction, catalog),
             explaining=ExplainingService(db, settings.compaction, files, catalog),
-            forecasting=ForecastingService(db),
             measuring=MeasuringService(db, settings.compaction),
         )
 

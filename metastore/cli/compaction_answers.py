@@ -1,4 +1,4 @@
-"""``metastore compaction plan``, ``explain`` and ``forecast``: what is due, who waits for whom, what becomes of it."""
+"""``metastore compaction plan`` and ``explain``: what is due, and who waits for whom."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -102,48 +102,6 @@ def explain(place: Place, most: int, uri: str | None, form: str) -> None:
     else:
         show_value({"entities": reasons, "left_out": answer.leftOut}, form)
     sys.exit(0 if any(each["waits"] for each in reasons) else 1)
-
-
-@click.command(short_help="Whether the Workers keep up, and how many would.")
-@click.option(
-    "--hours", type=click.FloatRange(0.01, 8760), default=1.0, show_default=True, help="How far back the rates look."
-)
-@uri_option
-@form_option
-def forecast(hours: float, uri: str | None, form: str) -> None:
-    """By pool of Workers: what arrives, what is done, and when what waits will have been done.
-
-    Exit code 1 if a pool never gets there.
-    """
-    with connected(uri) as client:
-        pools = client.metastore_compaction_forecast(int(hours * 3_600_000))
-    columns = [
-        "pool",
-        "waiting",
-        "working",
-        "oldest_s",
-        "arrived_per_hour",
-        "served_per_hour",
-        "seconds_each",
-        "workers_wanted",
-        "forecast",
-    ]
-    rows = [
-        (
-            each.pool,
-            each.waiting,
-            each.working,
-            _seconds(each.oldestMs),
-            round(each.arrivedPerHour, 1),
-            _rounded(each.servedPerHour),
-            _rounded(each.secondsEach),
-            each.workersWanted,
-            each.text,
-        )
-        for each in pools
-    ]
-    show_rows(columns, rows, form)
-    sys.exit(1 if any(each.waiting and each.clearsInMs is None for each in pools) else 0)
 
 
 def _examined(client: DomainClient, place: Place, most: int, *, with_files: bool = False) -> Any:
@@ -313,7 +271,3 @@ def _size(number: int) -> str:
 
 def _seconds(millis: int | None) -> float | None:
     return None if millis is None else millis / 1000
-
-
-def _rounded(number: float | None) -> float | None:
-    return None if number is None else round(number, 1)

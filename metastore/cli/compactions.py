@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from metastore.cli.compaction_answers import explain, forecast, plan
+from metastore.cli.compaction_answers import explain, plan
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, say, show_rows
 from metastore.client.compactions import DONE, Progress, compaction_type, requested, wait_until_done
@@ -30,7 +30,6 @@ def compaction() -> None:
 
 compaction.add_command(plan)
 compaction.add_command(explain)
-compaction.add_command(forecast)
 
 
 @compaction.command()

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from metastore.acid.table_kinds import table_kind
 from metastore.cli.check import check
 from metastore.cli.compactions import table_argument
 from metastore.cli.connected import connected, uri_option
@@ -90,7 +91,7 @@ def _described(client: MetastoreClient, db: str, table_name: str) -> dict[str, A
         "table": f"{described.dbName}.{described.tableName}",
         "owner": described.owner,
         "type": described.tableType,
-        "kind": _kind(parameters),
+        "kind": str(table_kind(parameters)),
         "location": described.sd.location if described.sd else None,
         "columns": ", ".join(
             f"{column.name} {column.type}" for column in (described.sd.cols if described.sd else ()) or ()
@@ -103,9 +104,3 @@ def _described(client: MetastoreClient, db: str, table_name: str) -> dict[str, A
         "compactions_pending": sum(row.state in {"initiated", "working", "ready for cleaning"} for row in compactions),
         "automatic_compaction": parameters.get("no_auto_compaction", "false").lower() != "true",
     }
-
-
-def _kind(parameters: dict[str, str]) -> str:
-    if parameters.get("transactional", "false").lower() != "true":
-        return "not transactional"
-    return "insert-only" if parameters.get("transactional_properties") == "insert_only" else "full ACID"

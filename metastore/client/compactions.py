@@ -110,7 +110,7 @@ class Progress:
                 self._untaken.add(row.id)
                 self._say(
                     f"No Worker of pool {row.poolName or 'default'} has taken compaction {row.id} for {UNTAKEN_S:g} s. "
-                    "`metastore compaction forecast` says whether there are any, and when its turn comes. "
+                    "Start a `metastore worker` that serves it, or more of them. "
                     "It stays in the queue when you stop waiting."
                 )
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid.table_kinds import TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.locks.rules import LockType, Operation
 
 """The pseudo database of mutexes that have no table."""

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from typing import Any, TypeAlias
 
+from metastore.acid.table_kinds import TableKind
 from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.partitions import PartitionPlace, partition_name, partition_values
 from metastore.acid_tables.pruning import Constant, Restriction, Values, exact_texts, is_text, typed
 from metastore.acid_tables.serde_storage import HiveStorage, require_same_types
-from metastore.acid_tables.table import AcidTable, FileFormat, TableKind
+from metastore.acid_tables.table import AcidTable, FileFormat
 from metastore.client.domain_client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.partition_names import DEFAULT_PARTITION, escape, unescape, values_for

@@ -18,12 +18,13 @@ from datetime import datetime
 import pyarrow as pa
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.arrow_rows import ArrowRows
 from metastore.acid_tables.conjunction import conjunction
 from metastore.acid_tables.exact_conditions import exactly
 from metastore.acid_tables.listing import Directory, acid_directories
 from metastore.acid_tables.partitions import PartitionPlace
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_kept
 from metastore.client.client import MetastoreClient
 from metastore.client.compactions import cleaned_write_ids, untouched_compactions

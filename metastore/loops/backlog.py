@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from metastore.compaction.forecasting.service import ForecastingService
 from metastore.compaction.queue.service import CompactionService
 from metastore.compaction.queue.store.requests import Backlog
 
@@ -24,7 +23,6 @@ class BacklogCounter:
     """Keeps what this process tells of the backlog fresh, so that no reader of /metrics asks the database."""
 
     compactions: CompactionService
-    forecasts: ForecastingService
     seen: Backlog = field(default_factory=Backlog)
     wanted: int = 0
     """Workers that would be enough for the pools of this process."""
@@ -32,6 +30,5 @@ class BacklogCounter:
     def tick(self) -> BacklogReport:
         """Count."""
         self.seen = self.compactions.backlog()
-        settings = self.compactions.settings
-        self.wanted = self.forecasts.workers_wanted(settings.served_pools, settings.limits)
+        self.wanted = self.compactions.workers_wanted()
         return BacklogReport(*self.seen, self.wanted)

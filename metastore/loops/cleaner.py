@@ -23,9 +23,11 @@ from metastore.catalog.rules.locations import qualified
 from metastore.catalog.service import change_management
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.rules import (
+    GONE,
     LOOK_AGAIN,
+    WHOLE_TABLE,
+    Covered,
     Gate,
-    Hold,
     Verdict,
     acid_directories,
     cleaning_write_ids,
@@ -37,8 +39,7 @@ from metastore.compaction.cleaning.rules import (
     top_directories,
 )
 from metastore.compaction.cleaning.service import AbortCleaning, CleanerService, Cleaning
-from metastore.compaction.cleaning.store import GONE, WHOLE_TABLE, Covered
-from metastore.compaction.queue.rules.requests import NO_CLEANUP, Compaction, CompactionState, Entity, is_switched_on
+from metastore.compaction.queue.rules.requests import Compaction, CompactionState, Entity
 from metastore.compaction.queue.store.entities import Described
 from metastore.db import failpoints
 from metastore.errors import InvalidOperationError, MetastoreError, UnavailableError
@@ -49,7 +50,6 @@ from metastore.loops.parallel import in_parallel
 from metastore.roots import OutsideError
 from metastore.telemetry.logs import get_logger
 
-_NO_CLEANUP_TEXT = "NO_CLEANUP is set: nothing was removed"
 _log = get_logger(__name__)
 Item = TypeVar("Item")
 
@@ -156,8 +156,9 @@ class Cleaner:
         cleaning = self.compactions.start(request)
         if cleaning is None:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else took it")
-        if isinstance(cleaning, Hold):
-            return Cleaned(request.id, request.entity, CleanOutcome.WAITING, cleaning.reason)
+        if isinstance(cleaning, Gate):
+            outcome = CleanOutcome.REFUSED if cleaning.verdict is Verdict.REFUSE else CleanOutcome.WAITING
+            return Cleaned(request.id, request.entity, outcome, cleaning.reason)
         return self._clean(cleaning)
 
     def _unavailable(self, request: Compaction, reason: str) -> Cleaned:
@@ -171,9 +172,6 @@ class Cleaner:
 
     def _clean(self, cleaning: Cleaning) -> Cleaned:
         request, table = cleaning.request, cleaning.table
-        if table is not None and _keeps_everything(table):
-            self.compactions.end(request, CompactionState.REFUSED, _NO_CLEANUP_TEXT)
-            return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
         abandoned = request.abandoned_place
         if abandoned is not None and abandoned.rstrip("/") != cleaning.location:
             return self._clean_abandoned(cleaning, abandoned)
@@ -298,14 +296,14 @@ class Cleaner:
         return Cleaned(None, entity, CleanOutcome.FAILED, message)
 
     def _clean_aborted(self, cleaning: AbortCleaning) -> Cleaned:
-        entity, table = cleaning.entity, cleaning.table
-        if table is not None and _keeps_everything(table):
-            return Cleaned(None, entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
+        entity, table, kept = cleaning.entity, cleaning.table, cleaning.gate
+        if kept.verdict is Verdict.REFUSE:
+            return Cleaned(None, entity, CleanOutcome.REFUSED, kept.reason)
         if table is None or not table.partition_exists:
             forgotten = self.compactions.forget_aborted(cleaning, (), GONE)
             return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped", (), forgotten)
-        if sharer := self.compactions.shared_with(table):
-            raise InvalidOperationError(shared(table.location, sharer))
+        if kept.verdict is Verdict.WAIT:
+            raise InvalidOperationError(kept.reason)
         removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
         if left:
             raise _LeftError(f"still there: {', '.join(left)}")
@@ -434,7 +432,3 @@ class Cleaner:
             return acid_state(listing, write_ids, txns, lambda path: self.files.read(f"{location}/{path}"))
         except NotEnoughHistoryError:  # no base that these lists may use: nothing is covered
             return AcidState()
-
-
-def _keeps_everything(table: Described) -> bool:
-    return is_switched_on(table.parameters, NO_CLEANUP) or is_switched_on(table.partition_parameters, NO_CLEANUP)

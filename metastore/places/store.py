@@ -41,7 +41,7 @@ _SELECT_USERS = Prepared(
         "select_users",
         table="'table ' || t.db || '.' || t.name",
         partition="'partition ' || t.db || '.' || t.name || '/' || p.name",
-        transactional="lower(coalesce(t.parameters ->> 'transactional', '')) = 'true'",
+        transactional="is_transactional(t.parameters)",
         not_own="t.id <> %(own)s::bigint",
         not_mine="NOT (p.table_id = %(own)s::bigint AND (%(mine)s::text[] IS NULL OR p.name = ANY(%(mine)s::text[])))",
         at=at("location", "a.place"),

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from metastore.acid.snapshots import ValidTxnList
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables import change_feed as rules
 from metastore.acid_tables.change_feed import ChangeRange
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import PartitionPlace
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.client.scans import snapshot_directories
 from metastore.planner.call import Answer, PlannerCall

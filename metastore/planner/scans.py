@@ -12,6 +12,7 @@ from time import perf_counter
 
 from metastore.acid.names import NO_BUCKET, parse_file
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.conjunction import conjunction
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.deleted import deleted_rows
@@ -20,7 +21,7 @@ from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import partition_key
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.sources import DataFile
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.acid_tables.visibility import visibility
 from metastore.client import txn_calls

@@ -1,8 +1,8 @@
 """The calls of a stream that reads a table: how far it may go, and which files have the rows of some write ids."""
 
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables import appended as rules
 from metastore.acid_tables.appended import Range
-from metastore.acid_tables.table import TableKind
 from metastore.client import txn_calls
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName

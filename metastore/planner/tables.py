@@ -9,10 +9,11 @@ right the next time.
 from collections.abc import Sequence
 from typing import Any
 
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.conjunction import conjunction
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.serde_storage import HiveStorage
-from metastore.acid_tables.table import AcidTable, FileFormat, HiveColumn, TableKind
+from metastore.acid_tables.table import AcidTable, FileFormat, HiveColumn
 from metastore.client import DomainClient, WriteConflictError
 from metastore.client.constraints import EnabledConstraints, enabled_constraints
 from metastore.client.partitions import partition_places

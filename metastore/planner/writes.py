@@ -10,11 +10,12 @@ import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from metastore.acid.names import staging_directory
+from metastore.acid.table_kinds import TableKind
 from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.partitions import partition_key, partition_name, partition_values
 from metastore.acid_tables.pruning import Constant, Values, is_text, typed
 from metastore.acid_tables.serde_storage import HiveStorage
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient, txn_calls
 from metastore.client.constraints import enabled_constraints
 from metastore.client.outcome import Fence

@@ -101,9 +101,7 @@ def select_transactional(pg: PgTx) -> list[Located]:
     rows = pg.sql("""
         SELECT t.catalog, t.db, t.name, t.location, p.name, p.location FROM tables AS t
         LEFT JOIN partitions AS p ON p.table_id = t.id
-        WHERE t.location IS NOT NULL AND EXISTS (
-            SELECT FROM jsonb_each_text(t.parameters) AS e
-            WHERE lower(e.key) = 'transactional' AND lower(e.value) = 'true')
+        WHERE t.location IS NOT NULL AND is_transactional(t.parameters)
         ORDER BY t.catalog, t.db, t.name, p.name""")
     places_of: dict[TableName, dict[str, str]] = {}
     for catalog, db, table, location, partition, place in rows:

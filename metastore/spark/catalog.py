@@ -4,7 +4,6 @@ They can be set without Python: ``docs/how-to/acid-tables-in-spark-sql.md``.
 """
 
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyspark
@@ -12,8 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.jvm.compiled import catalog_object, jvm_of, send_jar
-from metastore.spark.jvm.jars import NoJarError, connector_jar, has_catalog
+from metastore.spark.jvm.compiled import catalog_object, jar_of, jvm_of, send_jar
 
 CATALOG = "transactionmetastore.spark.catalog.AcidCatalog"
 EXTENSIONS = "transactionmetastore.spark.catalog.AcidExtensions"
@@ -25,7 +23,7 @@ def configured(builder: SparkSession.Builder, uri: str | None) -> SparkSession.B
 
     Raises: InvalidOperationError where there is no jar for this Spark.
     """
-    jar = _jar()
+    jar = jar_of(pyspark.__version__)
     options: dict[str, str] = builder._options  # noqa: SLF001 - what was set before stays
     builder.config("spark.jars", _added(options.get("spark.jars"), str(jar)))
     builder.config("spark.sql.extensions", _added(options.get("spark.sql.extensions"), EXTENSIONS))
@@ -42,7 +40,7 @@ def with_catalog(spark: SparkSession, uri: str | None = None) -> SparkSession:
     Raises: InvalidOperationError where there is no jar, or the Spark takes none any more.
     """
     _give_jar(spark)
-    java: Any = catalog_object(spark, "AcidExtensions").inSession(spark._jsparkSession)  # noqa: SLF001 - PySpark shows no other way
+    java: Any = catalog_object(spark, "catalog.AcidExtensions").inSession(spark._jsparkSession)  # noqa: SLF001 - PySpark shows no other way
     if uri is not None:
         spark = SparkSession(spark.sparkContext, java.cloneSession())
         spark.conf.set("hive.metastore.uris", uri)
@@ -61,7 +59,7 @@ def _give_jar(spark: SparkSession) -> None:
     loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     if loader.getResource(EXTENSIONS.replace(".", "/") + ".class") is not None:
         return
-    jar = _jar()
+    jar = jar_of(pyspark.__version__)
     try:
         loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
     except Py4JError:
@@ -70,21 +68,6 @@ def _give_jar(spark: SparkSession) -> None:
             "configure(SparkSession.builder) of metastore.spark."
         ) from None
     send_jar(spark, jar)
-
-
-def _jar() -> Path:
-    if not has_catalog(pyspark.__version__):
-        raise InvalidOperationError(
-            f"There is no catalog for Spark {pyspark.__version__}: it needs Spark 4.0 or newer. Install one: "
-            "pip install 'transaction-metastore[spark]'."
-        )
-    try:
-        return connector_jar(Path(pyspark.__file__).parent)
-    except NoJarError as error:
-        raise InvalidOperationError(
-            f"There is no jar of the catalog for Spark {pyspark.__version__}, and building it failed: {error}. "
-            "Install transaction-metastore from a wheel that was built for this Spark, or a JDK 17."
-        ) from error
 
 
 def _added(before: str | None, more: str) -> str:

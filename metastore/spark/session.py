@@ -13,7 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from metastore.acid_tables.table import AcidTable, TableKind, quoted
+from metastore.acid.events import ROW_ID_COLUMN
+from metastore.acid.table_kinds import TableKind
+from metastore.acid_tables.table import AcidTable, quoted
 from metastore.client import DomainClient
 from metastore.client.streams import positions
 from metastore.client.tls import of_values
@@ -27,7 +29,6 @@ from metastore.spark.jvm.compiled import catalog_object
 from metastore.spark.jvm.versions import require_supported
 from metastore.spark.sql.statements import dotted
 from metastore.spark.streaming import BatchSink, start
-from metastore.spark.tables.row_id import ROW_ID_COLUMN
 from metastore.spark.txn.blocks import own_errors
 from metastore.spark.txn.transactions import Transactions
 from metastore.tls.contexts import ClientSide
@@ -185,7 +186,7 @@ class AcidSession:
 
     def _own(self, rows: DataFrame) -> DataFrame:
         """The rows of a frame, which may be of another Spark session."""
-        made = catalog_object(self.spark, "Frames").of(self.spark._jsparkSession, rows._jdf)  # noqa: SLF001 - PySpark shows no other way
+        made = catalog_object(self.spark, "extension.Frames").of(self.spark._jsparkSession, rows._jdf)  # noqa: SLF001 - PySpark shows no other way
         return DataFrame(made, self.spark)
 
     def _change(self, text: str) -> int:

@@ -1,4 +1,4 @@
-"""The files that a batch or worker writes: in each partition a delta directory, in it a file for each writer.
+"""The files that a batch writes: in each partition a delta directory, in it a file for each writer.
 
 Rule: files are written where they stay. They carry write ids that are open, so no reader looks at them before the
 commit; what is left by a process that dies is an aborted delta, which the Cleaner removes.
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, DeltaName, side_file
 from metastore.files import Files
-from metastore.streaming.event_file import DeleteFile
 from metastore.streaming.table import StreamTable
 
 
@@ -60,7 +59,7 @@ _File = TypeVar("_File", bound=DeltaFile)
 
 
 class DeltaFiles(Generic[_File]):
-    """All files of one kind of a batch of write ids, or of a worker's statement. For several threads."""
+    """All files of a batch of write ids. For several threads."""
 
     def __init__(
         self,
@@ -72,19 +71,17 @@ class DeltaFiles(Generic[_File]):
         *,
         compression: str,
         may_publish: Callable[[], None],
-        statement: int = 0,
     ) -> None:
         """``may_publish``: called before a directory is made; raises if the transaction is over."""
         self._files = files
         self._may_publish = may_publish
         self._kind = kind
-        self._statement = statement
         self._row_type = table.row_type
         self._is_marked = not table.is_insert_only
         self._compression = compression
         self.is_shared = low != high
         """Whether several transactions write into them."""
-        self._name = str(DeltaName(low, high, None if self.is_shared else statement, is_delete=kind is DeleteFile))
+        self._name = str(DeltaName(low, high, None if self.is_shared else 0))
         self._open: dict[tuple[str, int], _File] = {}
         self._directories: set[str] = set()
         self._lock = Lock()
@@ -101,11 +98,6 @@ class DeltaFiles(Generic[_File]):
             return
         for done in [pool.submit(file.flush) for file in dirty]:
             done.result()
-
-    def flush_all(self) -> None:
-        """The same, one file after the other."""
-        for file in self._open.values():
-            file.flush()
 
     def abandon(self) -> bool:
         """Give up what was written since the last flush; False when the batch cannot go on for that."""
@@ -150,13 +142,7 @@ class DeltaFiles(Generic[_File]):
                 if self._is_marked:
                     self._files.write(f"{directory}/{VERSION_FILE}", VERSION_TEXT)
             file = self._kind(
-                self._files,
-                directory,
-                writer,
-                self._row_type,
-                compression=self._compression,
-                is_shared=self.is_shared,
-                statement=self._statement,
+                self._files, directory, writer, self._row_type, compression=self._compression, is_shared=self.is_shared
             )
             self._open[location, writer] = file
             return file

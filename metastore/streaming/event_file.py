@@ -7,18 +7,16 @@ counts is on disk. Sorted by key, as readers need it: write ids come in ascendin
 """
 
 import os
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.acid.bucket import encode
-from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
+from metastore.acid.events import EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.names import bucket_file, side_file
 from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.files import Files
@@ -29,29 +27,25 @@ from metastore.streaming.orc_writer import OrcWriter
 _LENGTH = 8
 
 
-class EventFile:
-    """A file of insert events or of delete events; its subclasses know which. Not shared between threads."""
-
-    operation: int
+class InsertFile:
+    """A file of insert events, numbered here: row ids begin at 0 for every write id. Not shared between threads."""
 
     def __init__(
         self,
         files: Files,
         directory: str,
         bucket: int,
-        row_type: pa.StructType,
+        row_type: pa.StructType,  # noqa: ARG002 - of DeltaFile's kinds
         *,
         compression: str,
         is_shared: bool = False,
-        statement: int = 0,
     ) -> None:
         """``bucket``: N of ``bucket_N``; ``is_shared``: several transactions will write, and readers come meanwhile."""
         self.path = f"{directory}/{bucket_file(bucket)}"
         self.rows = 0
         self.busy = Lock()
         """For callers that do share it."""
-        self._bucket = encode(bucket, statement)
-        self._row_type = row_type
+        self._bucket = encode(bucket)
         self._compression = compression
         self._segments = Segments()
         self._stripe_ends: list[RowKey] = []
@@ -61,6 +55,22 @@ class EventFile:
         self._writer: OrcWriter | None = None
         self._ends_whole = False
         self._is_broken = False
+        self._write_id = self._next_row = 0
+
+    def insert(self, write_id: int, rows: pa.StructArray) -> None:
+        """Append rows of the transaction with this write id."""
+        count = len(rows)
+        operations, buckets = (pa.repeat(pa.scalar(value, pa.int32()), count) for value in (INSERT_EVENT, self._bucket))
+        ids = pa.repeat(pa.scalar(write_id, pa.int64()), count)
+        numbers = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=self._next_row - 1)
+        with self._whole_or_broken():
+            if self._writer is None:
+                self._ends_whole = False
+                self._writer = OrcWriter(self._out, self._compression)
+            columns = [operations, ids, buckets, numbers, ids, rows]
+            self._writer.write(pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS]))
+        self._write_id = write_id
+        self._next_row += count
 
     @property
     def is_dirty(self) -> bool:
@@ -79,9 +89,9 @@ class EventFile:
             end = 0
             for count in counts:
                 end += count
-                self._stripe_ends.append(self._key(end - 1))
+                self._stripe_ends.append(RowKey(self._write_id, self._bucket, end - 1))
             self.rows = self._segments.rows
-            self._begin_segment()
+            self._next_row = 0
             self._write_tail()
 
     def abandon(self) -> None:
@@ -92,7 +102,7 @@ class EventFile:
             self._writer.close()
             self._size += self._writer.size
             self._writer = None
-            self._begin_segment()
+            self._next_row = 0
             self._ends_whole = False
 
     def close(self) -> bool:
@@ -133,26 +143,8 @@ class EventFile:
         yield
         self._is_broken = False
 
-    def _begin_segment(self) -> None:
-        """Forget the keys of what was flushed or given up."""
-
-    def _key(self, position: int) -> RowKey:
-        """The key of a row that was written since the last flush."""
-        raise NotImplementedError
-
-    def _append(
-        self, write_ids: pa.Array, buckets: pa.Array, row_ids: pa.Array, current: pa.Array, rows: pa.StructArray
-    ) -> None:
-        operations = pa.repeat(pa.scalar(self.operation, pa.int32()), len(rows))
-        columns = [operations, write_ids, buckets, row_ids, current, rows]
-        with self._whole_or_broken():
-            if self._writer is None:
-                self._ends_whole = False
-                self._writer = OrcWriter(self._out, self._compression)
-            self._writer.write(pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS]))
-
     def _write_tail(self) -> None:
-        notes = acid_entries(self._stripe_ends, self._segments.rows, is_delete=self.operation == DELETE_EVENT)
+        notes = acid_entries(self._stripe_ends, self._segments.rows, is_delete=False)
         self._size += self._out.write(self._segments.tail(self._size, notes))
         self._out.flush()
         self._ends_whole = True
@@ -173,57 +165,3 @@ class EventFile:
         hidden.write_bytes(bytes(_LENGTH))
         hidden.rename(path)
         return path
-
-
-class InsertFile(EventFile):
-    """Insert events, numbered here: row ids begin at 0 for every write id."""
-
-    operation = INSERT_EVENT
-    _write_id = 0
-    _next_row = 0
-
-    def insert(self, write_id: int, rows: pa.StructArray) -> None:
-        """Append rows of the transaction with this write id."""
-        count = len(rows)
-        ids = pa.repeat(pa.scalar(write_id, pa.int64()), count)
-        numbers = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=self._next_row - 1)
-        self._append(ids, pa.repeat(pa.scalar(self._bucket, pa.int32()), count), numbers, ids, rows)
-        self._write_id = write_id
-        self._next_row += count
-
-    def _begin_segment(self) -> None:
-        self._next_row = 0
-
-    def _key(self, position: int) -> RowKey:
-        return RowKey(self._write_id, self._bucket, position)
-
-
-class DeleteFile(EventFile):
-    """Delete events of rows by their ROW__IDs, in ascending order."""
-
-    operation = DELETE_EVENT
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._starts: list[int] = []
-        self._ids: list[Sequence[pa.Array]] = []
-        self._count = 0
-
-    def delete(self, write_id: int, ids: Sequence[pa.Array]) -> None:
-        """Append delete events; ``ids``: write ids, bucket numbers and row ids of the rows, as they stand there."""
-        count = len(ids[0])
-        current = pa.repeat(pa.scalar(write_id, pa.int64()), count)
-        write_ids, buckets, row_ids = ids
-        self._append(write_ids, buckets, row_ids, current, pa.nulls(count, self._row_type))
-        self._starts.append(self._count)
-        self._ids.append(ids)
-        self._count += count
-
-    def _begin_segment(self) -> None:
-        self._starts.clear()
-        self._ids.clear()
-        self._count = 0
-
-    def _key(self, position: int) -> RowKey:
-        at = bisect_right(self._starts, position) - 1
-        return RowKey(*(column[position - self._starts[at]].as_py() for column in self._ids[at]))

@@ -29,9 +29,8 @@ class PlainFile:
         *,
         compression: str,
         is_shared: bool = False,
-        statement: int = 0,  # noqa: ARG002 - of DeltaFile's kinds
     ) -> None:
-        """``bucket``: N; ``is_shared`` must be False. ``statement`` is part of the directory's name already."""
+        """``bucket``: N; ``is_shared`` must be False."""
         if is_shared:
             raise ValueError("rows of insert-only tables do not tell which transaction wrote them")
         self.path = f"{directory}/{original_file(bucket)}"

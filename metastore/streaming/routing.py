@@ -16,24 +16,22 @@ PartitionValues = tuple[str | None, ...]
 
 
 class Routed(NamedTuple):
-    """Rows for one file; ``bucket`` is None where the table has no buckets. ``at``: their places in the whole."""
+    """Rows for one file; ``bucket`` is None where the table has no buckets."""
 
     partition: PartitionValues
     bucket: int | None
     rows: pa.StructArray
-    at: pa.Array | None
 
 
 def routed(table: StreamTable, records: pa.Table, static: PartitionValues = ()) -> Iterator[Routed]:
     """The rows of ``records`` (columns, and partition keys unless ``static`` has their values), file by file."""
     records = records.combine_chunks()
-    for partition, at in by_partition(table, records, static):
+    for partition, at in _by_partition(table, records, static):
         part = records if at is None else records.take(at)
         for bucket, within in _by_bucket(table, part):
             rows = part if within is None else part.take(within)
-            places = at if within is None else within if at is None else at.take(within)
             arrays = [_whole(rows.column(column.name)) for column in table.columns]
-            yield Routed(partition, bucket, pa.StructArray.from_arrays(arrays, fields=list(table.row_type)), places)
+            yield Routed(partition, bucket, pa.StructArray.from_arrays(arrays, fields=list(table.row_type)))
 
 
 def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
@@ -45,7 +43,7 @@ def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
     return [None if text in ("", DEFAULT_PARTITION) else text for text in texts]
 
 
-def by_partition(
+def _by_partition(
     table: StreamTable, records: pa.Table, static: PartitionValues = ()
 ) -> Iterator[tuple[PartitionValues, pa.Array | None]]:
     """The partitions of rows, and the places of their rows; no places where all rows are of the same."""

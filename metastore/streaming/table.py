@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from metastore.acid.table_kinds import is_insert_only, is_transactional
 from metastore.acid.types import parse_type
 from metastore.client import DomainClient, MetastoreClient
 from metastore.client.constraints import EnabledConstraints, enabled_constraints
@@ -67,7 +68,7 @@ class StreamTable:
             tuple(by_name[bucketcol.lower()] for bucketcol in sd.bucketCols or ()) if buckets else (),
             buckets,
             2 if parameters.get("bucketing_version") == "2" else 1,
-            parameters.get("transactional_properties", "").lower() == "insert_only",
+            is_insert_only(parameters),
             Rules(constraints.not_null, constraints.checks),
         )
         for key in keys:
@@ -105,7 +106,7 @@ def connected(
 
 
 def _require_transactional(name: TableName, parameters: dict[str, str], sd: Any) -> None:
-    if parameters.get("transactional", "").lower() != "true":
+    if not is_transactional(parameters):
         raise InvalidOperationError(
             f"{name} is not transactional: create it STORED AS ORC with TBLPROPERTIES ('transactional'='true')."
         )

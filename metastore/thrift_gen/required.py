@@ -208,6 +208,5 @@ REQUIRED = {
     'CompactionReason': ('text', 'holders',),
     'CompactionExamined': ('reason', 'inputs', 'thresholds', 'readBytes', 'takesBy', 'compaction', 'cleanings', 'heldBytes', 'delays',),
     'CompactionExamination': ('entities', 'leftOut',),
-    'CompactionForecast': ('pool', 'waiting', 'working', 'arrivedPerHour', 'workersWanted', 'text',),
     'ReadCost': ('catName', 'dbname', 'tablename', 'deltas', 'files', 'bytes', 'obsoleteDeltas', 'score',),
 }

@@ -32,6 +32,7 @@ from metastore.acid.protobuf import fields
 from metastore.acid.side_files import MalformedSideFileError, flushed_length
 from metastore.acid.snapshots import TxnWriteIds, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
+from metastore.acid.table_kinds import TableKind
 from metastore.acid.types import parse_type
 from metastore.acid.violations import Surroundings, check_listing
 from metastore.acid_tables.delete_files import DeleteFiles
@@ -40,7 +41,7 @@ from metastore.acid_tables.listing import acid_directories
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.sources import DataFile
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.catalog.model import Table
 from metastore.catalog.rules.expressions import refused_expression
 from metastore.catalog.rules.partition_expression import parse_expression

@@ -8,30 +8,21 @@ Trino, which have both; who says nothing has none. An operator who knows better 
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
-from metastore.catalog.model import Parameters
-from metastore.catalog.rules.transactional import is_insert_only, is_transactional
+from metastore.acid.table_kinds import TableKind
 from metastore.ids import TableName
 
 Network = IPv4Network | IPv6Network
 
 
-class Kind(StrEnum):
-    """What a client must be able to handle."""
-
-    FULL_ACID = "full ACID"
-    INSERT_ONLY = "insert-only"
-
-
-_ALL = frozenset(Kind)
-_NONE: frozenset[Kind] = frozenset()
+_NONE: frozenset[TableKind] = frozenset()
 _EITHER = frozenset(("CONNECTORREAD", "CONNECTORWRITE", "MANAGERAWMETADATA"))
-_WORDS: Mapping[Kind, frozenset[str]] = {
-    Kind.FULL_ACID: _EITHER | {"HIVEFULLACIDREAD", "HIVEFULLACIDWRITE"},
-    Kind.INSERT_ONLY: _EITHER | {"HIVEMANAGEDINSERTREAD", "HIVEMANAGEDINSERTWRITE"},
+_WORDS: Mapping[TableKind, frozenset[str]] = {
+    TableKind.FULL_ACID: _EITHER | {"HIVEFULLACIDREAD", "HIVEFULLACIDWRITE"},
+    TableKind.INSERT_ONLY: _EITHER | {"HIVEMANAGEDINSERTREAD", "HIVEMANAGEDINSERTWRITE"},
 }
+_ALL = frozenset(_WORDS)
 
 
 @dataclass(frozen=True)
@@ -64,7 +55,7 @@ def is_named(client: Client, clients: Collection[str | Network]) -> bool:
     return any(not isinstance(each, str) and address in each for each in clients)
 
 
-def abilities(said: Said, *, trusted: bool = False, doubted: bool = False) -> frozenset[Kind]:
+def abilities(said: Said, *, trusted: bool = False, doubted: bool = False) -> frozenset[TableKind]:
     """The kinds of transactional tables that a client can handle.
 
     ``trusted``: it can, whatever it says. ``doubted``: only what it names counts, since its Hive client says more than
@@ -78,14 +69,7 @@ def abilities(said: Said, *, trusted: bool = False, doubted: bool = False) -> fr
     return _ALL if said.insert_only_tables and not doubted else _NONE
 
 
-def kind_of(parameters: Parameters) -> Kind | None:
-    """What a table asks of its readers; None: nothing."""
-    if not is_transactional(parameters):
-        return None
-    return Kind.INSERT_ONLY if is_insert_only(parameters) else Kind.FULL_ACID
-
-
-def refusal(table: TableName, kind: Kind) -> str:
+def refusal(table: TableName, kind: TableKind) -> str:
     """The sentence with which a client is refused a table."""
     return (
         f"{table} is a transactional table ({kind}), and this client has not said that it can handle such tables: it "

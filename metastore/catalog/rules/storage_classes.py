@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, TypeAlias
 
+from metastore.acid.table_kinds import is_insert_only
 from metastore.catalog.model import Json, Parameters
-from metastore.catalog.rules.transactional import is_insert_only
 from metastore.errors import MetaError
 
 Classes: TypeAlias = tuple[str, str, str]

@@ -10,6 +10,7 @@ from metastore.acid.retention import history_retention
 from metastore.catalog.model import USER, Database, Parameters, Table, TableType
 from metastore.catalog.rules import column_types, descriptors, locations, transactional
 from metastore.catalog.rules.names import directory_name, is_object_name
+from metastore.catalog.rules.statistics import ACCURATE
 from metastore.catalog.rules.storage_classes import Classes, require_storage
 from metastore.compaction.queue.rules.properties import refused_property
 from metastore.errors import InvalidObjectError, InvalidOperationError, MetaError
@@ -17,10 +18,9 @@ from metastore.ids import DEFAULT_CATALOG
 
 EXTERNAL = "EXTERNAL"
 DDL_TIME = "transient_lastDdlTime"
-STATS_ACCURATE = "COLUMN_STATS_ACCURATE"
 # Instructions that clients leave among the parameters.
-_CONSUMED = {"DO_NOT_UPDATE_STATS"}
-_CONSUMED_ON_CREATE = _CONSUMED | {"created_with_ctas", "created_with_ctlt"}
+CONSUMED = {"DO_NOT_UPDATE_STATS"}
+_CONSUMED_ON_CREATE = CONSUMED | {"created_with_ctas", "created_with_ctlt"}
 EXPECTED_KEY, EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_value"
 
 
@@ -87,7 +87,7 @@ def new_table(
         raise InvalidObjectError(refused)
     parameters = {key: value for key, value in table.parameters.items() if key not in _CONSUMED_ON_CREATE}
     if context.get("STATS_GENERATED") != "TASK":
-        parameters.pop(STATS_ACCURATE, None)
+        parameters.pop(ACCURATE, None)
     if parameters.get(DDL_TIME) in (None, "0"):
         parameters[DDL_TIME] = str(now)
     history_retention(parameters)
@@ -121,7 +121,7 @@ def altered_table(
     refused = refused_property(table.parameters, old.parameters)
     if refused is not None:
         raise InvalidOperationError(refused)
-    parameters = {key: value for key, value in table.parameters.items() if key not in _CONSUMED}
+    parameters = {key: value for key, value in table.parameters.items() if key not in CONSUMED}
     history_retention({key: value for key, value in parameters.items() if old.parameters.get(key) != value})
     parameters.setdefault(DDL_TIME, str(now))
     table = replace(

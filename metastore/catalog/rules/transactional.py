@@ -3,38 +3,27 @@
 Holds for the default catalog only. Source: CAT-V1 to CAT-V13.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from metastore.acid.names import NO_BUCKET, is_hidden, parse_file
+from metastore.acid.table_kinds import (
+    INSERT_ONLY,
+    PROPERTIES,
+    TRANSACTIONAL,
+    is_full_acid,
+    is_insert_only,
+    is_transactional,
+)
 from metastore.catalog.model import Parameters, Table, TableType
 from metastore.errors import MetaError
 
-TRANSACTIONAL = "transactional"
-PROPERTIES = "transactional_properties"
-INSERT_ONLY = "insert_only"
 BUCKETING = "bucketing_version"  # 2, or else 1
 # A converted table's files count as written by ids below this (Hive: RemoteOperations of the original files).
 CONVERSION_SEED = 10_000_000
 
 _ACID_INPUT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 _ACID_OUTPUT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
-_ORIGINAL_FILE = re.compile(r"[0-9]+_[0-9]+(_copy_[0-9]+)?")
-
-
-def is_transactional(parameters: Parameters) -> bool:
-    """Whether a stored table takes part in transactions."""
-    return parameters.get(TRANSACTIONAL, "").lower() == "true"
-
-
-def is_insert_only(parameters: Parameters) -> bool:
-    """Whether a stored table is transactional without row-level changes."""
-    return is_transactional(parameters) and parameters.get(PROPERTIES, "").lower() == INSERT_ONLY
-
-
-def is_full_acid(parameters: Parameters) -> bool:
-    """Whether a stored table's rows can be updated and deleted."""
-    return is_transactional(parameters) and not is_insert_only(parameters)
 
 
 def by_default(table: Table) -> Table:
@@ -89,8 +78,9 @@ def foreign_file(paths: Iterable[str]) -> str | None:
     """The first data file that is not named as Hive's own writers do, so that it has no place in a bucket."""
     for path in paths:
         *directories, name = path.split("/")
-        hidden = any(part.startswith(("_", ".")) for part in (*directories, name))
-        if not hidden and not _ORIGINAL_FILE.fullmatch(name):
+        known = parse_file(name)
+        is_named = known.is_original and known.bucket != NO_BUCKET
+        if not is_named and not any(map(is_hidden, (*directories, name))):
             return path
     return None
 

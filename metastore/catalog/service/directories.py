@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from metastore.acid.names import BaseName
+from metastore.acid.names import METADATA_FILE, BaseName
 from metastore.catalog.service import change_management
 from metastore.errors import AlreadyExistsError, MetaError, OutcomeUnknownError
 from metastore.files import FileEntry, Files, Made
@@ -16,7 +16,6 @@ from metastore.roots import OutsideError, refusal
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
-_MARKER = "_metadata_acid"
 _TRUNCATED = b'{"thisFileVersion":"0","dataFormat":"truncated"}'
 
 
@@ -81,7 +80,7 @@ class Directories:
     def write_empty_base(self, location: str, write_id: int) -> None:
         """Let a table read as empty from this write id on (Hive 4's TRUNCATE). Raises: MetaError."""
         try:
-            self.files.write(f"{location}/{BaseName(write_id)}/{_MARKER}", _TRUNCATED)
+            self.files.write(f"{location}/{BaseName(write_id)}/{METADATA_FILE}", _TRUNCATED)
         except OSError as error:
             raise MetaError(f"{location} cannot be truncated: {error}") from error
 

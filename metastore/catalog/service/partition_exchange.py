@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from metastore.acid.table_kinds import is_transactional
 from metastore.catalog.model import Table
-from metastore.catalog.rules import locations, transactional
+from metastore.catalog.rules import locations
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules.partitions import Partition
 from metastore.catalog.service import change_management
@@ -88,7 +89,7 @@ def _plan(pg: PgTx, spec: Mapping[str, str], source_name: TableName, target_name
         raise InvalidRequestError("Partitions cannot be exchanged between catalogs")
     if source.location is None or target.location is None:
         raise InvalidRequestError("Partitions of views cannot be exchanged")
-    if any(transactional.is_transactional(table.parameters) for table in (source, target)):
+    if any(is_transactional(table.parameters) for table in (source, target)):
         raise InvalidRequestError("Partitions of transactional tables cannot be exchanged: write ids belong to a table")
     prefix = rules.exchanged_prefix(source, spec)
     rules.require_exchangeable(source, target)

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from metastore.catalog.model import Table
 from metastore.catalog.rules import partitions as rules
-from metastore.catalog.rules.partitions import UNLIMITED, Partition
+from metastore.catalog.rules.partitions import Partition
 from metastore.catalog.store import partition_wires, partitions
 from metastore.catalog.store.partition_wires import Piece
 from metastore.config import CatalogSettings
 from metastore.db import pieces
 from metastore.db.engine import Database
-from metastore.db.pieces import Asked, Pieces, Run, Sizes
+from metastore.db.pieces import UNLIMITED, Asked, Pieces, Run, Sizes
 
 EVERY = "true"
 FIRST, MORE, WHOLE = 500, 700, 2000

@@ -22,7 +22,7 @@ from metastore.catalog.rules.partition_predicate import (
     keeps,
     leading_texts,
 )
-from metastore.catalog.rules.partitions import UNLIMITED, Partition
+from metastore.catalog.rules.partitions import Partition
 from metastore.catalog.service.partition_lists import PartitionLists, Selection
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
@@ -30,7 +30,7 @@ from metastore.catalog.store.partition_prefilter import Sql, is_decided, is_exac
 from metastore.config import CatalogSettings
 from metastore.db import arrays
 from metastore.db.engine import Database
-from metastore.db.pieces import Pieces
+from metastore.db.pieces import UNLIMITED, Pieces
 from metastore.errors import InvalidRequestError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.partition_names import escape, make_name, values_for

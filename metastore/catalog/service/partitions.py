@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from metastore.acid.table_kinds import is_transactional
 from metastore.catalog.model import Table
 from metastore.catalog.rules import partitions as rules
-from metastore.catalog.rules import transactional
 from metastore.catalog.rules.locations import is_below
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_predicate import keeps
@@ -144,7 +144,7 @@ class PartitionService:
             altered = {key: rules.altered_partition(table, stored[key], draft, now) for key, draft in wanted.items()}
             elsewhere = [key for key, new in altered.items() if new.location != stored[key].location]
             self.moves.require_free(pg, [altered[key].location for key in elsewhere])
-            if transactional.is_transactional(table.parameters):
+            if is_transactional(table.parameters):
                 require_exclusive(
                     pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere), changer
                 )
@@ -319,7 +319,7 @@ class PartitionService:
         outside = [p.location for p in partitions if p.location and not (inside and is_below(p.location, inside))]
         if outside:
             with self.db.begin() if pg is None else nullcontext(pg) as asked:
-                is_acid = transactional.is_transactional(table.parameters)
+                is_acid = is_transactional(table.parameters)
                 taker = Taker(has_files=True, is_transactional=is_acid, table_id=table.id)
                 self.moves.require_available(asked, outside, taker)
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.table_kinds import is_transactional
 from metastore.catalog.model import ColumnStatistics, Json, Origin, Table
 from metastore.catalog.rules import statistics as rules
-from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.store import statistics as store
 from metastore.catalog.store import tables
 from metastore.catalog.store.statistics_wires import StatisticsList
@@ -80,7 +80,7 @@ class StatisticsService:
             for _, _, column, kind, data, partition, by_engine, analyzed, write_id, is_whole in rows
             if column is not None
         ]
-        seen = _asked_by(by, transactional)
+        seen = by.write_ids if transactional else None
         if seen is not None:
             found = [each for each in found if rules.is_estimate(each.origin, seen)]
         is_all = 0 < len(found) == len(wanted) * len(names) and not (has_keys and "" in names)  # partitions come and go
@@ -104,7 +104,7 @@ class StatisticsService:
             if known is None:
                 raise NoSuchObjectError(f"{name} table not found")
             transactional, origins = known
-            seen = _asked_by(by, transactional)
+            seen = by.write_ids if transactional else None
             if seen is None:
                 return listed.within(pg, opened), None
             kept = {origin: count for origin, count in origins.items() if rules.is_estimate(origin, seen)}
@@ -128,7 +128,7 @@ class StatisticsService:
             for _, column, kind, partitions_of, data, write_ids, whole in rows
             if column is not None
         ]
-        seen = _asked_by(by, rows[0][0])
+        seen = by.write_ids if rows[0][0] else None
         if seen is None:
             return *rules.aggregated(described, wanted), None
         described = [each.seen(seen) for each in described]
@@ -212,11 +212,6 @@ def _require_columns(table: Table, statistics: Iterable[ColumnStatistics]) -> No
             raise MetaError(
                 f"Column {statistic.column} doesn't exist in table {table.name.table} in database {table.name.db}"
             )
-
-
-def _asked_by(by: Seen, transactional: str | None) -> ValidWriteIdList | None:
-    """What a reader sees of a table with this parameter; None where it says nothing, or the table is none."""
-    return by.write_ids if is_transactional({"transactional": transactional or ""}) else None
 
 
 def _merged(

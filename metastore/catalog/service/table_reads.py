@@ -6,9 +6,9 @@ Source: CAT-T7, CAT-T8.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from metastore.acid.table_kinds import is_transactional
 from metastore.catalog.model import Json, Table, TableType
 from metastore.catalog.rules import locations
-from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.store import databases as database_store
 from metastore.catalog.store import table_lists
 from metastore.catalog.store import tables as store

@@ -6,6 +6,7 @@ Every old and new dialect of a call ends here. Source: CAT-T1 to CAT-T6, CAT-A1 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from metastore.acid.table_kinds import is_full_acid, is_insert_only, is_transactional
 from metastore.catalog.model import ConstraintColumn, Database, Table
 from metastore.catalog.rules import locations, tables, transactional
 from metastore.catalog.rules.statistics import marked_inaccurate
@@ -176,7 +177,7 @@ class TableService:
             table = store.lock_table(pg, name)
             if table is None:
                 raise NoSuchObjectError(f"{name} table not found")
-            acid = transactional.is_transactional(table.parameters)
+            acid = is_transactional(table.parameters)
             if acid and write_id <= 0:
                 raise MetaError(f"{name} is transactional: truncating it needs a write id (truncate_table_req)")
             if not acid:
@@ -213,7 +214,7 @@ class TableService:
             table = store.select_table_around(pg, locations.around(location))
             if table is None:
                 raise MetaError(f"{location} is not recycled: it is in the directory of no table")
-            if transactional.is_transactional(table.parameters):
+            if is_transactional(table.parameters):
                 raise MetaError(
                     f"{location} is not recycled: {table.name} is transactional, the Cleaner removes its files"
                 )
@@ -254,7 +255,7 @@ class TableService:
             raise InvalidOperationError(f"new table {altered.name} already exists")
         if altered.name != name:
             require_exclusive(pg, f"ALTER TABLE {name} RENAME", table_object(name), changer)
-        if transactional.is_insert_only(altered.parameters) and not transactional.is_insert_only(old.parameters):
+        if is_insert_only(altered.parameters) and not is_insert_only(old.parameters):
             for _, sd in store.select_partition_descriptors(pg, old):
                 require_storage(f"A partition of {name}", sd, altered.parameters, self.settings.storage_classes)
         if not tables.is_view(altered):
@@ -263,7 +264,7 @@ class TableService:
                 raise MetaError(f"{name}: a table cannot be altered to have no location")
             root = old.location or self.settings.warehouse
             altered = tables.with_location(altered, locations.qualified(location, root))
-        if altered.location != old.location and transactional.is_transactional(old.parameters):
+        if altered.location != old.location and is_transactional(old.parameters):
             require_exclusive(pg, f"ALTER TABLE {name} SET LOCATION", table_object(name), changer)
         return old, altered
 
@@ -318,7 +319,7 @@ class TableService:
         Looked at outside the transaction that converts: a listing may take long, and who writes plain files while
         converting the table is not protected by Hive either.
         """
-        if not transactional.is_full_acid(draft.parameters):
+        if not is_full_acid(draft.parameters):
             return
         with self.db.begin() as pg:
             old = store.select_table(pg, name)
@@ -336,4 +337,4 @@ class TableService:
 
 
 def _taker(table: Table) -> Taker:
-    return Taker(has_files=True, is_transactional=transactional.is_transactional(table.parameters), table_id=table.id)
+    return Taker(has_files=True, is_transactional=is_transactional(table.parameters), table_id=table.id)

@@ -9,11 +9,11 @@ from typing import Any
 
 from metastore.catalog.model import Json, Table
 from metastore.catalog.rules import descriptors
-from metastore.catalog.rules.partitions import UNLIMITED, Doomed, Partition
+from metastore.catalog.rules.partitions import Doomed, Partition
 from metastore.catalog.store.jsonb import to_json
 from metastore.db import arrays
 from metastore.db.engine import PgTx, Row
-from metastore.db.pieces import Run, Sizes
+from metastore.db.pieces import UNLIMITED, Run, Sizes
 from metastore.db.wires import TextList
 from metastore.ids import TableName
 from metastore.places import store as places

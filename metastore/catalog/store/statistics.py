@@ -13,15 +13,15 @@ _OF_TABLE = (
     "WHERE t.catalog = %s AND t.db = %s AND t.name = %s"
 )
 _COLUMNS = 's."column", s.type, s.data, s.partition, s.engine, s.last_analyzed, s.write_id, s.is_whole'
-_TABLE = "t.parameters ->> 'transactional', t.partition_keys <> '[]'"
+_TABLE = "is_transactional(t.parameters), t.partition_keys <> '[]'"
 # At least one row if there is the table.
 SELECT_STATISTICS = f'SELECT {_TABLE}, {_COLUMNS} {_OF_TABLE} ORDER BY s.partition, s."column"'
 # The same in a row for each column: its type, partitions and data, in the order of partitions. Rows come to the
 # aggregates in the order of the groups, so that they are not sorted again without the partitions.
 SELECT_BY_COLUMN = (
-    'SELECT min(s.transactional), s."column", (array_agg(s.type))[count(*)], array_agg(s.partition), '
+    'SELECT bool_or(s.transactional), s."column", (array_agg(s.type))[count(*)], array_agg(s.partition), '
     "json_agg(s.data), array_agg(s.write_id), array_agg(s.is_whole) "
-    f"FROM (SELECT t.parameters ->> 'transactional' AS transactional, {_COLUMNS} {_OF_TABLE} "
+    f"FROM (SELECT is_transactional(t.parameters) AS transactional, {_COLUMNS} {_OF_TABLE} "
     'ORDER BY s."column", s.partition) AS s GROUP BY s."column"'
 )
 _ALL_OF = "table_id = %s AND partition = %s"

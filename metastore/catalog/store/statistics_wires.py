@@ -39,8 +39,8 @@ class StatisticsList:
         """Of these alone."""
         return replace(self, write_ids=[origin.write_id for origin in origins if origin.write_id is not None])
 
-    def origins(self, pg: PgTx) -> tuple[str | None, dict[Origin, int]] | None:
-        """The table's parameter that says whether it is transactional; how many statistics have each origin.
+    def origins(self, pg: PgTx) -> tuple[bool, dict[Origin, int]] | None:
+        """Return True if the table is transactional, and how many statistics have each origin.
 
         None without the table.
         """

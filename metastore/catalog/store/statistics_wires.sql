@@ -17,7 +17,7 @@ SELECT count(*) FROM unnest(%(partitions)s::text[]) AS a (partition) WHERE EXIST
     WHERE s.table_id = ({table_id}) AND s.partition = a.partition AND {wanted});
 
 -- name: origins
-SELECT t.parameters ->> 'transactional', s.write_id, s.is_whole, count(s.partition)
+SELECT is_transactional(t.parameters), s.write_id, s.is_whole, count(s.partition)
 FROM tables AS t LEFT JOIN column_statistics AS s
     ON s.table_id = t.id AND s.partition = ANY(%(partitions)s::text[]) AND {wanted}
 WHERE t.catalog = %(catalog)s AND t.db = %(db)s AND t.name = %(table)s

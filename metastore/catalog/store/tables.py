@@ -41,7 +41,7 @@ SELECT_TRANSACTIONAL_AT = (
     f"WHERE {places.at('t.location', 'a.place')} AND t.catalog = s.catalog) UNION ALL "
     "(SELECT t.db, t.name, t.parameters FROM s, unnest(s.places) AS b(place), tables AS t "
     f"WHERE {places.below('t.location', 'b.place')} "
-    "AND t.catalog = s.catalog AND lower(t.parameters ->> 'transactional') = 'true' LIMIT 1)"
+    "AND t.catalog = s.catalog AND is_transactional(t.parameters) LIMIT 1)"
 )
 
 

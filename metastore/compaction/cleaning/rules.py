@@ -15,8 +15,9 @@ from metastore.acid.names import BaseName, DeltaName, MalformedNameError, parse_
 from metastore.acid.retention import HISTORY_RETENTION, history_retention
 from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import Listed, ListedFile
-from metastore.compaction.queue.rules.requests import Compaction, CompactionType, Entity
+from metastore.compaction.queue.rules.requests import NO_CLEANUP, Compaction, CompactionType, Entity, is_switched_on
 from metastore.errors import MetaError
+from metastore.txns.core.rules import LARGEST_ID
 
 
 class Reading(StrEnum):
@@ -29,6 +30,13 @@ class Reading(StrEnum):
     """It has named other tables. It may still name this one."""
     NOT_THIS = "not this"
     """Neither did it name this, nor can it any more: the Cleaner has noted that it does not wait for it."""
+
+    @classmethod
+    def of(cls, this: int | None, of_any: int | None) -> "Reading":
+        """Return what marks say: that of this table, and the highest of any table; None where there is no mark."""
+        if this is not None:
+            return cls.NOT_THIS if this < 0 else cls.THIS
+        return cls.ANYTHING if of_any is None or of_any < 0 else cls.OTHERS
 
 
 class OpenTxn(NamedTuple):
@@ -44,25 +52,22 @@ _WHY = {Reading.ANYTHING: "has not said what it reads", Reading.THIS: "has said 
 
 
 class Verdict(StrEnum):
-    """What happens to a request that is ready for cleaning."""
+    """What happens to a request that is ready for cleaning, or to what aborted transactions wrote."""
 
     CLEAN = "clean"
     WAIT = "wait"
+    NOTE_END = "note its end"
+    """Its transaction has ended, and nobody has noted when."""
     FAIL = "fail"
+    REFUSE = "refuse"
 
 
 class Gate(NamedTuple):
-    """The verdict and why."""
+    """The verdict, why, and when a reason of the table is looked at again."""
 
     verdict: Verdict
     reason: str = ""
-
-
-class Hold(NamedTuple):
-    """Why a request is not cleaned, and when that is looked at again."""
-
-    reason: str
-    not_before: datetime
+    not_before: datetime | None = None
 
 
 LOOK_AGAIN = timedelta(minutes=5)
@@ -78,40 +83,50 @@ def gate(
     *,
     per_table: bool,
 ) -> Gate:
-    """Whether a request that is ready for cleaning may be cleaned now.
+    """Return whether the transactions let a request that is ready for cleaning be cleaned now.
 
-    ``open_txns``: the open transactions, at least those with ids up to the request's ``next_txn_id``. ``per_table``: a
-    transaction that says what it reads is waited for with that only.
+    Hive 4 hands over what a CREATE TABLE AS has written, and aborts its transaction then. ``txn_state`` None: it is not
+    on record any more. ``open_txns``: the open transactions, at least those with ids up to the request's
+    ``next_txn_id``. ``per_table``: a transaction that says what it reads is waited for with that only.
     """
     if txn_state == "aborted" and request.abandoned_place is None:
         return Gate(Verdict.FAIL, f"The compaction's transaction {request.txn_id} was aborted: its result is void")
     if txn_state == "open":
         return Gate(Verdict.WAIT, f"waiting for the commit of the compaction's transaction {request.txn_id}")
+    if request.next_txn_id is None:
+        return Gate(Verdict.NOTE_END, "waiting for its point of commit")
     if request.not_before is not None and now < request.not_before:
         return Gate(Verdict.WAIT, request.error_message or "waiting to be tried again")
-    if request.next_txn_id is None:
-        return Gate(Verdict.WAIT, "waiting for its point of commit")
     if request.committed_at is not None and now < request.committed_at + retention:
         return Gate(Verdict.WAIT, f"old files are kept for {int(retention.total_seconds())} s after the compaction")
     reader = next((txn for txn in open_txns if may_read_old_files(txn, request, per_table=per_table)), None)
     return Gate(Verdict.CLEAN) if reader is None else Gate(Verdict.WAIT, _waiting_for(reader))
 
 
-def keeps_history(request: Compaction, parameters: Mapping[str, str], now: datetime) -> Hold | None:
-    """Why, and until when, a table wants its past to stay; None: the request may be cleaned.
+def gate_of_table(
+    parameters: Mapping[str, str],
+    of_partition: Mapping[str, str],
+    now: datetime,
+    *,
+    replaced_at: datetime | None = None,
+    shares: str | None = None,
+) -> Gate:
+    """Return whether a table lets files of it go. A history that nobody understands keeps everything.
 
-    It has no say in what was dropped. A value that nobody understands keeps everything.
+    ``replaced_at``: since when the files are of the past; None: they never were what the table has. ``shares``: the
+    sentence of ``shared``, where another table has the directory.
     """
-    since = request.committed_at or request.enqueued_at
-    try:
-        until = since + history_retention(parameters)
-    except MetaError as error:
-        return Hold(f"nothing is removed: {error}", now + LOOK_AGAIN)
-    if until <= now:
-        return None
-    return Hold(
-        f"{HISTORY_RETENTION} keeps replaced files until {until:%Y-%m-%d %H:%M} UTC", min(until, now + LOOK_AGAIN)
-    )
+    if is_switched_on(parameters, NO_CLEANUP) or is_switched_on(of_partition, NO_CLEANUP):
+        return Gate(Verdict.REFUSE, "NO_CLEANUP is set: nothing was removed")
+    if replaced_at is not None:
+        try:
+            until = replaced_at + history_retention(parameters)
+        except MetaError as error:
+            return Gate(Verdict.WAIT, f"nothing is removed: {error}", now + LOOK_AGAIN)
+        if now < until:
+            reason = f"{HISTORY_RETENTION} keeps replaced files until {until:%Y-%m-%d %H:%M} UTC"
+            return Gate(Verdict.WAIT, reason, min(until, now + LOOK_AGAIN))
+    return Gate(Verdict.WAIT, shares, now + LOOK_AGAIN) if shares is not None else Gate(Verdict.CLEAN)
 
 
 def shared(location: str, sharer: str) -> str:
@@ -135,12 +150,49 @@ def is_own(place: str, homes: Collection[str], others: Collection[str]) -> bool:
     return next(above in homes for above in around if above in homes or above in others)
 
 
-def has_ended(request: Compaction, txn_state: str | None) -> bool:
-    """Whether the transaction of a request has ended so that it may be cleaned; None: it is not on record any more.
+class Covered(NamedTuple):
+    """The base that everybody reads who begins from now on: what appears later and is not above it, nobody reads.
 
-    Hive 4 hands over what a CREATE TABLE AS has written, and aborts its transaction then.
+    ``writes``: for ordinary writers; ``results``: for jobs of compactions. 0: nothing is covered.
     """
-    return txn_state in {None, "committed"} or (txn_state == "aborted" and request.abandoned_place is not None)
+
+    writes: BaseName = BaseName(0)
+    results: BaseName = BaseName(0)
+
+
+_ANYTHING = BaseName(LARGEST_ID, LARGEST_ID)
+GONE = Covered(_ANYTHING, _ANYTHING)
+"""Nobody can publish anything that is ever read: the table or partition is gone."""
+WHOLE_TABLE = Covered(results=_ANYTHING)
+"""Of a partitioned table: no job is run for it, and no base covers partitions that nobody may know of."""
+
+
+class AbortedWrite(NamedTuple):
+    """What an aborted transaction is listed for in an entity. ``write_id`` None: it had none.
+
+    ``may_publish``: somebody else has aborted it, and its owner may not know.
+    """
+
+    txn_id: int
+    operation: str
+    write_id: int | None
+    of_compaction: bool
+    may_publish: bool
+
+
+def is_forgettable(write: AbortedWrite, up_to: int | None, keep: Collection[int], covered: Covered) -> bool:
+    """Return True if an aborted write may be forgotten once its files are gone: nothing comes that anybody reads.
+
+    ``up_to``: the highest write id that was cleaned, None: all; ``keep``: write ids that lie among others' rows. What
+    may still be published is void only while its transaction is known as aborted, unless a base covers it (ADR 38): an
+    owner's own base of the same write id is beaten by one that a compaction made, by no other.
+    """
+    write_id = write.write_id or 0
+    if write_id in keep or (up_to is not None and write_id > up_to):
+        return False
+    if write.of_compaction:
+        return (write_id, write.txn_id) < covered.results
+    return not write.may_publish or write.write_id is None or (write_id, 0) < covered.writes
 
 
 def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) -> bool:

@@ -7,21 +7,19 @@ from datetime import datetime, timedelta
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.cleaning import store
 from metastore.compaction.cleaning.rules import (
-    LOOK_AGAIN,
+    AbortedWrite,
+    Covered,
     Gate,
-    Hold,
     OpenTxn,
     Verdict,
     cleaning_txns,
     gate,
-    has_ended,
+    gate_of_table,
     is_hidden,
-    keeps_history,
     may_come_to_read,
     next_in_line,
     shared,
 )
-from metastore.compaction.cleaning.store import Covered
 from metastore.compaction.initiating.rules import Aborts
 from metastore.compaction.queue.rules.requests import (
     Compaction,
@@ -60,9 +58,10 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class AbortCleaning:
-    """An entity that aborted transactions wrote to."""
+    """An entity that aborted transactions wrote to, and whether its table lets them go."""
 
     entity: Entity
+    gate: Gate
     table: Described | None
     write_ids: ValidWriteIdList
     txns: ValidTxnList
@@ -97,8 +96,8 @@ class CleanerService:
                     queue.update_cleaner_waiting(pg, request.id, verdict.reason)
             return result
 
-    def start(self, request: Compaction) -> Cleaning | Hold | None:
-        """Take up a request: None when it is gone or may not be cleaned (any more); a Hold: it has to wait after all.
+    def start(self, request: Compaction) -> Cleaning | Gate | None:
+        """Take up a request: None when it is gone or may not be cleaned (any more); a Gate: its table does not let it.
 
         Everything is decided again here, so that neither two Cleaners at once nor a slow Cleaner does harm. That it has
         begun is on disk before a file goes: readers of the past ask.
@@ -112,14 +111,18 @@ class CleanerService:
             if request.id not in gates or gates[request.id].verdict is not Verdict.CLEAN:
                 return None
             table = self.catalog.described(pg, request.entity)
-            if table is not None and table.partition_exists and request.abandoned_place is None:
-                hold = keeps_history(request, table.parameters, pg.now) or self._shared(pg, table)
-                if hold is not None:
-                    queue.update_cleaner_waiting(pg, request.id, hold.reason, hold.not_before)
-                    return hold
+            kept = self._of_table(pg, table, request)
+            if kept.verdict is Verdict.REFUSE:
+                queue.move_to_history(
+                    pg, request.id, CompactionState.READY_FOR_CLEANING, CompactionState.REFUSED, kept.reason
+                )
+            if kept.verdict is Verdict.WAIT:
+                queue.update_cleaner_waiting(pg, request.id, kept.reason, kept.not_before)
+            if kept.verdict is not Verdict.CLEAN:
+                return kept
             readers = self._readers(pg, request, lists.txns.high_watermark)
             if is_hidden(request, readers):
-                return Hold("a transaction says what it reads, or ends, at this moment", pg.now)
+                return Gate(Verdict.WAIT, "a transaction says what it reads, or ends, at this moment")
             queue.update_cleaner_started(pg, request.id)
             hidden = [sibling.txn_id for sibling in siblings if sibling.txn_id and is_hidden(sibling, readers)]
             return Cleaning(request, table, lists.write_ids, cleaning_txns(lists.txns, hidden, readers))
@@ -140,15 +143,16 @@ class CleanerService:
         """
         request = cleaning.request
         up_to = request.highest_write_id or 0
-        count = 0
+        count, last = 0, None
         while True:
             with self.db.begin() as pg:
                 if queue.lock_ready_for_cleaning(pg, request.id) is None:
                     return None
                 completed = store.delete_completed(pg, request.entity, up_to)
-                aborted = store.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted, covered=covered)
-                count += completed + aborted
-                if max(completed, aborted) < store.BATCH:
+                page = store.select_aborted(pg, request.entity, cleaning.txns.aborted, last)
+                count += completed + store.delete_aborted(pg, request.entity, page, up_to, keep, covered)
+                last = page[-1] if page else last
+                if max(completed, len(page)) < store.BATCH:
                     store.update_cleaned(pg, request.entity, cleaning.txns.aborted)
                     queue.move_to_history(
                         pg, request.id, CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED, None
@@ -197,7 +201,9 @@ class CleanerService:
     def start_aborted(self, entity: Entity) -> AbortCleaning:
         """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""
         with self.db.begin(durable=False) as pg:
-            return AbortCleaning(entity, self.catalog.described(pg, entity), *components.select_lists(pg, entity.table))
+            table = self.catalog.described(pg, entity)
+            lists = components.select_lists(pg, entity.table)
+            return AbortCleaning(entity, self._of_table(pg, table), table, *lists)
 
     def shared_with(self, table: Described) -> str | None:
         """Another transactional table with the same directory."""
@@ -219,14 +225,18 @@ class CleanerService:
 
         ``keep`` and ``covered``: as for ``clean``. What stays is not looked for again.
         """
-        count, removed = 0, store.BATCH
-        while removed == store.BATCH:
+        count, more = 0, True
+        last: AbortedWrite | None = None
+        while more:
             with self.db.begin() as pg:
-                removed = store.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted, covered=covered)
-                if removed < store.BATCH:
+                page = store.select_aborted(pg, cleaning.entity, cleaning.txns.aborted, last)
+                count += store.delete_aborted(pg, cleaning.entity, page, None, keep, covered)
+                more = len(page) == store.BATCH
+                if more:
+                    last = page[-1]
+                else:
                     store.update_cleaned(pg, cleaning.entity, cleaning.txns.aborted)
                 queue.delete_retries(pg, cleaning.entity)
-            count += removed
         return count
 
     def fail_abort_cleaning(self, entity: Entity, retry: Compaction | None, message: str) -> None:
@@ -270,19 +280,30 @@ class CleanerService:
         oldest = store.select_oldest_open(pg)
         for request in ready:
             state = states.get(request.txn_id or 0)
-            if request.next_txn_id is None and has_ended(request, state):
-                queue.update_committed(pg, request.id)  # nobody noted its end: now is certainly late enough
             up_to = request.next_txn_id or 0
             held = oldest is not None and oldest <= up_to  # of most requests this tells that nobody holds them up
             open_txns = store.select_open_txns(pg, up_to, request.entity.table) if held else []
-            gates[request.id] = gate(
+            decided = gate(
                 request, pg.now, self.settings.cleanup_delay, state, open_txns, per_table=self.settings.use_min_history
             )
+            if decided.verdict is Verdict.NOTE_END:
+                queue.update_committed(pg, request.id)  # now is certainly late enough
+                decided = decided._replace(verdict=Verdict.WAIT)
+            gates[request.id] = decided
         return gates
 
-    def _shared(self, pg: PgTx, table: Described) -> Hold | None:
-        sharer = self.catalog.sharer(pg, table)
-        return Hold(shared(table.location, sharer), pg.now + LOOK_AGAIN) if sharer else None
+    def _of_table(self, pg: PgTx, table: Described | None, request: Compaction | None = None) -> Gate:
+        """Return whether the table lets files go; ``request`` None: those of aborted transactions."""
+        if table is None:
+            return Gate(Verdict.CLEAN)
+        replaced_at = shares = None
+        if table.partition_exists and (request is None or request.abandoned_place is None):
+            sharer = self.catalog.sharer(pg, table)
+            shares = shared(table.location, sharer) if sharer else None
+            replaced_at = (request.committed_at or request.enqueued_at) if request is not None else None
+        return gate_of_table(
+            table.parameters, table.partition_parameters, pg.now, replaced_at=replaced_at, shares=shares
+        )
 
     def _readers(self, pg: PgTx, request: Compaction, up_to: int) -> list[OpenTxn]:
         """Who may come to read the table; from now on none of those who read others and may need the old files."""

@@ -1,16 +1,13 @@
 """What the Cleaner reads of transactions, and what it lets them forget once the files are gone."""
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
 
-from metastore.acid.names import BaseName
-from metastore.compaction.cleaning.rules import OpenTxn, Reading
+from metastore.compaction.cleaning.rules import AbortedWrite, Covered, OpenTxn, Reading, is_forgettable
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store.components import OF_COMPACTION, OF_TABLE, named
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
 from metastore.ids import TableName
-from metastore.txns.core.rules import LARGEST_ID
 from metastore.txns.reading.rules import WAIVED
 from metastore.txns.remembering.store import removing
 
@@ -19,7 +16,7 @@ _SQL = Statements(__file__)
 BATCH = 10_000
 
 READING = _SQL.text("reading")
-"""The ``Reading`` of a table by a transaction t, as an expression."""
+"""The marks of a transaction t that `Reading.of` takes, as an expression."""
 
 _INSERT_WAIVED = _SQL.text("insert_waived")
 
@@ -29,24 +26,8 @@ _DELETE_COMPLETED = removing(f"""
           AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)
         LIMIT %(limit)s))""")
 
-_DELETE_ABORTED = _SQL.text("delete_aborted", of_compaction=OF_COMPACTION.format(component="d"))
-
-
-class Covered(NamedTuple):
-    """The base that everybody reads who begins from now on: what appears later and is not above it, nobody reads.
-
-    ``writes``: for ordinary writers; ``results``: for jobs of compactions. None: nothing is covered.
-    """
-
-    writes: BaseName | None = None
-    results: BaseName | None = None
-
-
-_ANYTHING = BaseName(LARGEST_ID, LARGEST_ID)
-GONE = Covered(_ANYTHING, _ANYTHING)
-"""Nobody can publish anything that is ever read: the table or partition is gone."""
-WHOLE_TABLE = Covered(None, _ANYTHING)
-"""Of a partitioned table: no job is run for it, and no base covers partitions that nobody may know of."""
+_SELECT_ABORTED = _SQL.text("select_aborted", of_compaction=OF_COMPACTION.format(component="c"))
+_DELETE_ABORTED = _SQL.text("delete_aborted")
 
 
 def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
@@ -56,7 +37,7 @@ def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
         " WHERE t.state = 'open' AND NOT t.emptied AND t.id <= %(up_to)s ORDER BY t.id",
         {**table._asdict(), "up_to": up_to},
     )
-    return [OpenTxn(txn_id, user, host, Reading(reading)) for txn_id, user, host, reading in rows]
+    return [OpenTxn(txn_id, user, host, Reading.of(*marks)) for txn_id, user, host, marks in rows]
 
 
 def insert_waived(pg: PgTx, up_to: int, table: TableName) -> None:
@@ -79,40 +60,37 @@ def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, limit: int 
     return int(count)
 
 
-def delete_aborted(
-    pg: PgTx,
-    entity: Entity,
-    up_to: int | None,
-    keep: Collection[int] = (),
-    txn_ids: Collection[int] | None = None,
-    *,
-    covered: Covered,
-    limit: int = BATCH,
-) -> int:
-    """Forget some of what aborted transactions wrote to an entity up to a write id (None: everything); how many.
+def select_aborted(
+    pg: PgTx, entity: Entity, txn_ids: Collection[int] | None, after: AbortedWrite | None, *, limit: int = BATCH
+) -> list[AbortedWrite]:
+    """Return a page of what aborted transactions wrote to an entity; a write without an id has what it got later.
 
-    A component recorded before its transaction had a write id has the id that it got later. ``keep``: write ids that
-    stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed.
-
-    What may still be published stays, unless a base covers it: by the job of a compaction, or by an owner whose
-    transaction somebody else has aborted. It is void only while the transaction is known as aborted.
+    ``txn_ids``: only these transactions, known to be aborted when the files were listed; None: all.
     """
-    writes, results = covered.writes or BaseName(0), covered.results or BaseName(0)
-    pg.sql(
-        _DELETE_ABORTED,
-        {
-            **named(entity),
-            "up_to": up_to,
-            "keep": list(keep),
-            "limit": limit,
-            "base": results.write_id,
-            "result_of": results.visibility_txn_id,
-            "covering": writes.write_id,
-            "compacted": writes.visibility_txn_id,
-            "txns": None if txn_ids is None else list(txn_ids),
-        },
+    txns = None if txn_ids is None else list(txn_ids)
+    txn_id, operation = (0, "") if after is None else after[:2]
+    rows = pg.sql(
+        _SELECT_ABORTED,
+        {**named(entity), "txns": txns, "after_txn": txn_id, "after_operation": operation, "limit": limit},
     )
-    return pg.rowcount
+    return [AbortedWrite(*row) for row in rows]
+
+
+def delete_aborted(
+    pg: PgTx, entity: Entity, page: Sequence[AbortedWrite], up_to: int | None, keep: Collection[int], covered: Covered
+) -> int:
+    """Forget those of aborted writes that may be forgotten; how many. Arguments as of ``is_forgettable``."""
+    gone = [write for write in page if is_forgettable(write, up_to, keep, covered)]
+    if gone:
+        pg.sql(
+            _DELETE_ABORTED,
+            {
+                **named(entity),
+                "txns": [write.txn_id for write in gone],
+                "operations": [write.operation for write in gone],
+            },
+        )
+    return len(gone)
 
 
 def update_cleaned(pg: PgTx, entity: Entity, txn_ids: Collection[int]) -> None:

@@ -1,8 +1,6 @@
 -- name: reading
-(SELECT CASE WHEN m.this >= 0 THEN 'this' WHEN m.this < 0 THEN 'not this' WHEN m.highest >= 0 THEN 'others' ELSE 'anything' END
- FROM (SELECT max(min_write_id) FILTER (WHERE catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s) AS this,
-              max(min_write_id) AS highest
-       FROM min_history WHERE txn_id = t.id) AS m);
+(SELECT ARRAY[max(min_write_id) FILTER (WHERE catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s), max(min_write_id)]
+ FROM min_history WHERE txn_id = t.id);
 
 -- name: insert_waived
 INSERT INTO min_history (txn_id, catalog, db, "table", min_write_id)
@@ -12,20 +10,17 @@ WHERE t.state = 'open' AND NOT t.emptied AND t.id <= %(up_to)s
 ORDER BY t.id FOR KEY SHARE OF t SKIP LOCKED
 ON CONFLICT DO NOTHING;
 
+-- name: select_aborted
+SELECT c.txn_id, c.operation, coalesce(c.write_id, w.write_id), {of_compaction}, t.may_publish
+FROM txn_components AS c
+JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'
+LEFT JOIN txn_write_ids AS w ON w.txn_id = c.txn_id AND w.catalog = c.catalog AND w.db = c.db AND w."table" = c."table"
+WHERE c.catalog = %(catalog)s AND c.db = %(db)s AND c."table" = %(table)s AND c.partition = %(partition)s
+  AND (%(txns)s::bigint[] IS NULL OR c.txn_id = ANY(%(txns)s::bigint[]))
+  AND (c.txn_id, c.operation) > (%(after_txn)s, %(after_operation)s)
+ORDER BY c.txn_id, c.operation LIMIT %(limit)s;
+
 -- name: delete_aborted
--- An owner's own base of the same write id is beaten by one that a compaction made, by no other.
-DELETE FROM txn_components WHERE ctid = ANY(ARRAY(
-    SELECT d.ctid FROM txn_components AS d
-    JOIN txns AS t ON t.id = d.txn_id AND t.state = 'aborted'
-    LEFT JOIN txn_write_ids AS w
-         ON w.txn_id = d.txn_id AND w.catalog = d.catalog AND w.db = d.db AND w."table" = d."table"
-    WHERE d.catalog = %(catalog)s AND d.db = %(db)s AND d."table" = %(table)s AND d.partition = %(partition)s
-      AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))
-      AND (%(up_to)s::bigint IS NULL OR coalesce(d.write_id, w.write_id, 0) <= %(up_to)s)
-      AND NOT coalesce(d.write_id, w.write_id, 0) = ANY(%(keep)s::bigint[])
-      AND CASE WHEN {of_compaction}
-               THEN (d.write_id, d.txn_id) < (%(base)s::bigint, %(result_of)s::bigint)
-               WHEN t.may_publish AND coalesce(d.write_id, w.write_id) IS NOT NULL
-               THEN (coalesce(d.write_id, w.write_id), 0) < (%(covering)s::bigint, %(compacted)s::bigint)
-               ELSE true END
-    LIMIT %(limit)s));
+DELETE FROM txn_components AS c USING unnest(%(txns)s::bigint[], %(operations)s::text[]) AS gone (txn_id, operation)
+WHERE c.txn_id = gone.txn_id AND c.operation = gone.operation
+  AND c.catalog = %(catalog)s AND c.db = %(db)s AND c."table" = %(table)s AND c.partition = %(partition)s;

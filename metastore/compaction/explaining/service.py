@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from metastore.acid.state import acid_state
-from metastore.compaction.cleaning.rules import Verdict, gate, keeps_history, next_in_line
+from metastore.compaction.cleaning.rules import Verdict, gate, gate_of_table, next_in_line
 from metastore.compaction.explaining import store
 from metastore.compaction.explaining.rules import (
     Holder,
@@ -248,7 +248,9 @@ class ExplainingService:
         for first in next_in_line(waiting, facts.whole.now, retention):
             if not text and first.id != request.id:
                 text = f"compaction {first.id} of it is cleaned first"
-        hold = keeps_history(request, facts.table.parameters, facts.whole.now)
-        if not text and hold is not None:
-            text = hold.reason
+        since = request.committed_at or request.enqueued_at
+        kept = gate_of_table(
+            facts.table.parameters, facts.table.partition_parameters, facts.whole.now, replaced_at=since
+        )
+        text = text or kept.reason
         return why_not_cleaned(request, text, facts.whole.holders, per_table=settings.use_min_history)

@@ -15,6 +15,6 @@ _SELECT_HOLDERS = _SQL.text("select_holders", reading=READING)
 def select_holders(pg: PgTx, table: TableName) -> list[Holder]:
     """Every open transaction, oldest first, with what it needs and writes of the table."""
     return [
-        Holder(OpenTxn(txn_id, user, host, Reading(reading)), *rest)
-        for txn_id, user, host, reading, *rest in pg.sql(_SELECT_HOLDERS, table._asdict())
+        Holder(OpenTxn(txn_id, user, host, Reading.of(*marks)), *rest)
+        for txn_id, user, host, marks, *rest in pg.sql(_SELECT_HOLDERS, table._asdict())
     ]

@@ -18,9 +18,9 @@ from metastore.ids import TableName
 
 OPEN_COST = 4 << 20
 """The bytes that could be read while a file is opened."""
-HALF_LIFE = timedelta(hours=12)
+HALF_LIFE_OF_SCORES = timedelta(hours=12)
 """A score of so long ago counts half as much as that of now, in the mean that is usual."""
-FORGOTTEN = 1.0
+FORGOTTEN_BELOW = 1.0
 """Where there is nothing beside the base any more, and less than this was usual, nothing is kept."""
 
 
@@ -61,7 +61,7 @@ class Writes(NamedTuple):
 
 
 class DeltasOf(NamedTuple):
-    """A table or partition, and what there is of it. ``usual``: the mean of its score, as `HALF_LIFE` has it."""
+    """A table or partition, and what there is of it. ``usual``: the mean of its score by `HALF_LIFE_OF_SCORES`."""
 
     entity: Entity
     deltas: Deltas

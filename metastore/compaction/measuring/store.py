@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from metastore.compaction.measuring.rules import FORGOTTEN, HALF_LIFE, OPEN_COST, Counted, Deltas, DeltasOf, Writes
+from metastore.compaction.measuring.rules import (
+    FORGOTTEN_BELOW,
+    HALF_LIFE_OF_SCORES,
+    OPEN_COST,
+    Counted,
+    Deltas,
+    DeltasOf,
+    Writes,
+)
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.db.engine import PgTx
 from metastore.db.statements import Statements
@@ -16,7 +24,7 @@ _COST = float(OPEN_COST)
 
 def _usual(at: str) -> str:
     """The mean of a row's score at an instant: the score has been as it was measured until then."""
-    passed = f"0.5 ^ (greatest(0, extract(epoch FROM {at} - m.at)) / {HALF_LIFE.total_seconds()})"
+    passed = f"0.5 ^ (greatest(0, extract(epoch FROM {at} - m.at)) / {HALF_LIFE_OF_SCORES.total_seconds()})"
     return f"m.usual_score + (m.files + m.bytes / {_COST} - m.usual_score) * (1 - {passed})"
 
 
@@ -55,7 +63,7 @@ def upsert_deltas(pg: PgTx, measured: Sequence[DeltasOf]) -> None:
         pg.sql(_UPSERT_DELTAS, [pg.now, *(list(column) for column in zip(*rows, strict=True))])
     if gone:
         which = f"({_ENTITY}) IN %s AND {_NOTHING} AND usual_score < %s"
-        pg.sql(f"DELETE FROM delta_measures WHERE {which}", (tuple(gone), FORGOTTEN))
+        pg.sql(f"DELETE FROM delta_measures WHERE {which}", (tuple(gone), FORGOTTEN_BELOW))
 
 
 def update_counted(pg: PgTx, entity: Entity, what: Counted, number: int) -> None:
@@ -67,7 +75,7 @@ def update_counted(pg: PgTx, entity: Entity, what: Counted, number: int) -> None
     )
     pg.sql(
         f"DELETE FROM delta_measures WHERE ({_ENTITY}) = (%s, %s, %s, %s) AND {_NOTHING} AND usual_score < %s",
-        (*entity.table, entity.partition, FORGOTTEN),
+        (*entity.table, entity.partition, FORGOTTEN_BELOW),
     )
 
 

@@ -17,7 +17,8 @@ from metastore.acid.names import BaseName, DeltaName, parse_directory
 from metastore.acid.orc_footer import RowKey
 from metastore.compaction.working.rules import InputFile
 
-LARGEST_ID = (1 << 63) - 2
+HIGHEST_IN_FILES = (1 << 63) - 2
+"""As high as a write id may be in a file whose directory does not say it."""
 LARGE_STRIPE = 4 << 20
 """The mean size from which on stripes are copied as they lie."""
 
@@ -57,7 +58,7 @@ def _write_ids(file: InputFile) -> tuple[int, int]:
         case BaseName() as name:
             return 0, max(0, name.write_id)
         case _:
-            return 0, LARGEST_ID
+            return 0, HIGHEST_IN_FILES
 
 
 class Stripe(NamedTuple):
@@ -99,55 +100,11 @@ def in_one_file(bucket: int, files: Sequence[StripedFile]) -> list[StripedFile]:
     return ordered if may_be else []
 
 
-class StripeOfFile(NamedTuple):
-    """A stripe by the path of its file and its place there."""
-
-    path: str
-    place: int
-
-
-class Cut(NamedTuple):
-    """Where a row is by the number that it has among all rows, in the order of the ROW__IDs.
-
-    ``stripes``: one of them has the row, as one of their ``rows``; ``before``: rows of other stripes that lie before.
-    """
-
-    stripes: tuple[StripeOfFile, ...]
-    rows: int
-    before: int
-
-
-def are_known(files: Sequence[StripedFile]) -> bool:
-    """Whether the footers tell of every row between which ROW__IDs it is."""
-    return all(
-        sum(stripe.rows for stripe in file.stripes) == file.rows
-        and all(stripe.lowest <= stripe.last for stripe in file.stripes)
-        for file in files
-    )
-
-
-def cuts(files: Sequence[StripedFile], numbers: Sequence[int]) -> list[Cut]:
-    """The stripes among whose rows are those with these numbers, from 0; the files ``are_known``, and in order."""
-    stripes = [(stripe, StripeOfFile(file.path, place)) for file in files for place, stripe in enumerate(file.stripes)]
-    floors = _reached([(stripe.lowest, stripe.rows) for stripe, _ in stripes], numbers)
-    ceilings = _reached([(stripe.last, stripe.rows) for stripe, _ in stripes], numbers)
-    return [_between(stripes, *bounds) for bounds in zip(floors, ceilings, strict=True)]
-
-
 def parts(files: Sequence[StripedFile], count: int) -> list[RowKey]:
     """ROW__IDs between which about as many rows are each time, as far as the footers tell; at most ``count`` parts."""
     stripes = [(stripe.lowest, stripe.rows) for file in files for stripe in file.stripes]
     rows = sum(rows for _, rows in stripes)
     return sorted(set(_reached(stripes, [place * rows // count for place in range(1, count)]))) if rows else []
-
-
-def _between(stripes: Sequence[tuple[Stripe, StripeOfFile]], floor: RowKey, ceiling: RowKey) -> Cut:
-    among = [(stripe, name) for stripe, name in stripes if floor <= stripe.last and stripe.lowest <= ceiling]
-    return Cut(
-        stripes=tuple(name for _, name in among),
-        rows=sum(stripe.rows for stripe, _ in among),
-        before=sum(stripe.rows for stripe, _ in stripes if stripe.last < floor),
-    )
 
 
 def _reached(rows: Iterable[tuple[RowKey, int]], numbers: Sequence[int]) -> list[RowKey]:

@@ -6,6 +6,7 @@ A Worker's writes are fenced by its claim (worker id and attempt): without the c
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import NamedTuple
 
 from metastore.acid.bucket import MAX_WRITER_ID
@@ -20,7 +21,8 @@ from metastore.compaction.queue.rules.requests import (
     is_active_duplicate,
     is_left_by,
 )
-from metastore.compaction.queue.store import components, listing
+from metastore.compaction.queue.rules.scaling import workers_wanted
+from metastore.compaction.queue.store import components, listing, loads
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.queue.store.requests import Backlog, Filter, NewRequest
@@ -41,6 +43,8 @@ from metastore.roots import Roots, parts_of, refusal
 ABORTED_BY_USER = "Compaction Aborted by Abort Comapction request."  # Hive's text, with Hive's spelling
 REFUSED = "refused"
 MOST_BUCKETS = MAX_WRITER_ID + 1
+LOAD_WINDOW = timedelta(hours=1)
+"""How far back arrivals and durations count for the number of Workers."""
 
 
 class CompactResult(NamedTuple):
@@ -115,6 +119,14 @@ class CompactionService:
         """What there is to do for the Workers of this service's pools."""
         with self.db.begin(durable=False) as pg:
             return queue.count_backlog(pg, self.settings.served_pools, self.settings.worker_pool_timeout)
+
+    def workers_wanted(self) -> int:
+        """Return how many Workers are enough for the pools of this service, of each pool at most its limit."""
+        with self.db.begin(durable=False) as pg:
+            found = loads.select_loads(pg, pg.now - LOAD_WINDOW)
+        wanted = {stored_pool(load.pool): workers_wanted(load, LOAD_WINDOW) for load in found}
+        limits, pools = self.settings.limits, set(self.settings.served_pools)
+        return sum(min(wanted.get(pool, 0), limits.get(pool, wanted.get(pool, 0))) for pool in pools)
 
     def find_next_compact2(self, worker_id: str, worker_version: str | None, pool: str | None) -> Compaction | None:
         """Claim the oldest request for a remote worker, which renews no lease.

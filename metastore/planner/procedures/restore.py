@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid.table_kinds import TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.acid_tables.time_travel import as_of_write_id, bases
 from metastore.client.lock_plan import statement_locks, target_of
 from metastore.client.partitions import partition_places

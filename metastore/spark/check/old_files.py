@@ -98,7 +98,7 @@ def _columns(schema: pa.Schema, tail: Tail) -> Iterator[_Column]:
     kind, prefix = (schema.field("row").type, "row.") if is_event else (schema, "")
     at = len(EVENT_COLUMNS) + 1 if is_event else 1
     kinds = tail.kinds()
-    statistics = [bytes(part.value) for part in fields(tail.footer) if part.number == STATISTICS]
+    statistics = [part.content for part in fields(tail.footer) if part.number == STATISTICS]
     for column in kind:
         end = at + columns(column.type)
         yield _Column(column.name, prefix + column.name, kinds[at:end], statistics[at:end])
@@ -107,7 +107,7 @@ def _columns(schema: pa.Schema, tail: Tail) -> Iterator[_Column]:
 
 def _may_be_early(statistics: bytes) -> bool:
     """Return True if a column of times has values, and its lowest is before 1970, or is not known."""
-    of_times = [part.value for part in fields(statistics) if part.number == _OF_TIMES]
+    of_times = [part.content for part in fields(statistics) if part.number == _OF_TIMES]
     lowest = [numbers(one).get(_LOWEST) for one in of_times]
     is_late = any(one is not None and unzigzag(one) > 0 for one in lowest)
     return bool(numbers(statistics).get(_VALUES)) and not is_late

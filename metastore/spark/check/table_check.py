@@ -16,6 +16,7 @@ from typing import Any
 from metastore.acid.names import MalformedNameError, is_hidden, parse_directory
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
+from metastore.acid.table_kinds import is_full_acid, is_transactional
 from metastore.acid.violations import Finding, Listing, Rule, Surroundings, check_listing
 from metastore.acid_tables.footers import orc_tail
 from metastore.client import DomainClient
@@ -59,13 +60,12 @@ def check_table(client: DomainClient, files: Files, name: TableName, *, with_fil
     Raises: InvalidInputError for a table that is not transactional.
     """
     table = client.get_table(name.db, name.table)
-    parameters = {key.lower(): value.lower() for key, value in (table.parameters or {}).items()}
-    if parameters.get("transactional") != "true":
+    if not is_transactional(table.parameters or {}):
         raise InvalidInputError(f"{name} is not transactional: there are no bases and deltas to check.")
     places, root = _places(client, table), Place("", table.sd.location)
     listings = [(place, files.listing(place.location)) for place in places]
     everything = files.listing(root.location) if table.partitionKeys else []
-    ask = partial(_surroundings, client, name, table, parameters)
+    ask = partial(_surroundings, client, name, table)
     surroundings = ask()
 
     def look(place: Place, entries: list[FileEntry], surroundings: Surroundings) -> list[Located]:
@@ -218,7 +218,7 @@ def _check_outside(
     return orphans
 
 
-def _surroundings(client: DomainClient, name: TableName, table: Any, parameters: dict[str, str]) -> Surroundings:
+def _surroundings(client: DomainClient, name: TableName, table: Any) -> Surroundings:
     types = client.types
     open_txns = client.get_open_txns()
     ids = tuple(open_txns.open_txns or ())
@@ -237,7 +237,7 @@ def _surroundings(client: DomainClient, name: TableName, table: Any, parameters:
     return Surroundings(
         write_ids,
         txns,
-        is_full_acid=parameters.get("transactional_properties") != "insert_only",
+        is_full_acid=is_full_acid(table.parameters),
         bucket_count=max(table.sd.numBuckets or 0, 0) if table.sd.bucketCols else 0,
     )
 

@@ -2,8 +2,9 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.change_feed import between, require_changes, require_ids, require_no_overwrite
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient
 from metastore.client.partitions import partition_places
 from metastore.client.scans import snapshot_directories

@@ -10,7 +10,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 
-from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
+from metastore.acid.table_kinds import TableKind
+from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.catalog.model import ConstraintKind
 from metastore.client import DomainClient, constraints
 from metastore.client.constraints import Rule

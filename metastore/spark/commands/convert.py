@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.acid.names import NO_BUCKET, is_hidden, original_file, parse_file
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.footers import orc_tails
-from metastore.acid_tables.table import AcidTable, TableKind, require_user_names
+from metastore.acid_tables.table import AcidTable, require_user_names
 from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.files import Files, FileSystem

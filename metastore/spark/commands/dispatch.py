@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
+from metastore.acid.table_kinds import TableKind
+from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.client import DomainClient
 from metastore.client.constraints import drop_constraint
 from metastore.client.partitions import partition_places
@@ -42,7 +43,7 @@ class Runner:
         self.client = client
         self.files = files
         self.txns = txns
-        self._statements = catalog_object(spark, "Statements")
+        self._statements = catalog_object(spark, "extension.Statements")
 
     def run(self, text: str) -> DataFrame:
         """Run a statement; a write answers a single row with the column ``rows``. Raises: as ``AcidSession.sql``."""

@@ -24,11 +24,13 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructField, StructType
 
+from metastore.acid.bucket import writer_id_sql
 from metastore.acid.names import BaseName, DeltaName, compaction_staging
 from metastore.acid.snapshots import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.sources import DataFile, Sources, acid_sources
-from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
+from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.compaction.merging.rules import LARGE_STRIPE
 from metastore.compaction.queue.rules.ordering import SortColumn, sort_columns
 from metastore.compaction.queue.rules.properties import orc_settings
@@ -42,20 +44,13 @@ from metastore.spark.compaction.live_rows import LiveRows
 from metastore.spark.compaction.merged import UNSORTED
 from metastore.spark.compaction.plain_rows import compact_rows
 from metastore.spark.compaction.proof import Proof, input_files
-from metastore.spark.compaction.rebalance import deal, first_ids, in_order, require_sortable
+from metastore.spark.compaction.rebalance import deal, in_order, require_sortable
 from metastore.spark.compaction.stripes import Buckets, copied_stripes, copyable, striped_files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.precision import require_exact
 from metastore.spark.read.raw_files import let_each_file_be_a_task
 from metastore.spark.tables.spark_types import type_of
-from metastore.spark.write.acid_writer import (
-    WRITER_COLUMN,
-    StagedWrite,
-    WrittenDirectory,
-    publish_all,
-    staged_acid,
-    writer_id,
-)
+from metastore.spark.write.acid_writer import WRITER_COLUMN, StagedWrite, WrittenDirectory, publish_all, staged_acid
 from metastore.spark.write.event_format import Counting
 
 _STEP_BEFORE = 9
@@ -221,11 +216,11 @@ class _Job:
         order = sort_columns(self.spec.order_by)
         require_sortable(order, self.row_type, f"{self.spec.database}.{self.spec.table}")
         wanted = self.spec.number_of_buckets or len({file.bucket for file in inputs.read if not file.is_of_deletes})
-        if not self._leaves_out(inputs):
-            return self._dealt(inputs, order, wanted)
         reading = self._reading(inputs)
         if not order and reading.has_ranges():
-            return self._dealt_live(inputs, reading, wanted)
+            return self._in_order(inputs, reading, wanted)
+        if not self._leaves_out(inputs):
+            return self._dealt(inputs, order, wanted)
         live: dict[BaseName | DeltaName, Events | Buckets] = {self._base: reading.live()}
         with self._staged(inputs, live, "major", empty=True, in_place=False) as merged:
             rows = [
@@ -241,17 +236,13 @@ class _Job:
     def _dealt(self, inputs: Inputs, order: Sequence[SortColumn], buckets: int) -> _Compacted:
         shares, reading = dealt(inputs.rows, buckets), self._reading(inputs)
         events = Events(reading.inserts())
-        if len(shares) > 1 and not order and reading.has_ranges():
-            striped = striped_files(self.spark, inputs.read)
-            firsts = first_ids(self.files, striped, reading, self.row_type, shares)
-            events = in_order(reading, firsts, shares)
-        elif len(shares) > 1:
+        if len(shares) > 1:
             dealt_rows = deal(events.rows, reading.unmarked(), self.row_type, order, shares)
             events = Events(dealt_rows, is_routed=True)
         return self._write(inputs, {self._base: events}, empty=True, shares=shares)
 
-    def _dealt_live(self, inputs: Inputs, reading: Reading, buckets: int) -> _Compacted:
-        """Deal rows among which there are deleted ones: they are counted by their ids before any is written."""
+    def _in_order(self, inputs: Inputs, reading: Reading, buckets: int) -> _Compacted:
+        """Deal rows in the order of their ROW__IDs: those that stay are counted by their ids before any is written."""
         inserts = [file for file in inputs.read if not file.is_of_deletes]
         live = LiveRows.counted(reading, striped_files(self.spark, inserts))
         shares = dealt(live.rows, buckets)
@@ -366,7 +357,7 @@ class _Job:
 
 
 def _writer(events: Events) -> Column:
-    return F.col("currentTransaction").cast("int") if events.numbers else writer_id(F.col("bucket"))
+    return F.col("currentTransaction").cast("int") if events.numbers else F.expr(writer_id_sql("bucket"))
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

@@ -24,7 +24,8 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid.table_kinds import TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
 from metastore.compaction.working.job import IN_UTC, CompactionJobResult, CompactionJobSpec, reason

@@ -2,21 +2,18 @@
 
 Rule: the rows are ordered by their ROW__IDs, or as the request says and then by their ROW__IDs. In the order of the
 ROW__IDs, which is that of the files, a task for each bucket merges what lies between two rows; it leaves deleted rows
-out, and numbers what it writes. Which row each bucket begins with, footers and a few stripes say, or where there are
-deletes a pass over ids (``live_rows``). Else only rows come here, deletes are applied before: a first pass reads what
-the rows are ordered by, and a second sends each to its bucket, one task each, which sorts and numbers. So rows are
-moved once at most. A comparison that were not that of the sort would only make uneven buckets, which the proof
+out, and numbers what it writes. Which row each bucket begins with, a pass over ids says (``live_rows``). With ORDER BY,
+or where files cannot be merged, only rows come here, deletes are applied before: a first pass reads what the rows are
+ordered by, and a second sends each to its bucket, one task each, which sorts and numbers. So rows are moved once at
+most. A comparison that were not that of the sort would only make uneven buckets, which the proof
 finds.
 Source: COMP-16; Hive numbers in one task.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
-from itertools import groupby
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-from pyarrow import orc
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -38,18 +35,13 @@ from pyspark.sql.types import (
 from metastore.acid.bucket import encode
 from metastore.acid.events import ID_COLUMNS
 from metastore.acid.orc_footer import RowKey
-from metastore.acid_tables.footers import damage_named
 from metastore.acid_tables.table import OURS
-from metastore.compaction.merging.rules import Cut, StripedFile, StripeOfFile, are_known, cuts
 from metastore.compaction.queue.rules.ordering import SortColumn
 from metastore.errors import InvalidOperationError
-from metastore.files import Files
 from metastore.spark.compaction.events import Events, Reading, ranges
 from metastore.spark.read.raw_files import POSITION_BITS
 
 _NUMBER, _PART = f"{OURS}number", f"{OURS}part"
-_MOST = 8_000_000
-"""Rows whose ids the driver reads at once: 200 MB."""
 
 
 class _Key(NamedTuple):
@@ -111,42 +103,10 @@ def deal(
     return _numbered(routed.sortWithinPartitions(*(key.order for key in keys)), bucket, firsts, write_id)
 
 
-def first_ids(
-    files: Files, striped: Sequence[StripedFile], reading: Reading, row: StructType, dealt: Sequence[int]
-) -> list[RowKey]:
-    """The ROW__IDs of the first rows of all buckets but the lowest, where the order is that of the ROW__IDs.
-
-    Footers say in which stripes each of them is: the driver reads the ids of those. ``striped``: all files; where their
-    footers do not say enough, all ids are surveyed.
-    """
-    numbers = dealt[1:-1]
-    if are_known(striped):
-        places = cuts(striped, numbers)
-        if all(cut.rows <= _MOST for cut in places):
-            return list(_rows_at(files, places, numbers))
-    ids = [_Key(F.col(name), "bigint") for name in ID_COLUMNS]
-    bounds, _ = _survey(reading.unmarked().where(_has_row(row)), ids, numbers)
-    return [RowKey(*bound) for bound in bounds]
-
-
-def _rows_at(files: Files, places: Sequence[Cut], numbers: Sequence[int]) -> Iterator[RowKey]:
-    """The ROW__IDs of the rows with these numbers."""
-    for stripes, pairs in groupby(zip(places, numbers, strict=True), key=lambda pair: pair[0].stripes):
-        ids = pa.concat_tables([_ids_in(files, stripe) for stripe in stripes])
-        ordered = ids.sort_by([(name, "ascending") for name in ID_COLUMNS])
-        for cut, number in pairs:
-            yield RowKey(*ordered.slice(number - cut.before, 1).to_pylist()[0].values())
-
-
-def _ids_in(files: Files, stripe: StripeOfFile) -> pa.Table:
-    with files.open(stripe.path) as source, damage_named(stripe.path):
-        return pa.table(orc.ORCFile(source).read_stripe(stripe.place, columns=list(ID_COLUMNS)))
-
-
 def in_order(reading: Reading, firsts: Sequence[RowKey], dealt: Sequence[int]) -> Events:
     """Events in the order of their ROW__IDs, those of each bucket in a task, which numbers what it writes; as ``deal``.
 
-    ``firsts``: as ``first_ids`` has them.
+    ``firsts``: the ROW__IDs of the first rows of all buckets but the lowest.
     """
     bucket = f"{OURS}bucket"
     rows = reading.in_ranges(ranges(firsts), bucket).withColumn("currentTransaction", F.col(bucket).cast("bigint"))

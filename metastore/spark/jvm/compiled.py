@@ -1,43 +1,23 @@
-"""Java classes of ours in a Spark that knows nothing of them: a jar brings them to its tasks.
+"""Java classes of ours in a Spark: a jar brings them to its driver and its tasks.
 
 Rule: nothing has to be installed on a cluster. An installed package has a jar for each version of Spark that it was
-built for. For others, and in a checkout, Spark's compiler for queries (Janino) makes the classes in the driver. Either
-way the session adds a jar, as a user would, and Spark sends it to the executors. A Spark that was started with the jar
-of the catalog has the classes everywhere.
+built for; in a checkout, and for other versions, it is compiled at its first use. The session adds it, as a user would,
+and Spark sends it to the executors. A Spark that was started with the jar has the classes everywhere.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from zipfile import ZipFile
 
+import pyspark
 from pyspark.sql import SparkSession
 
-from metastore.spark.jvm.jars import jar_for
+from metastore.errors import InvalidOperationError
+from metastore.spark.jvm.jars import NoJarError, connector_jar, has_catalog, jar_for
 
 PACKAGE = "transactionmetastore.spark"
-SOURCES = Path(__file__).parent / "java" / PACKAGE.replace(".", "/")
-NEEDED: Mapping[str, Sequence[str]] = {
-    "AcidOrcFormat": (
-        "Messages",
-        "SparkInternals",
-        "SmallOrcFile",
-        "DeletedBits",
-        "OrcBatches",
-        "AcidOrcReader",
-        "ListedFiles",
-        "OrcConditions",
-    ),
-    "AcidOrcWriter": ("Messages", "EventFile", "ColumnTallies"),
-    "CopiedStripes": ("Messages",),
-    "HeldSnapshots": (),
-    "InPlaceUploads": ("Messages", "SparkInternals"),
-    "LiveRows": ("Messages", "EventFile", "ColumnTallies", "AcidOrcWriter"),
-    "MergedEvents": ("Messages", "SmallOrcFile", "OrcBatches", "MergedReader", "ListedFiles"),
-    "SerdeFormat": ("SparkInternals", "JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),
-}
-"""The classes that Python calls, and the others that each needs, in the order of their compilation."""
 
 _OBJECTS = "_acid_objects"
 _making = Lock()
@@ -48,14 +28,38 @@ def jvm_of(spark: SparkSession) -> Any:
     return spark._jvm  # noqa: SLF001 - see above
 
 
+def jar_of(version: str) -> Path:
+    """Return the jar for the Spark that this process starts, which has this version.
+
+    Raises: InvalidOperationError where there is none, and none can be made.
+    """
+    if not has_catalog(version):
+        raise InvalidOperationError(
+            f"There are none of our Java classes for Spark {version}: they need Spark 4.0 or newer. Install one: "
+            "pip install 'transaction-metastore[spark]'."
+        )
+    if (installed := jar_for(version)).exists():
+        return installed
+    try:
+        return connector_jar(Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent))
+    except NoJarError as error:
+        raise InvalidOperationError(
+            f"There is no jar of our Java classes for Spark {version}, and building it failed: {error}. "
+            "Install transaction-metastore from a wheel that was built for this Spark, or a JDK 17."
+        ) from error
+
+
 def java_object(spark: SparkSession, name: str) -> Any:
-    """An object of our class ``name`` in the driver's JVM: always the same for a Spark."""
-    return _kept(spark, name, lambda: _new(spark, name, _present(spark, name) or _loaded_or_compiled(spark, name)))
+    """Return an object of our class ``name`` of files in the driver's JVM: always the same for a Spark.
+
+    Raises: as ``jar_of``.
+    """
+    name = f"files.{name}"
+    return _kept(spark, name, lambda: _new(spark, name, _present(spark, name) or _loaded(spark, jar_of(spark.version))))
 
 
 def catalog_object(spark: SparkSession, name: str) -> Any:
-    """An object of a class of the catalog, as ``java_object``; None in a Spark that was started without the jar."""
-    name = f"catalog.{name}"
+    """Return an object of a class of the connector, as ``java_object``; None in a Spark that was started without it."""
     return _kept(spark, name, lambda: _new(spark, name, loader) if (loader := _present(spark, name)) else None)
 
 
@@ -83,11 +87,6 @@ def _present(spark: SparkSession, name: str) -> Any:
     return loader if loader.getResource(f"{PACKAGE}.{name}".replace(".", "/") + ".class") is not None else None
 
 
-def _loaded_or_compiled(spark: SparkSession, name: str) -> Any:
-    jar = jar_for(spark.version)
-    return _loaded(spark, jar) if jar.exists() else _compiled(spark, name)
-
-
 def _loaded(spark: SparkSession, jar: Path) -> Any:
     """A class loader of the jar, which goes to the session's tasks too."""
     jvm = jvm_of(spark)
@@ -95,23 +94,6 @@ def _loaded(spark: SparkSession, jar: Path) -> Any:
     urls[0] = jvm.java.io.File(str(jar)).toURI().toURL()
     send_jar(spark, jar)
     return jvm.java.net.URLClassLoader(urls, _sparks_loader(jvm))
-
-
-def _compiled(spark: SparkSession, name: str) -> Any:
-    """A class loader of a class and those that it needs, compiled here; the tasks get them too."""
-    jvm = jvm_of(spark)
-    loader = _sparks_loader(jvm)
-    jar = Path(spark.sparkContext._temp_dir) / f"{name}.jar"  # noqa: SLF001 - gone when Spark is
-    with ZipFile(jar, "w") as out:
-        for needed in (*NEEDED[name], name):
-            compiler = jvm.org.codehaus.janino.SimpleCompiler()
-            compiler.setParentClassLoader(loader)
-            compiler.cook((SOURCES / f"{needed}.java").read_text("utf-8"))
-            loader = compiler.getClassLoader()
-            for entry, code in dict(compiler.getBytecodes()).items():
-                out.writestr(f"{entry.replace('.', '/')}.class", bytes(code))
-    send_jar(spark, jar)
-    return loader
 
 
 def _array(spark: SparkSession, kind: Any, length: int) -> Any:

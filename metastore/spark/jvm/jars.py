@@ -1,9 +1,8 @@
 """Jars of our Java classes: built with the wheel, one per Spark version; in a checkout at their first use.
 
-Rule: a jar is for the minor version of the Spark that it was compiled for. Its sources are those of ``java``, which
-Spark's own compiler takes too, and of ``connector``: those that all versions share, and of each other the one in the
-newest folder that is not newer than the Spark. Only the standard library is imported here: ``setup.py`` loads this file
-by itself.
+Rule: a jar is for the minor version of the Spark that it was compiled for. Its sources are those of ``connector`` that
+all versions share, and of each other the one in the newest folder that is not newer than the Spark. Only the standard
+library is imported here: ``setup.py`` loads this file by itself.
 """
 
 import os
@@ -88,9 +87,7 @@ def write_jar(spark: Path, directory: Path, *, are_warnings_errors: bool) -> Pat
 def sources(version: str) -> list[Path]:
     """The Java files for a version of Spark."""
     fitting = [folder for since, folder in _of_versions() if since <= _number(version)]
-    folders = [HERE / "java"]
-    if fitting:
-        folders += [HERE / "connector" / COMMON, *fitting]
+    folders = [HERE / "connector" / COMMON, *fitting] if fitting else []
     newest = {path.relative_to(folder): path for folder in folders for path in folder.rglob("*.java")}
     return sorted(newest.values())
 

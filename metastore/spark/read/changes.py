@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from metastore.acid.events import EVENT_COLUMNS
+from metastore.acid.events import EVENT_COLUMNS, ROW_ID_COLUMN
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.sources import DataFile
@@ -21,7 +21,7 @@ from metastore.spark.read.conditions import visible
 from metastore.spark.read.cut_files import cut_events
 from metastore.spark.read.raw_files import event_type, let_each_file_be_a_task, raw_events
 from metastore.spark.read.scans import DIRECTORY_NUMBER, NumberedFile, scan_files, text_value, value_by_number
-from metastore.spark.tables.row_id import BY, OPERATION, ROW_ID, ROW_ID_COLUMN
+from metastore.spark.tables.row_id import BY, OPERATION, ROW_ID
 from metastore.spark.tables.spark_types import row_type
 
 _DIRECTORY = f"{OURS}directory"

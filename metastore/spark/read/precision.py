@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
 
+from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid_tables.footers import orc_tails
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
@@ -36,8 +37,7 @@ def require_exact(
     frames = []
     if foreign:
         events = spark.read.schema(event_type(row)).orc(foreign)
-        ids = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction")
-        whole = events.where(" AND ".join(f"{name} >= 0" for name in ids) + " AND row IS NOT NULL")
+        whole = events.where(" AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS[:-1]) + " AND row IS NOT NULL")
         frames.append(whole.select("row", F.input_file_name().alias("file")))
     if loaded:
         rows = spark.read.schema(row).orc(loaded)

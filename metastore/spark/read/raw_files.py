@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
-from metastore.acid.events import INSERT_EVENT
+from metastore.acid.events import EVENT_COLUMNS, EVENT_TYPES, INSERT_EVENT
 from metastore.acid_tables.sources import Sources
 from metastore.acid_tables.table import OURS
 from metastore.spark.jvm.compiled import jvm_of
@@ -22,16 +22,9 @@ _WHOLE_FILES = str(1 << 60)
 
 def event_type(row: DataType) -> StructType:
     """The schema of an ACID file around the user's row."""
-    return StructType(
-        [
-            StructField("operation", IntegerType()),
-            StructField("originalTransaction", LongType()),
-            StructField("bucket", IntegerType()),
-            StructField("rowId", LongType()),
-            StructField("currentTransaction", LongType()),
-            StructField("row", row),
-        ]
-    )
+    numbers = {"int": IntegerType(), "bigint": LongType()}
+    types = [*(numbers[name] for name in EVENT_TYPES), row]
+    return StructType([StructField(*field) for field in zip(EVENT_COLUMNS, types, strict=True)])
 
 
 def let_each_file_be_a_task(spark: SparkSession) -> None:

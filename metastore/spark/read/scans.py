@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from metastore.acid.events import EVENT_TYPES
 from metastore.acid.protobuf import bytes_field, number_field
 from metastore.acid_tables.delete_files import SMALL
 from metastore.acid_tables.table import OURS, HiveColumn, quoted
 from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.messages import to_java
-from metastore.spark.tables.row_id import BUCKET, BY, OPERATION, ROW_NUMBER, WRITE_ID
+from metastore.spark.tables.row_id import BY, OPERATION, ROW_ID
 
 DIRECTORY_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
 """The number of the directory that a row's file belongs to, as SQL for a scan."""
 
-_EVENT_FIELDS = (
-    f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_NUMBER} BIGINT, {BY} BIGINT, "
-    f"{OURS}deleted BOOLEAN NOT NULL"
+_EVENT_FIELDS = ", ".join(
+    (*map(" ".join, zip((OPERATION, *ROW_ID, BY), EVENT_TYPES, strict=True)), f"{OURS}deleted BOOLEAN NOT NULL")
 )
 """The columns before the table's: an event's fields in ORC's order, and whether its row is deleted."""
 

@@ -9,6 +9,3 @@ OPERATION, WRITE_ID, BUCKET, ROW_NUMBER, BY = (
 
 ROW_ID = (WRITE_ID, BUCKET, ROW_NUMBER)
 """A row's id: a compaction keeps it, and it is unique within an ACID directory."""
-
-ROW_ID_COLUMN = "ROW__ID"
-"""The id as a column of a query: a struct of the three."""

@@ -80,7 +80,7 @@ def session_block(spark: SparkSession) -> Iterator[OpenBlock]:
     """The session's block: committed at the end, rolled back when it raises. Raises: WriteConflictError."""
     with own_errors():
         spark.sql("CALL spark_catalog.system.begin()")
-    block = catalog_object(spark, "SessionBlocks").open(spark._jsparkSession)  # noqa: SLF001 - PySpark shows no other way
+    block = catalog_object(spark, "extension.SessionBlocks").open(spark._jsparkSession)  # noqa: SLF001 - PySpark shows no other way
     try:
         yield OpenBlock(block)
         with own_errors():
@@ -92,7 +92,7 @@ def session_block(spark: SparkSession) -> Iterator[OpenBlock]:
 
 def has_block(spark: SparkSession) -> bool:
     """Whether the session has a block open, whoever has begun it."""
-    return catalog_object(spark, "SessionBlocks").open(spark._jsparkSession) is not None  # noqa: SLF001 - as above
+    return catalog_object(spark, "extension.SessionBlocks").open(spark._jsparkSession) is not None  # noqa: SLF001 - as above
 
 
 @contextmanager

@@ -30,7 +30,7 @@ class KeptReads:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._frames = catalog_object(spark, "Frames")
+        self._frames = catalog_object(spark, "extension.Frames")
         self._session: Any = spark._jsparkSession  # noqa: SLF001 - PySpark shows no other way
         self._owner = self._frames.owner(self._session)
         self._is_worth_a_look = Event()

@@ -18,7 +18,6 @@ from pyspark.sql import Column, DataFrame, DataFrameWriter
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.acid.events import EVENT_COLUMNS, ID_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
 from metastore.acid.orc_footer import acid_entries
@@ -370,12 +369,6 @@ def spread(rows: DataFrame) -> DataFrame:
     """
     tasks = 2 * rows.sparkSession.sparkContext.defaultParallelism
     return rows.repartitionById(tasks, F.pmod(F.col(WRITER_COLUMN).cast("bigint"), F.lit(tasks)).cast("int"))
-
-
-def writer_id(bucket: Column) -> Column:
-    """The writer id in a ROW__ID's bucket number: bits 16 to 27 of version 1, the whole number in version 0."""
-    is_version_1 = F.shiftrightunsigned(bucket, 29) == 1
-    return F.when(is_version_1, F.shiftrightunsigned(bucket, 16).bitwiseAND(MAX_WRITER_ID)).otherwise(bucket)
 
 
 def orc_type(kind: DataType) -> str:

@@ -8,7 +8,6 @@ METHODS = {
     'metastore_act_for': ('1 string user, 2 string address', '1 MetaException o1'),
     'metastore_commit_batch': ('1 CommitBatchRequest request', '1 NoSuchTxnException o1, 2 TxnAbortedException o2, 3 AlreadyExistsException o3, 4 InvalidOperationException o4, 5 NoSuchObjectException o5, 6 MetaException o6'),
     'metastore_compaction_examine': ('1 CompactionQuestion question', '0 CompactionExamination success, 1 NoSuchObjectException o1, 2 InvalidOperationException o2, 3 MetaException o3'),
-    'metastore_compaction_forecast': ('1 i64 windowMs', '0 list<CompactionForecast> success, 1 MetaException o1'),
     'metastore_lock_why': ('1 LockWhyRequest request', '0 LockWhyResponse success, 1 MetaException o1'),
     'metastore_note_rows': ('1 i64 txnid, 2 list<WrittenRows> rows', '1 MetaException o1'),
     'metastore_read_snapshot': ('1 ReadRequest request', '0 ReadSnapshot success, 1 NoSuchTxnException o1, 2 TxnAbortedException o2, 3 MetaException o3'),

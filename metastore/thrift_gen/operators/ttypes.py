@@ -7,7 +7,6 @@ _STRUCTS = {
     'CommitBatchRequest': '1 i64 txnid, 2 bool exclWriteEnabled, 3 StreamBatch batch',
     'CompactionExamination': '1 list<CompactionExamined> entities, 2 i32 leftOut',
     'CompactionExamined': '1 string partitionname, 2 string type, 3 string reason, 4 list<CompactionInput> inputs, 5 list<CompactionThreshold> thresholds, 6 i64 readBytes, 7 i64 takesMs, 8 string takesBy, 9 CompactionReason compaction, 10 list<CompactionReason> cleanings, 11 i64 heldBytes, 12 list<CompactionHolder> delays',
-    'CompactionForecast': '1 string pool, 2 i32 waiting, 3 i32 working, 4 i64 oldestMs, 5 double arrivedPerHour, 6 double servedPerHour, 7 double secondsEach, 8 i64 clearsInMs, 9 i32 workersWanted, 10 string text',
     'CompactionHolder': '1 i64 txnid, 2 string user, 3 string hostname, 4 string agentInfo, 5 i64 startedAt, 6 i64 lastHeartbeatAt, 7 i64 writeId, 8 string endsWith',
     'CompactionInput': '1 string path, 2 string kind, 3 i32 files, 4 i64 bytes, 5 list<string> uris',
     'CompactionQuestion': '1 string catName, 2 string dbname, 3 string tablename, 4 string partitionname, 5 i32 limit, 6 bool withFiles',

@@ -6,8 +6,9 @@ everybody can see what there is.
 
 from typing import Any
 
+from metastore.acid.table_kinds import TableKind, table_kind
 from metastore.catalog.model import Parameters
-from metastore.catalog.rules.abilities import Client, Said, abilities, is_named, kind_of, refusal
+from metastore.catalog.rules.abilities import Client, Said, abilities, is_named, refusal
 from metastore.config import AbilitySettings
 from metastore.errors import MetaError
 from metastore.ids import TableName
@@ -28,8 +29,8 @@ class TableAccess:
 
     def require(self, call: Call, table: TableName, parameters: Parameters, said: Said) -> None:
         """Raise MetaError, with what to do, if the client cannot handle the table."""
-        kind = kind_of(parameters)
-        if kind is None or not self._checks(call):
+        kind = table_kind(parameters)
+        if kind is TableKind.PLAIN or not self._checks(call):
             return
         client = Client(call.connection.user, call.connection.host)
         trusted = is_named(client, self._settings.trusted)

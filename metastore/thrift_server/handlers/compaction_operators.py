@@ -6,8 +6,6 @@ from datetime import datetime, timedelta
 
 from metastore.compaction.explaining.rules import Holder, Reason
 from metastore.compaction.explaining.service import Examined, ExplainingService
-from metastore.compaction.forecasting.rules import Forecast
-from metastore.compaction.forecasting.service import ForecastingService
 from metastore.compaction.measuring.rules import DeltasOf
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.errors import InvalidRequestError
@@ -17,18 +15,14 @@ from metastore.thrift_server.convert.catalog import required_struct
 from metastore.thrift_server.dispatch.call import Call
 
 _PARTITIONS, _MOST_PARTITIONS, _MOST_TABLES = 100, 1000, 10_000
-_LONGEST_WINDOW_MS = 365 * 24 * 3_600_000
 
 
 class CompactionOperatorHandlers:
-    """Why nothing is compacted or cleaned, and whether the Workers keep up."""
+    """Why nothing is compacted or cleaned, and which tables cost their readers most."""
 
-    def __init__(
-        self, explaining: ExplainingService, forecasting: ForecastingService, measuring: MeasuringService
-    ) -> None:
-        """``explaining``, ``forecasting`` and ``measuring`` know."""
+    def __init__(self, explaining: ExplainingService, measuring: MeasuringService) -> None:
+        """``explaining`` and ``measuring`` know."""
         self._explaining = explaining
-        self._forecasting = forecasting
         self._measuring = measuring
 
     def metastore_compaction_examine(
@@ -43,12 +37,6 @@ class CompactionOperatorHandlers:
             entities=[_examined(each, with_files=bool(wanted.withFiles)) for each in examination.entities],
             leftOut=examination.left_out,
         )
-
-    def metastore_compaction_forecast(self, _call: Call, windowMs: int | None) -> list[ttypes.CompactionForecast]:
-        """Return whether the Workers of each pool keep up."""
-        if windowMs is None or not 0 < windowMs <= _LONGEST_WINDOW_MS:
-            raise InvalidRequestError(f"windowMs is {windowMs}: say from 1 to {_LONGEST_WINDOW_MS}, which is a year")
-        return [_forecast(each) for each in self._forecasting.forecast(timedelta(milliseconds=windowMs))]
 
     def metastore_table_top(self, _call: Call, limit: int | None) -> list[ttypes.ReadCost]:
         """Return the tables and partitions of which a read costs most beside the base."""
@@ -128,21 +116,6 @@ def _holder(holder: Holder) -> ttypes.CompactionHolder:
         lastHeartbeatAt=_millis(holder.last_heartbeat_at),
         writeId=holder.write_id,
         endsWith=holder.ends_with,
-    )
-
-
-def _forecast(each: Forecast) -> ttypes.CompactionForecast:
-    return ttypes.CompactionForecast(
-        pool=each.load.pool,
-        waiting=each.load.waiting,
-        working=each.load.working,
-        oldestMs=_duration(each.load.oldest),
-        arrivedPerHour=each.arrivals_per_hour,
-        servedPerHour=each.served_per_hour,
-        secondsEach=each.load.each_s,
-        clearsInMs=_duration(each.clears_in),
-        workersWanted=each.wanted,
-        text=each.text,
     )
 
 

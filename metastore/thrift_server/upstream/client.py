@@ -8,7 +8,7 @@ from typing import Any
 
 from thrift.Thrift import TApplicationException
 
-from metastore.catalog.rules.transactional import is_transactional
+from metastore.acid.table_kinds import is_transactional
 from metastore.catalog.service.upstream_changes import UpstreamChanges
 from metastore.client.answers import domain_errors
 from metastore.compaction.queue.rules.requests import Entity

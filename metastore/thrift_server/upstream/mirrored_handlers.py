@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.catalog.rules.transactional import is_transactional
+from metastore.acid.table_kinds import is_transactional
 from metastore.catalog.service.upstream_changes import Forward, Forwarded, UpstreamChanges
 from metastore.ids import TableName, database_name, split_catalog
 from metastore.partition_names import canonical

@@ -72,8 +72,8 @@ BEGIN
             WHERE txn_id = ANY(ids) AND write_id IS NULL AND (
                 SELECT 1 FROM txn_write_ids AS w WHERE w.txn_id = c.txn_id AND w.catalog = c.catalog AND w.db = c.db
                 AND w."table" = c."table") IS NULL AND (
-                SELECT lower(t.parameters ->> 'transactional') FROM tables AS t
-                WHERE t.catalog = c.catalog AND t.db = c.db AND t.name = c."table") = 'true'))
+                SELECT is_transactional(t.parameters) FROM tables AS t
+                WHERE t.catalog = c.catalog AND t.db = c.db AND t.name = c."table")))
     THEN
         RETURN false;
     END IF;

@@ -126,7 +126,7 @@ def select_transactional(pg: PgTx, names: Collection[TableName]) -> set[TableNam
         SELECT t.catalog, t.db, t.name FROM tables AS t
         JOIN unnest(%s::text[], %s::text[], %s::text[]) AS w(catalog, db, name)
              ON t.catalog = w.catalog AND t.db = w.db AND t.name = w.name
-        WHERE lower(t.parameters ->> 'transactional') = 'true'""",
+        WHERE is_transactional(t.parameters)""",
         (catalogs, dbs, tables),
     )
     return {TableName(*row) for row in rows}

@@ -8,7 +8,7 @@ import pytest
 
 from metastore.acid.types import parse_type
 from metastore.client import scan
-from metastore.streaming import Json, connect, mutate
+from metastore.streaming import Json, connect
 from metastore.streaming.columns import Column
 from metastore.streaming.records import from_mappings
 from tests.support.able import AbleClient
@@ -56,15 +56,8 @@ def test_every_writer_keeps_each_value_at_its_place(client, oracle, seed):
         for records in (rows[:50], [json.dumps(row) for row in rows[50:100]], arrow.slice(100, 47)):
             with connection.transaction():
                 connection.write(records)
-    if is_insert_only:
-        with connect("d.t", client=client) as connection, connection.transaction():
-            connection.write(arrow.slice(147, 53).to_batches()[0])
-    else:
-        with mutate("d.t", client=client) as mutation:
-            worker = mutation.worker()
-            worker.insert(arrow.slice(147, 53))
-            ids = sorted((row.row_id, row.values[0]) for row in oracle.rows(place, mutation.snapshot, columns))
-            worker.update([{**rows[number], "ROW__ID": row_id} for row_id, number in ids if number % 3 == 0])
+    with connect("d.t", client=client) as connection, connection.transaction():
+        connection.write(arrow.slice(147, 53).to_batches()[0])
 
     expected = [[row["id"], *nested_rows.shown(row, kinds)] for row in rows]
     deltas = sorted(place.glob("delta_*")) if is_insert_only else [place]

@@ -46,14 +46,15 @@ def _sorted_and(plant: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest
     return planted
 
 
-@pytest.mark.parametrize(("most", "deleted"), [(rebalance._MOST, 0), (0, 0), (0, 4)], ids=["by footers", "surveyed", "counted by ids"])
+@pytest.mark.parametrize(("merged", "deleted"), [(True, 0), (False, 0), (True, 4)], ids=["merged", "surveyed", "merged with deletes"])
 def test_a_rebalance_gives_new_ids_and_even_buckets(
-        table: AcidTable, oracle: HiveOracle, monkeypatch: pytest.MonkeyPatch, most: int, deleted: int) -> None:
+        table: AcidTable, oracle: HiveOracle, monkeypatch: pytest.MonkeyPatch, merged: bool, deleted: int) -> None:
     """COMP-W18: deletes are applied, write ids are kept, row ids ascend over the buckets."""
     surveys: list[object] = []
     survey = rebalance._survey
     monkeypatch.setattr(rebalance, "_survey", lambda *rows: surveys.append(rows) or survey(*rows))
-    monkeypatch.setattr(rebalance, "_MOST", most)
+    if not merged:
+        not_merged(monkeypatch)
     fill(table)
     for name in table.names():
         if name.startswith("delete_") and not deleted:
@@ -62,7 +63,7 @@ def test_a_rebalance_gives_new_ids_and_even_buckets(
 
     result = compact(table, "rebalance", f"4:{NO_OPEN}::", number_of_buckets=3)
 
-    assert bool(surveys) == (most == 0 and not deleted)
+    assert bool(surveys) != merged
     assert result.directories == ("base_0000004_v0000020",)
     assert (result.rows_in, result.rows_out, result.rows_deleted) == (17 + deleted, 17 - deleted, deleted)
     rows = hive_rows(oracle, only(table, *result.directories), table, f"4:{NO_OPEN}::")

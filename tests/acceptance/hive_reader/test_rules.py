@@ -18,7 +18,7 @@ from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnL
 from metastore.acid.state import NotEnoughHistoryError, acid_state
 from metastore.acid.types import parse_type
 from metastore.files import Files
-from tests.support.acid.hash_vectors import HASHES
+from tests.support.acid.shared_vectors import HASHES
 from tests.support.acid.vectors import DirectoryVector, directory_vectors
 from tests.support.hive_oracle.oracle import HiveOracle, OracleError
 

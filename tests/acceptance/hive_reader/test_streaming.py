@@ -9,7 +9,7 @@ import pytest
 
 from metastore.acid.bucket import encode
 from metastore.client import MetastoreClient
-from metastore.streaming import Json, connect, mutate, orc_writer
+from metastore.streaming import Json, connect, orc_writer
 from tests.support.able import AbleClient
 from tests.support.acid.creating import create_database, create_table, snapshot
 from tests.support.hive_oracle.oracle import HiveOracle
@@ -100,26 +100,6 @@ def test_stripes_and_splits_lose_nothing(client: MetastoreClient, oracle: HiveOr
 
     found = _hives(oracle, client, place, COLUMNS, split_size=100_000)
     assert [row[0] for row in found] == list(range(30_000))
-
-
-def test_changes_by_row_ids(client: MetastoreClient, oracle: HiveOracle, acid_session: Any) -> None:
-    place = Path(create_table(client, "t", COLUMNS))
-    with connect("d.t", client=client, transactions_per_batch=2) as connection:
-        for turn in range(2):
-            with connection.transaction():
-                connection.write([{"n": turn * 100 + row, "v": "old"} for row in range(100)])
-    with mutate("d.t", client=client) as mutation:
-        ids = {row.n: tuple(row.ROW__ID) for row in acid_session.table("d.t", row_id=True).collect()}
-        workers = [mutation.worker(), mutation.worker()]
-        for number, worker in enumerate(workers):
-            chosen = sorted((ids[n], n) for n in range(200) if n % 4 == number)
-            worker.update([{"ROW__ID": key, "n": n, "v": f"new {number}"} for key, n in chosen])
-            worker.insert({"n": 1000 + number, "v": "more"})
-        workers[1].delete([{"ROW__ID": ids[n]} for n in (198, 199)])
-
-    expected = sorted([(n, f"new {n % 4}" if n % 4 < 2 else "old") for n in range(198)] + [(1000, "more"), (1001, "more")])
-    assert _hives(oracle, client, place, COLUMNS) == expected
-    assert _ours(acid_session, "t") == expected
 
 
 def test_an_insert_only_table(client: MetastoreClient, oracle: HiveOracle, acid_session: Any) -> None:

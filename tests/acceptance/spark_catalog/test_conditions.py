@@ -40,7 +40,7 @@ _SAID = (
     "(a = 1 AND p = 1) IS NULL",
     "abs(a) = 1",
 )
-_RULE = "transactionmetastore.spark.catalog.HiddenOperandsRule"
+_RULE = "transactionmetastore.spark.extension.HiddenOperandsRule"
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import functions as F
 
+from metastore.acid.bucket import writer_id_sql
 from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
 from metastore.spark.write.bucket_hash import bucket
+from tests.support.acid.shared_vectors import HASHES, VECTORS
 
 pytestmark = pytest.mark.spark
 
@@ -56,3 +58,18 @@ def test_every_type_and_combination(spark, version: int) -> None:
         types = chosen(places)[1]
         wanted = [bucket_of([row[place] for place in places], types, 97, version) for row in rows]
         assert [row[number] for row in found] == wanted, [kinds[place] for place in places]
+
+
+def test_the_vectors(spark) -> None:
+    """Those that Python and Java answer too."""
+    most = 2**31 - 1
+    vectors = [one for one in HASHES if one[0] != "timestamp"]
+    rows = spark.createDataFrame([tuple(value for _, value, *_ in vectors)], ", ".join(
+        f"c{at} {'string' if 'char' in kind else kind}" for at, (kind, *_) in enumerate(vectors)))
+
+    for version in (1, 2):
+        found = rows.select(*(bucket(spark, [F.col(f"c{at}")], [parse_type(kind)], most, version) for at, (kind, *_) in enumerate(vectors)))
+        assert list(found.head()) == [(one[1 + version] & most) % most for one in vectors]
+
+    numbers = spark.createDataFrame([(number,) for number, *_ in VECTORS["bucket_numbers"]], "n int")
+    assert [row[0] for row in numbers.select(F.expr(writer_id_sql("n"))).collect()] == [writer for _, _, writer, _ in VECTORS["bucket_numbers"]]

@@ -1,4 +1,4 @@
-"""`metastore compaction plan`, `explain` and `forecast`: asked as an operator asks, on a whole server."""
+"""`metastore compaction plan` and `explain`: asked as an operator asks, on a whole server."""
 
 import json
 from pathlib import Path
@@ -179,23 +179,6 @@ def test_partitions_are_looked_at_up_to_a_number(asking, writers, client):
     assert [each["entity"] for each in asking("compaction", "explain", "db.p/x=2")[1]["entities"]] == ["db.p/x=2"]
 
 
-def test_forecast(run, asking, writers, client):
-    types = client.types
-    assert asking("compaction", "forecast") == (0, [])
-    for name in ("t", "u"):
-        writers.table(name)
-        client.compact2(types.CompactionRequest(dbname="db", tablename=name, type=types.CompactionType.MAJOR, poolName="etl"))
-
-    code, out, _ = run("compaction", "forecast")
-    assert (code, "etl" in out, "not known: 2 wait, and none was done in the last 1:00:00" in out) == (1, True, True)
-    claimed = client.find_next_compact2(types.FindNextCompactRequest(workerId="h-1", workerVersion="4", poolName="etl")).ci
-    claimed.errorMessage = "x"
-    client.mark_failed(claimed)
-    code, [etl] = asking("compaction", "forecast", "--hours", "2")
-    assert (code, etl["waiting"], etl["working"], etl["arrived_per_hour"]) == (1, 1, 0, 1.0)
-    assert etl["forecast"].startswith("never: no Worker is at work in the pool")
-
-
 def test_table_top(run, database, client):
     assert run("table", "top", "-o", "json")[:2] == (0, "[]\n")
     with database.begin() as pg:
@@ -216,12 +199,9 @@ def test_table_top(run, database, client):
         client.metastore_table_top(0)
 
 
-def test_questions_that_make_no_sense(client):
-    questions = client.operators_types
-    for ask in (lambda: client.metastore_compaction_forecast(0), lambda: client.metastore_compaction_forecast(2**63 - 1),
-                lambda: client.metastore_compaction_examine(questions.CompactionQuestion(dbname="", tablename="t"))):
-        with pytest.raises(client.types.MetaException, match="windowMs is|needs the names"):
-            ask()
+def test_a_question_that_makes_no_sense(client):
+    with pytest.raises(client.types.MetaException, match="needs the names"):
+        client.metastore_compaction_examine(client.operators_types.CompactionQuestion(dbname="", tablename="t"))
 
 
 WRONG = [

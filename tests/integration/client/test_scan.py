@@ -13,7 +13,8 @@ from metastore.acid_tables import deleted
 from metastore.acid_tables.serde_storage import CLASSES
 from metastore.client import scan
 from metastore.errors import InvalidInputError, InvalidOperationError, NoSuchObjectError
-from metastore.streaming import connect, mutate
+from metastore.streaming import connect
+from tests.support.acid.changing import change
 from tests.support.acid.creating import create_database, create_table
 
 
@@ -25,13 +26,6 @@ def database_d(client):
 def insert(client, table, *rows):
     with connect(f"d.{table}", client=client) as stream, stream.transaction():
         stream.write(pa.Table.from_pylist(list(rows)))
-
-
-def change(server, table, *, update=(), delete=()):
-    with mutate(f"d.{table}", uri=server.thrift_uri) as mutation:
-        worker = mutation.worker()
-        worker.update(list(update))
-        worker.delete(list(delete))
 
 
 def open_txns(client):
@@ -61,12 +55,12 @@ def test_every_type_comes_back_as_it_was_written(client):
 
 
 @pytest.mark.parametrize("events", ["as bits", "one by one"])
-def test_changes_past_and_present(client, server, events, monkeypatch):
+def test_changes_past_and_present(client, events, monkeypatch):
     if events == "one by one":
         monkeypatch.setattr(deleted, "MAX_EVENTS", 0)
     create_table(client, "t", {"id": "int", "name": "string"})
     insert(client, "t", *({"id": one, "name": "a"} for one in range(5)))
-    change(server, "t", update=[{"ROW__ID": (1, 536870912, 1), "id": 1, "name": "b"}], delete=[{"ROW__ID": (1, 536870912, 3)}])
+    change(client, "d.t", update=[{"ROW__ID": (1, 536870912, 1), "id": 1, "name": "b"}], delete=[{"ROW__ID": (1, 536870912, 3)}])
     insert(client, "t", {"id": 9, "name": "c"})
 
     now = [(one["id"], one["name"]) for one in rows(client, "t")]
@@ -110,13 +104,13 @@ def test_a_condition_is_decided_or_refused(client):
     assert open_txns(client) == []
 
 
-def test_files_from_before_have_ids_and_lose_rows_by_them(client, server):
+def test_files_from_before_have_ids_and_lose_rows_by_them(client):
     location = Path(create_table(client, "t", {"id": "int", "late": "string"}))
     location.mkdir(parents=True, exist_ok=True)
     orc.write_table(pa.table({"ID": pa.array([1, 2], pa.int16())}), location / "000000_0")
     orc.write_table(pa.table({"_col0": [3], "_col1": ["z"]}), location / "000000_0_copy_1")
     orc.write_table(pa.table({"id": [4]}), location / "part-7")
-    change(server, "t", delete=[{"ROW__ID": (0, 536870912, 1)}])
+    change(client, "d.t", delete=[{"ROW__ID": (0, 536870912, 1)}])
 
     assert rows(client, "t") == [{"id": 1, "late": None}, {"id": 3, "late": "z"}, {"id": 4, "late": None}]
     assert scan("d.t", client=client, columns=["late"]).to_arrow().num_rows == 3

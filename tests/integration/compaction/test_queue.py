@@ -11,15 +11,15 @@ import pytest
 
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.compaction.cleaning import store as cleaning_store
+from metastore.compaction.cleaning.rules import Covered
 from metastore.compaction.cleaning.service import CleanerService, Cleaning
-from metastore.compaction.cleaning.store import Covered
 from metastore.compaction.initiating import service as initiator_service
 from metastore.compaction.queue.rules.requests import Claim, CompactionState, CompactionType, Entity
 from metastore.compaction.queue.service import CompactionService
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.requests import NewRequest
-from metastore.compaction.working.service import WorkerService
+from metastore.compaction.working.service import WorkerService, claim_of
 from metastore.errors import ClaimLostError, InvalidOperationError, InvalidRequestError
 from metastore.files import Files
 from metastore.locks.rules import LockType, Operation
@@ -143,6 +143,23 @@ def test_the_backlog_is_what_our_workers_may_claim_and_what_they_work_on(lake, t
     assert lake.service.backlog() == (1, 0)
     test_clock.advance(13 * HOUR)  # what other pools left too long is everybody's
     assert (lake.service.backlog(), of_p1.backlog()) == ((4, 0), (2, 0))
+
+
+def test_the_workers_wanted_are_those_of_its_pools_and_no_more_than_their_limits(lake, test_clock):
+    for number in range(8):
+        lake.request("major", f"d.t{number}", pool="p1" if number else None)
+    worker = WorkerService(lake.db, lake.settings)
+    claimed = [worker.claim("host-1", "v", pool) for pool in (None, "p1")]
+    test_clock.advance(HOUR / 2)
+    for one in claimed:
+        worker.fail(claim_of(one), "x")
+
+    def wanted(pools, **limits):
+        return CompactionService(lake.db, replace(lake.settings, worker_pools=pools, pool_limits=tuple(limits.items()))).workers_wanted()
+
+    # Half an hour each: of p1 seven arrived within the hour, and six wait to be done within one.
+    assert (wanted(("default",)), wanted(("p1",)), wanted(("p1", "default"))) == (1, 7, 8)
+    assert wanted(("p1",), p1=3) == 3
 
 
 def test_concurrent_claimers_never_share_one(lake):
@@ -320,7 +337,7 @@ def test_history_is_purged_page_by_page_as_it_would_be_at_once(new_lake, monkeyp
 def test_what_a_cleaning_forgets_goes_in_batches(lake, monkeypatch):
     """Committed and aborted writes, several batches of each; only then is the request done."""
     monkeypatch.setattr(cleaning_store, "BATCH", 5)
-    for name in ("delete_completed", "delete_aborted"):
+    for name in ("delete_completed", "select_aborted"):
         monkeypatch.setattr(cleaning_store, name, partial(getattr(cleaning_store, name), limit=5))
     with lake.db.begin() as pg:
         pg.sql("""INSERT INTO completed_txn_components

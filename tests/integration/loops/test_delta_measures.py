@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from metastore.catalog.store import acid_history
-from metastore.compaction.measuring.rules import HALF_LIFE, Counted, Deltas, DeltasOf
+from metastore.compaction.measuring.rules import HALF_LIFE_OF_SCORES, Counted, Deltas, DeltasOf
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.measuring.store import upsert_deltas
 from metastore.compaction.queue.rules.requests import Entity
@@ -62,17 +62,17 @@ def test_what_is_usual_follows_the_score_and_a_compaction_does_not_end_it(lake, 
     initiator.tick()
     assert usual(lake) == pytest.approx(4, abs=0.01)  # nothing was usual before: it is no change
 
-    test_clock.advance(HALF_LIFE)
+    test_clock.advance(HALF_LIFE_OF_SCORES)
     assert usual(lake) == pytest.approx(4, abs=0.01)
     lake.insert(times=4)
     initiator.tick()
     assert costs(lake)["d.t"].score - usual(lake) == pytest.approx(4, abs=0.01)  # it grows
-    test_clock.advance(HALF_LIFE)
+    test_clock.advance(HALF_LIFE_OF_SCORES)
     assert usual(lake) == pytest.approx(6, abs=0.01)
 
     lake.compact()
     initiator.tick()
-    test_clock.advance(HALF_LIFE)
+    test_clock.advance(HALF_LIFE_OF_SCORES)
     lake.insert()
     initiator.tick()
     assert usual(lake) == pytest.approx(3, abs=0.01)  # half of 6, and half of nothing

@@ -10,9 +10,9 @@ from metastore.acid.names import BaseName
 from metastore.acid.retention import HISTORY_RETENTION
 from metastore.acid.snapshots import ValidTxnList
 from metastore.acid.state import NotEnoughHistoryError, acid_state
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.sources import Sources
-from metastore.acid_tables.table import TableKind
 from metastore.acid_tables.time_travel import as_of_write_id, require_kept
 from metastore.client.compactions import cleaned_write_ids, untouched_compactions
 from metastore.compaction.explaining.service import ExplainingService

@@ -17,8 +17,9 @@ from metastore.acid_tables import deleted
 from metastore.planner import calls
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
-from metastore.streaming import connect, mutate
+from metastore.streaming import connect
 from tests.integration.planner.conftest import WHO, Caller
+from tests.support.acid.changing import change
 from tests.support.acid.creating import create_database, create_table
 from tests.support.thrift_server import until
 
@@ -31,11 +32,6 @@ def database_d(client):
 def insert(client, table, *rows):
     with connect(f"d.{table}", client=client) as stream, stream.transaction():
         stream.write(pa.Table.from_pylist(list(rows)))
-
-
-def delete(server, table, *records):
-    with mutate(f"d.{table}", uri=server.thrift_uri) as mutation:
-        mutation.worker().delete(list(records))
 
 
 def read(plan):
@@ -96,7 +92,7 @@ def test_a_transaction_from_begin_to_commit(client, call):
     assert call.refused("commit", txn=other)[:2] == (409, "TxnAbortedError")
 
 
-def test_inserts_and_deletes_in_a_plan(client, server, call):
+def test_inserts_and_deletes_in_a_plan(client, call):
     create_table(client, "t", {"id": "int"})
     insert(client, "t", {"id": 1}, {"id": 2}, {"id": 3})
     plan = call.planned("d.t", count=True)
@@ -107,7 +103,7 @@ def test_inserts_and_deletes_in_a_plan(client, server, call):
     assert (plan["deleted"], plan["row_counts"], plan["cut"], plan["plain"]) == (None, [3], [], [])
     assert plan["bytes"] == sum(file["size"] for file in plan["events"]) > 0
 
-    delete(server, "t", {"ROW__ID": (1, 536870912, 1)})
+    change(client, "d.t", delete=[{"ROW__ID": (1, 536870912, 1)}])
     plan = call.planned("d.t", count=True)
 
     assert plan["row_counts"] is None
@@ -121,7 +117,7 @@ def test_inserts_and_deletes_in_a_plan(client, server, call):
     assert [len(arrays), int(arrays[4][0])] == [5, 0b10]
 
 
-def test_a_limit_leaves_out_files_that_are_not_needed(client, server, call):
+def test_a_limit_leaves_out_files_that_are_not_needed(client, call):
     create_table(client, "t", {"id": "int"})
     for first in (0, 2, 4, 6):
         insert(client, "t", {"id": first}, {"id": first + 1})
@@ -132,14 +128,14 @@ def test_a_limit_leaves_out_files_that_are_not_needed(client, server, call):
         assert plan["bytes"] == sum(file["size"] for file in plan["events"])
     assert {**plan, "bytes": 0} == {**whole, "bytes": 0}
 
-    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+    change(client, "d.t", delete=[{"ROW__ID": (1, 536870912, 0)}])
     assert call.planned("d.t", limit=1)["events"] == whole["events"], "footers do not say which rows are left"
 
 
-def test_large_deletes_go_as_files(client, server, call, monkeypatch):
+def test_large_deletes_go_as_files(client, call, monkeypatch):
     create_table(client, "t", {"id": "int"})
     insert(client, "t", {"id": 1}, {"id": 2})
-    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+    change(client, "d.t", delete=[{"ROW__ID": (1, 536870912, 0)}])
     monkeypatch.setattr(deleted, "MAX_EVENTS", 0)
 
     [file] = call.planned("d.t")["deleted"].pop("files")
@@ -175,7 +171,7 @@ def test_partitions_are_pruned_by_conditions_that_all_hold(client, call):
         400, "InvalidInputError", "m is not a partition key: those are day, n.")
 
 
-def test_the_past_and_what_changed_since(client, server, call, test_clock):
+def test_the_past_and_what_changed_since(client, call, test_clock):
     create_table(client, "t", {"id": "int"})
     insert(client, "t", {"id": 1})
     test_clock.advance(timedelta(minutes=1))
@@ -183,7 +179,7 @@ def test_the_past_and_what_changed_since(client, server, call, test_clock):
     between = int(now.timestamp() * 1000)
     test_clock.advance(timedelta(minutes=1))
     insert(client, "t", {"id": 2})
-    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+    change(client, "d.t", delete=[{"ROW__ID": (1, 536870912, 0)}])
 
     assert read(call.planned("d.t", as_of={"write_id": 1})) == [1]
     at = call.planned("d.t", as_of={"timestamp_ms": between})
@@ -192,14 +188,14 @@ def test_the_past_and_what_changed_since(client, server, call, test_clock):
         400, "InvalidOperationError")
 
 
-def test_changes_have_files_and_who_made_them_and_when(client, server, call, test_clock):
+def test_changes_have_files_and_who_made_them_and_when(client, call, test_clock):
     create_table(client, "t", {"id": "int"})
     insert(client, "t", {"id": 1})
     insert(client, "t", {"id": 2})
     test_clock.advance(timedelta(minutes=1))
     [[then]] = test_clock.database.once("SELECT metastore_now()")
     test_clock.advance(timedelta(minutes=1))
-    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+    change(client, "d.t", delete=[{"ROW__ID": (1, 536870912, 0)}])
 
     def planned(**more):
         plan = call.planned("d.t", "changes", **more)
@@ -283,14 +279,14 @@ def test_who_says_what_it_reads_gets_the_same_snapshot(client, server, call):
     assert (status, error) == (409, "NoSuchTxnError")
 
 
-def test_who_waited_for_a_change_goes_on_with_a_later_transaction(client, server, call):
+def test_who_waited_for_a_change_goes_on_with_a_later_transaction(client, call):
     """The change is committed between begin and lock: with the transaction of begin the commit would be a conflict."""
     create_table(client, "t", {"id": "int"})
     insert(client, "t", {"id": 1})
     update = [{"table": "d.t", "kind": "UPDATE"}]
     txn, unlucky, late = call.begin(), call.begin(), call.begin()
     seen = call("snapshot", txn=late, tables=["d.t"])
-    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+    change(client, "d.t", delete=[{"ROW__ID": (1, 536870912, 0)}])
 
     status, error, message = call.refused("lock", txn=late, writes=update, txns=seen["txns"], **WHO)
     assert (status, error) == (409, "WriteConflictError")

@@ -10,9 +10,10 @@ import pytest
 from metastore.client import TxnManager
 from metastore.locks.rules import Operation
 from metastore.planner.procedures.registry import PROCEDURES
-from metastore.streaming import connect, mutate
+from metastore.streaming import connect
 from metastore.thrift_gen.hive_metastore import ttypes
 from tests.integration.planner.conftest import WHO
+from tests.support.acid.changing import change
 from tests.support.acid.creating import create_database, create_table
 
 
@@ -111,13 +112,12 @@ def test_history_tells_how_many_rows_were_written(client, call, run):
     assert "rows[0].inserted must be a whole number" in call.refused("commit", txn=txn, rows=[{"table": "d.t", "inserted": -1}])[2]
 
 
-def test_analyze_notes_rows_and_bytes(client, server, call, run):
+def test_analyze_notes_rows_and_bytes(client, call, run):
     create_table(client, "t", {"id": "int"})
     for rows in ([{"id": 1}, {"id": 2}], [{"id": 3}]):
         with connect("d.t", client=client) as stream, stream.transaction():
             stream.write(pa.Table.from_pylist(rows))
-    with mutate("d.t", uri=server.thrift_uri) as mutation:
-        mutation.worker().delete([{"ROW__ID": (1, 536870912, 0)}])
+    change(client, "d.t", delete=[{"ROW__ID": (1, 536870912, 0)}])
     table = client.get_table("d", "t")
     table.parameters["COLUMN_STATS_ACCURATE"] = '{"BASIC_STATS":"true"}'
     client.alter_table("d", "t", table)

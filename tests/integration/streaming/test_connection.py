@@ -16,7 +16,7 @@ from metastore.acid.types import parse_type
 from metastore.client import outcome
 from metastore.client.lock_manager import LockNotAcquiredError, LockWait
 from metastore.errors import InvalidInputError, InvalidOperationError, TxnAbortedError
-from metastore.streaming import Json, RecordError, State, connect, event_file, mutate, plain_file
+from metastore.streaming import Json, RecordError, State, connect, event_file, plain_file
 from tests.support.acid.creating import create_database, create_table, snapshot
 from tests.support.acid.plain_reading import rows
 from tests.support.in_flight import commit_in_flight
@@ -364,8 +364,6 @@ def test_an_insert_only_table(client):
     with (place / _names(place)[0]).open("rb") as file:
         reader = pyorc.Reader(file)
         assert (str(reader.schema), list(reader)) == ("struct<id:bigint,v:string>", [(1, "a"), (3, "c")])
-    with pytest.raises(InvalidOperationError, match="no ids"):
-        mutate("d.log", client=client)
 
 
 def test_an_insert_only_table_in_buckets_by_several_threads(client):

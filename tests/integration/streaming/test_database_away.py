@@ -4,7 +4,7 @@ import pytest
 
 from metastore.client import MetastoreClient
 from metastore.errors import MetaError
-from metastore.streaming import connect, mutate
+from metastore.streaming import connect
 from tests.support.acid.creating import create_database, create_table
 from tests.support.away import SENTENCE, without_database
 
@@ -28,14 +28,3 @@ def test_a_stream_tells_it_in_a_sentence(client, table, lost):
         with pytest.raises(MetaError, match=SENTENCE):
             write()
         assert lost in server.calls
-
-
-def test_a_mutation_too(client, table):
-    def change():
-        with mutate("d.t", uri=server.uri) as mutation:
-            mutation.worker().insert([{"id": 1, "day": "a"}])
-
-    with without_database(client, "get_partition") as server:
-        with pytest.raises(MetaError, match=SENTENCE):
-            change()
-        assert "get_partition" in server.calls

@@ -7,12 +7,17 @@ transaction is known.
 import pytest
 
 from metastore.compaction.cleaning import store as cleaning_store
+from metastore.compaction.cleaning.rules import WHOLE_TABLE, Covered
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store import components
 from metastore.txns.core.rules import Operation, reader_snapshot
 from tests.support.transactions import named
 
 TABLE = named("db.t")
+
+
+def forget_aborted(pg, entity, covered):
+    cleaning_store.delete_aborted(pg, entity, cleaning_store.select_aborted(pg, entity, None, None), None, (), covered)
 
 
 def writer(t):
@@ -39,14 +44,14 @@ def test_an_aborted_writer_stays_until_the_whole_table_is_cleaned(t, calls):
         found = {one.entity.partition for one in components.select_aborted(pg, 10, cleaned=False)}
         named_ones = {name for partitions in calls for name in partitions}
         for name in named_ones:
-            cleaning_store.delete_aborted(pg, Entity(TABLE, name), None, covered=cleaning_store.Covered())
+            forget_aborted(pg, Entity(TABLE, name), Covered())
     t.purges.empty_aborted()
 
     assert found == {"", *named_ones}
     assert not valid(t).is_valid(1)
 
     with t.db.begin() as pg:
-        cleaning_store.delete_aborted(pg, Entity(TABLE, ""), None, covered=cleaning_store.WHOLE_TABLE)
+        forget_aborted(pg, Entity(TABLE, ""), WHOLE_TABLE)
     t.purges.empty_aborted()
     assert t.txns.get_open_txns().open_txns == []
 

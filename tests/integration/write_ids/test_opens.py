@@ -5,7 +5,7 @@ from math import log
 
 import pytest
 
-from metastore.compaction.queue.store.opens import FORGOTTEN, HALF_LIFE, select_opens
+from metastore.compaction.queue.store.opens import FORGOTTEN_AFTER, HALF_LIFE_OF_OPENS, select_opens
 from metastore.ids import table_name
 from metastore.write_ids.service import Reading, WriteIdService
 from tests.support.transactions import Transactions
@@ -47,7 +47,7 @@ def test_replicas_add_up(opened, database):
 
 def test_opens_fade(opened, database, test_clock):
     opened(8)
-    test_clock.advance(HALF_LIFE)
+    test_clock.advance(HALF_LIFE_OF_OPENS)
     assert hourly(database) == pytest.approx(4 * HOURLY, rel=1e-3)
     opened(2)
     assert hourly(database) == pytest.approx(6 * HOURLY, rel=1e-3)
@@ -72,7 +72,7 @@ def test_readers_with_a_snapshot_count_too(t, database):
 
 def test_what_is_not_opened_any_more_is_forgotten(t, opened, database, test_clock):
     opened(1)
-    test_clock.advance(FORGOTTEN + timedelta(seconds=1))
+    test_clock.advance(FORGOTTEN_AFTER + timedelta(seconds=1))
     t.allocate("db.other", t.open())
     opened(1, "db.other")
 

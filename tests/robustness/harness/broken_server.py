@@ -46,13 +46,9 @@ def lock_matrix() -> None:
 def forgetful_cleaner() -> None:
     """What was aborted is forgotten when its files are gone, whoever may still publish: as Hive does it."""
     from metastore.compaction.cleaning import store
+    from metastore.compaction.cleaning.rules import GONE, is_forgettable
 
-    forget: Callable[..., int] = store.delete_aborted
-
-    def delete_aborted(*args: Any, **options: Any) -> int:
-        return forget(*args, **{**options, "covered": store.GONE})
-
-    replace(store, "delete_aborted", delete_aborted)
+    replace(store, "is_forgettable", lambda write, up_to, keep, _covered: is_forgettable(write, up_to, keep, GONE))
 
 
 def hasty_worker() -> None:

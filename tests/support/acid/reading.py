@@ -6,9 +6,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.listing import Directory, acid_directories
 from metastore.acid_tables.partitions import PartitionPlace
-from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
+from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark.read.changes import read_changes

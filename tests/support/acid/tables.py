@@ -8,13 +8,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from metastore.acid.bucket import encode
+from metastore.acid.bucket import encode, writer_id_sql
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, acid_state
 from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.write.acid_writer import WRITER_COLUMN, WrittenDirectory, publish_all, staged_acid, writer_id
+from metastore.spark.write.acid_writer import WRITER_COLUMN, WrittenDirectory, publish_all, staged_acid
 from metastore.spark.write.event_format import Counting
 
 RowId = tuple[int, int, int]
@@ -63,5 +63,5 @@ class AcidTable:
 
     def _write(self, events: list[tuple[Any, ...]], name: BaseName | DeltaName, **options: Any) -> list[WrittenDirectory]:
         frame: DataFrame = self.spark.createDataFrame(events, self.schema)
-        frame = frame.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
+        frame = frame.withColumn(WRITER_COLUMN, F.expr(writer_id_sql("bucket")))
         return write_acid(frame, name, self.directory, **options)

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from itertools import cycle
 
 from metastore.compaction.cleaning import store as cleaning_store
+from metastore.compaction.cleaning.rules import Covered
 from metastore.compaction.queue.store import components
 from metastore.config import TxnSettings
 from metastore.housekeeping.service import PurgeService
@@ -59,7 +60,8 @@ class Server:
     def clean(self):
         with self.database.begin() as pg:
             for aborted in components.select_aborted(pg, 10_000, cleaned=False):
-                cleaning_store.delete_aborted(pg, aborted.entity, None, covered=cleaning_store.Covered())
+                page = cleaning_store.select_aborted(pg, aborted.entity, None, None)
+                cleaning_store.delete_aborted(pg, aborted.entity, page, None, (), Covered())
         self.stored = {}
 
     def components(self):

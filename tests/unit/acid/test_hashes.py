@@ -10,7 +10,7 @@ import pytest
 from metastore.acid.hashes import bucket_of, murmur3, row_hash
 from metastore.acid.types import parse_type
 from metastore.errors import InvalidInputError
-from tests.support.acid.hash_vectors import HASHES
+from tests.support.acid.shared_vectors import HASHES
 
 
 def _hash(kind: str, value: Any, version: int) -> int:

@@ -45,6 +45,14 @@ def test_signed_numbers_come_back(value: int) -> None:
     assert 0 <= zigzag(value) < 2**64
 
 
+def test_a_number_is_no_message() -> None:
+    [number, message] = fields(number_field(6, 2**60) + bytes_field(7, b"abc"))
+
+    with pytest.raises(ValueError, match=f"field 6 is the number {2**60}, where bytes are expected"):
+        assert number.content
+    assert message.content == b"abc"
+
+
 @pytest.mark.parametrize(("message", "sentence"), [
     (b"\x0c", "wire type 4 at byte 0"), (b"\x0a\x05abc", "5 bytes are to follow byte 2, and there are 3"),
     (b"\x09\x01", "8 bytes are to follow"), (b"\x0d\x01", "4 bytes are to follow"), (b"\x08", "the number at byte 1 has no end"),

@@ -67,7 +67,7 @@ def compose(upstream):
                            forwarding=forwarding)
     handlers(services, settings, CallStats(), AddressLimits(settings.limits), tables=TableStats())
     loops = [*server_loops(services, settings),
-             *compaction(services, settings, None, BacklogCounter(services.compaction.queue, services.compaction.forecasting),
+             *compaction(services, settings, None, BacklogCounter(services.compaction.queue),
                          Measuring(services.compaction.measuring), version="1", stopping=threading.Event())]
     return services, loops
 

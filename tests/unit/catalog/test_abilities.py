@@ -4,27 +4,28 @@ from ipaddress import ip_network
 
 import pytest
 
-from metastore.catalog.rules.abilities import Client, Kind, Said, abilities, is_named, kind_of, refusal
+from metastore.acid.table_kinds import TableKind
+from metastore.catalog.rules.abilities import Client, Said, abilities, is_named, refusal
 from metastore.client.domain_client import table_request
 from metastore.ids import TableName
 from metastore.thrift_server.dispatch.table_access import said_in
 
-BOTH, NEITHER = {Kind.FULL_ACID, Kind.INSERT_ONLY}, set()
+BOTH, NEITHER = {TableKind.FULL_ACID, TableKind.INSERT_ONLY}, set()
 HIVE_3 = Said(insert_only_tables=True)
 
 
 @pytest.mark.parametrize(("said", "able"), [
     (Said(), NEITHER),                                                  # Spark's built-in client, Hive 2.3, PyIceberg
     (HIVE_3, BOTH),                                                     # Hive 3 and 4, Trino
-    (Said(processor=("HIVEFULLACIDREAD",)), {Kind.FULL_ACID}),
-    (Said(processor=("hivefullacidwrite",)), {Kind.FULL_ACID}),
-    (Said(processor=("HIVEMANAGEDINSERTREAD", "EXTREAD")), {Kind.INSERT_ONLY}),
-    (Said(processor=("HIVEMANAGEDINSERTWRITE",)), {Kind.INSERT_ONLY}),
+    (Said(processor=("HIVEFULLACIDREAD",)), {TableKind.FULL_ACID}),
+    (Said(processor=("hivefullacidwrite",)), {TableKind.FULL_ACID}),
+    (Said(processor=("HIVEMANAGEDINSERTREAD", "EXTREAD")), {TableKind.INSERT_ONLY}),
+    (Said(processor=("HIVEMANAGEDINSERTWRITE",)), {TableKind.INSERT_ONLY}),
     (Said(processor=("CONNECTORREAD",)), BOTH),
     (Said(processor=("CONNECTORWRITE",)), BOTH),
     (Said(processor=("MANAGERAWMETADATA",)), BOTH),
     (Said(insert_only_tables=True, processor=("EXTREAD", "EXTWRITE")), NEITHER),   # who names its abilities has no others
-    (Said(insert_only_tables=True, processor=("HIVEMANAGEDINSERTREAD",)), {Kind.INSERT_ONLY}),
+    (Said(insert_only_tables=True, processor=("HIVEMANAGEDINSERTREAD",)), {TableKind.INSERT_ONLY}),
 ])
 def test_what_a_client_says(said, able):
     assert abilities(said) == able
@@ -51,18 +52,7 @@ def test_lists_of_clients(client, is_one):
     assert not is_named(client, ())
 
 
-@pytest.mark.parametrize(("parameters", "kind"), [
-    ({}, None),
-    ({"transactional": "false"}, None),
-    ({"transactional": "true"}, Kind.FULL_ACID),
-    ({"transactional": "TRUE", "transactional_properties": "default"}, Kind.FULL_ACID),
-    ({"transactional": "true", "transactional_properties": "insert_only"}, Kind.INSERT_ONLY),
-])
-def test_kinds(parameters, kind):
-    assert kind_of(parameters) == kind
-
-
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", sorted(BOTH))
 def test_the_sentence_names_the_table_the_reason_and_what_to_do(kind):
     said = refusal(TableName("hive", "dw", "facts"), kind)
     for word in (f"dw.facts is a transactional table ({kind})", "no rows", "acid(spark)", "spark.sql.catalog.spark_catalog",

@@ -96,6 +96,12 @@ def test_text_is_a_filter_and_anything_else_is_refused() -> None:
             parse_expression(garbage, KEYS, DEFAULT_PARTITION)
 
 
+def test_a_class_by_a_number_that_is_not_read_is_refused() -> None:
+    data = CAPTURED.replace(b"\3\1\x821", b"\x5a\1\x821")  # the text's class is number 1, and two
+    with pytest.raises(InvalidRequestError, match="class number 88, which is not read here"):
+        kryo.read(data)
+
+
 @given(st.sampled_from(sorted(VECTORS.values())), st.integers(0, 600), st.binary(max_size=4))
 def test_damaged_bytes_never_break_the_reader(data: bytes, at: int, noise: bytes) -> None:
     at = min(at, len(data))

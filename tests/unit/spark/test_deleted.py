@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from metastore.acid.bucket import encode
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables import deleted
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.deleted import Chunk, DeletedRows, deleted_rows
 from metastore.acid_tables.listing import acid_directories
 from metastore.acid_tables.partitions import PartitionPlace
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.files import Files
 from metastore.ids import table_name
 

@@ -12,9 +12,9 @@ import pytest
 
 from metastore.catalog.rules import storage_classes
 from metastore.spark.jvm import compiled, jars
+from tests.support.acid import shared_vectors
 from tests.unit.spark.hash_cases import cases
 
-SOURCES = sorted(compiled.SOURCES.glob("*.java"))
 TESTS = sorted(Path(__file__).with_name("java").glob("*.java"))
 NAMES = [name for path in TESTS for name in re.findall(r"public void (\w+)\(\)", path.read_text("utf-8"))]
 SPARK = Path(pyspark.__file__).parent
@@ -41,8 +41,9 @@ def test_java(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "hashes.json").write_text(json.dumps(list(cases())), "utf-8")
+    shutil.copy(shared_vectors.PATH, tmp_path / "files")
     ran = subprocess.run(
-        [_java("java"), *QUICK, *OPENED, "-cp", f"{tmp_path / 'classes'}:{jar}:{CLASS_PATH}", f"{compiled.PACKAGE}.Tests",
+        [_java("java"), *QUICK, *OPENED, "-cp", f"{tmp_path / 'classes'}:{jar}:{CLASS_PATH}", f"{compiled.PACKAGE}.files.Tests",
          tmp_path / "files"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     ended = dict(json.loads(line) for line in ran.stdout.splitlines() if line.startswith("["))
@@ -51,34 +52,16 @@ def test_java(tmp_path: Path) -> None:
 
 def test_java_lists_the_classes_that_the_metastore_does() -> None:
     """Both refuse what is on neither list: a definition may have been stored by another metastore."""
-    text = (compiled.SOURCES / "SerdeTable.java").read_text("utf-8")
+    text = (jars.HERE / "connector" / "common" / "transactionmetastore" / "spark" / "files" / "SerdeTable.java").read_text("utf-8")
     prefixes = dict(re.findall(r'(\w+) = "(org[\w.]+\.)"', text))
     listed = text[text.index("OF_TEXT = {"):text.index("public final String text")]
     names = {prefixes.get(prefix, "") + name for prefix, name in re.findall(r'(?:(\w+) \+ )?"(\w[\w.]+)"', listed)}
     assert names == {name for one in storage_classes.FORMATS for group in one for name in group}
 
 
-def test_each_class_is_compiled_after_those_that_it_needs() -> None:
-    """A class that is missing in the list would be noticed only where no jar is."""
-    names = {path.stem for path in SOURCES}
-    assert {*compiled.NEEDED, *(name for needed in compiled.NEEDED.values() for name in needed)} == names
-    for name, needed in compiled.NEEDED.items():
-        known: set[str] = set()
-        for one in (*needed, name):
-            known.add(one)
-            text = re.sub(r"/\*.*?\*/|//[^\n]*", "", (compiled.SOURCES / f"{one}.java").read_text("utf-8"), flags=re.DOTALL)
-            used = {other for other in names if re.search(rf"\b{other}\b", text)}
-            assert used <= known, f"{one} for {name} needs {used - known} before it"
-
-
-def test_each_class_says_of_which_package_it_is() -> None:
-    assert all(path.read_text("utf-8").startswith(f"package {compiled.PACKAGE};\n") for path in SOURCES)
-
-
 def test_a_jar_has_the_newest_sources_that_fit_its_spark() -> None:
     def folders(version: str) -> dict[str, str]:
-        return {path.name: path.relative_to(jars.HERE).parts[1] for path in jars.sources(version)
-                if path.relative_to(jars.HERE).parts[0] == "connector"}
+        return {path.name: path.relative_to(jars.HERE).parts[1] for path in jars.sources(version)}
 
     assert folders("3.5.9") == {}
     chosen = {version: (folders(version)["AcidCatalog.java"], folders(version)["ResolvedName.java"], folders(version)["AcidTable.java"])
@@ -86,7 +69,6 @@ def test_a_jar_has_the_newest_sources_that_fit_its_spark() -> None:
     assert chosen == {"4.0.5": ("spark-4.0", "spark-4.0", "common"), "4.1.4": ("spark-4.0", "spark-4.1", "common"),
                       "4.2.0": ("spark-4.2", "spark-4.1", "common"), "4.10.1": ("spark-4.2", "spark-4.1", "common")}
     assert [jars.has_catalog(version) for version in ("3.5.9", "4.0.0", "4.10.1")] == [False, True, True]
-
 
 
 @pytest.mark.parametrize(("version", "jar"), [("4.1.0", "spark-4.1.jar"), ("4.3.1-SNAPSHOT", "spark-4.3.jar")])

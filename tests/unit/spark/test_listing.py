@@ -10,11 +10,12 @@ import pytest
 from metastore.acid.bucket import encode
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.listing import Directory, acid_directories
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.sources import CutFile, DataFile, Sources
-from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.table import AcidTable
 from metastore.errors import InvalidOperationError
 from metastore.files import FileEntry, Files
 from metastore.ids import table_name

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.conjunction import conjunction
 from metastore.acid_tables.partitions import PartitionPlace, partition_key
-from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
+from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.client.partitions import Locations, partition_places
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName

@@ -15,7 +15,7 @@ from pyarrow import orc
 
 from metastore.acid.bucket import encode
 from metastore.files import Files
-from metastore.streaming.event_file import DeleteFile, InsertFile
+from metastore.streaming.event_file import InsertFile
 from metastore.streaming.orc_segments import COMPRESSIONS, Segments
 from metastore.streaming.orc_statistics import merged
 
@@ -84,19 +84,6 @@ def test_a_file_in_which_nobody_committed_is_to_be_removed(tmp_path):
     file = InsertFile(Files(), str(tmp_path), 0, ROW, compression="snappy", is_shared=True)
     file.insert(1, _rows(1))
     assert not file.close()
-
-
-def test_delete_events(tmp_path):
-    file = DeleteFile(Files(), str(tmp_path), 2, ROW, compression="snappy")
-    file.delete(9, [pa.array([1, 1], pa.int64()), pa.array([encode(2)] * 2, pa.int32()), pa.array([3, 5], pa.int64())])
-    file.delete(9, [pa.array([4], pa.int64()), pa.array([encode(2)], pa.int32()), pa.array([0], pa.int64())])
-    file.flush()
-    assert file.close()
-
-    reader = pyorc.Reader(io.BytesIO((tmp_path / "bucket_00002").read_bytes()))
-    assert list(reader) == [(2, 1, encode(2), 3, 9, None), (2, 1, encode(2), 5, 9, None), (2, 4, encode(2), 0, 9, None)]
-    assert reader.user_metadata == {"hive.acid.key.index": b"4,%d,0;" % encode(2), "hive.acid.stats": b"0,0,3",
-                                    "hive.acid.version": b"2"}
 
 
 def test_nothing_is_written_over_another_file(tmp_path):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from metastore.acid.table_kinds import is_insert_only, is_transactional
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store.components import WANTED, all_named
 from metastore.db.engine import Database, PgTx
@@ -48,12 +49,12 @@ class Described:
     @property
     def is_transactional(self) -> bool:
         """Whether Hive's transactions govern the table."""
-        return self.parameters.get("transactional", "").lower() == "true"
+        return is_transactional(self.parameters)
 
     @property
     def is_insert_only(self) -> bool:
         """Whether it is a transactional table without row ids."""
-        return self.is_transactional and self.parameters.get("transactional_properties", "").lower() == "insert_only"
+        return is_insert_only(self.parameters)
 
     @property
     def is_orc(self) -> bool:

@@ -1,4 +1,4 @@
-"""How often tables are opened: a sum in which an open counts half after each `HALF_LIFE` (ADR 87)."""
+"""How often tables are opened: a sum in which an open counts half after each `HALF_LIFE_OF_OPENS` (ADR 87)."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
@@ -8,10 +8,10 @@ from metastore.db.engine import Database, PgTx
 from metastore.db.statements import Statements
 from metastore.ids import TableName
 
-HALF_LIFE = timedelta(hours=6)
-FORGOTTEN = 20 * HALF_LIFE
+HALF_LIFE_OF_OPENS = timedelta(hours=6)
+FORGOTTEN_AFTER = 20 * HALF_LIFE_OF_OPENS
 """Without an open for so long, a million of them count as one."""
-_HOURLY = log(2) * timedelta(hours=1) / HALF_LIFE
+_HOURLY = log(2) * timedelta(hours=1) / HALF_LIFE_OF_OPENS
 _SQL = Statements(__file__)
 _UPSERT = _SQL.text("upsert_opens")
 _FORGET = _SQL.text("delete_forgotten")
@@ -28,7 +28,7 @@ def upsert_opens(db: Database, counts: Mapping[TableName, int]) -> None:
             "dbs": list(dbs),
             "tables": list(tables),
             "opens": [float(count) for count in counts.values()],
-            "half_life": HALF_LIFE.total_seconds(),
+            "half_life": HALF_LIFE_OF_OPENS.total_seconds(),
         },
         durable=False,
     )
@@ -36,10 +36,10 @@ def upsert_opens(db: Database, counts: Mapping[TableName, int]) -> None:
 
 def delete_forgotten(db: Database) -> None:
     """Remove tables that nobody opens any more. Rows that somebody is working on wait for the next time."""
-    db.once(_FORGET, {"forgotten": FORGOTTEN}, durable=False)
+    db.once(_FORGET, {"forgotten": FORGOTTEN_AFTER}, durable=False)
 
 
 def select_opens(pg: PgTx, tables: Collection[TableName]) -> dict[TableName, float]:
     """The opens of tables in an hour: what as many all the time would sum up to is the sum now."""
-    rows = pg.sql(_SELECT, {"tables": tuple(tables), "half_life": HALF_LIFE.total_seconds()})
+    rows = pg.sql(_SELECT, {"tables": tuple(tables), "half_life": HALF_LIFE_OF_OPENS.total_seconds()})
     return dict.fromkeys(tables, 0.0) | {TableName(*name): float(opens) * _HOURLY for *name, opens in rows}

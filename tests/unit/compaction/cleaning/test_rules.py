@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metastore.acid.names import BaseName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
 from metastore.compaction.cleaning.rules import (
+    GONE,
+    WHOLE_TABLE,
+    AbortedWrite,
+    Covered,
     OpenTxn,
     Reading,
     Verdict,
@@ -17,9 +22,10 @@ from metastore.compaction.cleaning.rules import (
     cleaning_write_ids,
     dead_staging,
     gate,
+    gate_of_table,
+    is_forgettable,
     is_hidden,
     is_own,
-    keeps_history,
     may_come_to_read,
     may_read,
     may_read_old_files,
@@ -45,6 +51,25 @@ def reader(txn_id, reading=Reading.ANYTHING):
     return OpenTxn(txn_id, "ann", "h1", reading)
 
 
+def writer(write_id, *, may_publish=False):
+    return AbortedWrite(20, "i", write_id, of_compaction=False, may_publish=may_publish)
+
+
+def publisher(write_id):
+    return writer(write_id, may_publish=True)
+
+
+def compaction(write_id, txn_id):
+    return AbortedWrite(txn_id, "c", write_id, of_compaction=True, may_publish=False)
+
+
+@pytest.mark.parametrize(("this", "of_any", "reading"), [
+    (None, None, Reading.ANYTHING), (None, 0, Reading.OTHERS), (0, 0, Reading.THIS), (7, 9, Reading.THIS),
+    (-1, 0, Reading.NOT_THIS), (None, -1, Reading.ANYTHING)])
+def test_reading(this, of_any, reading):
+    assert Reading.of(this, of_any) is reading
+
+
 @pytest.mark.parametrize(("fields", "txn_state", "open_ids", "verdict", "reason"), [
     ({}, "committed", [], Verdict.CLEAN, ""),
     ({}, None, [], Verdict.CLEAN, ""),
@@ -53,7 +78,7 @@ def reader(txn_id, reading=Reading.ANYTHING):
     ({}, "committed", [3, 40], Verdict.WAIT, "transaction 3 "),                   # COMP-C05
     ({}, "open", [], Verdict.WAIT, "commit of the compaction's transaction 26"),  # COMP-C37
     ({}, "aborted", [], Verdict.FAIL, "was aborted"),
-    ({"next_txn_id": None, "committed_at": None}, None, [], Verdict.WAIT, "point of commit"),
+    ({"next_txn_id": None, "committed_at": None}, None, [], Verdict.NOTE_END, "point of commit"),
     ({"not_before": NOW + DAY, "error_message": "disk full"}, "committed", [], Verdict.WAIT, "disk full"),   # COMP-C20
     ({"not_before": NOW}, "committed", [], Verdict.CLEAN, ""),
     ({"committed_at": None}, "committed", [], Verdict.CLEAN, ""),                 # COMP-C12
@@ -82,12 +107,41 @@ def test_delayed_cleanup(age, verdict):
     ("1", {"committed_at": None, "enqueued_at": NOW - 2 * DAY}, None, None),
     ("x", {}, "nothing is removed: 'acid.history.retention.days' must be a whole number", timedelta(minutes=5))])
 def test_a_table_may_keep_its_past(days, fields, reason, looked_at_after):
-    hold = keeps_history(ready(**fields), {} if days is None else {"acid.history.retention.days": days}, NOW)
+    one, parameters = ready(**fields), {} if days is None else {"acid.history.retention.days": days}
+    found = gate_of_table(parameters, {}, NOW, replaced_at=one.committed_at or one.enqueued_at)
 
-    assert (hold is None) is (reason is None)
-    if hold is not None:
-        assert reason in hold.reason
-        assert hold.not_before - NOW == looked_at_after
+    assert (found.verdict is Verdict.CLEAN) is (reason is None)
+    assert (reason or "") in found.reason
+    assert found.not_before == (looked_at_after and NOW + looked_at_after)
+    assert gate_of_table(parameters, {}, NOW).verdict is Verdict.CLEAN  # what an aborted transaction wrote has no past
+
+
+@pytest.mark.parametrize(("of_table", "of_partition"), [({"no_cleanup": "TRUE"}, {}), ({}, {"NO_CLEANUP": "true"})])
+def test_a_table_may_refuse_to_be_cleaned(of_table, of_partition):
+    found = gate_of_table(of_table, of_partition, NOW, replaced_at=NOW, shares="shared")
+
+    assert found == (Verdict.REFUSE, "NO_CLEANUP is set: nothing was removed", None)
+
+
+def test_a_table_that_shares_its_directory_waits():
+    assert gate_of_table({}, {}, NOW, shares="shared with d.u") == (Verdict.WAIT, "shared with d.u", NOW + timedelta(minutes=5))
+
+
+BOTH, ONE = Covered(BaseName(5, 9), BaseName(5, 9)), Covered(BaseName(5), BaseName(5))
+
+
+@pytest.mark.parametrize(("write", "up_to", "keep", "covered", "goes"), [
+    (writer(7), None, (), Covered(), True),                       # it has aborted itself: nothing more comes
+    (writer(7), 7, (), Covered(), True), (writer(7), 6, (), Covered(), False), (writer(7), None, {7}, GONE, False),
+    (publisher(5), None, (), Covered(), False),                   # its process may still publish
+    (publisher(4), None, (), ONE, True), (publisher(5), None, (), ONE, False), (publisher(5), None, (), BOTH, True),
+    (publisher(6), None, (), BOTH, False), (publisher(6), None, (), GONE, True), (publisher(6), None, (), WHOLE_TABLE, False),
+    (publisher(None), None, (), Covered(), True),                 # it has no id under which it could publish
+    (compaction(5, 8), None, (), Covered(), False), (compaction(5, 8), None, (), BOTH, True), (compaction(5, 9), None, (), BOTH, False),
+    (compaction(4, 90), None, (), BOTH, True), (compaction(4, 90), None, (), ONE, True), (compaction(9, 90), None, (), WHOLE_TABLE, True)])
+def test_which_aborted_writes_may_be_forgotten(write, up_to, keep, covered, goes):
+    """ADR 38."""
+    assert is_forgettable(write, up_to, keep, covered) is goes
 
 
 @pytest.mark.parametrize(("reading", "reads", "may_come", "why"), [

@@ -1,22 +1,16 @@
 """Which files of a compaction are merged as they lie, and how many of them are open at a time."""
 
-import random
-
 import pytest
 
 from metastore.acid.bucket import decode, encode
 from metastore.acid.orc_footer import RowKey
 from metastore.compaction.merging.rules import (
+    HIGHEST_IN_FILES,
     LARGE_STRIPE,
-    LARGEST_ID,
-    Cut,
     MergedFile,
     Stripe,
     StripedFile,
-    StripeOfFile,
-    are_known,
     by_bucket,
-    cuts,
     in_one_file,
     open_at_once,
     parts,
@@ -53,7 +47,7 @@ def test_files_are_open_while_their_write_ids_are_passed(names, most):
 
 
 def test_of_a_file_in_no_base_and_no_delta_nothing_is_known():
-    assert by_bucket([InputFile("t/out/0/bucket_00000", 0, 1)]) == [[MergedFile("t/out/0/bucket_00000", 0, LARGEST_ID)]]
+    assert by_bucket([InputFile("t/out/0/bucket_00000", 0, 1)]) == [[MergedFile("t/out/0/bucket_00000", 0, HIGHEST_IN_FILES)]]
 
 
 BIG = LARGE_STRIPE
@@ -98,54 +92,9 @@ SEVERAL = [striped(stripe(1, 0, 9), stripe(1, 10, 19), stripe(1, 20, 29)), strip
            striped(stripe(2, 0, 9))]
 
 
-@pytest.mark.parametrize(("number", "file", "place", "before"), [
-    (0, 0, 0, 0), (9, 0, 0, 0), (10, 0, 1, 10), (29, 0, 2, 20), (30, 1, 0, 30), (49, 1, 1, 40), (50, 2, 0, 50), (59, 2, 0, 50),
-])
-def test_the_stripe_of_a_row_by_its_number(number, file, place, before):
-    files = SEVERAL[::-1]
-    assert are_known(files)
-    assert cuts(files, [number]) == [Cut((StripeOfFile(SEVERAL[file].path, place),), 10, before)]
-
-
 @pytest.mark.parametrize(("files", "count", "begins"), [
     (SEVERAL[::-1], 6, [(1, 0, 10), (1, 0, 20), (1, 1, 0), (1, 1, 10), (2, 0, 0)]), (SEVERAL, 2, [(1, 1, 0)]), (SEVERAL, 1, []),
     ([striped(stripe(1, 0, 9))], 4, [(1, 0, 0)]), ([], 4, []),
 ])
 def test_rows_are_parted_at_stripes(files, count, begins):
     assert [(key.write_id, decode(key.bucket).writer_id, key.row_id) for key in parts(files, count)] == begins
-
-
-def test_a_row_may_be_in_one_of_several_stripes():
-    """Whose write ids overlap: nothing but their rows tells how many are before."""
-    mixed = [striped(*(stripe(number, 0, 9, lowest=RowKey(number - 3, encode(bucket), 0), bucket=bucket) for number in (5, 9, 13)))
-             for bucket in (0, 1)]
-
-    [found] = cuts(mixed, [30])
-
-    assert {name.place for name in found.stripes} == {1}
-    assert (len(found.stripes), found.rows, found.before) == (2, 20, 20)
-
-
-def test_every_row_is_where_it_is_said_to_be():
-    """Random rows in files of three buckets, in stripes of random length: read what is said, and it is the row."""
-    chance = random.Random(5)
-    for _ in range(300):
-        keys = sorted({RowKey(chance.randrange(4), encode(chance.randrange(3)), chance.randrange(9)) for _ in range(chance.randrange(1, 40))})
-        files, rows = [], {}
-        for bucket in range(3):
-            left, stripes = [key for key in keys if key.bucket == encode(bucket)], []
-            while left:
-                held, left = left[:(count := chance.randrange(1, 6))], left[count:]
-                rows[StripeOfFile(str(bucket), len(stripes))] = held
-                lowest, highest = (RowKey(*(bound(numbers) for numbers in zip(*held, strict=True))) for bound in (min, max))
-                stripes.append(Stripe(len(held), BIG, lowest, highest, held[-1]))
-            files.append(StripedFile(str(bucket), sum(each.rows for each in stripes), "f", stripes))
-        for number, (key, found) in enumerate(zip(keys, cuts(files, range(len(keys))), strict=True)):
-            among = sorted(key for name in found.stripes for key in rows[name])
-            assert (len(among), among[number - found.before]) == (found.rows, key)
-
-
-@pytest.mark.parametrize("file", [striped(stripe(1, 0, 9), rows=11), striped(stripe(1, 0, 9)._replace(last=RowKey(0, 0, 0)))],
-                         ids=["without a stripe", "whose index is another's"])
-def test_of_a_file_whose_footer_is_wrong_nothing_is_known(file):
-    assert not are_known([ONE, file])

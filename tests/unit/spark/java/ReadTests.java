@@ -2,10 +2,13 @@ package transactionmetastore.spark.read;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.File;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.sql.Timestamp;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -20,7 +23,9 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.Writer;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.LiteralValue;
@@ -35,12 +40,15 @@ import org.apache.spark.sql.sources.In;
 import org.apache.spark.sql.sources.LessThan;
 import org.apache.spark.sql.sources.LessThanOrEqual;
 import org.apache.spark.sql.sources.Not;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.SerializableConfiguration;
-import transactionmetastore.spark.OrcConditions;
+import transactionmetastore.spark.files.Messages;
+import transactionmetastore.spark.files.OrcConditions;
+import transactionmetastore.spark.internals.KeyCondition;
 import transactionmetastore.spark.planner.AcidException;
 
 /** What the catalog's reader does in a task, and what is asked of the planner. Run by Tests. */
@@ -172,6 +180,29 @@ public final class ReadTests {
         same(true, PartitionConditions.isOfKeys(new And(day, some), KEYS));
         same(false, PartitionConditions.isOfKeys(
             new And(day, new Predicate("IS_NULL", new Expression[] {FieldReference.apply("n")})), KEYS));
+    }
+
+    /** What Python makes of the conditions: tests/unit/acid/test_shared_vectors.py. */
+    public void conditionsAreToldAsTheVectorsHaveThem() throws Exception {
+        String text = Files.readString(new File(directory.getParentFile(), "shared_vectors.json").toPath(), StandardCharsets.UTF_8);
+        for (Object one : (List<?>) Messages.map(text).get("partition_conditions")) {
+            Map<?, ?> given = (Map<?, ?>) one;
+            DataType type = DataType.fromDDL((String) given.get("sql"));
+            List<?> asked = (List<?>) given.get("predicate"), told = (List<?>) given.get("condition");
+            Expression[] parts = new Expression[asked.size()];
+            parts[0] = FieldReference.apply("k");
+            for (int at = 1; at < parts.length; ++at) {
+                var string = Literal$.MODULE$.create(UTF8String.fromString((String) asked.get(at)), DataTypes.StringType);
+                parts[at] = LiteralValue.apply(Cast$.MODULE$.apply(string, type, scala.Option.apply("UTC"), false).eval(null), type);
+            }
+            List<Object> expected = new ArrayList<>();
+            if (told != null) {
+                expected.add("k");
+                expected.addAll(told);
+            }
+            same(told == null ? List.of() : List.of(expected), PartitionConditions.of(
+                List.of(new Predicate((String) asked.get(0), parts)), new StructType().add("k", type)));
+        }
     }
 
     public void orcIsShownOnlyWhatFindsAllRows() {

@@ -1,6 +1,6 @@
-package transactionmetastore.spark;
+package transactionmetastore.spark.files;
 
-import static transactionmetastore.spark.Tests.same;
+import static transactionmetastore.spark.files.Tests.same;
 
 import java.io.File;
 import java.io.StringWriter;

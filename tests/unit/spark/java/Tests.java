@@ -1,4 +1,4 @@
-package transactionmetastore.spark;
+package transactionmetastore.spark.files;
 
 import java.io.File;
 import java.io.StringWriter;

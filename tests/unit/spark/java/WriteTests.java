@@ -31,8 +31,13 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import transactionmetastore.spark.Messages;
-import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.files.EventColumns;
+import transactionmetastore.spark.files.EventFile;
+import transactionmetastore.spark.files.Messages;
+import transactionmetastore.spark.table.BucketHash;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.TableShape;
+import transactionmetastore.spark.table.WriterFunction;
 
 /** What tasks that write do by themselves. Each public method is a test. */
 public final class WriteTests {
@@ -235,6 +240,45 @@ public final class WriteTests {
             int found = hash.bucket(new GenericInternalRow(row), places);
             if (found != (Integer) given.get("bucket")) throw new AssertionError(given + " is in bucket " + found);
         }
+    }
+
+    /** The hashes are Hive's: tests/support/acid/shared_vectors.json. */
+    public void bucketsAreThoseOfTheVectors() throws Exception {
+        int most = Integer.MAX_VALUE;
+        for (Object one : vectors("bucket_hashes")) {
+            List<?> given = (List<?>) one;
+            String hive = (String) given.get(0);
+            DataType type = hive.matches("(var)?char.*") ? DataTypes.StringType : DataType.fromDDL(hive);
+            for (int version = 1; version <= 2; ++version) {
+                Integer hash = (Integer) given.get(1 + version);
+                if (hash == null) continue;
+                int found = new BucketHash(version, most, List.of(hive), List.of(type), "UTC")
+                    .bucket(new GenericInternalRow(new Object[] {value(given.get(1), type)}), new int[] {0});
+                if (found != (hash & most) % most) throw new AssertionError(given + " by version " + version + " is in bucket " + found);
+            }
+        }
+    }
+
+    public void writersOfBucketNumbersAreThoseOfTheVectors() throws Exception {
+        for (Object one : vectors("bucket_numbers")) {
+            List<?> given = (List<?>) one;
+            int number = (Integer) given.get(0), writer = (Integer) given.get(2), statement = (Integer) given.get(3);
+            same(writer, EventFile.writerId(number));
+            if (!given.get(1).equals(0)) same(number, EventFile.bucketNumber(writer, statement));
+        }
+    }
+
+    public void columnsOfEventsAreThoseOfTheVectors() throws Exception {
+        List<Object> found = new ArrayList<>();
+        for (var field : EventColumns.around(StructType.fromDDL("n INT")).fields()) found.add(List.of(field.name(), field.dataType().simpleString()));
+        same(vectors("event_columns"), found);
+        same("rowId", ((List<?>) found.get(EventColumns.ROW_ID)).get(0));
+        same("currentTransaction", ((List<?>) found.get(EventColumns.CURRENT)).get(0));
+    }
+
+    private List<?> vectors(String name) throws Exception {
+        File file = new File(directory.getParentFile(), "shared_vectors.json");
+        return (List<?>) Messages.map(Files.readString(file.toPath(), StandardCharsets.UTF_8)).get(name);
     }
 
     public void whatVersionTwoCannotHashIsRefused() {

@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -25,15 +24,18 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import transactionmetastore.spark.internals.ActiveSession;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.procedure.BlockProcedure;
 import transactionmetastore.spark.procedure.Procedures;
+import transactionmetastore.spark.table.AsOf;
+import transactionmetastore.spark.table.TableDefinition;
+import transactionmetastore.spark.table.WriterFunction;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
 import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.txn.SessionBlock;
-import transactionmetastore.spark.write.WriterFunction;
 
 /**
  * Spark's session catalog, with the transactional tables of its metastore; or under another name those of any metastore alone.
@@ -44,7 +46,7 @@ import transactionmetastore.spark.write.WriterFunction;
  */
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
     /** What RoutingRule adds to the properties of a table to be made: how its files are stored, and their rows. */
-    static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
+    public static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
     /** It adds too that a query's columns will be written by their places. */
     /** What acid(spark) adds, as JSON: constraints in Hive's words, for the planner; which columns of SORTED BY descend. */
     static final String CONSTRAINTS = "acid.constraints", DESCENDING = "acid.descending";
@@ -71,7 +73,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** Whether Spark's own catalog is behind it, with plain tables and views. */
-    final boolean isSessions() {
+    public final boolean isSessions() {
         return name.equals(SESSION);
     }
 
@@ -89,7 +91,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** A catalog of the same tables, for a statement that replaces one. */
-    final AcidCatalogBase replacing() {
+    public final AcidCatalogBase replacing() {
         return sameTables(new ReplacingCatalog(), null);
     }
 
@@ -104,28 +106,27 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** A catalog of the same tables that Spark does not take for its session catalog, whose DDL it keeps to itself. */
-    final AcidCatalogBase underAnotherName() {
+    public final AcidCatalogBase underAnotherName() {
         AcidCatalogBase other = inside(null);
         if (isSessions()) other.name = "acid";
         return other;
     }
 
     /** What the session has open; null outside a block. */
-    final Block block() {
+    public final Block block() {
         return block.open();
     }
 
     /** Run statements of this thread in one transaction: see SessionBlock. */
-    final Set<String> together(Runnable statements) {
+    public final Set<String> together(Runnable statements) {
         return block.together(this::planner, statements);
     }
 
-    final PlannerClient planner() {
-        SparkSession spark = SparkSession.active();
-        Configuration settings = spark.sessionState().newHadoopConf();
+    public final PlannerClient planner() {
+        Configuration settings = ActiveSession.hadoopSettings();
         if (!metastore.isEmpty()) {
             settings.set("hive.metastore.uris", metastore);
-        } else if (isSessions() && !spark.sharedState().conf().get("spark.sql.catalogImplementation", "in-memory").equals("hive")) {
+        } else if (isSessions() && !ActiveSession.hasHiveSupport()) {
             throw new AcidException("NO_HIVE_SUPPORT", "The databases of this Spark are in its memory, and not in the metastore: "
                 + "set spark.sql.catalogImplementation=hive, or enableHiveSupport().");
         }
@@ -189,7 +190,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** The statement that makes a table of the same definition. */
-    final String createStatement(Identifier ident) {
+    public final String createStatement(Identifier ident) {
         Map<String, String> name = Map.of("db", lower(ident.namespace()[0]), "table", lower(ident.name()));
         return planner().call("show_create", name).path("statement").asText();
     }
@@ -268,16 +269,16 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     }
 
     /** As the metastore names it. */
-    static String fullName(Identifier ident) {
+    public static String fullName(Identifier ident) {
         return lower(ident.namespace()[0]) + "." + lower(ident.name());
     }
 
-    static String lower(String name) {
+    public static String lower(String name) {
         return name.toLowerCase(Locale.ROOT);
     }
 
     /** The transactional table of this name, or null where there is none. */
-    final AcidTable acidTable(Identifier ident, AsOf asOf) {
+    public final AcidTable acidTable(Identifier ident, AsOf asOf) {
         if (ident.namespace().length != 1) return null;
         String db = lower(ident.namespace()[0]), table = lower(ident.name());
         PlannerClient planner = planner();

@@ -31,10 +31,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.read.AcidScanBuilder;
+import transactionmetastore.spark.table.AsOf;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.TableDefinition;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
 import transactionmetastore.spark.txn.KeptRead;
 import transactionmetastore.spark.txn.SessionBlock;
+import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.write.AcidWrites;
 
 /**
@@ -43,7 +47,7 @@ import transactionmetastore.spark.write.AcidWrites;
  * Spark keeps the table of an analysed plan, as that of a frame, and uses it in other plans: see StatementRule.
  */
 public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns,
-        SupportsAtomicPartitionManagement, TruncatableTable, EvolvingTable {
+        SupportsAtomicPartitionManagement, TruncatableTable, EvolvingTable, TransactionalTable {
     private final String catalog;
     private final PlannerClient planner;
     private final TableDefinition definition;
@@ -89,12 +93,12 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
     }
 
     /** The same table as frames read it, whatever statements these are in. */
-    AcidTable in(KeptRead read) {
+    public AcidTable in(KeptRead read) {
         return new AcidTable(catalog, planner, definition, asOf, null, read.reading(), read);
     }
 
     /** The table with the declared types of its columns, for statements that show or alter these. */
-    AcidTable declared() {
+    public AcidTable declared() {
         return new AcidTable(catalog, planner, definition, asOf, block, transaction, kept) {
             @Override
             public Column[] columns() {
@@ -103,7 +107,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         };
     }
 
-    boolean isKept() {
+    public boolean isKept() {
         return kept != null;
     }
 
@@ -162,7 +166,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
     }
 
     /** Put this table into a statement. A read that has begun stays in its transaction. */
-    synchronized void enter(AcidTransaction statement) {
+    public synchronized void enter(AcidTransaction statement) {
         if (isKept()) return;
         if (transaction != null && transaction.isReader() && statement.isReader()) {
             transaction = AcidTransaction.join(transaction, statement);

@@ -20,12 +20,12 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /** What Spark says of a table to be made or changed, as the planner takes it. */
-final class Creation {
+public final class Creation {
     private static final Set<String> NOT_PROPERTIES = Set.of(
         TableCatalog.PROP_PROVIDER, TableCatalog.PROP_LOCATION, TableCatalog.PROP_COMMENT, TableCatalog.PROP_OWNER,
         TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT, AcidCatalogBase.SERDE,
@@ -164,7 +164,7 @@ final class Creation {
         return Map.of("count", count == null ? 0 : count, "columns", columns, "sort", order);
     }
 
-    static String name(NamedReference column) {
+    public static String name(NamedReference column) {
         return AcidCatalogBase.lower(String.join(".", column.fieldNames()));
     }
 

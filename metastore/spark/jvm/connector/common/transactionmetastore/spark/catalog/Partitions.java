@@ -1,7 +1,6 @@
 package transactionmetastore.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -12,23 +11,18 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchPartitionException;
 import org.apache.spark.sql.catalyst.analysis.PartitionsAlreadyExistException;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.execution.datasources.PartitioningUtils;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.Messages;
+import transactionmetastore.spark.internals.Rows;
+import transactionmetastore.spark.table.KeyText;
+import transactionmetastore.spark.table.PartitionKeys;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.write.AcidWrites;
-import transactionmetastore.spark.write.KeyText;
-import transactionmetastore.spark.write.PartitionKeys;
 
 /**
  * The registered partitions of a table, whether they hold rows or not.
@@ -45,30 +39,6 @@ public final class Partitions {
     Partitions(AcidTable table) {
         this.table = table;
         this.keys = table.definition().partitionType();
-    }
-
-    /** The typed values of partition keys, from the metastore's texts. */
-    public static InternalRow typed(StructType keys, List<String> texts) {
-        ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone());
-        StructField[] fields = keys.fields();
-        Object[] values = new Object[fields.length];
-        for (int key = 0; key < fields.length; ++key) {
-            String text = texts.get(key);
-            values[key] = text == null ? null : typed(fields[key].dataType(), text, zone);
-        }
-        return new GenericInternalRow(values);
-    }
-
-    /** A text is its value. Spark's function takes it for a part of a path: it would make "A" of "%41". */
-    private static Object typed(DataType type, String text, ZoneId zone) {
-        return type instanceof StringType ? UTF8String.fromString(text)
-            : inScale(type, PartitioningUtils.castPartValueToDesiredType(type, text, zone));
-    }
-
-    /** Spark's function leaves a decimal the scale of its text: 1.5 would be 0.15 to whoever reads it with two digits. */
-    private static Object inScale(DataType type, Object value) {
-        if (!(value instanceof Decimal decimal) || !(type instanceof DecimalType wanted)) return value;
-        return decimal.changePrecision(wanted.precision(), wanted.scale()) ? decimal : null;
     }
 
     /** The values of the partitions that have these values of the keys "names". */
@@ -147,7 +117,7 @@ public final class Partitions {
             StructField field = keys.fields()[place];
             Object value = wanted.isNullAt(at) || isNull(wanted.get(at, field.dataType())) ? null
                 : wanted.get(at, field.dataType());
-            String text = texts(new StructType().add(field), new GenericInternalRow(new Object[] {value})).get(0);
+            String text = texts(new StructType().add(field), Rows.of(value)).get(0);
             filter.add(text == null ? List.of(field.name(), "is null") : List.of(field.name(), "=", text));
             values.add(PartitionKeys.padded(field, value));
             places.add(place);
@@ -169,7 +139,7 @@ public final class Partitions {
     private Place place(JsonNode partition) {
         List<String> texts = new ArrayList<>();
         for (JsonNode value : partition.path("values")) texts.add(value.isNull() ? null : value.asText());
-        return new Place(partition.path("name").asText(), texts, typed(keys, texts), partition.path("location").asText());
+        return new Place(partition.path("name").asText(), texts, PartitionKeys.typed(keys, texts), partition.path("location").asText());
     }
 
     private List<String> texts(InternalRow values) {

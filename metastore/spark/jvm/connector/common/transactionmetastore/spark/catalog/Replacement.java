@@ -6,6 +6,7 @@ import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import transactionmetastore.spark.table.TableDefinition;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.WriteKind;
 import transactionmetastore.spark.write.AcidWrites;

@@ -3,20 +3,16 @@ package transactionmetastore.spark.plain;
 import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import org.apache.hadoop.fs.Path;
-import org.apache.spark.paths.SparkPath;
+import java.util.function.BinaryOperator;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import scala.collection.Iterator;
-import scala.collection.immutable.Map$;
-
+import transactionmetastore.spark.internals.Rows;
 /** The rows of one task, or its batches of rows: of its files, one after another. */
 final class PlainFileReader<T> implements PartitionReader<T> {
     private final PlainReaderFactory how;
     private final java.util.Iterator<PlainParts.Part> parts;
-    private final JoinedRow joined = new JoinedRow();
+    private final BinaryOperator<InternalRow> joined = Rows.joining();
     private PlainParts.Part part;
     private Iterator<?> rows;
     private InternalRow keys;
@@ -53,12 +49,9 @@ final class PlainFileReader<T> implements PartitionReader<T> {
     }
 
     private Iterator<?> opened() {
-        PartitionedFile file = new PartitionedFile(
-            how.keys[part.directory()], SparkPath.fromPath(new Path(part.path())), part.start(), part.length(), new String[0], 0L,
-            part.size(), Map$.MODULE$.empty());
         int reader = how.readerOf[part.directory()];
         keys = how.lacksKeys[reader] ? how.keys[part.directory()] : null;
-        return how.readers.get(reader).apply(file);
+        return how.readers.get(reader).read(part.path(), part.start(), part.length(), part.size(), how.keys[part.directory()]);
     }
 
     @Override

@@ -5,17 +5,15 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import scala.Function1;
-import scala.collection.Iterator;
+import transactionmetastore.spark.internals.RowFiles;
 
 /** Makes the readers of plain files in the tasks. */
 final class PlainReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1L;
 
     /** The reader of each storage. */
-    final List<Function1<PartitionedFile, Iterator<InternalRow>>> readers;
+    final List<RowFiles.Reader> readers;
     /** The place of a directory's reader among them. */
     final int[] readerOf;
     /** Whether a reader leaves out the partition keys. */
@@ -27,7 +25,7 @@ final class PlainReaderFactory implements PartitionReaderFactory {
     private final transient Object scan;
 
     PlainReaderFactory(
-            List<Function1<PartitionedFile, Iterator<InternalRow>>> readers, int[] readerOf, boolean[] lacksKeys, InternalRow[] keys,
+            List<RowFiles.Reader> readers, int[] readerOf, boolean[] lacksKeys, InternalRow[] keys,
             boolean isColumnar, Object scan) {
         this.readers = readers;
         this.readerOf = readerOf;

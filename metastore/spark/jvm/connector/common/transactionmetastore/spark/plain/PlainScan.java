@@ -2,22 +2,15 @@ package transactionmetastore.spark.plain;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.execution.datasources.FileFormat;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import scala.Function1;
-import scala.Tuple2;
-import scala.collection.Iterator;
-import scala.jdk.javaapi.CollectionConverters;
-
+import transactionmetastore.spark.internals.RowFiles;
+import transactionmetastore.spark.internals.Rows;
 /**
  * The files of a scan that hold rows alone, each read by Spark's own reader of its format, or by Hive's classes.
  *
@@ -28,7 +21,7 @@ public final class PlainScan {
     private final SparkSession spark;
     private final StructType row, keys, read, readKeys;
     private final List<PlainStorage> storages;
-    private final List<FileFormat> formats = new ArrayList<>();
+    private final List<RowFiles> formats = new ArrayList<>();
     private final boolean isColumnar;
 
     /** "row", "keys": all columns of the table; "storages": of each directory. */
@@ -47,7 +40,7 @@ public final class PlainScan {
         this.read = columns;
         this.readKeys = ofKeys;
         for (PlainStorage storage : this.storages) formats.add(storage.files(spark, table));
-        this.isColumnar = formats.stream().allMatch(format -> format.supportBatch(spark, wanted));
+        this.isColumnar = formats.stream().allMatch(format -> format.haveBatches(spark, wanted));
     }
 
     /** Columns that are read whole where a format cannot read a part of a nested column. */
@@ -63,7 +56,7 @@ public final class PlainScan {
 
     /** Whether parts of a file can be read by themselves. */
     public boolean isSplitable(PlainStorage storage, String path) {
-        return formats.get(storages.indexOf(storage)).isSplitable(spark, options(), new Path(path));
+        return formats.get(storages.indexOf(storage)).areSplitable(spark, isColumnar, path);
     }
 
     /**
@@ -72,11 +65,8 @@ public final class PlainScan {
      */
     public PartitionReaderFactory readers(
             List<PlainStorage> ofDirectories, List<InternalRow> values, List<Filter> filters, Configuration settings, Object scan) {
-        List<Function1<PartitionedFile, Iterator<InternalRow>>> readers = new ArrayList<>();
-        for (FileFormat format : formats) {
-            readers.add(format.buildReaderWithPartitionValues(
-                spark, row, readKeys, read, CollectionConverters.asScala(filters).toSeq(), options(), new Configuration(settings)));
-        }
+        List<RowFiles.Reader> readers = new ArrayList<>();
+        for (RowFiles format : formats) readers.add(format.reader(spark, row, readKeys, read, filters, isColumnar, settings));
         int[] readerOf = ofDirectories.stream().mapToInt(storages::indexOf).toArray();
         boolean[] lacksKeys = new boolean[storages.size()];
         for (int place = 0; place < lacksKeys.length; ++place) lacksKeys[place] = storages.get(place).isSerde();
@@ -92,15 +82,8 @@ public final class PlainScan {
                 int key = keys.fieldIndex(readKeys.fields()[place].name());
                 parts[place] = values.get(directory).get(key, keys.fields()[key].dataType());
             }
-            chosen[directory] = new org.apache.spark.sql.catalyst.expressions.GenericInternalRow(parts);
+            chosen[directory] = Rows.of(parts);
         }
         return chosen;
-    }
-
-    private scala.collection.immutable.Map<String, String> options() {
-        Map<String, String> options = Map.of(FileFormat.OPTION_RETURNING_BATCH(), String.valueOf(isColumnar));
-        List<Tuple2<String, String>> pairs = new ArrayList<>();
-        options.forEach((key, value) -> pairs.add(new Tuple2<>(key, value)));
-        return scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(pairs));
     }
 }

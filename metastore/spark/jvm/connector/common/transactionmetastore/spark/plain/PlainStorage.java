@@ -3,11 +3,9 @@ package transactionmetastore.spark.plain;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.execution.datasources.FileFormat;
-import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
-import transactionmetastore.spark.SerdeFormat;
-import transactionmetastore.spark.SerdeTable;
+import transactionmetastore.spark.files.SerdeFormat;
+import transactionmetastore.spark.files.SerdeTable;
+import transactionmetastore.spark.internals.RowFiles;
 import transactionmetastore.spark.planner.AcidException;
 
 /**
@@ -33,11 +31,11 @@ public record PlainStorage(String format, String serde) implements Serializable 
     }
 
     /** What reads and writes such files: Spark's own, or Hive's classes in Spark's form. */
-    public FileFormat files(SparkSession spark, String table) {
+    public RowFiles files(SparkSession spark, String table) {
         if (!isSerde()) {
             return switch (format) {
-                case "orc" -> new OrcFileFormat();
-                case "parquet" -> new ParquetFileFormat();
+                case "orc" -> RowFiles.ofOrc();
+                case "parquet" -> RowFiles.ofParquet();
                 default -> throw new AcidException("InvalidOperationError",
                     "The metastore does not say how " + table + " is stored: read and write it with Hive.");
             };
@@ -46,6 +44,6 @@ public record PlainStorage(String format, String serde) implements Serializable 
         if (reason != null) {
             throw new AcidException("InvalidOperationError", table + " cannot be read or written here: " + reason + ".");
         }
-        return SerdeFormat.of(serde);
+        return new RowFiles(SerdeFormat.of(serde));
     }
 }

@@ -9,10 +9,9 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
@@ -26,10 +25,10 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
+import transactionmetastore.spark.internals.Rows;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.SessionBlock;
-
 /**
  * A procedure as the planner describes it: arguments go there, rows come back, and perhaps a statement to be run before, or a query
  * whose row the planner wants.
@@ -106,7 +105,7 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
         if (answer.path("query").isObject()) send(answer.path("query"));
         List<InternalRow> rows = new ArrayList<>();
         for (JsonNode row : answer.path("rows")) rows.add(row(row));
-        return Collections.<Scan>singletonList(new Rows(columns, rows.toArray(new InternalRow[0]))).iterator();
+        return Collections.<Scan>singletonList(new Answer(columns, rows.toArray(new InternalRow[0]))).iterator();
     }
 
     /** Send the only row of a query, which is of texts, to the call that wants it. What a block has written is not committed yet. */
@@ -136,7 +135,7 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
     private InternalRow row(JsonNode values) {
         Object[] row = new Object[columns.length()];
         for (int place = 0; place < row.length; ++place) row[place] = value(values.path(place), columns.fields()[place].dataType());
-        return new GenericInternalRow(row);
+        return Rows.of(row);
     }
 
     private static Object value(JsonNode value, DataType type) {
@@ -148,5 +147,5 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
         throw new IllegalArgumentException("A procedure answers no " + type.sql());
     }
 
-    private record Rows(StructType readSchema, InternalRow[] rows) implements LocalScan {}
+    private record Answer(StructType readSchema, InternalRow[] rows) implements LocalScan {}
 }

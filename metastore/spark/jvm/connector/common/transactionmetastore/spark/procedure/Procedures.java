@@ -5,15 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.analysis.ResolvedProcedure;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.plans.logical.Call;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.Procedure;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
-import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.SessionBlock;
 
@@ -32,12 +25,6 @@ public final class Procedures {
             }
         }
         throw new IllegalArgumentException("There is no procedure " + ident + ": SHOW PROCEDURES IN " + NAMESPACE + " lists them.");
-    }
-
-    /** Spark's plan of CALL, of a procedure that "catalog" has under this name, or that only the call knows. */
-    public static LogicalPlan called(ProcedureCatalog catalog, Procedure procedure, List<Expression> arguments) {
-        Identifier ident = Identifier.of(new String[] {NAMESPACE}, procedure.name());
-        return new Call(new ResolvedProcedure(catalog, ident, procedure), CollectionConverters.asScala(arguments).toSeq(), true);
     }
 
     /** "more": the names of those that need no planner. */

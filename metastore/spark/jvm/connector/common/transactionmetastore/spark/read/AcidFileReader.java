@@ -9,20 +9,20 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.execution.vectorized.ColumnVectorUtils;
-import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
-import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.apache.spark.unsafe.types.UTF8String;
-import transactionmetastore.spark.AcidOrcReader;
-import transactionmetastore.spark.OrcBatches;
-import transactionmetastore.spark.SmallOrcFile;
-import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.files.AcidOrcReader;
+import transactionmetastore.spark.files.EventColumns;
+import transactionmetastore.spark.files.OrcBatches;
+import transactionmetastore.spark.files.SmallOrcFile;
+import transactionmetastore.spark.internals.ConstantColumn;
+import transactionmetastore.spark.internals.FilledColumn;
 import transactionmetastore.spark.plain.GoneFile;
+import transactionmetastore.spark.table.ChangeColumn;
+import transactionmetastore.spark.table.RowId;
 
 /**
  * The batches of one task: of its files, one after another, without the rows that do not count.
@@ -84,7 +84,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         private final ChangedRows changes;
         private final int[] chosen;
         private AcidOrcReader.Run run;
-        private OnHeapColumnVector plainRowIds;
+        private FilledColumn plainRowIds;
         private ColumnarBatch all, some;
 
         Opened(ReadContext context, AcidPartition.Split split) throws IOException {
@@ -123,7 +123,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 run = AcidOrcReader.Run.of(source);
                 if (run != null) {
                     boolean[] included = wanted.getInclude().clone();
-                    Arrays.fill(included, 1 + Layout.WRITE_ID, 2 + Layout.ROW_ID, false);
+                    Arrays.fill(included, 1 + EventColumns.ORIGINAL, 2 + EventColumns.ROW_ID, false);
                     wanted.include(included);
                 }
             }
@@ -139,7 +139,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 if (all == null) arrange(read);
                 int count = read.numRows();
                 if (plainRowIds != null) {
-                    for (int row = 0; row < count; ++row) plainRowIds.putLong(row, file.ids().first() + position + row);
+                    for (int row = 0; row < count; ++row) plainRowIds.put(row, file.ids().first() + position + row);
                 }
                 int left = changes != null ? change(read, position, count) : chosen == null ? count : choose(read, position, count);
                 if (left == 0) continue;
@@ -166,8 +166,8 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                     changes.add(row, ids.writeId(), ids.writeId(), ids.bucket(), ids.first() + position + row);
                 } else if (isVisible(read, row)) {
                     changes.add(
-                        row, read.column(Layout.BY).getLong(row), read.column(Layout.WRITE_ID).getLong(row),
-                        read.column(Layout.BUCKET).getInt(row), read.column(Layout.ROW_ID).getLong(row));
+                        row, read.column(EventColumns.CURRENT).getLong(row), read.column(EventColumns.ORIGINAL).getLong(row),
+                        read.column(EventColumns.BUCKET).getInt(row), read.column(EventColumns.ROW_ID).getLong(row));
                 }
             }
             return changes.count();
@@ -175,9 +175,9 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
 
         private boolean isVisible(ColumnarBatch events, int row) {
             ScanPlan.Visible visible = context.visible;
-            if (visible.isNotDelete() && events.column(Layout.OPERATION).getInt(row) >= 2) return false;
+            if (visible.isNotDelete() && events.column(EventColumns.OPERATION).getInt(row) >= EventColumns.DELETE) return false;
             if (visible.highWatermark() == null && visible.hidden().length == 0) return true;
-            long by = events.column(Layout.BY).getLong(row);
+            long by = events.column(EventColumns.CURRENT).getLong(row);
             if (visible.highWatermark() != null && by > visible.highWatermark()) return false;
             if (visible.after() != null && by <= visible.after()) return false;
             return Arrays.binarySearch(visible.hidden(), by) < 0;
@@ -190,8 +190,8 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             }
             if (run != null) return deleted.contains(run.writeId, run.bucket, run.first + position + row);
             return deleted.contains(
-                read.column(Layout.WRITE_ID).getLong(row), read.column(Layout.BUCKET).getInt(row),
-                read.column(Layout.ROW_ID).getLong(row));
+                read.column(EventColumns.ORIGINAL).getLong(row), read.column(EventColumns.BUCKET).getInt(row),
+                read.column(EventColumns.ROW_ID).getLong(row));
         }
 
         /** The columns of the result. They stay the same objects from batch to batch. */
@@ -202,13 +202,13 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 Layout.Source source = layout.sources.get(column);
                 columns[column] = switch (source.from()) {
                     case FILE -> PaddedTexts.of(
-                        file.ids() == null ? read.column(Layout.ROW).getChild(source.place()) : read.column(source.place()), layout.padded[column]);
+                        file.ids() == null ? read.column(EventColumns.ROW).getChild(source.place()) : read.column(source.place()), layout.padded[column]);
                     case KEY -> key(source.place(), layout.wanted.fields()[column]);
                     case ID -> id(RowId.values()[source.place()], layout.wanted.fields()[column], read);
                     case CHANGE -> changes.column(ChangeColumn.values()[source.place()]);
                 };
                 boolean isAsRead = chosen == null || source.from() == Layout.From.CHANGE;
-                through[column] = isAsRead || columns[column] instanceof ConstantColumnVector
+                through[column] = isAsRead || ConstantColumn.is(columns[column])
                     ? columns[column] : new ChosenRows(columns[column], chosen);
             }
             all = new ColumnarBatch(columns);
@@ -216,9 +216,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         }
 
         private ColumnVector key(int place, StructField field) {
-            ConstantColumnVector column = new ConstantColumnVector(context.capacity, field.dataType());
-            ColumnVectorUtils.populate(column, context.keys.get(file.directory()), place);
-            return column;
+            return ConstantColumn.of(context.capacity, field.dataType(), context.keys.get(file.directory()), place);
         }
 
         private ColumnVector id(RowId id, StructField wanted, ColumnarBatch read) {
@@ -226,21 +224,11 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 case ROW__ID -> new RowIdColumn(
                     (StructType) wanted.dataType(), id(RowId.WRITE_ID, wanted, read), bucketOrNull(read),
                     id(RowId.ROW, wanted, read));
-                case WRITE_ID -> file.ids() == null ? read.column(Layout.WRITE_ID) : constant(file.ids().writeId());
+                case WRITE_ID -> file.ids() == null ? read.column(EventColumns.ORIGINAL) : ConstantColumn.of(context.capacity, file.ids().writeId());
                 case BUCKET -> hasIds() ? bucketOrNull(read) : bucket(RowId.NO_BUCKET);
-                case ROW -> file.ids() == null ? read.column(Layout.ROW_ID) : plainRowIds();
-                case PARTITION -> {
-                    ConstantColumnVector key = new ConstantColumnVector(context.capacity, DataTypes.StringType);
-                    key.setUtf8String(UTF8String.fromString(context.directories.get(file.directory()).key()));
-                    yield key;
-                }
+                case ROW -> file.ids() == null ? read.column(EventColumns.ROW_ID) : plainRowIds();
+                case PARTITION -> ConstantColumn.of(context.capacity, context.directories.get(file.directory()).key());
             };
-        }
-
-        private ColumnVector constant(long number) {
-            ConstantColumnVector column = new ConstantColumnVector(context.capacity, DataTypes.LongType);
-            column.setLong(number);
-            return column;
         }
 
         private boolean hasIds() {
@@ -248,19 +236,16 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         }
 
         private ColumnVector bucketOrNull(ColumnarBatch read) {
-            return file.ids() == null ? read.column(Layout.BUCKET) : bucket(file.ids().bucket());
+            return file.ids() == null ? read.column(EventColumns.BUCKET) : bucket(file.ids().bucket());
         }
 
         private ColumnVector bucket(Integer bucket) {
-            ConstantColumnVector column = new ConstantColumnVector(context.capacity, DataTypes.IntegerType);
-            if (bucket == null) column.setNull();
-            else column.setInt(bucket);
-            return column;
+            return ConstantColumn.of(context.capacity, bucket);
         }
 
         private ColumnVector plainRowIds() {
-            if (plainRowIds == null) plainRowIds = new OnHeapColumnVector(context.capacity, DataTypes.LongType);
-            return plainRowIds;
+            if (plainRowIds == null) plainRowIds = new FilledColumn(context.capacity, DataTypes.LongType);
+            return plainRowIds.values();
         }
 
         void close() throws IOException {

@@ -42,25 +42,28 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
-import transactionmetastore.spark.OrcConditions;
-import transactionmetastore.spark.SparkInternals;
-import transactionmetastore.spark.catalog.AcidTable;
-import transactionmetastore.spark.catalog.Partitions;
+import transactionmetastore.spark.files.OrcConditions;
+import transactionmetastore.spark.internals.KeyCondition;
+import transactionmetastore.spark.internals.SparkInternals;
 import transactionmetastore.spark.plain.PlainScan;
 import transactionmetastore.spark.plain.PlainStorage;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.stream.AppendedRows;
+import transactionmetastore.spark.stream.RangeScan;
+import transactionmetastore.spark.table.ChangeRange;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.PlannedRange;
+import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
-import transactionmetastore.spark.write.PartitionKeys;
-import transactionmetastore.spark.write.TableShape;
+import transactionmetastore.spark.txn.TransactionalTable;
 
 /** A scan of a table in the snapshot of its statement. It calls the planner when Spark first needs sizes or files. */
 public final class AcidScan
-        implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering, SupportsReportPartitioning {
+        implements Scan, RangeScan, SupportsReportStatistics, SupportsRuntimeV2Filtering, SupportsReportPartitioning {
     private static final String GROUPING = "spark.sql.sources.v2.bucketing.enabled";
 
-    private final AcidTable table;
+    private final TransactionalTable table;
     private final StructType wanted;
     private final boolean isCounted, isMoving;
     private AcidScan planned;
@@ -83,7 +86,7 @@ public final class AcidScan
      * reads, or null for all.
      */
     AcidScan(
-            AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
+            TransactionalTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
             AcidScan planned, boolean isMoving, CaseInsensitiveStringMap options, PlannedRange range) {
         this.options = options;
         this.range = range;
@@ -109,7 +112,7 @@ public final class AcidScan
         return this;
     }
 
-    public AcidTable table() {
+    public TransactionalTable table() {
         return table;
     }
 
@@ -463,7 +466,7 @@ public final class AcidScan
         StructType types = table.definition().partitionType();
         List<InternalRow> all = new ArrayList<>();
         for (ScanPlan.Directory directory : of.directories()) {
-            InternalRow values = Partitions.typed(types, Arrays.asList(directory.values()));
+            InternalRow values = PartitionKeys.typed(types, Arrays.asList(directory.values()));
             all.add(SQLConf.get().readSideCharPadding() ? PartitionKeys.padded(types, values) : values);
         }
         return all;

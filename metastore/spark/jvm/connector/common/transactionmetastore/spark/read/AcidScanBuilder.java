@@ -13,15 +13,17 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import transactionmetastore.spark.catalog.AcidTable;
-import transactionmetastore.spark.catalog.TableDefinition;
+import transactionmetastore.spark.internals.KeyCondition;
 import transactionmetastore.spark.plain.PlainScan;
+import transactionmetastore.spark.table.PlannedRange;
+import transactionmetastore.spark.table.TableDefinition;
+import transactionmetastore.spark.txn.TransactionalTable;
 
 /** The columns and conditions of a query. Building the scan calls nobody. */
 public final class AcidScanBuilder
         implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownAggregates,
         SupportsPushDownLimit {
-    private final AcidTable table;
+    private final TransactionalTable table;
     private final CaseInsensitiveStringMap options;
     private final PlannedRange range;
     private StructType wanted;
@@ -32,12 +34,12 @@ public final class AcidScanBuilder
     private Integer limit;
 
     /** "options": of a stream. */
-    public AcidScanBuilder(AcidTable table, CaseInsensitiveStringMap options) {
+    public AcidScanBuilder(TransactionalTable table, CaseInsensitiveStringMap options) {
         this(table, options, table.type(), null);
     }
 
     /** For the rows of a range, with all columns that they have there. */
-    public AcidScanBuilder(AcidTable table, CaseInsensitiveStringMap options, StructType all, PlannedRange range) {
+    public AcidScanBuilder(TransactionalTable table, CaseInsensitiveStringMap options, StructType all, PlannedRange range) {
         this.table = table;
         this.options = options;
         this.wanted = all;

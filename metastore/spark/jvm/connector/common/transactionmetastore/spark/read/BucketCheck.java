@@ -3,7 +3,7 @@ package transactionmetastore.spark.read;
 import java.io.Serializable;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import transactionmetastore.spark.planner.AcidException;
-import transactionmetastore.spark.write.BucketHash;
+import transactionmetastore.spark.table.BucketHash;
 
 /** Holds the rows of a file to the bucket in its name, where a join relies on it. "place": of the bucketing column. */
 record BucketCheck(String table, BucketHash hash, int[] place) implements Serializable {

@@ -3,8 +3,9 @@ package transactionmetastore.spark.read;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
+import transactionmetastore.spark.internals.FilledColumn;
+import transactionmetastore.spark.table.ChangeColumn;
 
 /**
  * The rows of a batch that changes inserted or deleted, and by whom.
@@ -19,7 +20,7 @@ final class ChangedRows {
     private final ChangeFeed feed;
     private final DeleteEvents.ByWriter deletes;
     private final Long replacedBy;
-    private final OnHeapColumnVector[] columns;
+    private final FilledColumn[] columns;
     private int count;
 
     /** For a file; it reads the delete events of its rows. "capacity": the most rows of a batch. */
@@ -29,15 +30,15 @@ final class ChangedRows {
         this.deletes = DeleteEvents.byWriter(deletes, file.directory(), file.bucket(), settings);
         this.replacedBy = feed.replacedBy()[file.directory()];
         this.places = new int[2 * capacity];
-        this.columns = new OnHeapColumnVector[ChangeColumn.values().length];
+        this.columns = new FilledColumn[ChangeColumn.values().length];
         for (ChangeColumn each : ChangeColumn.values()) {
-            columns[each.ordinal()] = new OnHeapColumnVector(2 * capacity, each.type());
+            columns[each.ordinal()] = new FilledColumn(2 * capacity, each.type());
         }
     }
 
     void begin() {
         count = 0;
-        for (OnHeapColumnVector column : columns) column.reset();
+        for (FilledColumn column : columns) column.reset();
     }
 
     /** The row at "place" of the batch, with its id; "by": who inserted it. */
@@ -50,12 +51,12 @@ final class ChangedRows {
 
     private void add(int place, byte[] type, long by) {
         places[count] = place;
-        columns[ChangeColumn.TYPE.ordinal()].putByteArray(count, type);
-        columns[ChangeColumn.VERSION.ordinal()].putLong(count, by);
+        columns[ChangeColumn.TYPE.ordinal()].put(count, type);
+        columns[ChangeColumn.VERSION.ordinal()].put(count, by);
         Long time = feed.time(by);
-        OnHeapColumnVector times = columns[ChangeColumn.TIME.ordinal()];
+        FilledColumn times = columns[ChangeColumn.TIME.ordinal()];
         if (time == null) times.putNull(count);
-        else times.putLong(count, time);
+        else times.put(count, time);
         ++count;
     }
 
@@ -64,6 +65,6 @@ final class ChangedRows {
     }
 
     ColumnVector column(ChangeColumn which) {
-        return columns[which.ordinal()];
+        return columns[which.ordinal()].values();
     }
 }

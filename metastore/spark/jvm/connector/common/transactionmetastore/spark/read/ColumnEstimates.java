@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import transactionmetastore.spark.catalog.Partitions;
+import transactionmetastore.spark.table.PartitionKeys;
 
 /** What the planner knows of columns, as Spark's cost-based optimizer takes it: to guess how many rows pass a filter or a join. */
 record ColumnEstimates(JsonNode known) {
@@ -64,7 +64,7 @@ record ColumnEstimates(JsonNode known) {
     private static InternalRow bounds(JsonNode column, DataType type) {
         String low = column.path("low").textValue(), high = column.path("high").textValue();
         try {
-            return Partitions.typed(new StructType().add("low", type).add("high", type), Arrays.asList(low, high));
+            return PartitionKeys.typed(new StructType().add("low", type).add("high", type), Arrays.asList(low, high));
         } catch (RuntimeException error) {
             return null;
         }

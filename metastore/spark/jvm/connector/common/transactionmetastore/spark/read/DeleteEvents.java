@@ -13,7 +13,8 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.roaringbitmap.longlong.Roaring64Bitmap;
-import transactionmetastore.spark.DeletedBits;
+import transactionmetastore.spark.files.DeletedBits;
+import transactionmetastore.spark.files.EventColumns;
 
 /**
  * The delete events of a directory and bucket, read by the task that needs them: where they are too many for the driver.
@@ -21,7 +22,6 @@ import transactionmetastore.spark.DeletedBits;
  * A delete event is in a file of its row's bucket. So a task reads only the files of its own bucket.
  */
 final class DeleteEvents implements DeletedRows {
-    private static final int DELETE = 2, OPERATION = 0, WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, BY = 4;
 
     private final Map<Long, Roaring64Bitmap> versions = new HashMap<>();
     private long version = -1;
@@ -77,7 +77,7 @@ final class DeleteEvents implements DeletedRows {
             throws IOException {
         try (Reader reader = OrcFile.createReader(new Path(file.path()), OrcFile.readerOptions(settings))) {
             boolean[] included = new boolean[reader.getSchema().getMaximumId() + 1];
-            Arrays.fill(included, 0, 2 + BY, true);
+            Arrays.fill(included, 0, 2 + EventColumns.CURRENT, true);
             VectorizedRowBatch batch = reader.getSchema().createRowBatch();
             try (RecordReader records = reader.rows(reader.options().include(included))) {
                 while (records.nextBatch(batch)) read(batch, deletes, sink);
@@ -87,11 +87,11 @@ final class DeleteEvents implements DeletedRows {
 
     private static void read(VectorizedRowBatch batch, ScanPlan.DeleteFiles deletes, Sink sink) {
         for (int row = 0; row < batch.size; ++row) {
-            long by = number(batch, BY, row);
-            if (number(batch, OPERATION, row) != DELETE) continue;
+            long by = number(batch, EventColumns.CURRENT, row);
+            if (number(batch, EventColumns.OPERATION, row) != EventColumns.DELETE) continue;
             if (deletes.highWatermark() != null && by > deletes.highWatermark()) continue;
             if (Arrays.binarySearch(deletes.hidden(), by) >= 0) continue;
-            sink.add(by, number(batch, WRITE_ID, row), number(batch, BUCKET, row), number(batch, ROW_ID, row));
+            sink.add(by, number(batch, EventColumns.ORIGINAL, row), number(batch, EventColumns.BUCKET, row), number(batch, EventColumns.ROW_ID, row));
         }
     }
 

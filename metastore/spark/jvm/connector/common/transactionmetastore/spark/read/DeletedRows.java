@@ -1,6 +1,6 @@
 package transactionmetastore.spark.read;
 
-import transactionmetastore.spark.DeletedBits;
+import transactionmetastore.spark.files.DeletedBits;
 
 /** The deleted rows of a directory. */
 interface DeletedRows {

@@ -2,13 +2,13 @@ package transactionmetastore.spark.read;
 
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
+import transactionmetastore.spark.internals.Rows;
 
 /** What footers say of all rows of a scan: "rows", as they were when it was planned. No file is read. */
 record FooterScan(AcidScan counted, FooterValues wanted, List<Object[]> rows) implements Scan, Batch {
@@ -35,7 +35,7 @@ record FooterScan(AcidScan counted, FooterValues wanted, List<Object[]> rows) im
 
     @Override
     public InputPartition[] planInputPartitions() {
-        return new InputPartition[] {new Rows(counted.rowsOfFooters(wanted, rows).toArray(new Object[0][]))};
+        return new InputPartition[] {new Part(counted.rowsOfFooters(wanted, rows).toArray(new Object[0][]))};
     }
 
     @Override
@@ -43,7 +43,7 @@ record FooterScan(AcidScan counted, FooterValues wanted, List<Object[]> rows) im
         return new Factory();
     }
 
-    private record Rows(Object[][] values) implements InputPartition {
+    private record Part(Object[][] values) implements InputPartition {
         private static final long serialVersionUID = 1L;
     }
 
@@ -52,7 +52,7 @@ record FooterScan(AcidScan counted, FooterValues wanted, List<Object[]> rows) im
 
         @Override
         public PartitionReader<InternalRow> createReader(InputPartition partition) {
-            return new EachRow(((Rows) partition).values);
+            return new EachRow(((Part) partition).values);
         }
     }
 
@@ -71,7 +71,7 @@ record FooterScan(AcidScan counted, FooterValues wanted, List<Object[]> rows) im
 
         @Override
         public InternalRow get() {
-            return new GenericInternalRow(rows[read - 1]);
+            return Rows.of(rows[read - 1]);
         }
 
         @Override

@@ -23,8 +23,6 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.TypeDescription;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
@@ -33,13 +31,15 @@ import org.apache.spark.sql.connector.expressions.aggregate.Count;
 import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.aggregate.Max;
 import org.apache.spark.sql.connector.expressions.aggregate.Min;
-import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.types.AtomicType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import transactionmetastore.spark.files.EventColumns;
+import transactionmetastore.spark.internals.OrcTypes;
+import transactionmetastore.spark.internals.Rows;
 
 /**
  * The aggregates of whole partitions that footers answer: count(*), count of a column, min and max of integers and dates; and of
@@ -160,12 +160,12 @@ final class FooterValues {
             }
         }
         Map<InternalRow, List<Part>> parts = new LinkedHashMap<>();
-        if (groups.isEmpty()) parts.put(new GenericInternalRow(0), new ArrayList<>());
+        if (groups.isEmpty()) parts.put(Rows.of(), new ArrayList<>());
         for (int directory = 0; directory < keysOf.size(); ++directory) {
             if (plan.rowCounts()[directory] == 0) continue;
             InternalRow all = keysOf.get(directory);
             Object[] key = groups.stream().map(place -> value(all, place)).toArray();
-            parts.computeIfAbsent(new GenericInternalRow(key), other -> new ArrayList<>())
+            parts.computeIfAbsent(Rows.of(key), other -> new ArrayList<>())
                 .add(new Part(all, plan.rowCounts()[directory], bounds.getOrDefault(directory, List.of())));
         }
         List<Object[]> rows = new ArrayList<>();
@@ -192,7 +192,7 @@ final class FooterValues {
     private Object valueOfKey(Wanted one, List<Part> parts) {
         List<Part> filled = parts.stream().filter(part -> !part.keys.isNullAt(one.key)).toList();
         if (one.kind == Kind.COUNT) return filled.stream().mapToLong(Part::rows).sum();
-        Comparator<Object> order = TypeUtils.getInterpretedOrdering(one.column.dataType());
+        Comparator<Object> order = Rows.order(one.column.dataType());
         Stream<Object> values = filled.stream().map(part -> value(part.keys, one.key));
         return (one.kind == Kind.MIN ? values.min(order) : values.max(order)).orElse(null);
     }
@@ -234,10 +234,10 @@ final class FooterValues {
 
     private Bounds[] bounds(ScanPlan.DataFile file, Configuration settings) throws IOException {
         try (Reader reader = OrcFile.createReader(new Path(file.path()), OrcFile.readerOptions(settings))) {
-            TypeDescription row = reader.getSchema().getChildren().get(Layout.ROW);
+            TypeDescription row = reader.getSchema().getChildren().get(EventColumns.ROW);
             ColumnStatistics[] statistics = reader.getStatistics();
             long rows = reader.getNumberOfRows();
-            int operation = reader.getSchema().getChildren().get(Layout.OPERATION).getId();
+            int operation = reader.getSchema().getChildren().get(EventColumns.OPERATION).getId();
             if (statistics[operation].getNumberOfValues() != rows) return null;  // its writer did not count
             Bounds[] all = new Bounds[wanted.size()];
             for (int place = 0; place < all.length; ++place) {
@@ -246,7 +246,7 @@ final class FooterValues {
                 int child = row.getFieldNames().indexOf(column.name());
                 if (child < 0) return null;
                 TypeDescription type = row.getChildren().get(child);
-                if (!type.toString().equals(OrcUtils.getOrcSchemaString(column.dataType()))) return null;
+                if (!type.toString().equals(OrcTypes.text(column.dataType()))) return null;
                 all[place] = bounds(statistics[type.getId()], rows, wanted.get(place).kind);
                 if (all[place] == null) return null;
             }

@@ -6,7 +6,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.types.ArrayType;
@@ -14,8 +13,9 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
-import transactionmetastore.spark.write.TableShape;
-import transactionmetastore.spark.write.WriterFunction;
+import transactionmetastore.spark.internals.Rows;
+import transactionmetastore.spark.table.TableShape;
+import transactionmetastore.spark.table.WriterFunction;
 
 /**
  * The rows of a scan in groups: of a partition key each, and of a bucket. Where two tables have the same ones Spark joins them
@@ -74,7 +74,7 @@ final class Groups {
             InternalRow of = values.get(file.directory());
             for (int place : partitionKeys) key.add(of.get(place, table.keys().fields()[place].dataType()));
             if (bucketColumn >= 0) key.add(file.bucket());
-            groups.computeIfAbsent(new GenericInternalRow(key.toArray()), other -> new ArrayList<>()).add(file);
+            groups.computeIfAbsent(Rows.of(key.toArray()), other -> new ArrayList<>()).add(file);
         }
         return groups;
     }

@@ -4,13 +4,14 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
-import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.files.EventColumns;
+import transactionmetastore.spark.internals.DeclaredTexts;
+import transactionmetastore.spark.internals.OrcTypes;
+import transactionmetastore.spark.table.ChangeColumn;
+import transactionmetastore.spark.table.RowId;
 
 /**
  * The sources of a scan's columns, and the fields of files that they need.
@@ -19,9 +20,7 @@ import transactionmetastore.spark.catalog.RowId;
  * plain file has all columns of the table, and reads the wanted: Hive before version 2 gave them no names, so places count.
  */
 final class Layout implements Serializable {
-    static final int OPERATION = 0, WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, BY = 4, ROW = 5;
     private static final long serialVersionUID = 1L;
-    private static final String[] EVENT = {"operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"};
 
     enum From { FILE, KEY, ID, CHANGE }
 
@@ -55,7 +54,7 @@ final class Layout implements Serializable {
                 sources.add(new Source(From.FILE, inRow.size()));
                 inRow.add(field);
                 places.add(place);
-                if (isPadded) padded[sources.size() - 1] = CharVarcharUtils.getRawType(row.fields()[place].metadata()).getOrElse(() -> null);
+                if (isPadded) padded[sources.size() - 1] = DeclaredTexts.type(row.fields()[place]);
                 all[place] = field;
             } else if (key >= 0) {
                 sources.add(new Source(From.KEY, key));
@@ -72,21 +71,13 @@ final class Layout implements Serializable {
             }
         }
         areIdsWanted = ids;
-        events = events(new StructType(inRow.toArray(new StructField[0])));
+        events = EventColumns.around(new StructType(inRow.toArray(new StructField[0])));
         plain = new StructType(all);
         plainPlaces = places.stream().mapToInt(Integer::intValue).toArray();
     }
 
-    private static StructType events(StructType row) {
-        DataType[] types = {
-            DataTypes.IntegerType, DataTypes.LongType, DataTypes.IntegerType, DataTypes.LongType, DataTypes.LongType, row};
-        StructType events = new StructType();
-        for (int place = 0; place < types.length; ++place) events = events.add(EVENT[place], types[place]);
-        return events;
-    }
-
     StructType row() {
-        return (StructType) events.fields()[ROW].dataType();
+        return (StructType) events.fields()[EventColumns.ROW].dataType();
     }
 
     /** The wanted columns of a plain file, in their order. */
@@ -95,16 +86,16 @@ final class Layout implements Serializable {
     }
 
     static String orc(StructType type) {
-        return OrcUtils.getOrcSchemaString(type);
+        return OrcTypes.text(type);
     }
 
     /** The fields of an event to read, by ORC's names. */
     String includedOfEvents(boolean hasDeletes, ScanPlan.Visible visible, boolean areChanges) {
         List<String> included = new ArrayList<>();
-        if (visible.isNotDelete()) included.add(Integer.toString(OPERATION));
-        if (areIdsWanted || hasDeletes || areChanges) for (int place = WRITE_ID; place <= ROW_ID; ++place) included.add(Integer.toString(place));
-        if (visible.highWatermark() != null || visible.hidden().length > 0 || areChanges) included.add(Integer.toString(BY));
-        if (row().length() > 0) included.add(Integer.toString(ROW));
+        if (visible.isNotDelete()) included.add(Integer.toString(EventColumns.OPERATION));
+        if (areIdsWanted || hasDeletes || areChanges) for (int place = EventColumns.ORIGINAL; place <= EventColumns.ROW_ID; ++place) included.add(Integer.toString(place));
+        if (visible.highWatermark() != null || visible.hidden().length > 0 || areChanges) included.add(Integer.toString(EventColumns.CURRENT));
+        if (row().length() > 0) included.add(Integer.toString(EventColumns.ROW));
         return String.join(",", included);
     }
 

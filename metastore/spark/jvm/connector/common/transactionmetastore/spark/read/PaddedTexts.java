@@ -1,6 +1,5 @@
 package transactionmetastore.spark.read;
 
-import org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils;
 import org.apache.spark.sql.types.CharType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
@@ -9,6 +8,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
+import transactionmetastore.spark.internals.DeclaredTexts;
 
 /**
  * A CHAR column, or a struct with such fields, with the blanks that files may lack.
@@ -64,7 +64,7 @@ final class PaddedTexts extends ColumnVector {
     @Override
     public UTF8String getUTF8String(int row) {
         UTF8String text = read.getUTF8String(row);
-        return text == null ? null : CharVarcharCodegenUtils.readSidePadding(text, length);
+        return text == null ? null : DeclaredTexts.padded(text, length);
     }
 
     @Override

@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
 import java.util.stream.IntStream;
+import transactionmetastore.spark.files.EventFile;
 import transactionmetastore.spark.plain.PlainStorage;
 
 /**
@@ -17,8 +18,6 @@ import transactionmetastore.spark.plain.PlainStorage;
 public record ScanPlan(
         List<Directory> directories, List<DataFile> files, Visible visible, long[][] deletedBits, int shift,
         DeleteFiles deleteFiles, long[] rowCounts, ChangeFeed changes, ColumnEstimates columns) {
-
-    private static final int VERSION_BITS = 29, STATEMENT_BITS = 16;
 
     /**
      * A partition, or the whole table where that has none; "partition": its name; "key": JSON text of its values, "" without partitions; "storage": how its
@@ -76,7 +75,7 @@ public record ScanPlan(
             Integer encoded = integer(file.path("bucket"));
             files.add(new DataFile(
                 file.path("path").asText(), file.path("size").asLong(), file.path("dir").asInt(), false,
-                encoded == null ? null : Integer.valueOf(bucket(encoded)),
+                encoded == null ? null : Integer.valueOf(EventFile.writerId(encoded)),
                 new PlainIds(file.path("write_id").asLong(), encoded, file.path("first_row_id").asLong())));
         }
         JsonNode visible = answer.path("visible"), deleted = answer.path("deleted");
@@ -120,11 +119,6 @@ public record ScanPlan(
     private static DataFile file(JsonNode file, String size, boolean isCut) {
         return new DataFile(
             file.path("path").asText(), file.path(size).asLong(), file.path("dir").asInt(), isCut, integer(file.path("bucket")), null);
-    }
-
-    /** The bucket of a row's number: metastore/acid/bucket.py. */
-    private static int bucket(int encoded) {
-        return encoded >> VERSION_BITS == 0 ? encoded : encoded >> STATEMENT_BITS & 0xfff;
     }
 
     private static Integer integer(JsonNode value) {

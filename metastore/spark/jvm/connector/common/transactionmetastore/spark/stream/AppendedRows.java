@@ -13,11 +13,10 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
-import transactionmetastore.spark.read.AcidScan;
-import transactionmetastore.spark.read.ChangeRange;
+import transactionmetastore.spark.table.ChangeRange;
 import transactionmetastore.spark.txn.StreamHold;
+import transactionmetastore.spark.txn.TransactionalTable;
 
 /**
  * The rows that transactions add to a table, as a stream: batch by batch in the order of their write ids.
@@ -32,17 +31,17 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
     /** So many transactions at a time. */
     private record Transactions(long most) implements ReadLimit {}
 
-    private final AcidScan whole;
+    private final RangeScan whole;
     private final ChangeRange changes;
     private final Long most;
     private final String start;
     private final boolean skipsChanges;
     private final StreamHold unread;
     private Long last;
-    private AcidScan batch;
+    private RangeScan batch;
 
     /** "whole": the scan of the columns that are wanted; "changes": from where on it reads changes, or null for rows that are added. */
-    public AppendedRows(AcidScan whole, CaseInsensitiveStringMap options, ChangeRange changes) {
+    public AppendedRows(RangeScan whole, CaseInsensitiveStringMap options, ChangeRange changes) {
         this.whole = whole;
         this.changes = changes;
         this.most = options.containsKey(MOST) ? Long.valueOf(number(MOST, options.get(MOST), 1)) : null;
@@ -123,7 +122,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
 
     private InputPartition[] parts(TableOffset begin, TableOffset end) {
         requireSame(begin, end);
-        AcidScan planned = whole.of(changes != null ? changes.of(begin.writeId + 1, end.writeId)
+        RangeScan planned = whole.of(changes != null ? changes.of(begin.writeId + 1, end.writeId)
             : new StreamRange(begin.writeId, end.writeId, skipsChanges));
         hold(planned);
         InputPartition[] parts = planned.planInputPartitions();
@@ -133,7 +132,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
 
     /** Where a stream is started again, one of both may be what it has noted of a table that was dropped since. */
     private void requireSame(TableOffset begin, TableOffset end) {
-        AcidTable table = whole.table();
+        TransactionalTable table = whole.table();
         String now = table.planner().call("table", table.definition().dbAndTable()).path("id").asText();
         if (begin.table.equals(now) && end.table.equals(now)) return;
         throw new AcidException("InvalidOperationError", name() + " is not the table any more that this stream has begun to "
@@ -156,7 +155,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
         unread.end();
     }
 
-    private synchronized void hold(AcidScan next) {
+    private synchronized void hold(RangeScan next) {
         if (batch != null) batch.release();
         batch = next;
     }

@@ -1,7 +1,7 @@
 package transactionmetastore.spark.stream;
 
 import java.util.Map;
-import transactionmetastore.spark.read.PlannedRange;
+import transactionmetastore.spark.table.PlannedRange;
 
 /** What a batch of a stream reads: the rows of write ids above "after" up to "upTo"; with "after" -1 the table as of then. */
 public record StreamRange(long after, long upTo, boolean skipsChanges) implements PlannedRange {

@@ -3,7 +3,7 @@ package transactionmetastore.spark.txn;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import org.apache.spark.SparkContext;
-import transactionmetastore.spark.HeldSnapshots;
+import transactionmetastore.spark.files.HeldSnapshots;
 
 /**
  * Lets the garbage collector look, at growing intervals, for what nothing can read any more, and for blocks whose session is gone: it

@@ -16,7 +16,7 @@ import org.apache.hadoop.mapreduce.Job;
 import org.apache.orc.OrcConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.broadcast.Broadcast;
-import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -37,17 +37,21 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.reflect.ClassTag$;
-import transactionmetastore.spark.EventFile;
-import transactionmetastore.spark.InPlaceUploads;
-import transactionmetastore.spark.catalog.AcidTable;
-import transactionmetastore.spark.catalog.RowId;
-import transactionmetastore.spark.catalog.TableDefinition;
+import transactionmetastore.spark.files.EventFile;
+import transactionmetastore.spark.files.InPlaceUploads;
+import transactionmetastore.spark.internals.ActiveSession;
+import transactionmetastore.spark.internals.DeclaredTexts;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.stream.StreamAppend;
+import transactionmetastore.spark.table.KeyText;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.TableDefinition;
+import transactionmetastore.spark.table.TableShape;
+import transactionmetastore.spark.table.WriterFunction;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.txn.WriteKind;
-
 /**
  * A statement's write of a table: tasks write files in staging, the planner chooses their names, and the driver renames
  * them; on S3 tasks upload them to names that the planner has said before. Only the transaction's commit makes them visible.
@@ -60,7 +64,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private static final String ROW_IDS = RowId.BUCKET.column();
     private static final int MOST_SPREADING = 8;
 
-    private final AcidTable target;
+    private final TransactionalTable target;
     private final TableShape table;
     private final Command command;
     private final Overwriting overwriting;
@@ -75,16 +79,15 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private FinalNames inPlace;
 
     /** "command": null for an INSERT; "overwriting": null where nothing is replaced; "info": null for a TRUNCATE. */
-    AcidWrite(AcidTable target, TableShape table, Command command, Overwriting overwriting, LogicalWriteInfo info) {
+    AcidWrite(TransactionalTable target, TableShape table, Command command, Overwriting overwriting, LogicalWriteInfo info) {
         this.info = info;
-        SparkSession spark = SparkSession.active();
         this.target = target;
         this.table = table;
         this.command = command;
         this.overwriting = overwriting;
-        this.settings = spark.sessionState().newHadoopConf();
+        this.settings = ActiveSession.hadoopSettings();
         OrcConf.COMPRESS.setString(settings, "ZLIB");  // the others are unknown to Hive before 4
-        this.zone = spark.sessionState().conf().sessionLocalTimeZone();
+        this.zone = ActiveSession.zone();
         this.publication = new Publication(settings, table);
     }
 
@@ -105,7 +108,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             throw new AcidException("UNSUPPORTED", "A streaming query adds rows to " + table.name() + ": it has the output mode "
                 + "append. One that replaces rows writes each batch in foreachBatch.");
         }
-        AcidTable written = target.isInWriter() ? target
+        TransactionalTable written = target.isInWriter() ? target
             : target.in(AcidTransaction.committingItself(target.planner(), description()));
         written.transaction().write(table.name(), WriteKind.INSERT, null);
         AcidWrite write = new AcidWrite(written, table, null, null, info);
@@ -163,7 +166,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private List<Expression> partitionColumns() {
         return Stream.of(table.keys().fields()).map(key -> {
             Expression column = WriterFunction.reference(key.name());
-            boolean isText = key.dataType() instanceof StringType && PartitionKeys.blanksUpTo(key) == 0;
+            boolean isText = key.dataType() instanceof StringType && DeclaredTexts.blanksUpTo(key) == 0;
             return isText ? Expressions.apply(KeyText.NAME, column) : column;
         }).toList();
     }
@@ -195,7 +198,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         if (table.plain() == null) return null;
         try {
             Job job = Job.getInstance(settings);
-            PlainFiles files = PlainFiles.of(SparkSession.active(), table.plain(), table, job);
+            PlainFiles files = PlainFiles.of(SparkSession.active(), table, job);
             settings = job.getConfiguration();
             return files;
         } catch (IOException error) {

@@ -1,6 +1,5 @@
 package transactionmetastore.spark.write;
 
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
@@ -9,21 +8,23 @@ import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import transactionmetastore.spark.catalog.AcidTable;
+import transactionmetastore.spark.internals.ActiveSession;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.TableShape;
+import transactionmetastore.spark.txn.TransactionalTable;
 
 /** Collects what a write replaces: see Overwriting. */
 public final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
     /** The option of a write that replaces by a condition: to Spark INSERT OVERWRITE of some partitions is another such write. */
     public static final String BY_CONDITION = "acid.replaces.by.condition";
 
-    private final AcidTable target;
+    private final TransactionalTable target;
     private final TableShape table;
     private final Command command;
     private final LogicalWriteInfo info;
     private Overwriting overwriting;
 
-    AcidWriteBuilder(AcidTable target, TableShape table, Command command, LogicalWriteInfo info) {
+    AcidWriteBuilder(TransactionalTable target, TableShape table, Command command, LogicalWriteInfo info) {
         this.info = info;
         this.target = target;
         this.table = table;
@@ -64,8 +65,7 @@ public final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwr
     }
 
     private Overwriting named(Predicate[] conditions) {
-        String zone = SparkSession.active().sessionState().conf().sessionLocalTimeZone();
-        return Overwriting.of(conditions, table.keys(), zone, isByCondition());
+        return Overwriting.of(conditions, table.keys(), ActiveSession.zone(), isByCondition());
     }
 
     private boolean isByCondition() {

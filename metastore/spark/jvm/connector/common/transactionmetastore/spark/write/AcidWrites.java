@@ -2,41 +2,38 @@ package transactionmetastore.spark.write;
 
 import java.util.List;
 import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.classic.Dataset$;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructField;
-import scala.Option;
-import transactionmetastore.spark.Messages;
-import transactionmetastore.spark.catalog.AcidTable;
-import transactionmetastore.spark.catalog.TableDefinition;
+import transactionmetastore.spark.files.Messages;
+import transactionmetastore.spark.internals.ActiveSession;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.TableDefinition;
+import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.txn.WriteKind;
-
 /** Where a table's writes begin. */
 public final class AcidWrites {
     private AcidWrites() {}
 
-    public static WriteBuilder newWriteBuilder(AcidTable table, LogicalWriteInfo info) {
+    public static WriteBuilder newWriteBuilder(TransactionalTable table, LogicalWriteInfo info) {
         return new AcidWriteBuilder(table, shape(table), null, info);
     }
 
-    public static RowLevelOperationBuilder newRowLevelOperationBuilder(AcidTable table, RowLevelOperationInfo info) {
+    public static RowLevelOperationBuilder newRowLevelOperationBuilder(TransactionalTable table, RowLevelOperationInfo info) {
         requireRowIds(table, info.command().name());
         TableShape shape = shape(table);
         AcidTransaction writer = table.writer();
         if (writer == null) {  // EXPLAIN: nothing is written
-            AcidTable read = table.in(AcidTransaction.reader(table.planner(), ""));
+            TransactionalTable read = table.in(AcidTransaction.reader(table.planner(), ""));
             return () -> new RowChanges(read, shape, info.command());
         }
         for (WriteKind kind : kinds(info.command())) writer.write(table.fullName(), kind, null);
@@ -44,22 +41,22 @@ public final class AcidWrites {
     }
 
     /** Leave nothing in a table, nor in any of its partitions: in a transaction of its own where there is no block, since Spark begins none for it. */
-    public static void truncate(AcidTable table) {
+    public static void truncate(TransactionalTable table) {
         truncate(table, Overwriting.EVERYTHING);
     }
 
     /** Leave nothing in some partitions, which are there. */
-    public static void truncate(AcidTable table, List<String> keys) {
+    public static void truncate(TransactionalTable table, List<String> keys) {
         truncate(table, Overwriting.of(keys));
     }
 
-    private static void truncate(AcidTable table, Overwriting emptied) {
+    private static void truncate(TransactionalTable table, Overwriting emptied) {
         TableShape shape = shape(table);
         AcidTransaction transaction = table.block() == null
             ? AcidTransaction.writer(table.planner(), "TRUNCATE TABLE " + table.fullName()) : table.block().statement(false);
         try {
             transaction.write(table.fullName(), WriteKind.INSERT_OVERWRITE, null);
-            AcidTable target = table.in(transaction);
+            TransactionalTable target = table.in(transaction);
             if (AcidTransaction.isCounting()) AcidTransaction.changed(rows(target, transaction, emptied));
             empty(target, shape, emptied);
             transaction.commit();
@@ -69,21 +66,20 @@ public final class AcidWrites {
     }
 
     /** Leave nothing in a table, in the transaction that it is in. */
-    public static void empty(AcidTable target) {
+    public static void empty(TransactionalTable target) {
         empty(target, shape(target), Overwriting.EVERYTHING);
     }
 
-    private static void empty(AcidTable target, TableShape shape, Overwriting emptied) {
+    private static void empty(TransactionalTable target, TableShape shape, Overwriting emptied) {
         AcidWrite write = new AcidWrite(target, shape, null, emptied, null);
         write.begin(0);
         write.commit(new WriterCommitMessage[0]);
     }
 
     /** How many rows there are of what is emptied, in the same transaction. */
-    private static long rows(AcidTable table, AcidTransaction transaction, Overwriting emptied) {
+    private static long rows(TransactionalTable table, AcidTransaction transaction, Overwriting emptied) {
         transaction.snapshot(table.fullName());
-        var relation = DataSourceV2Relation.create(table, Option.empty(), Option.empty());
-        Dataset<Row> rows = Dataset$.MODULE$.ofRows(SparkSession.active(), relation);
+        Dataset<Row> rows = ActiveSession.rows(table);
         if (emptied.isWhole()) return rows.count();
         Column any = functions.lit(false);
         for (String texts : emptied.emptied()) {
@@ -108,14 +104,14 @@ public final class AcidWrites {
     }
 
     /** Throws AcidException for a table whose rows cannot be named: "command" is what would change them. */
-    public static void requireRowIds(AcidTable table, String command) {
+    public static void requireRowIds(TransactionalTable table, String command) {
         if (table.definition().isFullAcid()) return;
         throw new AcidException("InvalidOperationError", command + " needs a full ACID table, and " + table.fullName() + " is insert-only: "
             + "its rows have no ids. INSERT adds rows, INSERT OVERWRITE and TRUNCATE replace them.");
     }
 
     /** What writers need of a table. Throws AcidException for a column that Spark would store as another. */
-    private static TableShape shape(AcidTable table) {
+    private static TableShape shape(TransactionalTable table) {
         TableDefinition definition = table.definition();
         if (definition.rowType().json().contains("\"timestamp_ntz\"")) {
             throw new AcidException("InvalidOperationError",

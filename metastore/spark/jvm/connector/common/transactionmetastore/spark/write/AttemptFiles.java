@@ -6,8 +6,8 @@ import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileUtil;
 import org.apache.hadoop.fs.Path;
-import transactionmetastore.spark.InPlaceUploads;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.InPlaceUploads;
+import transactionmetastore.spark.files.Messages;
 
 /**
  * The files of one attempt of a task, below a directory that is only its own.

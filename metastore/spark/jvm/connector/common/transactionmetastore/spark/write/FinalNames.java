@@ -4,8 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
-import transactionmetastore.spark.InPlaceUploads;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.InPlaceUploads;
+import transactionmetastore.spark.files.Messages;
+import transactionmetastore.spark.table.TableShape;
 
 /**
  * The final names of files that tasks upload, as the planner has said beforehand. "inserts": the directories of the statement ids from

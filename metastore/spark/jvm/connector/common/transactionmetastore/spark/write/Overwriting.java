@@ -6,14 +6,16 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.StructType;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.Messages;
+import transactionmetastore.spark.internals.Rows;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.TableShape;
 
 /**
  * What an INSERT OVERWRITE replaces, which is what Hive replaces: a table without partitions; the partition whose keys
@@ -47,7 +49,7 @@ record Overwriting(Map<String, String> named, boolean isWhole, boolean isOfAllNa
             if (isEquality && value != null && !((Literal<?>) sides[1]).dataType().sameType(keys.fields()[key].dataType())) {
                 return null;
             }
-            InternalRow row = new GenericInternalRow(new Object[] {value});
+            InternalRow row = Rows.of(value);
             StructType type = new StructType().add(keys.fields()[key]);
             named.put(keys.fields()[key].name(), (String) Messages.list(new PartitionKeys(type, 0, zone).of(row)).get(0));
         }

@@ -4,18 +4,17 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.UnaryOperator;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.BoundReference;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import scala.jdk.javaapi.CollectionConverters;
-import transactionmetastore.spark.SerdeWriter;
-
+import transactionmetastore.spark.files.SerdeWriter;
+import transactionmetastore.spark.internals.Rows;
+import transactionmetastore.spark.table.BucketHash;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.TableShape;
 /**
  * What one attempt of a task writes of an insert-only table: files of rows alone, a file for each partition and bucket.
  *
@@ -31,7 +30,7 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
     private final int[] hashed;
     private final RowRules.Watch watch;
     private final StorableTimes times;
-    private final UnsafeProjection columns;
+    private final UnaryOperator<InternalRow> columns;
     private final int task;
     private final AttemptFiles attempt;
     private final List<WrittenFile> written = new ArrayList<>();
@@ -48,18 +47,9 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
         this.hashed = table.bucketPlaces();
         this.watch = how.rules().watch();
         this.times = new StorableTimes(how.plain().isOrc() ? table.columns() : new StructType());
-        this.columns = columns(table);
+        this.columns = Rows.first(table.columns());  // no file holds the partition keys
         this.task = partition;
         this.attempt = new AttemptFiles(how, partition, task);
-    }
-
-    /** A row without the partition keys, which no file holds. */
-    private static UnsafeProjection columns(TableShape table) {
-        List<Expression> columns = new ArrayList<>();
-        for (StructField field : table.columns().fields()) {
-            columns.add(new BoundReference(columns.size(), field.dataType(), true));
-        }
-        return UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq());
     }
 
     @Override

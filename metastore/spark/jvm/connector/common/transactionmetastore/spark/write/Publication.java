@@ -13,9 +13,10 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import transactionmetastore.spark.InPlaceUploads;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.InPlaceUploads;
+import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**

@@ -4,31 +4,26 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
-import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.Column;
-import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.BasePredicate;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Predicate$;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructField;
-import scala.collection.immutable.Seq;
+import transactionmetastore.spark.internals.DeclaredTexts;
+import transactionmetastore.spark.internals.RowConditions;
 import transactionmetastore.spark.planner.AcidException;
-
+import transactionmetastore.spark.table.TableShape;
+import transactionmetastore.spark.table.WriterFunction;
 /**
  * NOT NULL and CHECK of a table: each task counts the rows that break them, and where there are any nothing is published.
  *
  * The planner names the rules once the statement holds its locks. To Spark all columns may hold NULLs: rows from before the
  * constraint may have some (NOVALIDATE), and Spark would answer IS NULL of a NOT NULL column without reading.
- * "broken": an expression of the columns "row" for each rule, true for a row that breaks it.
+ * "broken": a condition for each rule, true for a row that breaks it.
  */
-record RowRules(List<String> labels, List<Expression> broken, Seq<Attribute> row) implements Serializable {
-    static final RowRules NONE = new RowRules(List.of(), List.of(), null);
+record RowRules(List<String> labels, RowConditions broken) implements Serializable {
+    static final RowRules NONE = new RowRules(List.of(), RowConditions.NONE);
 
     /** From the planner's answer to "write". Throws AcidException for a rule that Spark does not understand. */
     static RowRules of(JsonNode rules, TableShape table) {
@@ -39,21 +34,9 @@ record RowRules(List<String> labels, List<Expression> broken, Seq<Attribute> row
             conditions.add(functions.expr(rule.path("broken").asText()));
         }
         if (labels.isEmpty()) return NONE;
-        Project analysed = analysed(conditions, labels, table);
-        List<Expression> broken = new ArrayList<>();
-        for (var each = analysed.projectList().iterator(); each.hasNext();) {
-            broken.add(((Expression) each.next()).children().head());
-        }
-        return new RowRules(labels, broken, analysed.child().output());
-    }
-
-    /** Optimized, which replaces expressions that Spark does not evaluate as they are. */
-    private static Project analysed(List<Column> conditions, List<String> labels, TableShape table) {
-        SparkSession spark = SparkSession.active();
-        var nothing = JavaSparkContext.fromSparkContext(spark.sparkContext()).<Row>emptyRDD();
+        Column[] columns = Stream.of(table.row().fields()).map(RowRules::padded).toArray(Column[]::new);
         try {
-            var none = spark.createDataFrame(nothing, table.row()).select(Stream.of(table.row().fields()).map(RowRules::padded).toArray(Column[]::new));
-            return (Project) none.select(conditions.toArray(new Column[0])).queryExecution().optimizedPlan();
+            return new RowRules(labels, RowConditions.of(table.row(), columns, conditions.toArray(new Column[0])));
         } catch (Exception error) {  // Spark throws a checked AnalysisException that no method declares
             throw new AcidException("InvalidOperationError", "Spark cannot tell whether rows keep " + String.join(", ", labels)
                 + " of " + table.name() + ": " + String.valueOf(error.getMessage()).lines().findFirst().orElse("") + " Declare the "
@@ -64,7 +47,7 @@ record RowRules(List<String> labels, List<Expression> broken, Seq<Attribute> row
     /** A CHAR has its blanks in a rule, also where Spark writes it without, as a default in 4.1. */
     private static Column padded(StructField field) {
         String name = WriterFunction.quoted(field.name());
-        int length = PartitionKeys.blanksUpTo(field);
+        int length = DeclaredTexts.blanksUpTo(field);
         return length == 0 ? functions.col(name)
             : functions.expr("rpad(" + name + ", greatest(" + length + ", length(" + name + ")), ' ')").as(field.name(), field.metadata());
     }
@@ -88,19 +71,16 @@ record RowRules(List<String> labels, List<Expression> broken, Seq<Attribute> row
 
     /** Looks at the rows of one task. */
     static final class Watch {
-        private final BasePredicate[] broken;
+        private final List<Predicate<InternalRow>> broken;
         private final long[] counts;
 
         private Watch(RowRules rules) {
-            broken = new BasePredicate[rules.broken.size()];
-            counts = new long[broken.length];
-            for (int rule = 0; rule < broken.length; ++rule) {
-                broken[rule] = Predicate$.MODULE$.create(rules.broken.get(rule), rules.row);
-            }
+            broken = rules.broken.evaluators();
+            counts = new long[broken.size()];
         }
 
         void look(InternalRow row) {
-            for (int rule = 0; rule < broken.length; ++rule) if (broken[rule].eval(row)) ++counts[rule];
+            for (int rule = 0; rule < counts.length; ++rule) if (broken.get(rule).test(row)) ++counts[rule];
         }
 
         /** How many rows broke each rule. */

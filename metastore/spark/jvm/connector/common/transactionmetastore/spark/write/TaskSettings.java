@@ -2,6 +2,7 @@ package transactionmetastore.spark.write;
 
 import java.io.Serializable;
 import org.apache.hadoop.conf.Configuration;
+import transactionmetastore.spark.table.TableShape;
 
 /**
  * What every task of a write needs. "staging": where it may write, if "inPlace", the names of uploads, is null; "zone": in which timestamps are shown;

@@ -10,9 +10,12 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructType;
-import transactionmetastore.spark.EventFile;
-import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.files.EventFile;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.table.BucketHash;
+import transactionmetastore.spark.table.PartitionKeys;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.TableShape;
 
 /**
  * What one attempt of a task writes: events of new rows and of rows that go, each in the files where Hive looks for them.
@@ -95,11 +98,11 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     private void requireInPlace(InternalRow metadata, InternalRow row, int old) {
         TableShape table = how.table();
         if (hash != null && hash.bucket(row, hashed) != old) {
-            throw AssignedColumns.bucketingColumns(table, table.buckets().columns());
+            throw RowChanges.bucketingColumns(table, table.buckets().columns());
         }
         if (table.keys().length() == 0) return;
         int moved = keys.difference(metadata.getUTF8String(0).toString(), row);
-        if (moved >= 0) throw AssignedColumns.partitionColumn(table, table.keys().fieldNames()[moved]);
+        if (moved >= 0) throw RowChanges.partitionColumn(table, table.keys().fieldNames()[moved]);
     }
 
     /** A row goes once, also where several rows of a MERGE's source delete it: Spark lets none match it twice for anything else. */

@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.types.DataType;
 
 /** A table in a Spark that knows the words WITH SCHEMA EVOLUTION, and adds no columns. */
-interface EvolvingTable {
+public interface EvolvingTable {
     Set<TableCapability> EVOLVING = Set.of();
 
     /** Whether a statement may add this, a column or a field of one. */

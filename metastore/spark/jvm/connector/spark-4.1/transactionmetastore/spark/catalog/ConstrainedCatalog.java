@@ -21,7 +21,7 @@ import org.apache.spark.sql.connector.catalog.constraints.ForeignKey;
 import org.apache.spark.sql.connector.catalog.constraints.PrimaryKey;
 import org.apache.spark.sql.connector.catalog.constraints.Unique;
 import org.apache.spark.sql.connector.expressions.NamedReference;
-import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.planner.AcidException;
 
 /** The catalog where Spark's SQL declares constraints: the metastore keeps those of transactional tables. */

@@ -15,9 +15,11 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.read.AcidScanBuilder;
-import transactionmetastore.spark.read.ChangeColumn;
-import transactionmetastore.spark.read.ChangeRange;
-import transactionmetastore.spark.write.WriterFunction;
+import transactionmetastore.spark.table.AsOf;
+import transactionmetastore.spark.table.ChangeColumn;
+import transactionmetastore.spark.table.ChangeRange;
+import transactionmetastore.spark.table.RowId;
+import transactionmetastore.spark.table.WriterFunction;
 
 /**
  * The changes of a table's rows: versions are write ids.
@@ -25,7 +27,7 @@ import transactionmetastore.spark.write.WriterFunction;
  * An update deletes a row and inserts another, with another ROW__ID, and nothing says which belong together but a primary key. So
  * that names the rows to Spark, where the table has one.
  */
-record AcidChangelog(AcidTable table, ChangeRange range) implements Changelog {
+public record AcidChangelog(AcidTable table, ChangeRange range) implements Changelog {
     static AcidChangelog of(AcidTable table, ChangelogContext context) {
         if (!table.definition().isFullAcid()) {
             throw new AcidException("InvalidOperationError", table.fullName() + " is insert-only: its rows have no ids, and only full-ACID "

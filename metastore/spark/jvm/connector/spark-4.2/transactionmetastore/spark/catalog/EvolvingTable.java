@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.types.DataType;
 
 /** A table that statements WITH SCHEMA EVOLUTION alter first, as far as it says that it can be: other values Spark casts. */
-interface EvolvingTable extends SupportsSchemaEvolution {
+public interface EvolvingTable extends SupportsSchemaEvolution {
     Set<TableCapability> EVOLVING = Set.of(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
 
     /** Whether a statement may add this, a column or a field of one. */

@@ -1,1 +1,0 @@
-"""Whether the Workers keep up, and how many would."""

@@ -1,0 +1,34 @@
+package transactionmetastore.spark.internals;
+
+import org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
+import org.apache.spark.sql.types.CharType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** CHAR and VARCHAR, which Spark's plans have as STRING, with the declared type beside it. */
+public final class DeclaredTexts {
+    private DeclaredTexts() {}
+
+    /** Returns a column's type with its CHAR and VARCHAR; null where it has none. */
+    public static DataType type(StructField column) {
+        return CharVarcharUtils.getRawType(column.metadata()).getOrElse(() -> null);
+    }
+
+    /** Returns the length of a CHAR; 0 for any other type, which has no blanks of its own. */
+    public static int blanksUpTo(StructField column) {
+        return type(column) instanceof CharType text ? text.length() : 0;
+    }
+
+    /** Returns columns as plans have them, with their declared types beside STRING. */
+    public static StructType asStrings(StructType declared) {
+        return CharVarcharUtils.replaceCharVarcharWithStringInSchema(declared);
+    }
+
+    /** Returns a text with the blanks that files may lack. */
+    public static UTF8String padded(UTF8String text, int length) {
+        return CharVarcharCodegenUtils.readSidePadding(text, length);
+    }
+}

@@ -1,0 +1,13 @@
+package transactionmetastore.spark.extension;
+
+import org.apache.spark.sql.connector.catalog.Table;
+import transactionmetastore.spark.catalog.AcidTable;
+
+/** The table whose changes are read, where Spark reads no changes. */
+final class ChangedTable {
+    private ChangedTable() {}
+
+    static AcidTable of(Table changes) {
+        return null;
+    }
+}
