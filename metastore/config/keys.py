@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from metastore.config import values
-from metastore.config.values import Kind, choice, duration, integer
+from metastore.config.values import ValueKind, choice, duration, integer
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Key:
     """One key: how it is spelled, read and explained."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     default: str
     help: str
     aliases: tuple[str, ...] = ()
@@ -46,14 +46,14 @@ class Key:
         return tuple(spellings)
 
 
-def key(kind: Kind, name: str, default: str, text: str, *aliases: str, secret: bool = False) -> Any:
+def key(kind: ValueKind, name: str, default: str, text: str, *aliases: str, secret: bool = False) -> Any:
     """A dataclass field that is one row of the table of keys."""
     return dataclasses.field(
         default=kind.parse(default), metadata={"key": Key(name, kind, default, text, aliases, secret)}
     )
 
 
-def inert(kind: Kind, name: str, default: str, reason: str, *aliases: str) -> Any:
+def inert(kind: ValueKind, name: str, default: str, reason: str, *aliases: str) -> Any:
     """A field for a key of Hive that is read, checked and told to clients, and changes nothing here."""
     return dataclasses.field(
         default=kind.parse(default), metadata={"key": Key(name, kind, default, "", aliases, without_effect=reason)}

@@ -22,7 +22,7 @@ _SIZE, _LOWER_BOUND = slice(12, 16), 4
 _LAST_OF_ONE, _LAST_OF_MORE = "max({})::text", "(array_agg({}::text))[count(*)]"
 
 
-class Kind(Enum):
+class WireType(Enum):
     """What a field holds: the protocol's number for it."""
 
     BOOL = "02"
@@ -37,7 +37,7 @@ class Field(NamedTuple):
     """A field of a struct."""
 
     id: int
-    kind: Kind
+    kind: WireType
     value: str
     """SQL."""
     optional: bool = False
@@ -204,11 +204,11 @@ def _texts(value: str) -> str:
 
 
 _WRITERS = {
-    Kind.BOOL: r"CASE WHEN {} THEN '\x01'::bytea ELSE '\x00'::bytea END".format,
-    Kind.I32: "int4send({})".format,
-    Kind.I64: "int8send({})".format,
-    Kind.TEXT: text,
-    Kind.TEXTS: _texts,
+    WireType.BOOL: r"CASE WHEN {} THEN '\x01'::bytea ELSE '\x00'::bytea END".format,
+    WireType.I32: "int4send({})".format,
+    WireType.I64: "int8send({})".format,
+    WireType.TEXT: text,
+    WireType.TEXTS: _texts,
 }
 
 

@@ -61,7 +61,7 @@ class Known:
 
 
 @dataclass
-class Verdict:
+class RecoveryVerdict:
     """What to record of a table, and what to tell: ``hidden`` and ``kept`` directories.
 
     ``void`` write ids have no owner yet, those ``in_doubt`` have an owner that is to be aborted.
@@ -76,9 +76,9 @@ class Verdict:
     kept: list[Directory] = field(default_factory=list)
 
 
-def verdict(directories: Iterable[Directory], known: Known) -> Verdict:
+def verdict(directories: Iterable[Directory], known: Known) -> RecoveryVerdict:
     """Decide what the directories of a table mean. Raises: InvalidInputError for a name with too many ids."""
-    result = Verdict()
+    result = RecoveryVerdict()
     results, sources = [], []
     for directory in directories:
         first, last = span(directory.name)

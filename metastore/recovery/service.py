@@ -12,7 +12,7 @@ from metastore.db.engine import PgTx
 from metastore.files import FileEntry, Files
 from metastore.ids import TableName
 from metastore.recovery import rules, store
-from metastore.recovery.rules import Directory, Known, Verdict
+from metastore.recovery.rules import Directory, Known, RecoveryVerdict
 from metastore.roots import local_path
 
 
@@ -35,7 +35,7 @@ def recover(pg: PgTx, files: Files | None) -> Report:
     report = Report()
     next_txn_id, reserved_until = store.select_counter(pg)
     open_txns, aborted = store.select_txns(pg)
-    verdicts: dict[TableName, Verdict] = {}
+    verdicts: dict[TableName, RecoveryVerdict] = {}
     highest: dict[TableName, int] = {}
     tables = store.select_transactional(pg)
     for table in tables:

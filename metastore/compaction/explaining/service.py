@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from metastore.acid.state import acid_state
-from metastore.compaction.cleaning.rules import Verdict, gate, gate_of_table, next_in_line
+from metastore.compaction.cleaning.rules import CleaningVerdict, gate, gate_of_table, next_in_line
 from metastore.compaction.explaining import store
 from metastore.compaction.explaining.rules import (
     Holder,
@@ -243,7 +243,7 @@ class ExplainingService:
             [holder.txn for holder in facts.whole.holders],
             per_table=settings.use_min_history,
         )
-        text = "" if decision.verdict is Verdict.CLEAN else decision.reason
+        text = "" if decision.verdict is CleaningVerdict.CLEAN else decision.reason
         waiting = [other for other in facts.queued if other.has_files_to_clean]
         for first in next_in_line(waiting, facts.whole.now, retention):
             if not text and first.id != request.id:

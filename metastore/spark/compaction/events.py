@@ -73,7 +73,7 @@ class Events(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class InputReading:
     """How the inputs are read. ``most_open``: how many files of a bucket a merge may hold open; 0: none is merged."""
 
     spark: SparkSession

@@ -39,7 +39,7 @@ from metastore.compaction.working.job import CompactionJobResult, CompactionJobS
 from metastore.compaction.working.rules import dealt
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.compaction.events import Events, Inputs, Reading
+from metastore.spark.compaction.events import Events, InputReading, Inputs
 from metastore.spark.compaction.live_rows import LiveRows
 from metastore.spark.compaction.merged import UNSORTED
 from metastore.spark.compaction.plain_rows import compact_rows
@@ -245,7 +245,7 @@ class _Job:
             events = Events(dealt_rows, is_routed=True)
         return self._write(inputs, {self._base: events}, empty=True, shares=shares)
 
-    def _dealt_live(self, inputs: Inputs, reading: Reading, buckets: int) -> _Compacted:
+    def _dealt_live(self, inputs: Inputs, reading: InputReading, buckets: int) -> _Compacted:
         """Deal rows among which there are deleted ones: they are counted by their ids before any is written."""
         inserts = [file for file in inputs.read if not file.is_of_deletes]
         live = LiveRows.counted(reading, striped_files(self.spark, inserts))
@@ -273,7 +273,7 @@ class _Job:
     def _base(self) -> BaseName:
         return BaseName(self.spec.highest_write_id, self.spec.txn_id)
 
-    def _copied(self, reading: Reading) -> Buckets:
+    def _copied(self, reading: InputReading) -> Buckets:
         """The files of inserts whose stripes are copied as they lie, by bucket; none where rows have to be read."""
         inserts = [file for file in reading.inputs.read if not file.is_of_deletes]
         are_large = sum(file.size for file in reading.inputs.sources.events) >= LARGE_STRIPE * len(inserts)
@@ -345,8 +345,8 @@ class _Job:
         """Whether rows may be deleted, or invisible to the compaction."""
         return bool(inputs.sources.deletes) or self._proof(inputs).may_hide
 
-    def _reading(self, inputs: Inputs) -> Reading:
-        return Reading(self.spark, self.row_type, inputs, self.spec.max_num_delta if self.merges else 0)
+    def _reading(self, inputs: Inputs) -> InputReading:
+        return InputReading(self.spark, self.row_type, inputs, self.spec.max_num_delta if self.merges else 0)
 
     def _tallied(self, inputs: Inputs) -> tuple[str, ...]:
         """The columns of which the tasks that write tally the values."""

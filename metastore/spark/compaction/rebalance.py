@@ -44,7 +44,7 @@ from metastore.compaction.merging.rules import Cut, StripedFile, StripeOfFile, a
 from metastore.compaction.queue.rules.ordering import SortColumn
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.compaction.events import Events, Reading, ranges
+from metastore.spark.compaction.events import Events, InputReading, ranges
 from metastore.spark.read.raw_files import POSITION_BITS
 
 _NUMBER, _PART = f"{OURS}number", f"{OURS}part"
@@ -112,7 +112,7 @@ def deal(
 
 
 def first_ids(
-    files: Files, striped: Sequence[StripedFile], reading: Reading, row: StructType, dealt: Sequence[int]
+    files: Files, striped: Sequence[StripedFile], reading: InputReading, row: StructType, dealt: Sequence[int]
 ) -> list[RowKey]:
     """The ROW__IDs of the first rows of all buckets but the lowest, where the order is that of the ROW__IDs.
 
@@ -143,7 +143,7 @@ def _ids_in(files: Files, stripe: StripeOfFile) -> pa.Table:
         return pa.table(orc.ORCFile(source).read_stripe(stripe.place, columns=list(ID_COLUMNS)))
 
 
-def in_order(reading: Reading, firsts: Sequence[RowKey], dealt: Sequence[int]) -> Events:
+def in_order(reading: InputReading, firsts: Sequence[RowKey], dealt: Sequence[int]) -> Events:
     """Events in the order of their ROW__IDs, those of each bucket in a task, which numbers what it writes; as ``deal``.
 
     ``firsts``: as ``first_ids`` has them.
