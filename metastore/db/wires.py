@@ -33,7 +33,7 @@ class WireType(Enum):
     """A map from texts to texts; its value is JSON."""
 
 
-class Field(NamedTuple):
+class ThriftField(NamedTuple):
     """A field of a struct."""
 
     id: int
@@ -49,7 +49,7 @@ def text(value: str) -> str:
     return f"int4send(octet_length({value})) || textsend({value})"
 
 
-def struct(shape: Sequence[Field]) -> str:
+def struct(shape: Sequence[ThriftField]) -> str:
     """SQL for the bytes of a row."""
     return " || ".join([*map(_field, shape), r"'\x00'::bytea"])
 
@@ -212,6 +212,6 @@ _WRITERS = {
 }
 
 
-def _field(field: Field) -> str:
+def _field(field: ThriftField) -> str:
     written = rf"'\x{field.kind.value}{field.id:04x}'::bytea || {_WRITERS[field.kind](field.value)}"
     return f"coalesce({written}, ''::bytea)" if field.optional else written

@@ -34,7 +34,7 @@ class Note(NamedTuple):
     id: int = 0
 
 
-class Seen(NamedTuple):
+class SeenUpstream(NamedTuple):
     """What the upstream has under the noted name: the table's identity (None: no table), and whether the partition."""
 
     table: int | None
@@ -50,7 +50,7 @@ class NoteVerdict(StrEnum):
     DID_NOT_HAPPEN = "did not happen"
 
 
-def verdict(note: Note, seen: Seen, now: datetime, patience: timedelta) -> NoteVerdict:
+def verdict(note: Note, seen: SeenUpstream, now: datetime, patience: timedelta) -> NoteVerdict:
     """Judge by what the upstream has. What is still there after ``patience`` will stay."""
     same = seen.table is not None and note.identity in {0, seen.table}
     unchanged = same and (not note.partition or seen.partition)

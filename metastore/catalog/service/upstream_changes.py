@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from metastore.catalog.rules import transactional
-from metastore.catalog.rules.upstream_changes import ChangeKind, Note, NoteVerdict, Seen, verdict
+from metastore.catalog.rules.upstream_changes import ChangeKind, Note, NoteVerdict, SeenUpstream, verdict
 from metastore.catalog.service.exclusive import (
     ANYBODY,
     database_object,
@@ -271,9 +271,9 @@ class UpstreamChanges:
             store.forget(pg, note)
         store.delete_notes(pg, [note.id])
 
-    def _seen(self, note: Note) -> Seen:
+    def _seen(self, note: Note) -> SeenUpstream:
         identity = self.tables.identity(note.table)
-        return Seen(
+        return SeenUpstream(
             identity,
             bool(note.partition) and identity is not None and self.tables.has_partition(note.table, note.partition),
         )

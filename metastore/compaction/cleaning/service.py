@@ -31,7 +31,7 @@ from metastore.compaction.queue.rules.requests import (
 )
 from metastore.compaction.queue.store import components, entities
 from metastore.compaction.queue.store import requests as queue
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Described, EntityCatalog
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
@@ -73,7 +73,7 @@ class CleanerService:
 
     db: Database
     settings: CompactionSettings
-    catalog: Catalog = OWN_CATALOG
+    catalog: EntityCatalog = OWN_CATALOG
 
     @property
     def threads(self) -> int:

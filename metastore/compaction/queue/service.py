@@ -22,7 +22,7 @@ from metastore.compaction.queue.rules.requests import (
 )
 from metastore.compaction.queue.store import components, listing
 from metastore.compaction.queue.store import requests as queue
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Described, EntityCatalog
 from metastore.compaction.queue.store.requests import Backlog, Filter, NewRequest
 from metastore.config import CompactionSettings
 from metastore.config.keys import stored_pool
@@ -69,7 +69,7 @@ class CompactionService:
     settings: CompactionSettings
     roots: Roots | None = None
     """Where the Cleaner may remove something; None: everywhere."""
-    catalog: Catalog = OWN_CATALOG
+    catalog: EntityCatalog = OWN_CATALOG
 
     def compact2(self, request: NewRequest) -> CompactResult:
         """Queue a compaction, or say which request makes it pointless.

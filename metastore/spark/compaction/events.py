@@ -42,7 +42,7 @@ def ranges(firsts: Sequence[RowKey]) -> list[Range]:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class CompactionInputs:
     """The inputs of a compaction. ``write_ids``: whose events are visible to it."""
 
     state: AcidState
@@ -78,7 +78,7 @@ class InputReading:
 
     spark: SparkSession
     row_type: StructType
-    inputs: Inputs
+    inputs: CompactionInputs
     most_open: int
 
     def live(self) -> Events:

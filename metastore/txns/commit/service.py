@@ -31,11 +31,11 @@ from metastore.txns.core.rules import (
     KEY_VALUE_PREFIX,
     RECORDS_COMMIT_POINT,
     AbortCode,
+    CommittedWrite,
     Component,
     Conflict,
     TxnState,
     TxnType,
-    Written,
     already_aborted,
     first_conflict,
     no_such_txn,
@@ -290,7 +290,8 @@ def decide(requests: Mapping[int, CommitRequest], facts: CommitFacts) -> CommitV
             continue
         _add(verdict.plan, txn_id, kind, changes)
         written += [
-            Written(txn_id, facts.commit_id, change.name, change.partition, change.operation) for change in changes
+            CommittedWrite(txn_id, facts.commit_id, change.name, change.partition, change.operation)
+            for change in changes
         ]
     return verdict
 
