@@ -31,7 +31,6 @@ NEEDED: Mapping[str, Sequence[str]] = {
     ),
     "AcidOrcWriter": ("Messages", "EventFile", "ColumnTallies"),
     "CopiedStripes": ("Messages",),
-    "HeldSnapshots": (),
     "InPlaceUploads": ("Messages", "SparkInternals"),
     "LiveRows": ("Messages", "EventFile", "ColumnTallies", "AcidOrcWriter"),
     "MergedEvents": ("Messages", "SmallOrcFile", "OrcBatches", "MergedReader", "ListedFiles"),

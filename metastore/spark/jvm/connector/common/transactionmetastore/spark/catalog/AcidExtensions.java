@@ -63,6 +63,12 @@ public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensio
                 return new StatementRule();
             }
         });
+        session.injectPlanNormalizationRule(new AbstractFunction1<>() {
+            @Override
+            public Rule<LogicalPlan> apply(SparkSession spark) {
+                return new QueryReadRule();
+            }
+        });
         session.injectOptimizerRule(new AbstractFunction1<>() {
             @Override
             public Rule<LogicalPlan> apply(SparkSession spark) {

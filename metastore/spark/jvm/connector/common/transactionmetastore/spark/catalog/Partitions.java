@@ -25,7 +25,6 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.Messages;
 import transactionmetastore.spark.txn.AcidTransaction;
-import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.write.AcidWrites;
 import transactionmetastore.spark.write.KeyText;
 import transactionmetastore.spark.write.PartitionKeys;
@@ -92,7 +91,6 @@ public final class Partitions {
         requireNoBlock();
         List<String> names = Arrays.stream(wanted).flatMap(this::named).map(Place::name).toList();
         if (names.isEmpty()) return false;
-        OwnReads.giveWay(table.planner(), List.of(table.fullName()));
         table.planner().call("drop_partitions", arguments(Map.of("names", names, "purge", purge)));
         return true;
     }
@@ -101,7 +99,6 @@ public final class Partitions {
         requireNoBlock();
         Place old = existing(from);
         if (named(to).findAny().isPresent()) throw new PartitionsAlreadyExistException(table.name(), to, keys);
-        OwnReads.giveWay(table.planner(), List.of(table.fullName()));
         table.planner().call("rename_partition", arguments(Map.of("partition", old.name, "values", texts(to))));
         return true;
     }

@@ -157,6 +157,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
     }
 
     private synchronized void hold(AcidScan next) {
+        if (next != null) next.use();
         if (batch != null) batch.release();
         batch = next;
     }
