@@ -21,7 +21,7 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.spark.catalog import with_catalog
-from metastore.spark.commands.changes import changes
+from metastore.spark.changes import changes
 from metastore.spark.commands.dispatch import Runner
 from metastore.spark.jvm.compiled import catalog_object
 from metastore.spark.jvm.versions import require_supported
