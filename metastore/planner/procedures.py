@@ -95,7 +95,16 @@ def _compact(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     kind = compaction_type(arguments.text("type"))
     partition = canonical(arguments.text("partition")) if arguments.has("partition") else None
     pool = arguments.text("pool") if arguments.has("pool") else None
-    wanted = types.CompactionRequest(name.db, name.table, partitionname=partition, type=kind, poolName=pool)
+    wanted = types.CompactionRequest(
+        name.db,
+        name.table,
+        partitionname=partition,
+        type=kind,
+        poolName=pool,
+        properties=_pairs(arguments) or None,
+        numberOfBuckets=arguments.number("buckets") if arguments.has("buckets") else None,
+        orderByClause=arguments.text("order_by") if arguments.has("order_by") else None,
+    )
     answer = call.client.compact2(wanted)
     if not answer.accepted:
         refusal = {"compaction_id": answer.id or None, "accepted": False, "partition": partition, "state": None}
@@ -111,6 +120,16 @@ def _compact(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
     else:
         became = requested(call.client, wanted, answer.id)
     return [{**row, "accepted": True, "message": row["error"]} for row in shown_compactions(call.client, became)]
+
+
+def _pairs(arguments: Body) -> dict[str, str]:
+    """Return the properties of a compaction, which are written as key=value."""
+    pairs = [text.partition("=") for text in arguments.texts("properties")]
+    if wrong := [key for key, equals, _ in pairs if not key or not equals]:
+        raise InvalidInputError(
+            f"properties must be texts like 'compactor.x=y', as in array('compactor.x=y'), not {wrong[0]!r}."
+        )
+    return {key: value for key, _, value in pairs}
 
 
 def _require_caller(call: Call) -> None:
@@ -145,9 +164,7 @@ def _compactions(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
 
 
 def _abort_transactions(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
-    ids = arguments.values("txn_ids")
-    if not ids or not all(isinstance(txn_id, int) and txn_id > 0 for txn_id in ids):
-        raise InvalidInputError("txn_ids must be ids of transactions, as in array(17, 18).")
+    ids = _ids(arguments, "txn_ids", "transactions")
     code = AbortCode.ROLLBACK if arguments.flag("owner_gone") else AbortCode.QUERY_COMMAND
     rows = []
     for txn_id in ids:
@@ -158,6 +175,23 @@ def _abort_transactions(call: Call, arguments: Body) -> Iterable[Mapping[str, An
         else:
             rows.append({"txn_id": txn_id, "aborted": True, "answer": "aborted"})
     return rows
+
+
+def _abort_compactions(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
+    ids = _ids(arguments, "compaction_ids", "compactions")
+    answer = call.client.abort_Compactions(call.client.types.AbortCompactionRequest(compactionIds=ids))
+    return [
+        {"compaction_id": number, "aborted": outcome.status == "Success", "answer": outcome.message}
+        for number, outcome in answer.abortedcompacts.items()
+    ]
+
+
+def _ids(arguments: Body, name: str, what: str) -> list[int]:
+    """Return ids that a caller gives. Raises: InvalidInputError."""
+    ids = arguments.values(name)
+    if not ids or not all(isinstance(number, int) and number > 0 for number in ids):
+        raise InvalidInputError(f"{name} must be ids of {what}, as in array(17, 18).")
+    return ids
 
 
 def _history(call: Call, arguments: Body) -> Iterable[Mapping[str, Any]]:
@@ -251,6 +285,9 @@ PROCEDURES: Mapping[str, Procedure] = {
             _PARTITION,
             Parameter("pool", _TEXT, "the pool of workers that shall do it"),
             Parameter("wait", _FLAG, "whether to wait until it is done; then a failure is an error", "false"),
+            Parameter("buckets", _NUMBER, "into how many buckets a rebalance deals the rows"),
+            Parameter("order_by", _TEXT, "how a rebalance sorts the rows: column [DESC], ..."),
+            Parameter("properties", _TEXTS, "properties of the job, as in array('key=value')"),
         ),
         {"compaction_id": _NUMBER, "accepted": _FLAG, "partition": _TEXT, "state": _TEXT, "message": _TEXT},
         _compact,
@@ -328,6 +365,12 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
         {"txn_id": _NUMBER, "aborted": _FLAG, "answer": _TEXT},
         _abort_transactions,
+    ),
+    "abort_compactions": Procedure(
+        "Take back requests for compactions",
+        (Parameter("compaction_ids", _NUMBERS, "their ids, as in array(17, 18)", None),),
+        {"compaction_id": _NUMBER, "aborted": _FLAG, "answer": _TEXT},
+        _abort_compactions,
     ),
     "history": Procedure(
         "The commits of a table that are on record, the latest first",

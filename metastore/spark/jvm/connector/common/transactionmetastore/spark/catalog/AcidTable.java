@@ -93,12 +93,15 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         return new AcidTable(catalog, planner, definition, asOf, null, read.reading(), read);
     }
 
-    /** The table with the declared types of its columns, for statements that show or alter these. */
-    AcidTable declared() {
+    /**
+     * The table with the declared types of its columns, for statements that show or alter these. For the latter they take no NULL: Spark
+     * refuses SET NOT NULL otherwise, whether there is a NULL or not.
+     */
+    AcidTable declared(boolean isAltered) {
         return new AcidTable(catalog, planner, definition, asOf, block, transaction, kept) {
             @Override
             public Column[] columns() {
-                return definition().declaredColumns();
+                return definition().declaredColumns(!isAltered);
             }
         };
     }

@@ -57,6 +57,7 @@ import scala.Product;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.procedure.BlockProcedure;
 import transactionmetastore.spark.procedure.Procedures;
 
 /**
@@ -87,10 +88,6 @@ final class RoutingRule extends Rule<LogicalPlan> {
         if (plan instanceof DropNamespace drop && drop.cascade() && drop.namespace() instanceof UnresolvedNamespace name) {
             return dropped(drop, name);
         }
-        if (plan instanceof SetTableProperties set && isTransactional(set.properties())
-                && set.table() instanceof UnresolvedTable name) {
-            requireNotConverted(name);
-        }
         if (plan.nodeName().equals("CreateTableLike")) return createdLike(plan);
         if (plan instanceof ShowTablesExtended show) return shown(show);
         UnresolvedRelation changed = AssignedNames.target(plan);
@@ -111,8 +108,11 @@ final class RoutingRule extends Rule<LogicalPlan> {
             return analyzed(analyze, name, analyze.allColumns() ? List.of("*") : CollectionConverters.asJava(analyze.columnNames().get()));
         }
         if (plan instanceof ShowCreateTable show) return shown(show);
+        if (plan instanceof SetTableProperties set && isTransactional(set.properties()) && set.table() instanceof UnresolvedTable name) {
+            return converted(set, name);
+        }
         boolean isOfColumns = plan instanceof AlterTableCommand && plan.nodeName().contains("Column");
-        if (isOfColumns || SHOWING.contains(plan.getClass())) return declared(plan);
+        if (isOfColumns || SHOWING.contains(plan.getClass())) return declared(plan, isOfColumns);
         return SeveralInserts.isSeveral(plan) ? inserted(plan) : plan;
     }
 
@@ -126,7 +126,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
     }
 
     /** To all other statements CHAR and VARCHAR are STRING: see TableDefinition.Field. */
-    private LogicalPlan declared(LogicalPlan plan) {
+    private LogicalPlan declared(LogicalPlan plan, boolean isAltered) {
         Seq<String> name = plan.children().head() instanceof UnresolvedTable one ? one.multipartIdentifier()
             : plan.children().head() instanceof UnresolvedTableOrView one ? one.multipartIdentifier() : null;
         if (name == null || spark.sessionState().catalog().isTempView(name)) return plan;
@@ -134,7 +134,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
         AcidTable found = table == null ? null : table.catalog.acidTable(table.ident, null);
         if (found == null) return plan;
         List<LogicalPlan> children = new ArrayList<>(CollectionConverters.asJava(plan.children()));
-        children.set(0, ResolvedTable.create(table.catalog, table.ident, found.declared()));
+        children.set(0, ResolvedTable.create(table.catalog, table.ident, found.declared(isAltered)));
         return plan.withNewChildren(CollectionConverters.asScala(children).toSeq());
     }
 
@@ -392,12 +392,13 @@ final class RoutingRule extends Rule<LogicalPlan> {
         }
     }
 
-    /** Rows of files with Spark's names could not be changed: the session gives them Hive's. */
-    private void requireNotConverted(UnresolvedTable name) {
+    /** A plain table becomes transactional: rows of files with Spark's names could not be changed, so these get Hive's. */
+    private LogicalPlan converted(SetTableProperties set, UnresolvedTable name) {
         Named table = named(name.multipartIdentifier());
-        if (table == null || table.catalog.acidTable(table.ident, null) != null || !table.catalog.tableExists(table.ident)) return;
-        throw new AcidException("UNSUPPORTED", table.ident + " is made transactional by session.sql of acid(spark), with the same "
-            + "statement: it gives the files that are there names by which their rows are known.");
+        if (table == null || table.catalog.acidTable(table.ident, null) != null || !table.catalog.tableExists(table.ident)) return set;
+        Map<String, String> properties = new HashMap<>(CollectionConverters.asJava(set.properties()));
+        return Procedures.called(table.catalog, new BlockProcedure("convert", "ALTER TABLE ... SET TBLPROPERTIES ('transactional'='true')",
+            () -> table.catalog.convert(table.ident, properties)), List.of());
     }
 
     /** Before 4.2 Spark runs the statement by a command of its own, which the catalog does not see. */

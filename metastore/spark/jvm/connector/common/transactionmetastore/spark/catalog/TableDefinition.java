@@ -40,8 +40,8 @@ public record TableDefinition(
             return Column.create(name, sqlType, true, comment, initially(), told.equals(Metadata.empty()) ? null : told.json());
         }
 
-        Column declared() {
-            return Column.create(name, DataType.fromDDL(type), true, comment, initially(), null);
+        Column declared(boolean isNullable) {
+            return Column.create(name, DataType.fromDDL(type), isNullable, comment, initially(), null);
         }
 
         private ColumnDefaultValue initially() {
@@ -153,8 +153,8 @@ public record TableDefinition(
         return all(Field::column);
     }
 
-    Column[] declaredColumns() {
-        return all(Field::declared);
+    Column[] declaredColumns(boolean areNullable) {
+        return all(field -> field.declared(areNullable));
     }
 
     private Column[] all(Function<Field, Column> column) {
