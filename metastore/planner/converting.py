@@ -67,7 +67,7 @@ def _moves(call: Call, location: str) -> list[tuple[str, str]]:
 
 
 def renames(paths: Iterable[str]) -> list[Rename]:
-    """New names, of Hive's form, for the files of an ACID directory that have none; numbers in use are skipped."""
+    """Return names of Hive's form for the files of an ACID directory that have none; numbers in use are skipped."""
     paths = sorted(paths)
     taken = {path.rpartition("/")[2] for path in paths}
     result = []

@@ -47,8 +47,7 @@ import transactionmetastore.spark.write.WriterFunction;
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
     /** What RoutingRule adds to the properties of a table to be made: how its files are stored, and their rows. */
     static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
-    /** It adds too that a query's columns will be written by their places. */
-    /** What acid(spark) adds, as JSON: constraints in Hive's words, for the planner; which columns of SORTED BY descend. */
+    /** What ConstrainedCatalog adds: constraints, as JSON for the planner. And what users say: which columns of SORTED BY descend. */
     static final String CONSTRAINTS = "acid.constraints", DESCENDING = "acid.descending";
 
     private static final String SESSION = "spark_catalog";

@@ -50,7 +50,7 @@ final class Creation {
         for (Transform transform : partitions) {
             if (transform.name().equals("identity")) keyNames.add(name(transform.references()[0]));
             else if (transform.name().contains("bucket")) {
-                arguments.put("buckets", buckets(transform, Messages.list(properties.getOrDefault(AcidCatalogBase.DESCENDING, "[]"))));
+                arguments.put("buckets", buckets(transform, descending(properties)));
             }
             else throw new AcidException("UNSUPPORTED", "A transactional table is partitioned by columns, not by "
                 + transform.describe() + ": name columns, or use CLUSTERED BY ... INTO n BUCKETS.");
@@ -148,6 +148,11 @@ final class Creation {
                 + "alone: Hive's types hold no other. Give the field another name.");
         }
         return type.catalogString();
+    }
+
+    /** Which columns of SORTED BY descend: Spark's grammar has no word for it. */
+    private static List<String> descending(Map<String, String> properties) {
+        return Stream.of(properties.getOrDefault(AcidCatalogBase.DESCENDING, "").split(",")).map(name -> AcidCatalogBase.lower(name.strip())).toList();
     }
 
     /** bucket(n, columns) or sorted_bucket(columns, n, columns): Spark tells the number as a literal, columns as references. */
