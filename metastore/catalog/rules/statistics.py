@@ -1,4 +1,4 @@
-"""Column statistics: joining those of several partitions, for whom they hold, and the parameter that says it for all.
+"""Column statistics: joining those of several partitions, their validity, and the parameter that marks all as accurate.
 
 Statistics are the JSON form of Thrift's ColumnStatisticsData: one member, named after the kind. Those of a
 transactional table have an origin. A reader that sees its write id may take them for an estimate; they are exact for a
@@ -17,11 +17,11 @@ from metastore.catalog.model import ColumnStatistics, Json, Origin, Parameters
 
 ACCURATE = "COLUMN_STATS_ACCURATE"
 _SUMS = ("numNulls", "numTrues", "numFalses")
-_MAXIMA = ("maxColLen", "avgColLen", "numDVs")  # distinct values: the least that all can have together
+_MAXIMA = ("maxColLen", "avgColLen", "numDVs")  # The least number of distinct values that all can have together.
 
 
 def joined(descriptions: Sequence[Json]) -> Json:
-    """Statistics of what all of them describe; those before a change of kind do not count.
+    """Return the joined statistics; those before a change of kind do not count.
 
     Sketches are left out: an estimate of distinct values must not claim to be mergeable any further.
     """
@@ -39,7 +39,7 @@ def joined(descriptions: Sequence[Json]) -> Json:
 
 
 class Described(NamedTuple):
-    """What is known of a column in some partitions, by partition."""
+    """The statistics of one column in some partitions, keyed by partition."""
 
     column: str
     type: str | None
@@ -48,7 +48,7 @@ class Described(NamedTuple):
     origins: Sequence[Origin] = ()
 
     def seen(self, seen: ValidWriteIdList) -> "Described":
-        """Without those partitions whose statistics say nothing of what a reader sees."""
+        """Return the statistics without partitions whose statistics say nothing about what a reader sees."""
         kept = [place for place, origin in enumerate(self.origins) if is_estimate(origin, seen)]
         return self._replace(
             partitions=[self.partitions[place] for place in kept],
@@ -58,7 +58,10 @@ class Described(NamedTuple):
 
 
 def origin(write_id: int | None, seen: ValidWriteIdList | None) -> Origin:
-    """The origin of statistics by a transaction that sees a list of write ids, and has one itself if it writes."""
+    """Return the origin of statistics by a transaction.
+
+    ``seen``: its list of write ids; ``write_id``: its own, if it writes.
+    """
     if seen is None or seen.high_watermark == NO_OPEN:
         return Origin(write_id)
     if write_id is None:
@@ -68,29 +71,32 @@ def origin(write_id: int | None, seen: ValidWriteIdList | None) -> Origin:
 
 
 def merged_origin(new: Origin, stored: Origin | None, seen: ValidWriteIdList | None) -> Origin:
-    """The origin of statistics that were joined with the stored ones, by a transaction that sees ``seen``."""
+    """Return the origin of statistics that were joined with the stored ones, by a transaction that sees ``seen``."""
     is_whole = seen is not None and (are_exact([stored], seen) if stored else seen.highest_valid == 0)
     return new._replace(is_whole=new.is_whole and is_whole)
 
 
 def is_estimate(origin: Origin, seen: ValidWriteIdList) -> bool:
-    """Whether a reader may take statistics for an estimate: it sees their state, or nobody knows which that is."""
+    """Return True if a reader may take statistics for an estimate.
+
+    This holds if the reader sees their state, or if their state is unknown.
+    """
     return origin.write_id is None or seen.is_valid(origin.write_id)
 
 
 def are_exact(origins: Iterable[Origin], seen: ValidWriteIdList) -> bool:
-    """Whether all of these statistics say exactly what a reader sees."""
+    """Return True if all of these statistics describe exactly the state that a reader sees."""
     here = origin(None, seen)
     return here.is_whole and all(each == here for each in origins)
 
 
 def _is_settled(seen: ValidWriteIdList) -> bool:
-    """Whether nothing may appear any more below the last write id that is seen."""
+    """Return True if no write id up to the last that is seen can still be committed."""
     return next(iter(seen.open), NO_OPEN) > seen.highest_valid
 
 
 def aggregated(described: Iterable[Described], columns: Sequence[str]) -> tuple[list[ColumnStatistics], int]:
-    """(a result for each column, how many partitions have all of the columns)."""
+    """Return a result for each column, and the number of partitions that have all of the columns."""
     by_column = {each.column: each for each in described if each.partitions}
     results = []
     for each in (by_column[column] for column in columns if column in by_column):
@@ -101,14 +107,14 @@ def aggregated(described: Iterable[Described], columns: Sequence[str]) -> tuple[
 
 
 def marked_accurate(parameters: Parameters, columns: Iterable[str]) -> Parameters:
-    """The parameters saying that these columns' statistics hold."""
+    """Return the parameters, changed to say that these columns' statistics hold."""
     state = _state(parameters)
     state["COLUMN_STATS"] = dict(sorted({**state.get("COLUMN_STATS", {}), **dict.fromkeys(columns, "true")}.items()))
     return {**parameters, ACCURATE: _text(state)}
 
 
 def marked_inaccurate(parameters: Parameters, columns: Iterable[str]) -> Parameters:
-    """The parameters no longer saying so."""
+    """Return the parameters, changed to say no longer that these columns' statistics hold."""
     if ACCURATE not in parameters:
         return parameters
     state = _state(parameters)
@@ -120,7 +126,7 @@ def marked_inaccurate(parameters: Parameters, columns: Iterable[str]) -> Paramet
 
 
 def _state(parameters: Parameters) -> dict[str, Any]:
-    """The parameter's JSON; its oldest form was the word TRUE, for the basic statistics alone."""
+    """Return the parameter's JSON; its oldest form was the word TRUE, for the basic statistics alone."""
     text = parameters.get(ACCURATE, "")
     if text.upper() == "TRUE":
         return {"BASIC_STATS": "true"}
@@ -145,7 +151,7 @@ def _nothing_like(data: Json) -> Json:
 
 
 def _comparable(value: Any) -> Any:
-    """A low or high value as something that orders: dates and timestamps hold one number, decimals two."""
+    """Return a low or high value in a form that orders: dates and timestamps hold one number, decimals two."""
     if not isinstance(value, dict):
         return value
     if "unscaled" in value:

@@ -8,7 +8,7 @@ from metastore.ids import TableName
 
 
 class Kind(StrEnum):
-    """The change that went to the upstream."""
+    """The kinds of changes that go to the upstream."""
 
     DROP_TABLE = "drop_table"
     DROP_PARTITION = "drop_partition"
@@ -19,8 +19,8 @@ class Kind(StrEnum):
 class Note(NamedTuple):
     """A change that is about to happen, of a table or of one partition (by canonical name).
 
-    ``identity``: of the table at the upstream, 0: not looked up. ``mark``: the write id that was next when it was
-    noted; what has a lower id belongs to the table as it was then, for ever.
+    ``identity``: of the table at the upstream, 0: not looked up. ``mark``: the next write id at the time of the note;
+    everything with a lower id belongs to the table as it was then, for ever.
     """
 
     kind: Kind
@@ -35,14 +35,17 @@ class Note(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the upstream has under the noted name: the table's identity (None: no table), and whether the partition."""
+    """The upstream's state of the noted name.
+
+    It is the table's identity (None: no table), and whether the partition exists.
+    """
 
     table: int | None
     partition: bool = False
 
 
 class Verdict(StrEnum):
-    """What is to be done with a note that nobody works on."""
+    """The decisions about a note that no process works on."""
 
     HAPPENED = "happened"
     WAIT = "wait"
@@ -51,7 +54,7 @@ class Verdict(StrEnum):
 
 
 def verdict(note: Note, seen: Seen, now: datetime, patience: timedelta) -> Verdict:
-    """Judge by what the upstream has. What is still there after ``patience`` will stay."""
+    """Judge a note by the upstream's state. An object that is still there after ``patience`` will stay."""
     same = seen.table is not None and note.identity in {0, seen.table}
     unchanged = same and (not note.partition or seen.partition)
     if not unchanged:

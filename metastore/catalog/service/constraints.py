@@ -33,7 +33,7 @@ class ConstraintService:
                 add_to_table(pg, _locked(pg, name), list(group))
 
     def drop_constraint(self, name: TableName, constraint: str) -> None:
-        """Remove a constraint, of any kind. Foreign keys that refer to a key that is removed stay.
+        """Remove a constraint, of any kind. Foreign keys that refer to a removed key stay.
 
         Serialises on: the table's row.  Raises: InvalidObjectError without table or constraint.
         """
@@ -44,20 +44,20 @@ class ConstraintService:
                 )
 
     def get(self, name: TableName, kind: ConstraintKind) -> list[ConstraintColumn]:
-        """The constraints of one kind, by name and position; none if there is no such table."""
+        """Return the constraints of one kind, by name and position; none if there is no such table."""
         return [store.constraint_of(row) for row in self.db.once(store.SELECT_CONSTRAINTS, ([kind], *name))]
 
     def get_foreign_keys(
         self, catalog: str, child: tuple[str | None, str | None], parent: tuple[str | None, str | None]
     ) -> list[ConstraintColumn]:
-        """Foreign keys of ``child`` (database, table) that refer to ``parent``; None: whichever."""
+        """Return foreign keys of ``child`` (database, table) that refer to ``parent``; None: any table."""
         names = [None if name is None else name.strip().lower() for name in (*child, *parent)]
         twice = [name for name in names for _ in range(2)]
         rows = self.db.once(store.SELECT_FOREIGN_KEYS, ([ConstraintKind.FOREIGN_KEY], catalog, *twice))
         return [store.constraint_of(row) for row in rows]
 
     def get_all(self, name: TableName) -> list[ConstraintColumn]:
-        """All constraints of a table. Raises: NoSuchObjectError."""
+        """Return all constraints of a table. Raises: NoSuchObjectError."""
         rows = self.db.once(store.SELECT_TABLE_AND_CONSTRAINTS, (list(ConstraintKind), *name))
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")

@@ -24,19 +24,19 @@ class FunctionService:
                 raise AlreadyExistsError(f"Function {function.name.table} already exists")
 
     def get_function(self, name: TableName) -> Function:
-        """Raises: NoSuchObjectError, with the words that Spark looks for."""
+        """Return a function. Raises: NoSuchObjectError, with the words that Spark looks for."""
         rows = self.db.once(store.SELECT_FUNCTION, name)
         if not rows:
             raise NoSuchObjectError(f"Function {name} does not exist")
         return store.function_of(rows[0])
 
     def get_functions(self, database: DatabaseName, pattern: str | None) -> list[str]:
-        """Names that match, sorted; none if there is no such database."""
+        """Return names that match, sorted; none if there is no such database."""
         regex = pattern_regex(pattern)
         return [name for (name,) in self.db.once(store.SELECT_FUNCTION_NAMES, (*database, regex, regex))]
 
     def get_all_functions(self) -> list[Function]:
-        """Every function of the default catalog."""
+        """Return every function of the default catalog."""
         return [store.function_of(row) for row in self.db.once(store.SELECT_FUNCTIONS, (DEFAULT_CATALOG,))]
 
     def alter_function(self, name: TableName, function: Function) -> None:
@@ -52,7 +52,7 @@ class FunctionService:
                 raise MetaError(f"Function {name} does not exist")
 
     def drop_function(self, name: TableName) -> None:
-        """Raises: NoSuchObjectError."""
+        """Remove a function. Raises: NoSuchObjectError."""
         with self.db.begin() as pg:
             if not store.delete_function(pg, name):
                 raise NoSuchObjectError(f"Function {name} does not exist")

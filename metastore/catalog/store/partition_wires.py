@@ -1,4 +1,4 @@
-"""Partitions as bytes: what PostgreSQL keeps of each in Thrift's binary protocol (``partitions.wire``).
+"""Partitions as the bytes that PostgreSQL keeps of each in Thrift's binary protocol (``partitions.wire``).
 
 A piece is one statement: the bytes of some partitions in a row, where each ends, and the descriptors that they share.
 """
@@ -24,7 +24,10 @@ _SOME = 2000
 
 
 class Piece(NamedTuple):
-    """Some partitions, by name. Each lacks the end: what follows its location, and the names of its table."""
+    """Some partitions, by name.
+
+    The bytes of each lack the end: the fields behind its location, and its table's names.
+    """
 
     wires: bytes
     lengths: Sequence[int]
@@ -37,12 +40,12 @@ class Piece(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """The number of partitions."""
         return len(self.lengths)
 
 
 def select_named(pg: PgTx, table: Table, names: Sequence[str]) -> list[Piece]:
-    """The table's partitions with these names, each there and none twice, in their order if that is sorted."""
+    """Return the table's partitions with these names, each there and none twice, in their order if that is sorted."""
     return [
         select_piece(pg.binary, table, "p.name = ANY(%s::text[])", (arrays.literal(some),), "", len(some))
         for at in range(0, len(names), _SOME)
@@ -53,7 +56,7 @@ def select_named(pg: PgTx, table: Table, names: Sequence[str]) -> list[Piece]:
 def select_piece(
     binary: Callable[..., Row], table: Table, condition: str, parameters: Sequence[Any], after: str, most: int
 ) -> Piece:
-    """The first of the table's partitions whose names follow ``after`` and that meet a condition on ``p``."""
+    """Return the first of the table's partitions whose names follow ``after`` and that meet a condition on ``p``."""
     wires, lengths, digests, last, sds = binary(
         f"WITH found AS MATERIALIZED (SELECT p.name, p.digest, {_WIRE} AS wire FROM partitions p "
         f"WHERE p.table_id = %s AND p.name > %s AND {condition} ORDER BY p.name LIMIT %s) "
