@@ -25,7 +25,7 @@ _CONNECT_SECONDS = 5.0
 
 
 class Link:
-    """A connection, the names of what it has prepared, and the means to look at its socket."""
+    """A connection, the names of its prepared statements, and the means to look at its socket."""
 
     __slots__ = ("_poll", "prepared", "raw", "spoiled")
 
@@ -33,20 +33,20 @@ class Link:
         self.raw = raw
         self.prepared: set[str] = set()
         self.spoiled = False
-        raw.notices = cast("list[str]", deque())  # psycopg2 keeps 50 in a list, all in what else has append()
+        raw.notices = cast("list[str]", deque())  # psycopg2 caps a list at 50 notices; a deque is uncapped.
         self._poll = select.poll()
         self._poll.register(raw.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)
 
     @property
     def quiet(self) -> bool:
-        """Nothing waits on the socket; on an idle connection anything that does is the server's farewell."""
+        """True if nothing waits on the socket; on an idle connection any bytes are the server's farewell."""
         return not self.raw.closed and not self._poll.poll(0)
 
     @property
     def told(self) -> list[str]:
-        """What PostgreSQL has said since the last call."""
-        with suppress(psycopg2.Error):  # the connection is gone
-            self.raw.poll()  # what came with the last answer is taken in only by the next look at the socket
+        """The notices of PostgreSQL since the last call."""
+        with suppress(psycopg2.Error):  # The connection is gone.
+            self.raw.poll()  # Only the next look at the socket takes in what came with the last answer.
         notices = self.raw.notices
         if not notices:
             return []
@@ -56,13 +56,13 @@ class Link:
 
     @property
     def idle(self) -> bool:
-        """Open, outside of any transaction, and known to hold what it is believed to hold."""
+        """True if the connection is open, outside of any transaction, and its prepared statements are known."""
         fit = not (self.raw.closed or self.spoiled)
         return fit and bool(self.raw.get_transaction_status() == TRANSACTION_STATUS_IDLE)
 
 
 class Pool:
-    """At most ``size`` connections for threads, and a connection for each fiber; the last used is lent first."""
+    """A pool of at most ``size`` connections for threads, and one for each fiber; the last used is lent first."""
 
     def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str], schema: str) -> None:
         self.url, self.size, self._wait_s = url, size, wait_s
@@ -81,11 +81,11 @@ class Pool:
 
     @property
     def lent(self) -> int:
-        """Connections in use, about."""
+        """The approximate number of connections in use."""
         return self._lent
 
     def take(self) -> Link:
-        """A connection that was alive a moment ago. Raises: UnavailableError, having sent nothing."""
+        """Return a connection that was alive a moment ago. Raises: UnavailableError, having sent nothing."""
         if not in_fiber() and not self._places.acquire(timeout=self._wait_s):
             raise UnavailableError(
                 f"The metastore is busy: all {self.size} database connections were in use for "
@@ -141,7 +141,7 @@ class Pool:
 
 
 def first_line(error: Exception) -> str:
-    """A driver's message without its details."""
+    """Return a driver's message without its details."""
     return str(error).strip().split("\n", 1)[0]
 
 
@@ -149,4 +149,4 @@ def _close(link: Link) -> None:
     try:
         link.raw.close()
     except psycopg2.Error:
-        return  # it is gone already
+        return  # The connection is gone already.

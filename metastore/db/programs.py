@@ -1,7 +1,8 @@
 """PostgreSQL's own client programs, of a version that can talk to a given server.
 
-Rule: those of the embedded PostgreSQL first, then those on PATH; a program older than the server is not used, because
-pg_dump refuses it, and half a dump is none. Passwords travel in the environment, where other users cannot read them.
+Rule: programs of the embedded PostgreSQL come first, then those on PATH; a program older than the server is not used,
+because pg_dump refuses it, and half a dump is useless. Passwords travel in the environment, where other users cannot
+read them.
 """
 
 import os
@@ -18,7 +19,7 @@ from metastore.errors import InvalidInputError, UnavailableError
 
 
 def fitting(name: str, server_major: int) -> Path:
-    """The program, at least of the server's major version. Raises: InvalidInputError."""
+    """Return the program, at least of the server's major version. Raises: InvalidInputError."""
     versions = {}
     for path in _places(name):
         version = _major(path)
@@ -33,14 +34,14 @@ def fitting(name: str, server_major: int) -> Path:
 
 
 def reached(url: str) -> tuple[str, dict[str, str]]:
-    """The URL for a program's arguments, and the environment that has its password."""
+    """Return the URL for a program's arguments, and the environment that has its password."""
     parts = parse_dsn(url)
     password = parts.pop("password", None)
     return make_dsn("", **parts), {**os.environ, **({"PGPASSWORD": password} if password else {})}
 
 
 def run(program: Path, *arguments: str, env: dict[str, str], **process: Any) -> None:
-    """Run it to its end. Raises: UnavailableError with what it said."""
+    """Run the program to its end. Raises: UnavailableError with its message."""
     done = subprocess.run(  # noqa: S603 - PostgreSQL's own
         [str(program), *arguments],
         stdin=subprocess.DEVNULL,
@@ -55,7 +56,7 @@ def run(program: Path, *arguments: str, env: dict[str, str], **process: Any) -> 
 
 
 def failure(program: Path, said: str) -> str:
-    """One sentence about a program that failed."""
+    """Return one sentence about a program that failed."""
     last = next((line for line in said.strip().splitlines() if "error" in line), said.strip() or "it does not say why")
     return f"{program.name} failed, nothing was changed: {last}"
 
@@ -64,7 +65,7 @@ def _places(name: str) -> list[Path]:
     places = []
     try:
         places.append(programs() / name)
-    except UnavailableError:  # the package is not installed
+    except UnavailableError:  # The package is not installed.
         places.clear()
     on_path = shutil.which(name)
     return [*places, *([Path(on_path)] if on_path else [])]
