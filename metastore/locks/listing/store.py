@@ -1,6 +1,6 @@
-"""Locks as the bytes that go to clients: PostgreSQL writes them, in Thrift's binary protocol (ADR 59).
+"""Locks as the bytes that clients get: PostgreSQL writes them, in Thrift's binary protocol (ADR 59).
 
-What of a lock never changes is kept as bytes beside it (ADR 108); what does is encoded by each list.
+The constant part of a lock is kept as bytes beside it (ADR 108); each list encodes the rest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def list_of(
     txn_id: int | None,
     states: Mapping[LockState, int],
 ) -> SortedList:
-    """The locks that equal every filter: granted first, weaker types first.
+    """Return the locks that equal every filter: granted first, weaker types first.
 
     ``states``: the numbers of the stored states in the protocol.
     """
@@ -36,13 +36,13 @@ def list_of(
 
 @cache
 def _wire(states: Sequence[tuple[LockState, int]]) -> str:
-    """Put together once: that takes 0.1 ms."""
+    """Return the query, built once because that takes 0.1 ms."""
     changing = [
         Field(5, Kind.I32, wires.number(states, "state")),
         Field(8, Kind.I64, f"coalesce({wires.millis('last_heartbeat_at')}, 0)"),
         Field(9, Kind.I64, wires.millis("acquired_at"), optional=True),
         Field(12, Kind.I32, "heartbeat_count"),
-        # A lock that waits says for whom.
+        # A waiting lock names its blocker.
         Field(14, Kind.I64, f"CASE WHEN {_WAITS} THEN blocked_by_ext_id END", optional=True),
         Field(15, Kind.I64, f"CASE WHEN {_WAITS} THEN blocked_by_int_id END", optional=True),
     ]
