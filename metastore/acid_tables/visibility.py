@@ -1,4 +1,4 @@
-"""Which events of files with the event columns count, for readers and for compactions."""
+"""Conditions by which events of files with the event columns count, for readers and for compactions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,9 +8,9 @@ from metastore.acid.state import AcidState, hidden_write_ids
 
 
 class Visibility(NamedTuple):
-    """The conditions for an event to count, beyond what the names of the directories say.
+    """The conditions for an event to count, beyond those in the names of the directories.
 
-    An update event (operation 1) is met only in bases that Hive before 3 compacted, where it is its row's only event.
+    An update event (operation 1) occurs only in bases that Hive before 3 compacted, where it is its row's only event.
     """
 
     by_operation: bool
@@ -22,7 +22,7 @@ class Visibility(NamedTuple):
 
 
 def visibility(states: Sequence[AcidState], write_ids: ValidWriteIdList, *, deletes: bool) -> Visibility:
-    """The conditions on the insert events of directories, or with ``deletes`` on their delete events."""
+    """Return the conditions on the insert events of directories, or with ``deletes`` on their delete events."""
     is_marked = all(part.is_marked for state in states for part in (state.base, *state.insert_deltas) if part)
     deltas = [part for state in states for part in (state.delete_deltas if deletes else state.insert_deltas)]
     is_part = any(delta.visible is RangeState.SOME for delta in deltas)
