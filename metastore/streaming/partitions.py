@@ -1,7 +1,7 @@
-"""Where the partitions of a table lie; a new partition is created.
+"""Locations of the partitions of a table; new partitions are created.
 
 Rule: a partition is registered before rows are written into it, as Hive's streaming does: a partition that stays empty
-because its transaction is aborted harms nobody.
+because its transaction is aborted does no harm.
 """
 
 import copy
@@ -16,14 +16,14 @@ from metastore.streaming.table import StreamTable
 
 
 class Place(NamedTuple):
-    """A partition's name and location; of an unpartitioned table "" and the table's."""
+    """A partition's name and location; for an unpartitioned table "" and the table's."""
 
     name: str
     location: str
 
 
 class Partitions:
-    """The partitions that were met. For several threads."""
+    """A cache of known partitions. It is thread-safe."""
 
     def __init__(self, client: DomainClient, table: StreamTable) -> None:
         self._client = client
@@ -32,7 +32,7 @@ class Partitions:
         self._one_at_a_time = Lock()
 
     def place(self, values: PartitionValues) -> Place:
-        """The partition with these values, created if need be."""
+        """Return the partition with these values; create it if it does not exist."""
         place = self._known.get(values)
         if place is None:
             with self._one_at_a_time:
@@ -41,7 +41,7 @@ class Partitions:
         return place
 
     def name(self, values: PartitionValues) -> str:
-        """The name of a partition."""
+        """Return the name of a partition."""
         return make_name([key.name for key in self._table.partition_keys], values)
 
     def _found_or_created(self, values: PartitionValues) -> Place:
