@@ -1,8 +1,8 @@
-"""What directories tell of the time that a restored database does not know (ADR 0049).
+"""Decisions about directories from a time that a restored database does not know (ADR 0049).
 
-Rules kept here. A write id that the database does not know to be finished is void: readers pass over what lies under
-it. A compaction that it does not know is void as well while everything that went into it is still there; where its
-sources are gone it is the only copy of rows that were committed, and stays readable.
+Rules: a write id that the database does not know to be finished is void: readers skip its directories. An unknown
+compaction is void as well while all its sources are still there; if its sources are gone it is the only copy of
+committed rows, and stays readable.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -21,7 +21,7 @@ MOST_VOID = 1_000_000
 
 
 class Directory(NamedTuple):
-    """A base or delta, the partition that it is in, and its path."""
+    """A base or delta, its partition, and its path."""
 
     partition: str
     path: str
@@ -29,14 +29,14 @@ class Directory(NamedTuple):
 
 
 class Void(NamedTuple):
-    """A write id, and a partition in which something lies under it."""
+    """A write id, and a partition with a directory of it."""
 
     write_id: int
     partition: str
 
 
 class VoidResult(NamedTuple):
-    """A compaction's transaction, and the partition and highest write id of what it left."""
+    """The transaction of a compaction, and the partition and highest write id of its output."""
 
     txn_id: int
     partition: str
@@ -45,11 +45,11 @@ class VoidResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """What the restored database knows of a table.
+    """The restored database's knowledge of a table.
 
-    ``in_doubt``: write ids of transactions that were open, ``open_txns``: those. ``aborted_txns``: what lies under them
-    is no reader's. ``required``: per partition, write ids that something readable must lie under: of committed writes,
-    and the highest of each compaction.
+    ``in_doubt``: write ids of transactions that were open, ``open_txns``: those. ``aborted_txns``: their directories
+    are for no reader. ``required``: per partition, write ids that must have a readable directory: those of committed
+    writes, and the highest of each compaction.
     """
 
     next_write_id: int
@@ -62,7 +62,7 @@ class Known:
 
 @dataclass
 class Verdict:
-    """What to record of a table, and what to tell: ``hidden`` and ``kept`` directories.
+    """The records to make for a table, and the report: ``hidden`` and ``kept`` directories.
 
     ``void`` write ids have no owner yet, those ``in_doubt`` have an owner that is to be aborted.
     """
@@ -77,7 +77,7 @@ class Verdict:
 
 
 def verdict(directories: Iterable[Directory], known: Known) -> Verdict:
-    """Decide what the directories of a table mean. Raises: InvalidInputError for a name with too many ids."""
+    """Decide the meaning of a table's directories. Raises: InvalidInputError for a name with too many ids."""
     result = Verdict()
     results, sources = [], []
     for directory in directories:
@@ -110,7 +110,7 @@ def verdict(directories: Iterable[Directory], known: Known) -> Verdict:
 
 
 def span(name: DirectoryName) -> tuple[int, int]:
-    """The first and the last write id that may be in a directory."""
+    """Return the first and the last write id that may be in a directory."""
     if isinstance(name, BaseName):
         return (0, name.write_id) if name.visibility_txn_id else (name.write_id, name.write_id)
     return name.min_write_id, name.max_write_id
@@ -132,13 +132,13 @@ def _is_unknown_result(name: DirectoryName, known: Known) -> bool:
 
 
 def _lost(directory: Directory, known: Known) -> bool:
-    """Whether something in it is of a write that the restored database does not know to be committed."""
+    """Return True if the directory has rows of a write that the restored database does not know to be committed."""
     first, last = span(directory.name)
     return last >= known.next_write_id or any(first <= write_id <= last for write_id in known.in_doubt)
 
 
 def _has_sources(result: Directory, sources: Iterable[Directory], required: Collection[int]) -> bool:
-    """Whether all that went into a compaction's result can be read without it."""
+    """Return True if all sources of a compaction's result can be read without it."""
     first, last = span(result.name)
     spans = [span(source.name) for source in sources if source.partition == result.partition]
     within = [write_id for write_id in required if first <= write_id <= last]
