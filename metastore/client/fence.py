@@ -1,6 +1,6 @@
-"""The question whether a transaction is still open, right before its files get names that readers look at.
+"""A check that a transaction is still open, right before its files get names that readers look at.
 
-Rule: the last heartbeat's answer is not enough: a process can be stopped for longer than the time-out, and goes on
+Rule: the last heartbeat's answer is not enough: a process can be stopped for longer than the time-out, and continue
 without noticing. An answer holds for a second; the question is a heartbeat, so the time-out begins anew.
 """
 
@@ -19,16 +19,19 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS = timedelta(milliseconds=100), timedelt
 
 
 class Fence:
-    """The fence of a transaction. For several threads."""
+    """The fence of a transaction. It is thread-safe."""
 
     def __init__(self, client: MetastoreClient, txn_id: int, asked_at: float | None = None) -> None:
-        """``asked_at``: when, by ``monotonic``, a call was sent that is answered only for an open transaction."""
+        """Prepare a fence.
+
+        ``asked_at``: monotonic time of a sent call that is answered only for an open transaction.
+        """
         self._client = client
         self._request = ttypes.HeartbeatRequest(txnid=txn_id, lockid=0)
         self._asked_at = asked_at
 
     def require_open(self) -> None:
-        """Ask the metastore, unless the last answer is young; repeats for some seconds while it is away.
+        """Ask the metastore, unless the last answer is young; repeat for some seconds while it is unavailable.
 
         Raises: TxnAbortedError, NoSuchTxnError (it has ended), MetastoreUnreachableError, MetaError (unknown): nothing
         may be published then.
@@ -38,7 +41,7 @@ class Fence:
         self._asked_at = self._asked()
 
     def _asked(self) -> float:
-        """The time of the question that was answered."""
+        """Ask the metastore; return the time of the question that was answered."""
         pause = threading.Event()
         failure: MetastoreError | None = None
         for delay in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS):
