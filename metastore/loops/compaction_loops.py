@@ -1,4 +1,4 @@
-"""The loops of compaction, wired: what a process runs, given its services and settings."""
+"""The loops of compaction, built from a process's services and settings."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -41,10 +41,10 @@ def compaction_loops(
     stopping: Event,
     storage_classes: Sequence[Classes] = (),
 ) -> list[Loop]:
-    """Initiator, Cleaner and housekeeper for the leader; Workers everywhere.
+    """Return the Initiator, Cleaner and housekeeper for the leader, and Workers for every process.
 
     ``storage_classes``: as for `Worker`. ``host`` and ``process`` make ids that no other process has:
-    ``host-process.number``. Which pools a thread serves, in turn, say the settings.
+    ``host-process.number``. The settings say which pools a thread serves in turn.
     """
     settings, loops = worker.settings, []
     if settings.initiator_on:
@@ -81,7 +81,7 @@ def compaction_loops(
 
 
 def _in_turn(workers: deque[Worker]) -> WorkReport:
-    """Build the tick of a thread with a Worker for each of its pools: the next in turn that has a request."""
+    """Return the tick of a thread with a Worker for each of its pools: the next in turn that has a request."""
     report = WorkReport(WorkOutcome.IDLE)
     for _ in range(len(workers)):
         worker = workers[0]

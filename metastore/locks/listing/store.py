@@ -1,6 +1,6 @@
-"""Locks as the bytes that go to clients: PostgreSQL writes them, in Thrift's binary protocol (ADR 59).
+"""Locks as the bytes that clients get: PostgreSQL writes them, in Thrift's binary protocol (ADR 59).
 
-What of a lock never changes is kept as bytes beside it (ADR 108); what does is encoded by each list.
+The constant part of a lock is kept as bytes beside it (ADR 108); each list encodes the rest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def list_of(
     txn_id: int | None,
     states: Mapping[LockState, int],
 ) -> SortedList:
-    """The locks that equal every filter: granted first, weaker types first.
+    """Return the locks that equal every filter: granted first, weaker types first.
 
     ``states``: the numbers of the stored states in the protocol.
     """
@@ -36,7 +36,7 @@ def list_of(
 
 @cache
 def _wire(states: Sequence[tuple[LockState, int]]) -> str:
-    """Put together once: that takes 0.1 ms."""
+    """Return the query, built once because that takes 0.1 ms."""
     changing = [
         ThriftField(5, WireType.I32, wires.number(states, "state")),
         ThriftField(8, WireType.I64, f"coalesce({wires.millis('last_heartbeat_at')}, 0)"),
