@@ -17,7 +17,7 @@ from metastore.locks.service import LockService
 from metastore.loops.cleaner import Cleaner
 from metastore.loops.compaction_housekeeper import CompactionHousekeeper
 from metastore.loops.initiator import Initiator
-from metastore.loops.job import JobRunner
+from metastore.loops.job_runner import JobRunner
 from metastore.loops.scheduler import Loop
 from metastore.loops.worker import Worker, WorkOutcome, WorkReport
 from metastore.write_ids.service import WriteIdService

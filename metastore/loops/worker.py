@@ -25,7 +25,7 @@ from metastore.compaction.queue.rules.properties import job_properties, refused_
 from metastore.compaction.queue.rules.requests import Compaction, CompactionType
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.queue.store.requests import Job
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, JobProgress
+from metastore.compaction.working.job_specification import CompactionJobResult, CompactionJobSpec, JobProgress
 from metastore.compaction.working.rules import later_deletes
 from metastore.compaction.working.service import Started, WorkerService, claim_of
 from metastore.db import failpoints
@@ -33,8 +33,8 @@ from metastore.errors import ClaimLostError, MetastoreError, OutcomeUnknownError
 from metastore.files import Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
-from metastore.loops.job import JobRunner
 from metastore.loops.job_process import JobLivesError
+from metastore.loops.job_runner import JobRunner
 from metastore.roots import refusal
 from metastore.telemetry.logs import get_logger
 from metastore.write_ids.rules import Allocation

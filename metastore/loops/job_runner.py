@@ -20,7 +20,13 @@ from typing import NamedTuple, Protocol
 
 from metastore.catalog.rules.storage_classes import Classes
 from metastore.compaction.queue.rules.properties import SPARK_QUEUE, spark_settings
-from metastore.compaction.working.job import IN_UTC, CompactionJobResult, CompactionJobSpec, JobProgress, telling_line
+from metastore.compaction.working.job_specification import (
+    IN_UTC,
+    CompactionJobResult,
+    CompactionJobSpec,
+    JobProgress,
+    telling_line,
+)
 from metastore.config import CompactionSettings
 from metastore.loops.job_process import JobProcess
 from metastore.loops.warm_sparks import IdleReport, WarmSparks
