@@ -266,7 +266,7 @@ locks = Table(
     _instant("orphaned_at", nullable=True),
     # How many of the heartbeats were looks at the lock (check_lock) or repetitions of the request.
     Column("check_count", Integer, nullable=False, server_default=text("0")),
-    # What never changes, as clients get it: lock_wire. Null where the release before queued it.
+    # For release 0.2, as in compactions.
     Column("wire", LargeBinary),
     UniqueConstraint("ext_id", "int_id"),
     Index(None, "catalog", "db", "table", "type"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),
@@ -304,7 +304,7 @@ def _compaction_columns() -> tuple[Column[object], ...]:
 
 
 def _later_compaction_columns() -> tuple[Column[object], ...]:
-    """Return columns that were added later. Wire: what a trigger makes of the others, the struct that clients get."""
+    """Return columns that were added later. Wire: for release 0.2, which reads it; it goes with release_0_2.sql."""
     return (Column("wire", LargeBinary), Column("meta_info", Text))
 
 

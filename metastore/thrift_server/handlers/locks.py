@@ -108,7 +108,9 @@ class LockHandlers:
             partition=canonical(rqst.partname) if rqst.partname else None,
             txn_id=rqst.txnid,
         )
-        return self._lists.answer(wanted, lambda: (ttypes.ShowLocksResponse, self.locks.show_locks(wanted, _STATES)))
+        return self._lists.answer(
+            wanted, lambda: (ttypes.ShowLocksResponse, self.locks.show_locks(wanted, _STATES, _TYPES))
+        )
 
     def _hand_over(self, lock_ids: list[int], parked: list[Call]) -> list[Exception | None]:
         granted: Mapping[int, LockResult] = {}
