@@ -64,8 +64,8 @@ databases = Table(
     Index("databases_place_idx", _place("location")), Index("databases_managed_place_idx", _place("managed_location")),
     UniqueConstraint("catalog", "name"))
 
-# Triggers keep in "wire" the keys and the descriptor in Thrift's binary protocol, the latter without its end, and in
-# "meta" the table's line in lists; both are null in rows older than the columns.
+# A trigger keeps in "wire" what keys and descriptor are in Thrift's binary protocol, the latter without its end; null
+# in rows older than the column. "meta" is null: release 0.2 reads it, and it goes with release_0_2.sql.
 tables = Table(
     "tables", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),

@@ -267,7 +267,7 @@ locks = Table(
     _instant("orphaned_at", nullable=True),
     # The number of heartbeats that were looks at the lock (check_lock) or repetitions of the request.
     Column("check_count", Integer, nullable=False, server_default=text("0")),
-    # The constant part of the lock as clients get it: lock_wire. Null if the previous release queued it.
+    # For release 0.2, as in compactions.
     Column("wire", LargeBinary),
     UniqueConstraint("ext_id", "int_id"),
     Index(None, "catalog", "db", "table", "type"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),
@@ -305,7 +305,7 @@ def _compaction_columns() -> tuple[Column[object], ...]:
 
 
 def _later_compaction_columns() -> tuple[Column[object], ...]:
-    """Return columns that were added later. Wire: the struct that clients get, which a trigger makes of the others."""
+    """Return columns that were added later. Wire: for release 0.2, which reads it; it goes with release_0_2.sql."""
     return (Column("wire", LargeBinary), Column("meta_info", Text))
 
 

@@ -1,7 +1,7 @@
 """Rows as the structs that clients get: a shape names the fields, PostgreSQL writes them in Thrift's binary protocol.
 
-A field is its type, its id and its value; the struct ends with a zero. A list is encoded by the statement that selects
-its rows (ADR 59); the constant part of rows may be kept beside them (ADR 93, 108).
+A field is its type, its id and its value; the struct ends with a zero. A list is encoded by the
+statement that selects its rows (ADR 59, 116).
 """
 
 from abc import ABC, abstractmethod

@@ -18,7 +18,7 @@ from metastore.locks.deadlocks import rules as deadlocks
 from metastore.locks.listing import store as listing
 from metastore.locks.orphans import store as orphan_store
 from metastore.locks.orphans.rules import Left
-from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState
+from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState, LockType
 from metastore.locks.store import Enqueued
 from metastore.locks.waits import store as wait_store
 from metastore.locks.waits.store import DeadlockRow
@@ -310,14 +310,16 @@ class LockService:
             lock_id: LockResult(lock_id, LockState.ACQUIRED) for lock_id in granted
         }
 
-    def show_locks(self, wanted: LockFilter, states: Mapping[LockState, int]) -> Pieces[bytes]:
+    def show_locks(
+        self, wanted: LockFilter, states: Mapping[LockState, int], types: Mapping[LockType, int]
+    ) -> Pieces[bytes]:
         """Return the locks that equal every filter, as bytes for clients.
 
         Granted before waiting, weaker types first, then in order of asking.
 
-        ``states``: the numbers of the stored states in the protocol.
+        ``states``, ``types``: the numbers of the stored texts in the protocol.
         """
-        found, _ = listing.list_of(*wanted, states).read(self.db)
+        found, _ = listing.list_of(*wanted, states, types).read(self.db)
         return found
 
 

@@ -744,7 +744,7 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- metastore/catalog/store/table_meta.sql
+-- metastore/db/release_0_2.sql
 -- A table as get_table_meta sends it, in Thrift's binary protocol.
 
 CREATE OR REPLACE FUNCTION set_table_meta() RETURNS trigger
@@ -864,7 +864,7 @@ CREATE OR REPLACE FUNCTION set_table_wire() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN NEW.wire := table_wire(NEW.sd, NEW.partition_keys); RETURN NEW; END $$;
 
--- metastore/compaction/queue/store/wire.sql
+-- metastore/db/release_0_2.sql
 -- A compaction as SHOW COMPACTIONS sends it, in Thrift's binary protocol (ADR 93).
 
 CREATE OR REPLACE FUNCTION set_compaction_wire() RETURNS trigger
@@ -1004,7 +1004,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- metastore/locks/wire.sql
+-- metastore/db/release_0_2.sql
 -- A lock as SHOW LOCKS sends it, in Thrift's binary protocol, but for what changes while it is there (ADR 93).
 
 CREATE OR REPLACE FUNCTION lock_wire(

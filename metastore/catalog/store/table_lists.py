@@ -14,8 +14,16 @@ from metastore.ids import DatabaseName
 
 NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(20_000, 20_000, 20_000), Sizes(500, 1000, 1000)
 """Of the pieces of each list."""
-_META = "coalesce(meta, table_meta(catalog, db, name, type, parameters ->> 'comment'))"
-"""The line of a table list as clients get it, which PostgreSQL keeps."""
+_META = wires.struct(
+    [
+        Field(1, Kind.TEXT, "db"),
+        Field(2, Kind.TEXT, "name"),
+        Field(3, Kind.TEXT, "type"),
+        Field(4, Kind.TEXT, "parameters ->> 'comment'", optional=True),
+        Field(5, Kind.TEXT, "catalog"),
+    ]
+)
+"""The line of a table list as clients get it."""
 _SHAPE = [
     ThriftField(1, WireType.TEXT, "name"),
     ThriftField(2, WireType.TEXT, "db"),
