@@ -479,14 +479,14 @@ def test_other_statements_go_to_spark_unchanged(acid_session, db, spark):
 
 def test_reads_end_their_transactions(acid_session, flat):
     before = open_txns(acid_session)
-    frame = acid_session.table(flat)
-    derived = frame.where("id = 1")
-    del frame
-    [mine] = open_txns(acid_session) - before
-    assert [(str(lock.type), lock.tablename) for lock in locks_of(acid_session, mine)] == [
-        (str(acid_session.client.types.LockType.SHARED_READ), "flat")]
-    assert derived.count() == 1
-    acid_session.close()
+    with acid_session.snapshot():
+        frame = acid_session.table(flat)
+        [mine] = open_txns(acid_session) - before
+        assert [(str(lock.type), lock.tablename) for lock in locks_of(acid_session, mine)] == [
+            (str(acid_session.client.types.LockType.SHARED_READ), "flat")]
+    assert open_txns(acid_session) <= before
+    assert frame.where("id = 1").count() == 1
+    acid_session.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     assert open_txns(acid_session) <= before
 
 
