@@ -1,4 +1,4 @@
-"""``metastore compaction plan`` and ``explain``: what is due, and who waits for whom."""
+"""The commands ``metastore compaction plan`` and ``explain``: due compactions, and waits of tables."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -23,12 +23,12 @@ class Place(NamedTuple):
     partition: str | None = None
 
     def __str__(self) -> str:
-        """``db.table`` or ``db.table/part=1``."""
+        """Return ``db.table`` or ``db.table/part=1``."""
         return f"{self.db}.{self.table}" + (f"/{self.partition}" if self.partition else "")
 
 
 def place_argument(text: str) -> Place:
-    """Read ``DB.TABLE``, ``DB.TABLE/KEY=VALUE/...`` or, with a dot before the partition, ``DB.TABLE.KEY=VALUE``."""
+    """Parse ``DB.TABLE``, ``DB.TABLE/KEY=VALUE/...`` or, with a dot before the partition, ``DB.TABLE.KEY=VALUE``."""
     db, dot, rest = text.partition(".")
     end = min((at for at in (rest.find("."), rest.find("/")) if at >= 0), default=len(rest))
     name, partition = rest[:end], rest[end + 1 :]

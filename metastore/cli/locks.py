@@ -1,4 +1,4 @@
-"""``metastore lock``: what an operator does with locks."""
+"""The command ``metastore lock``: an operator's work with locks."""
 
 import sys
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Question(NamedTuple):
 
 
 def lock_number(text: str) -> int:
-    """Read a lock id; ``7.1``, as SHOW LOCKS prints components, means lock 7."""
+    """Parse a lock id; ``7.1``, as SHOW LOCKS prints components, means lock 7."""
     number, _, component = text.partition(".")
     if not number.isdecimal() or not (component or "1").isdecimal():
         raise click.BadParameter(f"{text!r} is not a lock id: write 7 or 7.1")
@@ -32,7 +32,7 @@ def lock_number(text: str) -> int:
 
 
 def question_of(text: str) -> Question:
-    """Read ``7`` or ``7.1`` or ``lockid:7``; ``txn:5`` or ``txnid:5``; ``DB.TABLE`` or ``CATALOG.DB.TABLE``."""
+    """Parse ``7`` or ``7.1`` or ``lockid:7``; ``txn:5`` or ``txnid:5``; ``DB.TABLE`` or ``CATALOG.DB.TABLE``."""
     prefix, colon, rest = text.partition(":")
     if colon and prefix in {"txn", "txnid"} and rest.isdecimal():
         return Question(txn_id=int(rest))
@@ -50,7 +50,7 @@ def question_of(text: str) -> Question:
 
 @click.group()
 def lock() -> None:
-    """Locks: why they wait, release them."""
+    """Explain the waits of locks, and release locks."""
 
 
 @lock.command(short_help="Release locks, withdraw requests.")
@@ -168,7 +168,7 @@ def _name(held: Any) -> str:
 
 
 def _tree(owners: list[dict[str, Any]]) -> str:
-    """One line for each owner, below somebody who waits for it."""
+    """Return one line for each owner, below an owner that waits for it."""
     rows = []
     for depth, owner in _below(owners, [owner["place"] for owner in owners if owner["asked"]], 0, set()):
         who = f"{owner['owner']} {owner['user']}@{owner['host']} ({owner['agent_info']})"
@@ -207,7 +207,7 @@ def _claims(claims: list[dict[str, Any]]) -> str:
 
 
 def place(claim: dict[str, Any]) -> str:
-    """``db.table/partition``, with the catalog where it is not Hive's."""
+    """Format ``db.table/partition``, with the catalog if it is not Hive's."""
     catalog = "" if claim["catalog"] == "hive" else f"{claim['catalog']}."
     table_part = f".{claim['table']}" if claim["table"] else ""
     partition_part = f"/{claim['partition']}" if claim["partition"] else ""

@@ -1,4 +1,4 @@
-"""``metastore table``: a table as the transactions see it."""
+"""The command ``metastore table``: a table as the transactions see it."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from metastore.ids import TableName
 
 @click.group()
 def table() -> None:
-    """Tables as the transactions see them."""
+    """Show tables as the transactions see them."""
 
 
 table.add_command(check)

@@ -1,4 +1,4 @@
-"""``metastore txn``: what an operator does with transactions, and what became of them."""
+"""The command ``metastore txn``: an operator's work with transactions, and their outcomes."""
 
 import sys
 from typing import Any
@@ -17,7 +17,7 @@ NOTHING_KNOWN = frozenset({"never_opened", "unknown"})
 
 @click.group()
 def txn() -> None:
-    """Transactions: what became of them, end them."""
+    """Find out the outcome of transactions, or abort them."""
 
 
 @txn.command(short_help="Abort transactions.")
