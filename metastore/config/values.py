@@ -38,7 +38,7 @@ _SIZES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a sort of value is read, written and described."""
+    """A kind of value: its parser, its formatter and its description."""
 
     expected: str
     parse: Callable[[str], Any]
@@ -46,7 +46,10 @@ class Kind:
 
 
 def duration(unit: str, low: timedelta | None = None, high: timedelta | None = None) -> Kind:
-    """A time span between the bounds, both included; a plain number counts in ``unit``, as Hive has it for this key."""
+    """Return the kind of a time span between the bounds, both included.
+
+    A plain number counts in ``unit``, as in Hive for this key.
+    """
 
     def parse(text: str) -> timedelta:
         match = _DURATION.fullmatch(text)
@@ -73,7 +76,7 @@ def duration(unit: str, low: timedelta | None = None, high: timedelta | None = N
 
 
 def integer(low: int | None = None, high: int | None = None) -> Kind:
-    """Return a whole number between the bounds, both included."""
+    """Return the kind of a whole number between the bounds, both included."""
 
     def parse(text: str) -> int:
         value = int(text)
@@ -111,7 +114,7 @@ def _fraction(text: str) -> float:
 
 
 def _database_url(text: str) -> str:
-    """Hive's JDBC form becomes libpq's; user and password may come from keys of their own."""
+    """Convert Hive's JDBC form to libpq's; user and password may come from keys of their own."""
     text = text.strip().removeprefix("jdbc:")
     if not text:
         return ""
@@ -141,7 +144,7 @@ def _storage_classes(word: str) -> tuple[str, str, str]:
 
 
 def choice(*allowed: str) -> Kind:
-    """Return a word of a few, in any case."""
+    """Return the kind of a word of a few, in any case."""
 
     def parse(text: str) -> str:
         word = text.strip().lower()
