@@ -1,6 +1,6 @@
 """The state of compactions, transactions and locks as metrics. Hive calls them acid metrics.
 
-Rule: what is printed was measured by a loop; who reads /metrics never asks the database. Pools are few, and a label.
+Rule: a loop measures the figures; a reader of /metrics never asks the database. Pools are few, and a label.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -79,14 +79,14 @@ GAUGES = {
 
 
 class CompactionCollector(Collector):
-    """Prints what was measured last; nothing before that."""
+    """A collector of the last measures; empty before the first."""
 
     def __init__(self, seen: Callable[[], Measures]) -> None:
-        """``seen``: the last measures."""
+        """Prepare a collector; ``seen``: the last measures."""
         self._seen = seen
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """All gauges."""
+        """Yield all gauges."""
         seen = self._seen()
         for what, gauge in GAUGES.items() if seen else ():
             labels = [gauge.label] if gauge.label else []
