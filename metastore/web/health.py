@@ -1,8 +1,8 @@
-"""Whether the process is ready for calls: a list of parts, each ready or not, with the reason.
+"""Readiness of the process: a list of parts, each ready or not, with the reason.
 
 Rule: alive says only that the process answers; ready says that a call sent now would be served. A part that has not
-reported yet is not ready. Nobody waits long for an answer: each probe runs on a thread of its own, at most once at a
-time, and a probe that does not come back makes its part not ready.
+reported yet is not ready. No answer takes long: each probe runs on a thread of its own, at most once at a time, and a
+probe that does not return makes its part not ready.
 """
 
 import threading
@@ -20,14 +20,14 @@ _SILENCE_S = 5.0
 
 
 class Part(NamedTuple):
-    """A part's state; ``reason`` says what it waits for."""
+    """The state of a part; ``reason``: the cause of its wait."""
 
     ready: bool
     reason: str = ""
 
 
 class _Probe:
-    """Asks for a part's state when somebody wants to know."""
+    """A probe of a part's state, run when a caller asks."""
 
     def __init__(self, look: Callable[[], Part], part: Part) -> None:
         self._look, self._part = look, part
@@ -37,7 +37,7 @@ class _Probe:
         self._lock = threading.Lock()
 
     def part(self) -> Part:
-        """The state a moment ago."""
+        """Return the state a moment ago."""
         with self._lock:
             if self._done.is_set() and time.monotonic() - self._at > _PROBE_LASTS_S:
                 self._done.clear()
@@ -65,13 +65,13 @@ class Health:
         self.stopping = False
 
     def report(self, name: str, part: Part) -> None:
-        """A part says its own state."""
+        """Record a part's own report of its state."""
         self._parts[name] = part
 
     def probe(self, name: str, look: Callable[[], Part]) -> None:
-        """Ask for a part's state whenever somebody wants to know, at most once a second."""
+        """Probe a part's state whenever a caller asks, at most once a second."""
         self._probes[name] = _Probe(look, self._parts[name])
 
     def parts(self) -> dict[str, Part]:
-        """Every part's state now."""
+        """Return every part's state now."""
         return {name: self._probes[name].part() if name in self._probes else part for name, part in self._parts.items()}
