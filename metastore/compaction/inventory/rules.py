@@ -1,9 +1,9 @@
-"""What a listing of a table or partition found, and whether that still tells what there is.
+"""Results of listings of tables and partitions, and the check that they still hold.
 
-Rule: what is kept may say that nothing is due, and never that something is: who queues a compaction has listed. It
-holds until a write id is committed above those that had ended at the listing. Ids tell and not times: what an open
-transaction kept from being looked at was written before. Compactions have no such id, so a margin is left for one whose
-commit was under way.
+Rule: a kept listing may show that nothing is due, and never that a compaction is: a compaction is queued only after a
+new listing. It holds until a write id is committed above those that had ended at the listing. Ids decide and not times:
+a write that an open transaction hid from the listing may be older than it. Compactions have no such id, so a margin is
+left for one whose commit was in progress.
 """
 
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ COMMIT_MARGIN = timedelta(minutes=2)
 
 
 class Measured(NamedTuple):
-    """What there is to compact. ``leftover_base``: an older base that only a compaction's clean-up would remove."""
+    """The amounts to compact. ``leftover_base``: an older base that only a compaction's clean-up would remove."""
 
     base_size: int = 0
     delta_size: int = 0
@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What a listing found. ``high_watermark``: every write id up to it had ended, and what it wrote was looked at."""
+    """The result of a listing. ``high_watermark``: every write id up to it had ended, and its files were counted."""
 
     entity: Entity
     location: str
@@ -41,9 +41,9 @@ class Listing(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The last listing and what is known since. ``written``: the highest write id that was committed; 0: none is known.
+    """The last listing and later events. ``written``: the highest write id that was committed; 0: none is known.
 
-    ``compacted_at``: when a compaction was last committed or cleaned; None: never.
+    ``compacted_at``: the last commit or cleaning of a compaction; None: never.
     """
 
     listing: Listing
@@ -51,7 +51,7 @@ class Kept(NamedTuple):
     compacted_at: datetime | None
 
     def holds(self, location: str, now: datetime, max_age: timedelta) -> bool:
-        """Whether a listing of this place would find the same for all that is known."""
+        """Return True if a new listing of this place would find the same, by all that is known."""
         listing = self.listing
         return (
             listing.location == location
@@ -62,7 +62,7 @@ class Kept(NamedTuple):
 
 
 def measure(state: AcidState) -> Measured:
-    """Sizes and counts of what a reader of this state reads; only selected directories count."""
+    """Return sizes and counts of the files that a reader of this state reads; only selected directories count."""
     base = _size(state.base) if state.base else sum(file.size for file in state.originals)
     return Measured(
         base_size=base,

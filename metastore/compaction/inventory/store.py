@@ -1,4 +1,4 @@
-"""Rows of listings, and what happened to their tables and partitions since."""
+"""Rows of listings, and later events of their tables and partitions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ _SELECT_KEPT = _SQL.text("select_kept", wanted=WANTED, largest=LARGEST_ID)
 
 
 def upsert(pg: PgTx, listings: Sequence[Listing]) -> None:
-    """Keep what listings found, unless a later one is known."""
+    """Store listings, unless a later one is known."""
     if listings:
         rows = [
             (
@@ -35,7 +35,7 @@ def upsert(pg: PgTx, listings: Sequence[Listing]) -> None:
 
 
 def select_kept(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Kept]:
-    """The last listings of those of which there is one."""
+    """Return the last listings of the entities that have one."""
     kept = {}
     for row in pg.sql(_SELECT_KEPT, all_named(entities)):
         catalog, db, table, partition, location, listed_at, mark, *measured, written, compacted_at = row
@@ -45,5 +45,5 @@ def select_kept(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Kept]:
 
 
 def delete_before(pg: PgTx, instant: datetime) -> None:
-    """Forget listings that are too old to tell anything, of whatever there may be no more."""
+    """Forget listings that are too old to be useful, of entities that may be gone."""
     pg.sql("DELETE FROM listings WHERE listed_at < %s", (instant,))
