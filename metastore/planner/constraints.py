@@ -1,6 +1,6 @@
-"""ALTER TABLE ... ADD and DROP CONSTRAINT of transactional tables.
+"""ADD and DROP CONSTRAINT of ALTER TABLE for transactional tables.
 
-Rule: others may read meanwhile, as Spark itself does, which looks for rows that break a CHECK and then adds it.
+Rule: other readers may read meanwhile, as Spark itself does: it looks for rows that break a CHECK and then adds it.
 """
 
 from metastore.client.constraints import add_constraints, drop_constraint

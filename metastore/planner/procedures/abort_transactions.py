@@ -1,4 +1,4 @@
-"""CALL abort_transactions: end transactions of others."""
+"""The procedure CALL abort_transactions: it ends transactions of others."""
 
 from metastore.errors import InvalidInputError, NoSuchTxnError
 from metastore.planner.body import Body
@@ -8,7 +8,7 @@ from metastore.txns.core.rules import AbortCode
 
 
 def _rows(call: PlannerCall, arguments: Body) -> Rows:
-    """Abort each transaction, and answer what became of it. Raises: InvalidInputError."""
+    """Abort each transaction, and return its outcome. Raises: InvalidInputError."""
     ids = arguments.values("txn_ids")
     if not ids or not all(isinstance(txn_id, int) and txn_id > 0 for txn_id in ids):
         raise InvalidInputError("txn_ids must be ids of transactions, as in array(17, 18).")
