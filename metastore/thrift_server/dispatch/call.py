@@ -1,4 +1,4 @@
-"""One call of one client, as its handler sees it, and how a handler asks to be run.
+"""One call of one client, as its handler sees it, and the ways to run a handler.
 
 Rule: a handler touches the connection only through `Call`. Three ways to run:
 
@@ -26,7 +26,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class Connection(Protocol):
-    """What a handler may know about the client's connection."""
+    """The connection as a handler may use it."""
 
     peer: str
     """Address of the client, ``host:port``."""
@@ -54,17 +54,17 @@ class Connection(Protocol):
 
     @property
     def host(self) -> str:
-        """Address of the client, without the port."""
+        """The address of the client, without the port."""
 
     def act_for(self, caller: Identity, limits: AddressLimits | None, now: float) -> None:
-        """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
+        """Switch the connection's calls, and their limits, to a planner's caller from now on."""
 
 
 class CallQueue(Protocol):
-    """Where a coalesced call waits for its turn; all of it on any thread."""
+    """A queue of coalesced calls; its methods may run on any thread."""
 
     def put(self, call: "Call") -> None:
-        """Let a call wait for its turn."""
+        """Queue a call for its turn."""
 
     def settle(self, call: "Call", result: object) -> None:
         """Answer a parked call with this result, without another turn."""
@@ -75,7 +75,7 @@ class Later:
 
 
 class PassedOn(NamedTuple):
-    """In the place of a result: the upstream's answer, whole, and how it went."""
+    """The upstream's answer, whole, and its outcome, in place of a result."""
 
     reply: bytes
     outcome: str
@@ -88,7 +88,8 @@ LATER: Final = Later()
 class Call:
     """A method with its decoded arguments."""
 
-    # What most calls leave as it is stands in the class: setting all of it took a tenth of the loop's time for a call.
+    # Fields that most calls leave alone are in the class: setting all of them took a tenth of the loop's time for a
+    # call.
     expected = True
     """A reply: not of a oneway message."""
     outcome = ""
@@ -130,42 +131,42 @@ class Call:
             self.context.update(fields)
 
     def park(self, hurry: Callable[[], None]) -> None:
-        """Answer later: the handler answers `LATER` for this call. ``hurry`` must bring it to an end, once or twice."""
+        """Park the call: the handler answers `LATER` for it. ``hurry`` must bring it to an end, once or twice."""
         self._parked_at = time.perf_counter()
         self.connection.hurry = hurry
 
     def again(self) -> None:
-        """Hand the call to its lane once more."""
+        """Send the call through its lane once more."""
         self._leave()
         if self.lane is not None:
             self.lane.put(self)
 
     def answer(self, result: object) -> None:
-        """Answer the call, which is parked, with what another call has brought about."""
+        """Answer the parked call with a result that another call has produced."""
         self._leave()
         if self.lane is not None:
             self.lane.settle(self, result)
 
     def _leave(self) -> None:
-        """Note that the call is parked no longer."""
+        """Record that the call is no longer parked."""
         if self._parked_at:
             self.parked += time.perf_counter() - self._parked_at
             self._parked_at = 0.0
 
     def __repr__(self) -> str:
-        """Show the call, for failing tests."""
+        """Format the call, for failing tests."""
         return f"Call({self.method}{self.args!r})"
 
 
 def coalesced(lane: str, apart: Callable[["Call"], bool] | None = None) -> Callable[[Handler], Handler]:
     """Run this handler with all calls of its lane that gathered meanwhile.
 
-    ``apart``: whether a call would hold the event loop for long, decided by its arguments at once and without raising;
-    it is then run alone, on a thread.
+    ``apart``: returns True if a call would hold the event loop for long, by its arguments, quickly and without raising;
+    the call then runs alone, on a thread.
 
     The method's signature is ``(self, calls: list[Call]) -> list[result | Exception]``, an item for each call, in
-    order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that a bad call hurts
-    nobody else; not after an UnavailableError or an OutcomeUnknownError, which every caller gets.
+    order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that a bad call affects no
+    other; not after an UnavailableError or an OutcomeUnknownError, which every caller gets.
     """
 
     def mark(handler: Handler) -> Handler:
