@@ -32,7 +32,7 @@ def below(location: str, place: str) -> str:
 
 
 def start(location: str) -> str:
-    """Return the expression of the index of a column, in the index's order."""
+    """Return the indexed part of a location column, in the index's order."""
     return f'left({location} COLLATE "C", {_INDEXED})'
 
 

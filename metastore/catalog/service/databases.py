@@ -309,7 +309,7 @@ class DatabaseService:
         self.moves.require_available(pg, places, Taker())
 
     def _ours(self, places: list[str | None]) -> list[str | None]:
-        """Return the directories, with None in place of those beyond the roots, which stay."""
+        """Return the directories that lie below the roots; others stay."""
         roots = self.directories.files.roots
         return [place for place in places if place and (roots is None or roots.covers(place, inside=True))]
 

@@ -87,7 +87,7 @@ class DirectoryMoves:
 
     @staticmethod
     def require_still(pg: PgTx, places: Iterable[str | None]) -> None:
-        """Raise UnavailableError while places that are dropped or emptied are on the move."""
+        """Raise UnavailableError if a place that is dropped or emptied is being moved."""
         wanted = [place for place in places if place]
         moving = store.select_moving(pg, wanted) if wanted else None
         if moving is not None:

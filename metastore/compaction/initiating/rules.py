@@ -118,7 +118,7 @@ class Aborts:
 
 
 class AbortRule(NamedTuple):
-    """A rule for aborted writes that alone ask for a compaction. ``cleaned``: those whose files are gone, or not."""
+    """A rule for aborted writes that alone ask for a compaction. ``cleaned``: True for those whose files are gone."""
 
     cleaned: bool
     max_txns: int
@@ -201,7 +201,7 @@ def supports_minor(measured: Measured, *, insert_only: bool) -> bool:
 
 
 def due_for_aborts(aborts: Aborts) -> Due | None:
-    """Return the compaction that aborted transactions ask for, if the Initiator, not the Cleaner, handles them."""
+    """Return True if a minor compaction suffices; files without row ids (originals, LOAD DATA) need a major one."""
     if aborts.too_many:
         return Due(CompactionType.MAJOR, "too many aborted transactions wrote to it")
     if aborts.too_old:

@@ -3,7 +3,7 @@
 Every method has one shape::
 
     def get_table_req(self, _call: Call, request: ttypes.GetTableRequest) -> ttypes.GetTableResult:
-        \"\"\"What the call answers or does.\"\"\"
+        \"\"\"Return a table.\"\"\"
         name, wanted = table_name_of(...), ...                   # decode
         table = self._tables.get_table(name, wanted)             # call the service
         return ttypes.GetTableResult(table_to_thrift(table))     # encode

@@ -157,7 +157,10 @@ class UpstreamCatalog:
         return sorted((canonical(make_name(keys, part.values)), part.sd.location) for part in parts)
 
     def user_of(self, _pg: PgTx, location: str, _left_by: Entity | None = None) -> str | None:
-        """Return an unknown user: a Hive metastore finds nothing by location, so places without a table stay."""
+        """Return a text for an unknown user: a Hive metastore finds nothing by location.
+
+        Places without a table stay.
+        """
         return f"some table of the upstream, which cannot be asked who has {location}"
 
     def homes(self, _pg: PgTx, _entity: Entity) -> list[str] | None:

@@ -63,7 +63,7 @@ class UpstreamTableHandlers:
 
     @immediate
     def metastore_table_at(self, _call: Call, _place: str | None) -> str:
-        """Raise an error: locations of tables are not known here."""
+        """Return "": locations of tables are not known here."""
         return ""
 
 
