@@ -37,7 +37,7 @@ _FORM = "highWatermark:minOpen:open,low-high,...:aborted,low-high,..."
 
 
 class RangeState(StrEnum):
-    """How many ids of a range have a property: all, some or none."""
+    """The part of a range whose ids have a property: all, some or none."""
 
     NONE = "none"
     SOME = "some"

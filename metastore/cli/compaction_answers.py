@@ -88,7 +88,7 @@ def plan(place: Place, most: int, uri: str | None, form: str, *, run: bool, coun
 @uri_option
 @form_option
 def explain(place: Place, most: int, uri: str | None, form: str) -> None:
-    """Say what a table or partition waits for: who is in the way, since when, and the command that ends it.
+    """Explain the wait of a table or partition: its blockers, since when they block, and the command that ends each.
 
     Exit code 1 if nothing waits: nothing is due, nothing is left to be cleaned.
     """

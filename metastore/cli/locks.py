@@ -66,7 +66,7 @@ def release(lock_ids: tuple[int, ...], agent: str | None, uri: str | None, form:
     """Release locks that have no transaction, and withdraw requests that wait.
 
     Their owners are not asked. Exit code 1 if one of them could not be released: it belongs to a transaction, or is
-    unknown; or if nobody has locks with this agent info.
+    unknown; or if no client has locks with this agent info.
     """
     if not lock_ids and not agent:
         raise click.UsageError("Say which locks: by id, or by --agent.")
@@ -99,13 +99,13 @@ def _released(client: DomainClient, lock_id: int, owners: dict[int, int]) -> tup
 @uri_option
 @form_option
 def why(question: Question, uri: str | None, form: str) -> None:
-    """Walk from a lock request (7 or 7.1), a transaction (txn:5) or a table to those who have to end first.
+    """Walk from a lock request (7 or 7.1), a transaction (txn:5) or a table to the owners that have to end first.
 
-    Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the
-    reaper may end it, and the command that ends it now. Of a table: everybody who holds a lock on it or waits for it.
+    Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the reaper
+    may end it, and the command that ends it now. For a table: all holders of its locks, and their waiters.
 
-    Exit code 1 if there is nothing to explain: it does not wait, nobody holds or wants a lock there, or there is no
-    such lock.
+    Exit code 1 if there is nothing to explain: it does not wait, no lock is held or wanted there, or there is no such
+    lock.
     """
     with connected(uri) as client:
         catalog, db, name = question.table or (None, None, None)

@@ -154,7 +154,7 @@ def compactions(
     *,
     watch: bool,
 ) -> None:
-    """Compactions that wait or run, and the last that ended."""
+    """Show compactions that wait or run, and the last that ended."""
     with connected(uri) as client:
         types = client.types
         request = types.ShowCompactRequest(

@@ -26,7 +26,7 @@ table.add_command(check)
 @uri_option
 @form_option
 def describe(name: tuple[str, str], uri: str | None, form: str) -> None:
-    """Say what kind of table it is, where it lies, and what holds or keeps it busy."""
+    """Describe a table: its kind, its location, its locks, its transactions and its compactions."""
     with connected(uri) as client:
         fields = _described(client, *name)
     show_fields(fields, form)

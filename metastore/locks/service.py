@@ -142,7 +142,7 @@ class LockService:
     def _known(pg: PgTx, requests: Sequence[LockRequest], tail: store.QueueTail) -> dict[LockRequest, LockResult]:
         """Return requests that are in the queue already and were repeated after a lost answer, in their present state.
 
-        Only those that would have to wait are looked for: an exclusive lock waits for its own first request.
+        Only requests that would have to wait are looked up: an exclusive lock waits for its own first request.
         """
         queue = LockQueue(tail.ahead)
         waiting = [
@@ -298,8 +298,8 @@ class LockService:
     ) -> tuple[list[MetastoreError | None], dict[int, LockResult]]:
         """Unlock as ``unlock`` and check ``waiting`` requests as ``check_lock``, in one PostgreSQL transaction.
 
-        Besides what ``unlock`` gives: those of them that are granted now; the others have to look for themselves.
-        Serialises on: as both. Nothing of this needs to survive a crash of the database except a grant.
+        Returns, besides the answer of ``unlock``, the requests that are granted now; the others have to check again.
+        Serialises on: as both. Only a grant needs to survive a crash of the database.
         """
         held, granted = store.delete_released(self.db, set(lock_ids), set(waiting))
         refused = {

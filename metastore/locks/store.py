@@ -397,7 +397,7 @@ def whole(candidates: str) -> str:
 def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> Expired:
     """Delete requests without a transaction and a sign of life since ``before``, and those of ended transactions.
 
-    Looks at the next ``limit`` rows behind ext_id ``after``. The second kind cannot arise from the service's own
+    It looks at the next ``limit`` rows behind ext_id ``after``. The second kind cannot arise from the service's own
     statements; a row that did would block its object for ever.
     """
     forgotten = f"""ext_id > %(after)s AND ext_id <= (SELECT max(ext_id) FROM visited)

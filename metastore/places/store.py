@@ -68,9 +68,9 @@ def select_users(
 ) -> list[User]:
     """Return other users of some places, or of directories around or inside: one of each kind, transactional first.
 
-    The one question before a place is given and before anything in it is removed. A database or catalog above a place
-    is none of its users. ``own``: a table that does not count, nor do its partitions of these names (None: all).
-    ``own_counts``: it does where it is not above, since what is removed is not its own any more.
+    This is the one query before a place is given and before files in it are removed. A database or catalog above a
+    place is none of its users. ``own``: a table that does not count, nor do its partitions of these names (None: all).
+    ``own_counts``: it counts if it is not above, since the removed directory is not its own any more.
     """
     asked = [(spelled.rstrip("/"), place) for place in places for spelled in spellings(place)]
     if not asked:

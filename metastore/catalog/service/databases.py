@@ -263,7 +263,8 @@ class DatabaseService:
     ) -> None:
         """Remove a database; ``cascade``: with everything in it.
 
-        Serialises on: the database's row (nobody can create in it meanwhile), each table's, the tail of its lock queue.
+        Serialises on: the database's row (no object can be created in it meanwhile), each table's, the tail of its lock
+        queue.
         Raises: NoSuchObjectError, InvalidOperationError, HeldUpError, MetaError.
         """
         if name == DatabaseName(DEFAULT_CATALOG, DEFAULT_DATABASE):

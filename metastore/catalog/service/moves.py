@@ -4,7 +4,8 @@ Rule: no file is touched in a PostgreSQL transaction. A move is announced (one t
 the new place, the catalog changed (a second transaction, fenced by the announcement), and what was only copied is
 removed from the old place: that stays whole until the catalog names the new place, and the single step of a disk's
 rename is taken back. A removal is announced by the transaction that drops the object. What a dead process leaves,
-``settle_moves`` ends; until then nobody else can use the places, so nothing of another is moved or removed (ADR 0040).
+``settle_moves`` ends; until then no other object can use the places, so no other object's files are moved or removed
+(ADR 0040).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +45,7 @@ class DirectoryMoves:
     settling: set[str] = field(default_factory=set)
     """The hosts at which this process is still settling something."""
 
-    # What other calls ask, in their own PostgreSQL transactions.
+    # These checks run in PostgreSQL transactions of other calls.
 
     def require_free(self, pg: PgTx, places: Iterable[str | None]) -> None:
         """Keep places free until COMMIT for an object that is put there.
@@ -196,7 +197,7 @@ class DirectoryMoves:
                 with self.db.begin() as pg:
                     store.delete_changes(pg, [hold], self.owner)
 
-    # What is left
+    # Leftovers
 
     def settle_moves(self) -> int:
         """End the changes whose process died; return how many were worked on.

@@ -116,7 +116,10 @@ class Call:
     def __init__(
         self, method: str, args: tuple[Any, ...], connection: Connection, seqid: bytes = b"", started: float = 0.0
     ) -> None:
-        """``seqid`` is the message's sequence id as received, and goes back unchanged; ``started`` a perf_counter."""
+        """Prepare a call.
+
+        ``seqid`` is the message's sequence id, and goes back unchanged; ``started`` is a perf_counter.
+        """
         self.method = method
         self.args = args
         self.connection = connection

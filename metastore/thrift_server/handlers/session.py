@@ -52,7 +52,7 @@ class SessionHandlers:
 
     @immediate
     def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
-        """Record the user that the client gives, unless the connection has a proven user, who stays.
+        """Record the user that the client gives, unless the connection has a proven user, which stays.
 
         Without execute.setugi nothing is recorded, and the answer names the user too. Raises: MetaError for too long a
         name.

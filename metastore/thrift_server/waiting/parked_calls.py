@@ -1,7 +1,7 @@
 """Parked lock calls, which wait while a lock blocks them, and are answered when its release hands over.
 
-Rule: whatever becomes of a look, a release or a mark, no call stays parked without something that will end it: the end
-of the lock in its way, the end of its patience, or the end of its client.
+Rule: whatever the outcome of a check, a release or a mark, no call stays parked without an event that ends it: the end
+of its blocker, the end of its patience, or the end of its client.
 """
 
 from collections.abc import Callable, Mapping, Sequence
