@@ -1,8 +1,8 @@
 """Conversions of a file's values to the table's present type, as ORC's Java reader shows them to Hive and Spark. Pure.
 
 Rule: only this table decides what old files show after a change of a column's type; a pair that is not in it is
-refused. A value that the new type does not hold is NULL; decimals are rounded half up; texts are cut. Source: ORC's
-ConvertTreeReaderFactory. The tests compare the answers of Hive's reader and of Spark, too.
+refused. A value that the new type does not hold is NULL; decimals are rounded half up; texts are cut.
+Source: ORC's ConvertTreeReaderFactory. The tests compare the answers of Hive's reader and of Spark, too.
 """
 
 import math

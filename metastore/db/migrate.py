@@ -120,8 +120,8 @@ def usable(url: str) -> Versions:
 def upgrade(url: str) -> Versions:
     """Apply missing migrations; return the versions before. A newer schema that fits is left as it is.
 
-    Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, SchemaTooOldError, UnavailableError,
-    InvalidInputError.
+    Serialises on: an advisory lock of the database.
+    Raises: SchemaTooNewError, SchemaTooOldError, UnavailableError, InvalidInputError.
     """
     sessions.require_own(url)
     session = _connect(url)

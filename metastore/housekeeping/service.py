@@ -54,8 +54,8 @@ class PurgeService:
 
         Waiters check their locks themselves.
 
-        This serves a blocked request, which must not wait for the next round of a leader that may be gone. Serialises
-        on: the owners' rows.
+        This serves a blocked request, which must not wait for the next round of a leader that may be gone.
+        Serialises on: the owners' rows.
         """
         txn_ids = {lock.txn_id for lock in locks} - {NO_TXN}
         lock_ids = {lock.ext_id for lock in locks if lock.txn_id == NO_TXN}

@@ -201,8 +201,8 @@ class LockService:
         """Grant each request that has no blocker any more, with a heartbeat for its owner.
 
         Serialises on: the owners' rows, and the rows of requests that are granted. Only a grant needs to survive a
-        crash of the database. The answer for a victim of a deadlock says so. Gives for a member: NoSuchLockError,
-        NoSuchTxnError, TxnAbortedError.
+        crash of the database. The answer for a victim of a deadlock says so.
+        Gives for a member: NoSuchLockError, NoSuchTxnError, TxnAbortedError.
         """
         requests = store.grant_and_select(self.db, set(lock_ids))
         queue = LockQueue(requests.ahead)

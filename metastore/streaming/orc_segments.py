@@ -3,8 +3,8 @@
 Rule: stripes never move and are never read again. Each part is a complete ORC file of a writer that knows nothing of
 what is before it; a footer that lists the stripes of all parts at their true positions makes one file of them, and the
 bytes between (the parts' own footers, abandoned parts) are never read. Statistics of a stripe are kept as they are. In
-this way a file can grow by one transaction after the other, which otherwise needs Java's writer. Source: the ORC v1
-specification (file tail); Hive's OrcRecordUpdater, which writes such intermediate footers.
+this way a file can grow by one transaction after the other, which otherwise needs Java's writer.
+Source: the ORC v1 specification (file tail); Hive's OrcRecordUpdater, which writes such intermediate footers.
 """
 
 from collections.abc import Mapping

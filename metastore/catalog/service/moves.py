@@ -122,8 +122,9 @@ class DirectoryMoves:
     def moving(self, move: Change) -> Iterator[PgTx]:
         """Open a PostgreSQL transaction for the catalog's side of an announced move, begun when the files are in place.
 
-        Serialises on: the announcement's row, and what the block locks. Raises: InvalidOperationError if the directory
-        cannot be moved, UnavailableError if another process settled the move meanwhile.
+        Serialises on: the announcement's row, and what the block locks.
+        Raises: InvalidOperationError if the directory cannot be moved, UnavailableError if another process settled the
+        move meanwhile.
         """
         with Ownership(self.db, [move], self.owner) as ours:
             brought = copied = False

@@ -81,8 +81,8 @@ class UpstreamChanges:
     def drop_table(self, name: TableName, forward: Forward, changer: Changer = ANYBODY) -> Forwarded:
         """Forget the history of a table that the upstream drops.
 
-        Serialises on: the tail of the database's lock queue, before the change goes to the upstream. Raises:
-        HeldUpError, UnavailableError.
+        Serialises on: the tail of the database's lock queue, before the change goes to the upstream.
+        Raises: HeldUpError, UnavailableError.
         """
         identity = self.tables.identity(name) if self._has_history(name) else None
         with self.db.begin() as pg:

@@ -188,8 +188,8 @@ def is_forgettable(write: AbortedWrite, up_to: int | None, keep: Collection[int]
     """Return True if an aborted write may be forgotten once its files are gone, because later files are never read.
 
     ``up_to``: the highest write id that was cleaned, None: all; ``keep``: write ids that lie among others' rows. Files
-    that may still be published are void only while their transaction is known as aborted, unless a base covers it (ADR
-    38): only the base of a compaction wins over an owner's own base of the same write id.
+    that may still be published are void only while their transaction is known as aborted, unless a base covers it
+    (ADR 38): only the base of a compaction wins over an owner's own base of the same write id.
     """
     write_id = write.write_id or 0
     if write_id in keep or (up_to is not None and write_id > up_to):

@@ -2,7 +2,8 @@
 
 ANALYZE makes them by the same rule, from an engine's counts. Rule: statistics are Hive's for a column of the type, in
 the form in which the catalog keeps them. Distinct values are estimated, as Hive does: sketches of tasks are joined
-register by register (HyperLogLog, 2.3 % off on average). Source: Hive's StatsUpdater and compute_stats; CAT-S1.
+register by register (HyperLogLog, 2.3 % off on average).
+Source: Hive's StatsUpdater and compute_stats; CAT-S1.
 """
 
 import base64

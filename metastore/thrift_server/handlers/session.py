@@ -54,8 +54,8 @@ class SessionHandlers:
     def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
         """Record the user that the client gives, unless the connection has a proven user, which stays.
 
-        Without execute.setugi nothing is recorded, and the answer names the user too. Raises: MetaError for too long a
-        name.
+        Without execute.setugi nothing is recorded, and the answer names the user too.
+        Raises: MetaError for too long a name.
         """
         groups, proven = list(group_names or ()), call.connection.identity.user
         if not proven and not self._settings.server.execute_setugi:
