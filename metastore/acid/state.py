@@ -70,7 +70,7 @@ class UnsupportedMetadataError(MetaError):
 @dataclass(frozen=True)
 class _Directory:
     path: str
-    """Relative to the ACID directory, as it was listed (padding included)."""
+    """The path relative to the ACID directory, as it was listed (padding included)."""
 
     files: tuple[Listed, ...]
     """Every file that is not hidden, nested files included, sorted by path; no side files."""
@@ -79,7 +79,7 @@ class _Directory:
     """The ``..._flush_length`` files of a streaming writer that has not closed its batch."""
 
     is_marked: bool
-    """Whether it says that it is of ACID version 2: what is not marked may hold update events of Hive before 3."""
+    """True if a marker says ACID version 2: an unmarked directory may hold update events of Hive before 3."""
 
     @property
     def bucket_files(self) -> tuple[Listed, ...]:

@@ -147,7 +147,7 @@ class Services:
     upstream: UpstreamServices | None
     kept_files: KeptFiles
     loop_files: Files
-    """For loops: files that give up a removal that takes too long, and come back to it in the next round."""
+    """Files for the loops: they give up a removal that takes too long, and repeat it in the next round."""
 
     @classmethod
     def of(

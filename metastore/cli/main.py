@@ -45,7 +45,7 @@ _SUMMARIES = {
 }
 FAILED, WRONG_USE, NOT_REACHABLE = 1, 2, 3
 SERVER_MODULES = {"alembic", "apscheduler", "greenlet", "prometheus_client", "psycopg2", "sqlalchemy"}
-"""What the extra ``server`` brings, by the names of imports; the embedded PostgreSQL has a message of its own."""
+"""The modules of the extra ``server``, by the names of imports; the embedded PostgreSQL has a message of its own."""
 
 
 class LazyGroup(click.Group):

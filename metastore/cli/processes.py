@@ -26,7 +26,7 @@ from metastore.telemetry.logs import get_logger
 
 _DATABASE = f"{PREFIX}METASTORE_DATABASE_URL"
 _PATIENCE_S = 10.0
-"""Longer than a draining server is given; then it is killed."""
+"""The patience before a server is killed, longer than a drain may take."""
 
 _log = get_logger(__name__)
 

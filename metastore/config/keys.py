@@ -24,7 +24,7 @@ class Key:
     aliases: tuple[str, ...] = ()
     secret: bool = False
     without_effect: str = ""
-    """Why it is accepted and changes nothing; "" if it has an effect."""
+    """The reason why it is accepted and has no effect; "" if it has one."""
 
     @property
     def names(self) -> tuple[str, ...]:

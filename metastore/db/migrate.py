@@ -34,7 +34,7 @@ _OURS = """SELECT n.nspname, pg_table_is_visible(c.oid)
 
 
 MOVED = "moved-"
-"""Begins the version of a database that was moved away: no release, of whatever age, works on it."""
+"""The prefix of the version of a database that was moved away: no release, of whatever age, works on it."""
 
 
 class MovedError(MetastoreError):

@@ -32,7 +32,7 @@ class PurgeService:
     db: Database
     settings: TxnSettings
     not_before: datetime | None = None
-    """Until then nobody is ended because another meets its lock: clients come back to a server that was away."""
+    """The time before which no blocking owner is ended: clients come back to a server that was away."""
 
     @classmethod
     def of_new_server(cls, db: Database, settings: TxnSettings, started_at: datetime) -> "PurgeService":

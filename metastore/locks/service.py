@@ -28,7 +28,7 @@ from metastore.txns.core import store as txn_store
 from metastore.txns.core.rules import AbortCode, TxnState, required_open
 
 MOST_CROWDED = 10_000
-"""Tables that are remembered."""
+"""The most tables that are remembered."""
 _log = get_logger(__name__)
 
 
@@ -62,7 +62,10 @@ class LockService:
     settings: LockSettings = field(default_factory=LockSettings)
     stats: LockStats = field(default_factory=LockStats)
     _crowded: set[tuple[str, str, str]] = field(default_factory=set)
-    """Tables for which the last request had to wait: the quick way is hardly open there. A guess, of this process."""
+    """The tables for which the last request had to wait, where the quick way seldom works.
+
+    It is a guess of this process.
+    """
 
     def lock(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
         """Queue each request, and grant it at once unless an earlier request blocks it.

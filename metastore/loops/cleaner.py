@@ -98,7 +98,7 @@ class Cleaner:
     stopping: Event = field(default_factory=Event)
     locks: LockService | None = None
     moves: DirectoryMoves | None = None
-    """Who keeps others from putting a table or partition into a place; None where another metastore has the catalog."""
+    """The moves, which keep other objects out of a place; None if another metastore has the catalog."""
 
     def tick(self) -> list[Cleaned]:
         """Clean what may be cleaned; report the waits of the rest."""

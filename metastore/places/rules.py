@@ -24,7 +24,7 @@ class User(NamedTuple):
     """An object that has a place, or lies above or below it."""
 
     place: str
-    """The place that was asked about, as the caller wrote it."""
+    """The place of the question, as the caller wrote it."""
     relation: Relation
     name: str
     """``table d.t``, for people."""

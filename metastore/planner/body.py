@@ -19,7 +19,7 @@ _MOST = 2**63 - 1
 _SHOWN = 100
 MOST_VALUES = 1_000_000
 _BEGINS_A_VALUE = (b",", b"[", b"{", b"\\")
-"""Bytes of which each value has one; escapes are counted, since each is a text of its own while a text is read."""
+"""The bytes of which each value has one; escapes count, since each is a text of its own while a text is read."""
 
 
 @dataclass(frozen=True)

@@ -35,4 +35,4 @@ class Method(NamedTuple):
 
     answer: Callable[[PlannerCall], Answer]
     is_work: bool = False
-    """Whether it uses a processor for long: only a few such calls run at a time, as with large bodies."""
+    """True if it uses a processor for long: only a few such calls run at a time, as with large bodies."""

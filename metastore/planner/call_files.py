@@ -27,7 +27,7 @@ class CallFiles(BoundedFiles):
     readable: Roots = _NOWHERE
     gone: threading.Event = field(default_factory=threading.Event)
     _known: set[str] = field(default_factory=set)
-    """Directories that lie there, their links resolved."""
+    """The directories that lie inside, with links resolved."""
 
     def _ask(self, uri: str, question: Callable[[], T], times: float = 1) -> T:
         require_caller(self.gone)

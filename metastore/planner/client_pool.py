@@ -26,12 +26,12 @@ class MetastoreSettings(NamedTuple):
     """The metastore's settings for clients."""
 
     timeout: timedelta
-    """A transaction without heartbeats for so long is ended."""
+    """The silence after which a transaction without heartbeats is ended."""
     modes: LockModes
     readable: Roots
-    """Where tables' files may be looked at."""
+    """The directories of tables' files that may be read."""
     schemes: Sequence[str]
-    """Of locations that may be opened."""
+    """The schemes of locations that may be opened."""
 
 
 class Metastores:

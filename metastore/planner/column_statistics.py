@@ -45,7 +45,7 @@ _MEASURES: Mapping[str, Mapping[str, str]] = {
     "date": {**_RANGE, "low": "unix_date(min({c}))", "high": "unix_date(max({c}))"},
     "timestamp": {**_RANGE, **{name: _SECONDS.replace("{range}", _RANGE[name]) for name in ("low", "high")}},
 }
-"""What the query says of a column, by its type; nulls of all. What is not here is 0 or NULL."""
+"""The query's measures of a column, by its type; nulls for all. Missing measures are 0 or NULL."""
 _FIELDS = Whole._fields[1:]
 _NUMBERS = frozenset(_FIELDS) - {"low", "high"}
 

@@ -35,7 +35,7 @@ _PREFIX = "/v1/"
 _LIVEZ = "/livez"
 _LONGEST_BODY = 64 << 20
 _LARGE = 1 << 16
-"""Bytes of a body from which on decoding it is work."""
+"""The size of a body in bytes from which on decoding counts as work."""
 _LARGE_AT_A_TIME = 2
 _AS_AT_THE_METASTORE = {"commit": "commit_txn", "abort": "abort_txn"}
 """Calls that the limits refuse last, by their names there."""

@@ -21,7 +21,7 @@ class Turns:
     def __init__(self, count: int) -> None:
         self._free = count
         self._waiting: dict[str, deque[threading.Event]] = {}
-        """By address; the first address is the next."""
+        """The waiting calls by address; the first address is the next."""
         self._lock = threading.Lock()
         self._local = threading.local()
         self.longest_wait_s = LONGEST_WAIT_S

@@ -31,7 +31,7 @@ HEADER = 3
 """The bytes ``ORC`` at the beginning."""
 
 COMPRESSIONS = ("snappy", "zlib", "uncompressed")
-"""What every Hive reads; later releases know more."""
+"""The compressions that every Hive reads; later releases know more."""
 
 _NOTES = 5
 
@@ -45,7 +45,7 @@ class Segments:
         self._stripe_statistics: list[bytes] = []
         self._statistics: list[bytes] = []
         self._index_stride = 0
-        """None of the file's stripes is said to have an index where a part has none."""
+        """The stride of indexes; no stripe of the file is marked as indexed if a part has no index."""
         self.rows = 0
 
     def add(self, tail: bytes, start: int) -> list[int]:

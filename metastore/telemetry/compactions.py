@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 STATES = ("initiated", "working", "ready_for_cleaning", "succeeded", "failed", "did_not_initiate", "refused", "aborted")
 Measures = Sequence[tuple[str, str, float]]
-"""(what, of which, how much)."""
+"""Measures as (figure, object, value)."""
 
 
 class _Gauge(NamedTuple):
@@ -19,7 +19,7 @@ class _Gauge(NamedTuple):
     help: str
     label: str = ""
     always: tuple[str, ...] = ()
-    """Of which it is 0 where nothing was measured."""
+    """The labels for which it is 0 if nothing was measured."""
 
 
 _QUEUED = STATES[:3]

@@ -20,9 +20,9 @@ import structlog
 from metastore.redaction import MASK, is_secret, printable, printable_lines, redacted
 
 _PATIENCE_MS = 200
-"""How long a line waits for room in a pipe; after a lost line, the next does not wait."""
+"""The time for which a line waits for room in a pipe; after a lost line, the next does not wait."""
 _PIECE = select.PIPE_BUF
-"""What a pipe takes at once when poll() says that it takes anything."""
+"""The bytes that a pipe takes at once when poll() says that it takes any."""
 
 
 def get_logger(name: str) -> Any:

@@ -33,7 +33,7 @@ _FIRST_TIER = re.compile(
     r"|drop_partitions_req|(create|drop|alter|get)_functions?|lock|check_lock|unlock|heartbeat|show_locks"
     r"|get_(table|partitions)_statistics_req"
 )
-"""What Spark, Trino, Iceberg and PyIceberg need for everyday work."""
+"""The methods that Spark, Trino, Iceberg and PyIceberg need for everyday work."""
 _LAST_TIER = (
     "Indexes",
     "Storage",

@@ -44,7 +44,7 @@ MOST_IN_A_ROW = 16
 _CALLS = frozenset((TMessageType.CALL, TMessageType.ONEWAY))
 _ONEWAY = frozenset(name for name, codec in CODECS.items() if codec.oneway)
 _ROUNDS = 16
-"""How often the loop looks for more calls before it begins batches. One look that finds none is enough (ADR 25)."""
+"""The number of looks for more calls before the loop begins batches. One look that finds none is enough (ADR 25)."""
 _SWEEP_SECONDS = 1.0
 _DRAIN_SECONDS = 0.02
 _LAST_ROUND_SECONDS = 1.0

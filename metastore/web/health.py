@@ -14,9 +14,9 @@ from metastore.redaction import redacted
 
 _PROBE_LASTS_S = 1.0
 _PATIENCE_S = 0.5
-"""How long a question waits for its probe: less than the second that Kubernetes waits for the answer."""
+"""The time for which a question waits for its probe: less than the second that Kubernetes waits for the answer."""
 _SILENCE_S = 5.0
-"""How long the last answer counts while a probe has not come back."""
+"""The time for which the last answer counts while a probe has not come back."""
 
 
 class Part(NamedTuple):

@@ -41,7 +41,7 @@ class DirectoryMoves:
     files: Files
     owner: str = field(default_factory=lambda: uuid4().hex)
     patience_s: float = 60
-    """How long a round of ``settle_moves`` waits for what it has begun."""
+    """The time for which a round of ``settle_moves`` waits for its pending work."""
     settling: set[str] = field(default_factory=set)
     """The hosts at which this process is still settling something."""
 

@@ -51,7 +51,7 @@ class Dropped(NamedTuple):
     table: Table
     size: int
     pieces: Sequence[Piece]
-    """What they were, by name; none unless they were wanted."""
+    """The dropped partitions, by name; none unless they were wanted."""
 
 
 @dataclass(frozen=True)

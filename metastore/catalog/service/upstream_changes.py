@@ -76,7 +76,7 @@ class UpstreamChanges:
     db: Database
     tables: Tables
     patience: timedelta
-    """How long the upstream may be at a change after its client died."""
+    """The time that the upstream may take for a change after its client died."""
 
     def drop_table(self, name: TableName, forward: Forward, changer: Changer = ANYBODY) -> Forwarded:
         """Forget the history of a table that the upstream drops.

@@ -13,7 +13,7 @@ from metastore.db.wires import Field, Kind, TextList, WireList, Wires
 from metastore.ids import DatabaseName
 
 NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(20_000, 20_000, 20_000), Sizes(500, 1000, 1000)
-"""Of the pieces of each list."""
+"""The sizes of pieces for each list."""
 _META = "coalesce(meta, table_meta(catalog, db, name, type, parameters ->> 'comment'))"
 """The line of a table list as clients get it, which PostgreSQL keeps."""
 _SHAPE = [
@@ -73,7 +73,7 @@ class TableList:
     database: DatabaseName
     condition: str
     values: Sequence[str | None]
-    """Of the condition."""
+    """The parameters of the condition."""
 
     @classmethod
     def named(cls, database: DatabaseName, names: Sequence[str]) -> "TableList":

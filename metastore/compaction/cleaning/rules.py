@@ -24,12 +24,12 @@ class Reading(StrEnum):
     """The declarations of an open transaction about reading the compacted table."""
 
     ANYTHING = "anything"
-    """Nothing: it may read every table."""
+    """The transaction has declared nothing, so it may read every table."""
     THIS = "this"
     OTHERS = "others"
-    """It has named other tables. It may still name this one."""
+    """The transaction has declared other tables. It may still declare this one."""
     NOT_THIS = "not this"
-    """Neither did it name this, nor can it any more: the Cleaner has noted that it does not wait for it."""
+    """The transaction has not declared this table, and cannot any more: the Cleaner did not wait for it."""
 
     @classmethod
     def of(cls, this: int | None, of_any: int | None) -> "Reading":
@@ -60,7 +60,7 @@ class Verdict(StrEnum):
     CLEAN = "clean"
     WAIT = "wait"
     NOTE_END = "note its end"
-    """Its transaction has ended, and nobody has noted when."""
+    """The transaction has ended, and the time is not recorded."""
     FAIL = "fail"
     REFUSE = "refuse"
 
@@ -74,7 +74,7 @@ class Gate(NamedTuple):
 
 
 LOOK_AGAIN = timedelta(minutes=5)
-"""How soon the Cleaner notices that a table keeps its past for a shorter time, or has its directory to itself."""
+"""The time after which the Cleaner notices a shorter retention, or that a directory is no longer shared."""
 
 
 def gate(
@@ -166,9 +166,9 @@ class Covered(NamedTuple):
 
 _ANYTHING = BaseName(LARGEST_ID, LARGEST_ID)
 GONE = Covered(_ANYTHING, _ANYTHING)
-"""Nobody can publish anything that is ever read: the table or partition is gone."""
+"""No later publication is ever read: the table or partition is gone."""
 WHOLE_TABLE = Covered(results=_ANYTHING)
-"""Of a partitioned table: no job is run for it, and no base covers partitions that nobody may know of."""
+"""The cover of a partitioned table: no job runs for it, and no base covers partitions that may be unknown."""
 
 
 class AbortedWrite(NamedTuple):

@@ -22,7 +22,7 @@ class Input(NamedTuple):
     kind: str
     """``base``, ``delta``, ``delete delta`` or ``original files``."""
     files: tuple[str, ...]
-    """Their paths below the location."""
+    """The paths below the location."""
     size: int
 
 

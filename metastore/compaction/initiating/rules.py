@@ -133,7 +133,7 @@ class AbortRule(NamedTuple):
 
 
 _NEVER = timedelta(seconds=-1)
-"""As an age: switched off."""
+"""An age that switches the check off."""
 
 
 def abort_rules(max_txns: int, max_age: timedelta, *, by_cleaner: bool) -> tuple[AbortRule, ...]:

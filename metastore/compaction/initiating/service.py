@@ -33,7 +33,7 @@ from metastore.txns.core import store as txn_store
 from metastore.txns.core.rules import AbortCode
 
 MEASURED_AGAIN = timedelta(days=1)
-"""What is beside a base is looked at again after this, though nothing is known to have changed it."""
+"""The time after which deltas are measured again, though no change is known."""
 
 HISTORY_PAGE = 5000
 """Rows of the history that are looked at at a time; more than are kept of one table or partition."""
@@ -66,7 +66,7 @@ class Inputs:
     txns: ValidTxnList
     opens: float
     known: Measured | None
-    """What the last listing found, if another would find the same."""
+    """The result of the last listing, if another would find the same."""
 
 
 class Revoked(NamedTuple):

@@ -14,7 +14,7 @@ from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.compaction.queue.rules.requests import Entity
 
 COMMIT_MARGIN = timedelta(minutes=2)
-"""What commits is stamped when its commit begins and seen when it ends; no statement may take longer than this."""
+"""A commit is stamped when it begins and visible when it ends; no statement may take longer than this."""
 
 
 class Measured(NamedTuple):
@@ -24,7 +24,7 @@ class Measured(NamedTuple):
     delta_size: int = 0
     deltas: int = 0
     delete_deltas: int = 0
-    """Of the deltas."""
+    """The number of delete deltas among the deltas."""
     has_originals: bool = False
     has_raw_deltas: bool = False
     leftover_base: bool = False

@@ -21,7 +21,7 @@ OPEN_COST = 4 << 20
 HALF_LIFE_OF_SCORES = timedelta(hours=12)
 """A score of so long ago counts half as much as that of now, in the mean that is usual."""
 FORGOTTEN_BELOW = 1.0
-"""Where there is nothing beside the base any more, and less than this was usual, nothing is kept."""
+"""The limit of a usual score below which the row of an entity without deltas is removed."""
 
 
 class Counted(StrEnum):

@@ -18,7 +18,7 @@ from metastore.acid.orc_footer import RowKey
 from metastore.compaction.working.rules import InputFile
 
 HIGHEST_IN_FILES = (1 << 63) - 2
-"""As high as a write id may be in a file whose directory does not say it."""
+"""The highest write id that a file may hold if its directory does not tell."""
 LARGE_STRIPE = 4 << 20
 """The mean size from which on stripes are copied as they lie."""
 

@@ -44,7 +44,7 @@ ABORTED_BY_USER = "Compaction Aborted by Abort Comapction request."  # This is H
 REFUSED = "refused"
 MOST_BUCKETS = MAX_WRITER_ID + 1
 LOAD_WINDOW = timedelta(hours=1)
-"""How far back arrivals and durations count for the number of Workers."""
+"""The window in which arrivals and durations count for the number of Workers."""
 
 
 class CompactResult(NamedTuple):
@@ -72,7 +72,7 @@ class CompactionService:
     db: Database
     settings: CompactionSettings
     roots: Roots | None = None
-    """Where the Cleaner may remove something; None: everywhere."""
+    """The directories in which the Cleaner may remove files; None: all."""
     catalog: Catalog = OWN_CATALOG
 
     def compact2(self, request: NewRequest) -> CompactResult:

@@ -37,7 +37,7 @@ class Tallied(NamedTuple):
     low: str | None
     high: str | None
     sketch: str
-    """Of its values, in base64."""
+    """The sketch of its values, in base64."""
 
 
 class Whole(NamedTuple):

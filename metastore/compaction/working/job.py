@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 IN_UTC = "-Duser.timezone=UTC"
-"""For the JVMs of a job: elsewhere a timestamp in the hour that daylight saving skips would be moved."""
+"""An option for the JVMs of a job: elsewhere a timestamp in the hour that daylight saving skips would be moved."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class OutputFile(NamedTuple):
     last: RowKey | None = None
     first_row_id: int = 0
     jumps: int = 0
-    """How many of its events do not have the row id above that of the event before them."""
+    """The number of its events whose row id is not one above that of the previous event."""
     footer: Footer | None = None
 
 
@@ -97,7 +97,7 @@ class Evidence:
     lowest_write_id: int
     """The lowest of the inputs' deltas, with which the names of a minor compaction's outputs begin."""
     may_hide: bool
-    """Whether the inputs may hold rows that the compaction must not see, for example of aborted write ids."""
+    """True if the inputs may hold rows that the compaction must not see, for example of aborted write ids."""
     there: tuple[str, ...]
     """Every file with rows of the compacted directories, by the listing."""
     inputs: tuple[InputFile, ...]

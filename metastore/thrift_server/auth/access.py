@@ -29,7 +29,7 @@ OPERATORS_ONLY = frozenset(
 )
 """Methods that only operators may call."""
 REPLICATION = {"open_txns", "allocate_table_write_ids", "commit_txn", "abort_txn"}
-"""Methods that only operators may call with what a replication says."""
+"""The methods that only operators may call with fields about replication."""
 
 
 class Access(Protocol):

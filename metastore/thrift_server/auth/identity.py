@@ -26,7 +26,7 @@ class Identity(NamedTuple):
     user: str | None = None
     proof: IdentityProof = IdentityProof.NOTHING
     address: str = ""
-    """Where the caller is, ``host:port``; of a planner's caller, where that is."""
+    """The caller's address, ``host:port``; for a planner's caller, its own."""
 
 
 NOBODY = Identity()

@@ -17,7 +17,7 @@ from metastore.thrift_server.dispatch.registry import Handler
 from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 
 _LOOK_EVERY_SECONDS = 1.0
-"""How long an address that has enough is refused without a look."""
+"""The time for which an address at its limit is refused without a look."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Quota:
 
     kind: str
     what: str
-    """The same for people."""
+    """The same name for people."""
     most: int
     setting: str
     present: Callable[[Collection[int]], Mapping[int, int]]
-    """Those of the ids that are still there, with how much each counts for."""
+    """The ids that still exist, with the weight of each."""
     wanted: Callable[[Any], int]
-    """How much a request asks for."""
+    """The weight of a request."""
     got: Callable[[Any, Any], Mapping[int, int]]
-    """The ids that a request got by its answer, with how much each counts for."""
+    """The ids that a request got by its answer, with the weight of each."""
 
 
 def txns_and_locks(

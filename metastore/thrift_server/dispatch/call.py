@@ -31,26 +31,29 @@ class Connection(Protocol):
     peer: str
     """Address of the client, ``host:port``."""
     identity: Identity
-    """Who has proven to be on the other side."""
+    """The proven identity of the client."""
     user: str | None
-    """The identity's user, where nothing is proven what set_ugi said."""
+    """The identity's user, or without proof the one of set_ugi."""
     groups: tuple[str, ...]
     metaconf: dict[str, str] | None
-    """What setMetaConf changed."""
+    """The settings that setMetaConf changed."""
     session: Session | None
-    """What the upstream learns of the client."""
+    """The statements about the client that the upstream gets."""
     closed: bool
     """True once the client is gone: an answer would not arrive."""
     busy: bool
-    """A call of it is in work."""
+    """True if a call of it is in work."""
     calls: int
-    """How many were begun."""
+    """The number of calls that were begun."""
     left: float | None
-    """When (monotonic) the client ended the connection without a farewell; None if it said farewell, or we ended it."""
+    """The time (monotonic) when the client ended the connection without a farewell.
+
+    None after a farewell, or if we ended it.
+    """
     usage: Usage | None
-    """What the clients of its address have taken; None: they are not limited."""
+    """The usage of its address; None: it is not limited."""
     hurry: Callable[[], None] | None
-    """Called by the event loop when a parked call had better be answered: the client left, or the server stops."""
+    """A function that the event loop calls to hurry a parked call: the client left, or the server stops."""
 
     @property
     def host(self) -> str:
@@ -82,7 +85,7 @@ class PassedOn(NamedTuple):
 
 
 LATER: Final = Later()
-"""In the place of an answer: the call is parked."""
+"""A stand-in for an answer: the call is parked."""
 
 
 class Call:
@@ -91,13 +94,13 @@ class Call:
     # Fields that most calls leave alone are in the class: setting all of them took a tenth of the loop's time for a
     # call.
     expected = True
-    """A reply: not of a oneway message."""
+    """True if the client expects a reply: not for a oneway message."""
     outcome = ""
     reply: bytes | memoryview = b""
     cut_off = False
-    """Some of the answer was sent, and the rest will never be."""
+    """True if a part of the answer was sent, and the rest will never be."""
     raw = b""
-    """All of its message, of a `shared` method."""
+    """The whole message, of a `shared` method."""
     context: dict[str, object] | None = None
     patient = True
     """False: any answer is wanted now."""
@@ -106,11 +109,11 @@ class Call:
     then, with ``lost`` set, to undo it; what it answers then is dropped."""
     lost = False
     large = False
-    """Its message was large, and others wait for their turn until it is answered."""
+    """True if its message was large, and others wait for their turn until it is answered."""
     lane: CallQueue | None = None
-    """Where the server put it, if it is coalesced."""
+    """The lane of a coalesced call."""
     parked = 0.0
-    """Seconds."""
+    """The seconds for which the call was parked."""
     _parked_at = 0.0
 
     def __init__(

@@ -44,7 +44,7 @@ class LargeCalls:
         self.put = self._queue.put
         self._free = threading.Semaphore(MOST_IN_WORK)
         self.finished = self._free.release
-        """A large call has been answered."""
+        """A function to call when a large call has been answered."""
         self._thread = threading.Thread(target=self._work, name="large-messages", daemon=True)
 
     def start(self) -> None:

@@ -47,7 +47,7 @@ ATTEMPTS = 3
 LONGEST_LOGGED = 1000
 PAUSES = 8
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(milliseconds=50), timedelta(milliseconds=500)
-"""Between tries of a call that a lock holds up: 2.75 s in all, far below any client's time-out."""
+"""The pauses between tries of a call that a lock delays: 2.75 s in all, far below any client's time-out."""
 _PLACES = BoundedSemaphore(4)
 _SHARED = (UnavailableError, OutcomeUnknownError)
 _log = structlog.get_logger("metastore.thrift")

@@ -21,11 +21,11 @@ class Handler:
     lane: str | None = None
     immediate: bool = False
     apart: Callable[[Call], bool] | None = None
-    """Which calls of a lane run alone on a thread."""
+    """A function that chooses the calls of a lane that run alone on a thread."""
     shared: bool = False
-    """The upstream gets its calls as well."""
+    """True if the upstream gets its calls as well."""
     explain: Callable[[Sequence[Call], Sequence[Any]], None] | None = None
-    """Adds to the `EndedError`s among the results of calls why their transactions ended."""
+    """A function that adds to the `EndedError`s among the results of calls why their transactions ended."""
 
 
 def handlers_of(*concepts: object) -> dict[str, Handler]:

@@ -7,7 +7,7 @@ from metastore.thrift_server.dispatch.workers import Seats
 from metastore.thrift_server.loop.connection import ClientConnection
 
 _PATIENCE_SECONDS = 2.0
-"""How long an answer waits, in all, for a client that keeps up."""
+"""The time for which an answer waits, in all, for a client that keeps up."""
 
 
 class Sender:

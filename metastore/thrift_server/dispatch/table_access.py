@@ -17,7 +17,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.dispatch.call import Call
 
 CHECK = "metastore.client.capability.check"
-"""What setMetaConf may set for one connection, as with Hive."""
+"""The key that setMetaConf may set for one connection, as with Hive."""
 
 
 class TableAccess:

@@ -24,12 +24,12 @@ _SESSION_KEYS = {
     "metastore.disallow.incompatible.col.type.changes": "true",
     "metastore.expression.proxy": "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore",
 }
-"""What setMetaConf may change, with Hive's defaults."""
+"""The keys that setMetaConf may change, with Hive's defaults."""
 _PROXIES = {
     _SESSION_KEYS["metastore.expression.proxy"],
     "org.apache.hadoop.hive.metastore.MsckPartitionExpressionProxy",
 }
-"""Who writes partition expressions: Hive's compiler as Kryo, MSCK REPAIR as text. Both are always read."""
+"""The writers of partition expressions: Hive's compiler writes Kryo, MSCK REPAIR text. Both are always read."""
 
 _LONGEST_CALLER = 1000
 

@@ -18,7 +18,7 @@ LAST_REFUSED = frozenset(("commit_txn", "abort_txn", "abort_txns", "unlock", "he
 KINDS = ("connections", "open_txns", "locks", "requests", "buffered")
 _WARN_EVERY_SECONDS = 10.0
 _MEMORY_SECONDS = 2.0
-"""How long an address without connections is known, so that who connects anew does not begin a new second."""
+"""The time for which an address without connections is remembered: a reconnection must not begin a new second."""
 _log = structlog.get_logger("metastore.server")
 
 

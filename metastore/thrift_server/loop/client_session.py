@@ -19,7 +19,7 @@ class Session:
         self.version = 0
         """Connections that know an older session are of no use any more."""
         self.user: tuple[bytes, ...] = ()
-        """The message with which it says who it is."""
+        """The message with which the client names its user."""
         self._settings: dict[str, bytes] = {}
 
     def name(self, message: bytes) -> None:

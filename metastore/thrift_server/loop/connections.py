@@ -30,15 +30,15 @@ class Connections:
         self._settings, self.limits = settings, limits or AddressLimits(LimitSettings())
         most = self.limits.settings.buffered
         self.many = max((min(settings.max_buffered, most) if most else settings.max_buffered) >> 3, _LEAST_MANY)
-        """Bytes from which on `taken` is a reason to `sweep`."""
+        """The bytes from which on `taken` is a reason to `sweep`."""
         self.by_fd: dict[int, ClientConnection] = {}
         self.now = time.monotonic()
-        """When the loop last woke."""
+        """The time when the loop last woke."""
         self.taken = 0
         """Bytes that were received or could not be sent since the last `sweep`."""
         self.refused = 0
         self.closing: Callable[[ClientConnection], None] | None = None
-        """Hears of each connection that is closed."""
+        """A function that gets each connection that is closed."""
         self._warned: dict[tuple[str, object], float] = {}
 
     def start(self, epoll: select.epoll) -> None:

@@ -58,7 +58,7 @@ class Messages:
         self._most, self._framing = settings.max_message_objects, settings.framed
         self._counted = StructCounter(settings.max_message_objects)
         self.next = self._framed if settings.framed else self._unframed
-        """The next message of a connection, None when it is not complete. Raises: MalformedError."""
+        """A function that takes the next message of a connection, None if it is incomplete. Raises: MalformedError."""
 
     def _framed(self, connection: ClientConnection) -> Message | None:
         """Take a message with its length in front."""

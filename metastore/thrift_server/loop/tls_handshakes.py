@@ -33,7 +33,7 @@ class HandshakeStep(NamedTuple):
     waits_for: int = 0
     error: Exception | None = None
     identity: Identity = NOBODY
-    """Of the client, when it is through."""
+    """The identity of the client, once the handshake is complete."""
 
 
 class Handshakes:

@@ -23,7 +23,7 @@ class PartitionEncoder:
 
     table: TableName
     columns: bool = True
-    """Whether descriptors have theirs."""
+    """True if descriptors keep their columns."""
 
     def __post_init__(self) -> None:
         names = ttypes.Partition(

@@ -27,9 +27,9 @@ class InPieces(NamedTuple):
     """A stand-in for a result whose list is long, or whose map is: a list of its entries."""
 
     whole: Callable[[list[Any]], Any]
-    """The result, from that list."""
+    """A function that makes the result from that list."""
     kind: Kind
-    """What the elements are."""
+    """The kind of the elements."""
     length: int
     pieces: AbstractContextManager[Iterable[bytes]]
     """The elements in the binary protocol, several at a time: ``length`` in all."""

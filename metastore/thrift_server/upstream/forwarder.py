@@ -79,7 +79,7 @@ class Forwarder:
         self.upstream, self._stats, self._refuse = upstream, stats, refuse
         self._links: dict[int, UpstreamLink] = {}
         self._wanted: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
-        """What other threads are to do; each step gives what the loop is to do then."""
+        """The tasks from other threads; each step returns what the loop has to do then."""
         self._done: deque[Callable[[], None]] = deque()
         self._timeout = upstream.settings.timeout.total_seconds()
 

@@ -22,9 +22,9 @@ _NO_STREAMS = (
 )
 
 _OURS = {"txns", "locks", "compaction", "planner", "clients"}
-"""Concepts of whose settings this service tells; of all others the upstream does."""
+"""The concepts whose settings this service answers; the upstream answers all others."""
 _OUR_KEYS = {KEY, READABLE, SCHEMES}
-"""Where our own processes may look at files: the upstream knows no such keys."""
+"""The keys about files that our own processes may read: the upstream does not know them."""
 
 
 class UpstreamSessionHandlers:

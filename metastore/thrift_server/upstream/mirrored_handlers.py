@@ -29,7 +29,7 @@ class Forwarding:
     upstream: Upstream
     stats: CallStats
     aside: Callable[[], AbstractContextManager[None]]
-    """Lets others have this thread's seat meanwhile."""
+    """A context in which others may have this thread's seat."""
 
     def of(self, call: Call) -> Forward:
         """Return a function that sends this call to the upstream."""

@@ -22,9 +22,9 @@ class Replacement(NamedTuple):
 
     method: str
     request: Callable[..., Any]
-    """Of the old method's arguments."""
+    """A function that converts the old method's arguments."""
     result: Callable[[Any], Any]
-    """What the old method answered."""
+    """A function that converts the result to that of the old method."""
 
 
 def _database(name: str | None) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from metastore.thrift_server.wire.protocol import CompactProtocol, Header, WireP
 from metastore.thrift_server.wire.scanner import MalformedError, Scanner
 
 WHOLE = 1 << 16
-"""Up to so many bytes an answer is stepped over at once, which is quickest, when it has all arrived."""
+"""The size up to which an answer that has all arrived is skipped at once, which is quickest."""
 _LENGTH_BYTES = 4
 _UNLIMITED = 1 << 62
 

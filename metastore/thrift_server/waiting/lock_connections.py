@@ -14,7 +14,7 @@ from metastore.locks.orphans.rules import Gone, Left
 from metastore.thrift_server.dispatch.call import Connection
 
 AT_ONCE = 1.0
-"""Seconds. A client that connects for each call has ended the connection by then."""
+"""The seconds after which a client that connects for each call has ended the connection."""
 
 
 @dataclass(slots=True)

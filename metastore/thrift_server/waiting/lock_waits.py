@@ -29,7 +29,7 @@ _RECONNECT_SECONDS = 1.0
 _LOOK_SECONDS = 3600.0
 _STOP_SECONDS = 2.0
 _REMEMBERED = 10_000
-"""Releases."""
+"""The number of releases that are remembered."""
 _log = get_logger(__name__)
 
 Waiter = TypeVar("Waiter")
@@ -59,7 +59,7 @@ class Waiting(Generic[Waiter]):
         self._by_lock: dict[int, set[Waiter]] = {}
         self._released: dict[int, int] = {}  # The latest, each with its place in the order of notifications.
         self.heard = 0
-        """How many releases were heard; a reading from before a look at the queue goes with it to `add`."""
+        """The number of releases heard; a value from before a look at the queue goes with it to `add`."""
         self._hears = False  # Other replicas can wake us: without that no call waits here.
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._looks_at = 0.0  # The time when the thread wakes by itself.

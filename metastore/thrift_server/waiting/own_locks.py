@@ -29,4 +29,4 @@ class OwnLocks:
 
 
 STRANGERS = OwnLocks()
-"""Where nothing is known of connections."""
+"""The look-up for processes without knowledge of connections."""

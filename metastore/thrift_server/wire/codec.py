@@ -24,7 +24,7 @@ Spec = tuple[Any, ...]
 Complaint = str
 Walk = Callable[[Any], Complaint | None]
 Rule = Callable[[Any], Walk | None]
-"""A struct class → what looks at one of its instances, or None if it has nothing to look at."""
+"""A function from a struct class to a check of its instances, or to None if there is nothing to check."""
 
 
 class ShortError(Exception):
@@ -56,7 +56,7 @@ class Nothing:
 
 
 SKIP = [Nothing, ()]
-"""Makes the decoder step over a struct."""
+"""A field table that makes the decoder skip a struct."""
 
 
 class ReplyField:

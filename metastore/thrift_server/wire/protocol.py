@@ -31,9 +31,9 @@ class Header(NamedTuple):
     method: str
     message_type: int
     seqid: bytes
-    """As received, to be sent back as it is."""
+    """The sequence id as received, to be sent back as it is."""
     end: int
-    """Where the arguments begin."""
+    """The position where the arguments begin."""
 
 
 class Message(NamedTuple):
@@ -43,9 +43,9 @@ class Message(NamedTuple):
     arguments: Any = None
     complaint: str = ""
     data: bytes | None = None
-    """Of a large message: all of it."""
+    """The whole of a large message."""
     raw: bytes | None = None
-    """All of it, where its bytes go on to the upstream."""
+    """The whole message, if its bytes go on to the upstream."""
 
 
 class MapEntry(NamedTuple):
@@ -59,7 +59,7 @@ class MapEntry(NamedTuple):
 
 
 Kind = type | MapEntry
-"""What the elements of a list are: the class of a struct, ``str``, or what stands for a map."""
+"""The kind of a list's elements: the class of a struct, ``str``, or a stand-in for a map."""
 
 
 class ArgumentsCodec(Protocol):

@@ -109,7 +109,7 @@ TRANSITIONS: dict[CompactionState | None, frozenset[CompactionState]] = {
 }
 
 CHANNEL = "metastore_compaction_queued"
-"""On which PostgreSQL says that a request was queued."""
+"""The channel on which PostgreSQL announces queued requests."""
 NO_CLEANUP = "no_cleanup"
 LOCATION = "location"
 """The property of a soft drop, or of a CREATE TABLE AS that failed: what the Cleaner removes."""
@@ -117,7 +117,7 @@ _SOFT_DROPPED = re.compile(r"\.v\d+$")
 
 
 MOST_DEATHS = 5
-"""Of Workers at one compaction, which may be what they die of: it fails then, and no more of them go."""
+"""The most Workers that may die at one compaction, which may be the cause: then it fails."""
 
 
 OUTSIDE_CAUSES = (
@@ -145,9 +145,9 @@ OUTSIDE_CAUSES = (
     "did not answer within",
     "does not answer",
 )
-"""What the message of a failure says, in any case of its letters, where somebody else ends its cause."""
+"""Phrases of a failure's message, in any case, whose cause lies outside of the table."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
-"""Before a compaction is tried again that failed for such a cause."""
+"""The pauses before a compaction is tried again after a failure with such a cause."""
 
 
 class Entity(NamedTuple):
@@ -189,7 +189,7 @@ class Compaction:
     hadoop_job_id: str | None = None
     error_message: str | None = None
     meta_info: str | None = None
-    """How far its job is, and where to look at it."""
+    """The progress of its job, and the place to look at it."""
     attempt: int = 0
     heartbeat_at: datetime | None = None
     failures: int = 0

@@ -9,7 +9,7 @@ from math import ceil
 from typing import NamedTuple
 
 CLEARED_WITHIN = timedelta(hours=1)
-"""In what time the wanted Workers work off a backlog."""
+"""The time in which the wanted Workers clear a backlog."""
 
 
 class PoolLoad(NamedTuple):

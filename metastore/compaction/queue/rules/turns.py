@@ -16,7 +16,7 @@ DOUBLING = timedelta(minutes=15)
 LONGEST = timedelta(hours=6)
 """No saving is worth more."""
 BY_PEOPLE = 2 * LONGEST
-"""A person who asks goes before all that nobody asked for, unless that has waited for very long."""
+"""The lead of a person's request over all others, unless they have waited for very long."""
 OPENING = 4 * 1024 * 1024
 """The bytes that a reader could read in the time in which it lists and opens one directory."""
 _LOWEST = 2.0 ** -(LONGEST / DOUBLING / 2)

@@ -44,7 +44,7 @@ class Described:
     root: str = ""
     """The table's directory, whichever partition is named; "" where it is not known."""
     descriptors: tuple[dict[str, Any], ...] = ()
-    """How the table is stored, and the partition that is named; none where it is not known."""
+    """The storage descriptors of the table and of the named partition; none if they are unknown."""
 
     @property
     def is_transactional(self) -> bool:

@@ -10,7 +10,7 @@ from metastore.ids import TableName
 
 HALF_LIFE_OF_OPENS = timedelta(hours=6)
 FORGOTTEN_AFTER = 20 * HALF_LIFE_OF_OPENS
-"""Without an open for so long, a million of them count as one."""
+"""The time without an open after which a million of them count as one."""
 _HOURLY = log(2) * timedelta(hours=1) / HALF_LIFE_OF_OPENS
 _SQL = Statements(__file__)
 _UPSERT = _SQL.text("upsert_opens")

@@ -196,7 +196,10 @@ _CLAIMABLE = (
     "state = 'initiated' AND (not_before IS NULL OR not_before <= %(now)s)"
     " AND (coalesce(pool, '') = ANY(%(pools)s) OR '' = ANY(%(pools)s) AND enqueued_at < %(abandoned)s)"
 )
-"""What Workers of some pools may claim; the default pool, "", has what other pools left too long."""
+"""The condition for requests that Workers of some pools may claim.
+
+The default pool, "", has those that others left too long.
+"""
 
 
 class Backlog(NamedTuple):
@@ -263,7 +266,7 @@ _BY_TURN = (
     "catalog || '.' || db = ANY(%(databases)s), catalog || '.' || db || '.' || \"table\" = ANY(%(tables)s),"
     " coalesce(turn_at, enqueued_at), id"
 )
-"""Those that have their share come last; a release that knows of no turns leaves them out."""
+"""The order of turns: requests above their share come last; a release without turns leaves them out."""
 
 
 def _full_pools(pg: PgTx, limits: Mapping[str, int]) -> list[str]:
