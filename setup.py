@@ -1,7 +1,7 @@
-"""All is in pyproject.toml but this: the migrations, beside the package in a checkout, are installed inside it.
+"""The parts of the build that pyproject.toml cannot express: the migrations are installed inside the package.
 
-And beside our Java classes goes a jar of them for each Spark in $SPARK_HOME (several with ":" between them), or for
-that of PySpark, where there is a Java compiler. Nothing is fetched.
+A jar of our Java classes for each Spark in $SPARK_HOME (several with ":" between them), or for that of PySpark, goes
+beside the classes if there is a Java compiler. Nothing is fetched.
 """
 
 import os
@@ -18,10 +18,10 @@ JVM = Path("metastore/spark/jvm")
 
 
 class BuildWithJars(build_py):
-    """The package, and the jars beside the sources of its Java classes."""
+    """The build of the package, with the jars beside the sources of its Java classes."""
 
     def run(self) -> None:
-        """Do what setuptools does, then add the jars; a checkout that is installed in place has none."""
+        """Build as setuptools does, then add the jars; a checkout that is installed in place has none."""
         super().run()
         jars = _jars()
         for spark in [] if self.editable_mode else _sparks():
@@ -32,7 +32,7 @@ class BuildWithJars(build_py):
 
 
 def _jars() -> ModuleType:
-    """The module by itself: the package is not installed yet, nor what it needs."""
+    """Load the module by itself: neither the package nor its requirements are installed yet."""
     spec = spec_from_file_location("jars", JVM / "jars.py")
     if spec is None or spec.loader is None:
         raise FileNotFoundError(JVM / "jars.py")

@@ -23,14 +23,14 @@ from metastore.roots import host_of, scheme_of
 
 SCHEMES = "metastore.warehouse.schemes"
 LISTING = 10
-"""Times the time-out that the listing of a whole tree may take."""
+"""The factor of the time-out for the listing of a whole tree."""
 REMOVAL = 60
-"""The same for what the compaction loops remove: names that never come again, so that it may be done later."""
+"""The factor of the time-out for removals by the compaction loops: the names never come again, so they may be late."""
 AT_ONCE = 50
 """Directories that are made by one question."""
 _LOOK_S = 0.25
 _STILL_S = 1.0
-"""With every thread in use: how long none of them may end before the work counts as hung."""
+"""The time without any finished thread, while all are in use, after which the work counts as hung."""
 T = TypeVar("T")
 
 
@@ -48,7 +48,7 @@ class _Host:
 
     running: int = 0
     moved_at: float = field(default_factory=monotonic)
-    """When something last began or ended."""
+    """The time when a piece of work last began or ended."""
     silent_until: float = 0.0
 
 

@@ -1,8 +1,8 @@
 """The ``bucket`` number of a ROW__ID: 3 bits of codec version, then writer (or bucket) id and statement id.
 
 Rule: rows are written with version 1; a row's number is never rewritten, so delete events copy it as it is. Readers
-compare the raw 32-bit numbers. EventFile has the same in Java; both are tested with one file of vectors. Source:
-ACID-12; Hive's BucketCodec.
+compare the raw 32-bit numbers. EventFile has the same in Java; both are tested with one file of vectors.
+Source: ACID-12; Hive's BucketCodec.
 """
 
 from typing import NamedTuple

@@ -19,7 +19,7 @@ from metastore.errors import InvalidInputError
 
 _MASK = 0xFFFFFFFF
 SEED = 104729
-"""Of Murmur3 in Hive."""
+"""The seed of Murmur3 in Hive."""
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _INTEGER_BYTES = {"smallint": 2, "int": 4, "bigint": 8}

@@ -2,8 +2,8 @@
 
 Rule: names that we write are padded as Hive pads them (ids to 7 digits, statements to 4, buckets to 5, longer numbers
 kept whole); names that we read may be padded in any way. The prefix alone tells the kind of a directory, and a
-directory with such a prefix whose numbers cannot be read is an error, never an "original" directory. Source: ACID-1 to
-ACID-6; Hive's AcidUtils and TestAcidUtils.
+directory with such a prefix whose numbers cannot be read is an error, never an "original" directory.
+Source: ACID-1 to ACID-6; Hive's AcidUtils and TestAcidUtils.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Side files of streaming writers, ``..._flush_length``: the committed length of a file.
 
 Rule: the side file is a sequence of 8-byte big-endian lengths, one appended at every flush; the last complete one
-counts, and a complete ORC file ends there. The rest of the data file is not committed, or half a footer. Source:
-ACID-24; Hive's OrcAcidUtils.getLastFlushLength.
+counts, and a complete ORC file ends there. The rest of the data file is not committed, or half a footer.
+Source: ACID-24; Hive's OrcAcidUtils.getLastFlushLength.
 """
 
 from metastore.errors import MetaError

@@ -20,16 +20,16 @@ from typing import Self
 from metastore.errors import InvalidInputError
 
 NO_OPEN = 2**63 - 1
-"""What the texts hold in the place of the smallest open id when nothing is open."""
+"""The text in place of the smallest open id if nothing is open."""
 
 MOST_IN_RANGES = 500_000
-"""How many ids the ranges of one text may stand for: a text of 20 characters must not ask for gigabytes."""
+"""The most ids in the ranges of one text: a text of 20 characters must not ask for gigabytes."""
 
 _ID_FIELDS = 4
 _CHARACTERS = re.compile("[0-9,:-]*")
 _RANGE = re.compile("([0-9]+)-([0-9]+)")
 _LOOK_UPS = 20
-"""Ids are looked up in a list so long in the time that it takes to go through so many of the list."""
+"""A list so long is searched in the time that it takes to go through so many of its ids."""
 _FLAGS = bytes.maketrans(b"01", b"\0\1")
 _TOO_LONG = re.compile("[0-9]{20}")
 _HIVE_2 = re.compile("([0-9]+:[0-9]+):([0-9]+(?::[0-9]+){2,})")
@@ -37,7 +37,7 @@ _FORM = "highWatermark:minOpen:open,low-high,...:aborted,low-high,..."
 
 
 class RangeState(StrEnum):
-    """How many ids of a range have a property: all, some or none."""
+    """The part of a range whose ids have a property: all, some or none."""
 
     NONE = "none"
     SOME = "some"

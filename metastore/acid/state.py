@@ -2,12 +2,12 @@
 
 Rule: this is the only place that turns a listing and a snapshot into base, deltas, originals, obsolete and aborted.
 Reader, Initiator, compaction job and Cleaner all call this, each with its own list. Pure: the caller lists (one
-recursive listing) and reads the rare ``_metadata_acid`` file on demand. Source: ACID-15 to ACID-17, ACID-22; Hive 4's
-AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Three deliberate differences: an overwrite base whose write id
-*equals* the smallest open id is not used (Hive 4 master would show an uncommitted INSERT OVERWRITE); files beside a
-base with a name that no original has are not obsolete (Hive's Cleaner removes them, rows and all). Of two results of
-one range, by two runs of a compaction, the one of the later transaction is read and the other is obsolete; Hive does so
-since 4.2 for insert deltas (HIVE-29210), and reads all of them before.
+recursive listing) and reads the rare ``_metadata_acid`` file on demand.
+Source: ACID-15 to ACID-17, ACID-22; Hive 4's AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Three deliberate
+differences: an overwrite base whose write id *equals* the smallest open id is not used (Hive 4 master would show an
+uncommitted INSERT OVERWRITE); files beside a base with a name that no original has are not obsolete (Hive's Cleaner
+removes them, rows and all). Of two results of one range, by two runs of a compaction, the one of the later transaction
+is read and the other is obsolete; Hive does so since 4.2 for insert deltas (HIVE-29210), and reads all of them before.
 """
 
 import json
@@ -70,7 +70,7 @@ class UnsupportedMetadataError(MetaError):
 @dataclass(frozen=True)
 class _Directory:
     path: str
-    """Relative to the ACID directory, as it was listed (padding included)."""
+    """The path relative to the ACID directory, as it was listed (padding included)."""
 
     files: tuple[Listed, ...]
     """Every file that is not hidden, nested files included, sorted by path; no side files."""
@@ -79,7 +79,7 @@ class _Directory:
     """The ``..._flush_length`` files of a streaming writer that has not closed its batch."""
 
     is_marked: bool
-    """Whether it says that it is of ACID version 2: what is not marked may hold update events of Hive before 3."""
+    """True if a marker says ACID version 2: an unmarked directory may hold update events of Hive before 3."""
 
     @property
     def bucket_files(self) -> tuple[Listed, ...]:

@@ -2,7 +2,8 @@
 
 Rule: a finding is a path that some reader reads wrongly or refuses, or that no reader needs; paths that the format
 allows, or that the Cleaner has yet to remove, are none. ``is_unneeded`` is True only for paths that no reader of any
-snapshot reads. Source: ACID-1 to ACID-6, ACID-17, ACID-21, ACID-33; Hive's AcidUtils.
+snapshot reads.
+Source: ACID-1 to ACID-6, ACID-17, ACID-21, ACID-33; Hive's AcidUtils.
 """
 
 from collections import Counter

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 Change: TypeAlias = Callable[[pa.Array], pa.Array]
 
 DAY = 86_400_000_000
-"""In microseconds."""
+"""The length of a day in microseconds."""
 
 UNSTORABLE = (
     "files of Hive's have no days between 1582-10-04 and 1582-10-15, and no ORC reader can tell a fraction of the last "
     "second before 1970 from one of the first second after it"
 )
-"""Why ``unstorable`` values cannot be stored."""
+"""The reason why ``unstorable`` values cannot be stored."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _GREGORIAN = date(1582, 10, 15).toordinal() - _EPOCH

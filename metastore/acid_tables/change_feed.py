@@ -18,7 +18,7 @@ from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.errors import InvalidOperationError
 
 _NOTHING = -1
-"""Before write id 0, which is that of files from before the table was transactional."""
+"""The write id before 0, which is that of files from before the table was transactional."""
 
 
 @dataclass(frozen=True)

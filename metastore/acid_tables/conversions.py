@@ -1,8 +1,8 @@
 """Conversions of a file's values to the table's present type, as ORC's Java reader shows them to Hive and Spark. Pure.
 
 Rule: only this table decides what old files show after a change of a column's type; a pair that is not in it is
-refused. A value that the new type does not hold is NULL; decimals are rounded half up; texts are cut. Source: ORC's
-ConvertTreeReaderFactory. The tests compare the answers of Hive's reader and of Spark, too.
+refused. A value that the new type does not hold is NULL; decimals are rounded half up; texts are cut.
+Source: ORC's ConvertTreeReaderFactory. The tests compare the answers of Hive's reader and of Spark, too.
 """
 
 import math
@@ -25,13 +25,13 @@ _Conversion: TypeAlias = Callable[[pa.Array, HiveType], pa.Array]
 _LIMITED = ("char", "varchar")
 _EXACT, _BEYOND_ALL = Context(prec=78), Decimal(10) ** 38
 _REAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?)", re.ASCII)
-"""What Java's parseDouble reads, hexadecimal numbers aside."""
+"""The texts that Java's parseDouble reads, hexadecimal numbers aside."""
 
 _BLANKS = "".join(map(chr, range(33)))
-"""What Java's trim takes away."""
+"""The characters that Java's trim removes."""
 
 _PLAIN_FROM, _PLAIN_TO = 1e-3, 1e7
-"""Between these Java writes numbers without an exponent."""
+"""The bounds between which Java writes numbers without an exponent."""
 
 
 def fitted(values: pa.Array, kind: HiveType) -> pa.Array:

@@ -20,7 +20,7 @@ from metastore.files import Files
 from metastore.roots import local_path
 
 SMALL, ROOM = 1 << 20, 1 << 26
-"""Bytes: a file up to this size is kept in memory, and all such files together up to the second."""
+"""Sizes in bytes: a file up to the first is kept in memory, and all such files together up to the second."""
 
 _AT_ONCE = 50
 _MANY_FILES = 20_000

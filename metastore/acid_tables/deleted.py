@@ -30,7 +30,7 @@ from metastore.acid_tables.listing import Directory
 from metastore.files import Files
 
 MAX_EVENTS, MAX_WORDS, MAX_CHUNKS = 20_000_000, 1 << 20, 512
-"""What the driver reads, and each task gets, at most: 2**20 words are 8 MB of bits."""
+"""The most that the driver reads, and that each task gets: 2**20 words are 8 MB of bits."""
 
 CHUNK_BITS, BUCKET_BITS, HIGH_BITS = 22, 31, 41
 _MAX_WRITE_ID, _MAX_DIRECTORIES = 1 << 32, 1 << CHUNK_BITS

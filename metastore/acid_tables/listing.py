@@ -27,7 +27,7 @@ class Directory:
     state: AcidState
     sources: Sources
     stored_as: FileFormat | None = None
-    """How its files are stored; None: as the table's."""
+    """The format of its files; None: the table's."""
 
 
 def acid_directories(

@@ -51,7 +51,7 @@ _ZEROS = {0: (130, bytes([127, 0, 0])), 2: (512, bytes([0xC1, 0xFF, 0, 0]))}
 
 _MICROSECONDS, _NANOSECONDS = 1_000_000, 1_000_000_000
 _MILLISECOND = 1_000_000
-"""In nanoseconds."""
+"""A millisecond in nanoseconds."""
 
 
 class OrcRows:

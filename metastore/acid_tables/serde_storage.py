@@ -92,7 +92,7 @@ class HiveStorage:
     columns: tuple[tuple[str, str], ...]
     properties: tuple[tuple[str, str], ...]
     is_raw: bool = False
-    """Whether a row is a whole record of the file, as a single text."""
+    """True if a row is a whole record of the file, as a single text."""
 
     @classmethod
     def of(cls, sd: Any, columns: Iterable[tuple[str, str]], parameters: Mapping[str, str]) -> "HiveStorage":

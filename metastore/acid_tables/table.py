@@ -15,7 +15,7 @@ OURS = "__acid_"
 """The prefix of the columns that a plan or a staging directory has beside the table's own."""
 
 FileFormat: TypeAlias = str | HiveStorage
-"""How files are stored: by Spark's name (``orc``, ``parquet``), or by Hive's classes; "": unknown."""
+"""The format of files: Spark's name (``orc``, ``parquet``), or Hive's classes; "": unknown."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ class Visibility(NamedTuple):
     """
 
     by_operation: bool
-    """Whether the operation matters: among inserts all but delete events count, among deletes only delete events."""
+    """True if the operation matters: among inserts all but delete events count, among deletes only delete events."""
     high_watermark: int | None
     """The highest write id of a writer whose events count; None: all count."""
     hidden: tuple[int, ...]

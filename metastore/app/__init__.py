@@ -1,7 +1,7 @@
 """The composition root: settings in, a running process out. The only place where parts meet.
 
-``services`` builds each service once, ``handlers`` and ``loops`` say who uses them; ``server`` and ``worker`` start and
-stop the two kinds of process, step by step.
+``services`` builds each service once, ``handlers`` and ``loops`` hand them to their users; ``server`` and ``worker``
+start and stop the two kinds of process, step by step.
 """
 
 from metastore.app.process import VERSION

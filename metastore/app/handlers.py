@@ -1,4 +1,4 @@
-"""Who answers which method in a process with these services."""
+"""The handlers of the methods in a process with these services."""
 
 import time
 
@@ -55,7 +55,10 @@ def handlers(
     tables: TableStats,
     waiting: Waiting[Call] | None = None,
 ) -> dict[str, Handler]:
-    """By method. ``tables``: where refusals are counted. ``waiting``: where calls wait for locks, if they may."""
+    """Return the handlers by method. ``tables``: counts refusals.
+
+    ``waiting``: the place where calls wait for locks, if any.
+    """
     writes = WriteEvents(
         services.events, services.catalog.table_reads, services.catalog.partition_reads, services.loop_files.cmroot
     )
@@ -91,7 +94,7 @@ def _catalog(
     writes: WriteEvents,
     access: TableAccess,
 ) -> list[object]:
-    """Everything about the catalog, which is here."""
+    """Return the handlers of the catalog, which is here."""
     catalog = services.catalog
     return [
         SessionHandlers(settings, limits),
@@ -113,7 +116,7 @@ def _catalog(
 
 
 def _shared(upstream: UpstreamServices, settings: Settings, changers: OwnLocks, limits: AddressLimits) -> list[object]:
-    """What both this service and the upstream have to know."""
+    """Return the handlers of methods that both this service and the upstream have to know."""
     return [
         UpstreamSessionHandlers(settings, upstream.forwarding, limits),
         UpstreamStreamHandlers(),

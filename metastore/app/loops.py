@@ -18,7 +18,7 @@ from metastore.loops.scheduler import Loop
 
 
 def server_loops(services: Services, settings: Settings) -> list[Loop]:
-    """Everything that a server does by itself, but for compaction."""
+    """Return every loop of a server, except those of compaction."""
     txns = settings.txns
     return [
         Loop(
@@ -49,7 +49,10 @@ def compaction(
     version: str,
     stopping: Event,
 ) -> list[Loop]:
-    """The loops of compaction. ``runner`` starts the jobs, ``backlog`` and ``measuring`` keep what /metrics shows."""
+    """Return the loops of compaction.
+
+    ``runner`` starts the jobs, ``backlog`` and ``measuring`` keep the figures of /metrics.
+    """
     of_metrics = Loop("compaction-measures", measuring.tick, settings.compaction.metrics_interval, everywhere=True)
     return [
         *([of_metrics] if settings.compaction.metrics_on else []),

@@ -1,6 +1,6 @@
 """The planner beside a server: a process of its own on a port that this process holds.
 
-Rule: the port is this process's, so its address is known before anything runs and stays the same when the planner dies:
+Rule: the port is this process's, so its address is known before any part runs and stays the same when the planner dies:
 connections wait in the port's queue meanwhile. The planner is started when the first of them comes, and again, with
 growing pauses, as long as there are some; it ends with this process, however that ends.
 """
@@ -43,7 +43,7 @@ class PlannerBeside:
         return all(find_spec(name) is not None for name in _NEEDED)
 
     def listen(self) -> str:
-        """Take the port. Returns the URL for clients. Raises: OSError."""
+        """Bind the port and return the URL for clients. Raises: OSError."""
         host, port = self._settings.server.host, self._settings.planner.port
         self._port = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,7 +65,7 @@ class PlannerBeside:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the planner, and give the port back."""
+        """End the planner, and release the port."""
         self._stopping.set()
         os.write(self._wake, b".")
         if self._thread is not None:
@@ -90,12 +90,12 @@ class PlannerBeside:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _watched(self, command: Sequence[str], environment: Mapping[str, str]) -> int | None:
-        """Run the planner until it ends, or is to end; its exit code."""
+        """Run the planner until it ends, or is to end; return its exit code."""
         try:
             child = subprocess.Popen(  # noqa: S603 - our own program
                 command,
                 env={**os.environ, **environment},
-                stdin=subprocess.PIPE,  # whose end tells it that this process is gone
+                stdin=subprocess.PIPE,  # The end of this pipe tells it that this process is gone.
                 pass_fds=[self._port.fileno()],
                 start_new_session=True,
             )

@@ -1,4 +1,4 @@
-"""What a server and a worker have in common: settings in, a running process out.
+"""The common base of a server and a worker: settings in, a running process out.
 
 Rule: parts start in the order in which they need each other, the HTTP port first, so that probes always get an answer;
 they stop in reverse order, and stopping a part that never started does nothing.
@@ -51,8 +51,9 @@ class Process:
     def __init__(
         self, settings: Settings, *, data_dir: Path | None = None, postgres: EmbeddedPostgres | None = None
     ) -> None:
-        """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are.
+        """Prepare a process.
 
+        ``data_dir``: the directory of the embedded PostgreSQL and, unless it is set, the warehouse.
         ``postgres``: that PostgreSQL, if it is being started already.
         """
         self.settings = _with_warehouse(settings, data_dir)
@@ -73,7 +74,7 @@ class Process:
         self.thrift_uri = self.http_uri = self.database_url = ""
 
     def start(self) -> None:
-        """Start every part. Raises: MetastoreError with what is wrong and what to do; nothing is left running then."""
+        """Start every part. Raises: MetastoreError with cause and remedy; no part is left running then."""
         with self.running as starting:
             self._start_parts()
             self.running = starting.pop_all()
@@ -82,18 +83,18 @@ class Process:
         raise NotImplementedError
 
     def addresses(self) -> dict[str, object]:
-        """Where this process answers."""
+        """Return the addresses of this process."""
         return {"thrift": self.thrift_uri, "http": self.http_uri, "database_url": self.database_url, "version": VERSION}
 
     def stop(self) -> None:
-        """Finish calls and ticks in flight, side by side and within one drain time, then stop everything."""
+        """Finish calls and ticks in progress, side by side and within one drain time, then stop all parts."""
         self.health.stopping = True
         self.stopping.set()
         self.running.close()
 
     def _start_web(self) -> None:
         server = self.settings.server
-        settings = dataclasses.replace(self.settings.tls, client_certificates="none")  # what is shown there is open
+        settings = dataclasses.replace(self.settings.tls, client_certificates="none")  # The page there is public.
         secure = settings.use_ssl and settings.http
         web = WebServer(
             server.host,
@@ -109,7 +110,7 @@ class Process:
         self.http_uri = f"{'https' if secure else 'http'}://{reachable(host)}:{port}"
 
     def _start_postgres(self) -> str:
-        """The URL to work with: that of the settings, or that of an embedded PostgreSQL."""
+        """Return the URL of the database: from the settings, or of an embedded PostgreSQL."""
         if self.settings.database.url:
             self.database_url = self.settings.database.full_url
             return self.database_url
@@ -146,7 +147,7 @@ class Process:
         return database
 
     def _compose(self, database: Database) -> Services:
-        """The services; nothing is done yet."""
+        """Return the services; building them has no effect yet."""
         forwarding = None if self.upstream is None else Forwarding(self.upstream, self.forwarded, self.seats.aside)
         return Services.of(
             database,
@@ -159,7 +160,7 @@ class Process:
         )
 
     def compaction_loops(self, environment: Mapping[str, str]) -> list[Loop]:
-        """The loops of compaction. ``environment``: that in which jobs reach the metastore."""
+        """Return the loops of compaction. ``environment``: the one in which jobs reach the metastore."""
         backlog = BacklogCounter(self.services.compaction.queue)
         measuring = Measuring(self.services.compaction.measuring)
         self.metrics.add(CompactionCollector(lambda: measuring.seen))
@@ -176,7 +177,7 @@ class Process:
         ]
 
     def _start_loops(self, url: str, loops: list[Loop]) -> None:
-        """Run loops: those that need a leader on that, the others on every replica."""
+        """Run loops: those that need a leader only if this process leads, the others on every replica."""
         leader = Leadership(url)
         scheduler = Scheduler(loops, leader, self.stopping, self.metrics.loops)
         scheduler.start()
@@ -190,7 +191,7 @@ class Process:
 
 
 def bound(name: str, host: str, port: int, start: Callable[[], tuple[str, int]]) -> tuple[str, int]:
-    """The address that a part listens on. Raises: InvalidInputError if it cannot be had."""
+    """Start a part and return the address that it listens on. Raises: InvalidInputError if it is not available."""
     try:
         return start()
     except OSError as error:
@@ -201,17 +202,17 @@ def bound(name: str, host: str, port: int, start: Callable[[], tuple[str, int]])
 
 
 def reachable(host: str) -> str:
-    """An address that clients on this machine can use."""
+    """Return an address that clients on this machine can use."""
     if host in {"0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
 
 
 def environment_of_jobs(settings: TlsSettings, *, by_name: bool = False) -> dict[str, str]:
-    """The environment in which a job that this process starts reaches the metastore.
+    """Return the environment in which a job that this process starts reaches the metastore.
 
-    ``by_name``: by a name that the certificate must have; else by loopback, which no certificate needs to name. The job
-    shows this process's certificate if it has no other.
+    ``by_name``: by a name that the certificate must have; else by loopback, which needs no name in a certificate. The
+    job shows this process's certificate if it has no other.
     """
     if not settings.use_ssl:
         return {}

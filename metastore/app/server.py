@@ -1,4 +1,4 @@
-"""A server: answers calls, and runs the loops unless the settings say no."""
+"""A server: it answers calls, and runs the loops unless the settings forbid it."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -44,8 +44,9 @@ class App(Process):
         planner: Sequence[str] | None = None,
         postgres: EmbeddedPostgres | None = None,
     ) -> None:
-        """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are.
+        """Prepare a server.
 
+        ``data_dir``: the directory of the embedded PostgreSQL and, unless it is set, the warehouse.
         ``shares_port``: other processes listen on the same Thrift port. ``planner``: the options of a planner beside
         this server, with which it has the same settings; None: there is none. ``postgres``: the embedded PostgreSQL, if
         it is being started already.
@@ -85,12 +86,12 @@ class App(Process):
         )
 
     def addresses(self) -> dict[str, object]:
-        """Where this process answers, and the planner."""
+        """Return the addresses of this process and of the planner."""
         configured = self.settings.planner.uri
         return {**super().addresses(), **({"planner": configured} if configured else {})}
 
     def _planner_beside(self) -> PlannerBeside | None:
-        """The planner's port, which clients learn; None: they learn another planner's, or none."""
+        """Return the planner beside, whose port clients learn; None: they learn another planner's, or none."""
         settings = self.settings.planner
         if self._planner_options is None or not settings.enabled or settings.uri:
             return None
@@ -110,7 +111,7 @@ class App(Process):
         return planner
 
     def _start_schema(self, url: str) -> str:
-        """Bring the database's schema up to date; the namespace that it is in."""
+        """Bring the database's schema up to date; return its namespace."""
         before = migrate.upgrade(url)
         if before.database > before.release:
             log.warning("schema_is_newer", database=before.database, release=before.release)
@@ -120,18 +121,18 @@ class App(Process):
         return before.schema
 
     def _switch_event_log(self, services: Services) -> None:
-        """Write the notification log, or not, as the settings say."""
+        """Switch the notification log on or off, as the settings say."""
         if services.events.switch():
             log.info("notification_log_switched", on=services.events.wanted)
 
     def _settle_catalog(self, services: Services) -> None:
-        """Make the catalog's default objects, and end the moves of directories that another process left."""
+        """Make the catalog's default objects, and end moves of directories that another process left."""
         if services.upstream is None:
             services.catalog.databases.ensure_default_objects()
             services.catalog.moves.settle_moves()
 
     def _start_waiting(self, db: Database) -> Waiting[Call] | None:
-        """Where calls wait for locks, if they may."""
+        """Return the place where calls wait for locks, if they may."""
         patience = self.settings.locks.check_wait
         if not patience:
             return None

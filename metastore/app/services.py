@@ -1,7 +1,7 @@
-"""What a process consists of: its services, each built once, handed to its users.
+"""Services of a process, each built once and handed to its users.
 
-Rule: nothing here touches the world. No statement is sent, no thread started, no file read; what a process does to the
-world is a named step of `metastore.app.server` and `metastore.app.worker`.
+Rule: building has no side effects. No statement is sent, no thread started, no file read; each effect of a process is a
+named step of `metastore.app.server` and `metastore.app.worker`.
 """
 
 import dataclasses
@@ -52,7 +52,7 @@ from metastore.write_ids.service import WriteIdService
 
 @dataclass(frozen=True)
 class CatalogServices:
-    """The catalog's."""
+    """The services of the catalog."""
 
     databases: DatabaseService
     tables: TableService
@@ -68,7 +68,7 @@ class CatalogServices:
 
     @classmethod
     def of(cls, db: Database, settings: Settings, files: Files) -> "CatalogServices":
-        """Build each."""
+        """Build each service."""
         directories, moves = Directories(files), DirectoryMoves(db, files)
         return cls(
             databases=DatabaseService(db, settings.catalog, directories, moves),
@@ -87,7 +87,7 @@ class CatalogServices:
 
 @dataclass(frozen=True)
 class UpstreamServices:
-    """What there is besides where another metastore has the catalog."""
+    """The additional services if another metastore has the catalog."""
 
     forwarding: Forwarding
     client: UpstreamClient
@@ -97,7 +97,7 @@ class UpstreamServices:
 
     @classmethod
     def of(cls, db: Database, forwarding: Forwarding) -> "UpstreamServices":
-        """Build each. ``forwarding``: passes calls on."""
+        """Build each service. ``forwarding``: passes calls on."""
         client = UpstreamClient(forwarding.upstream)
         tables = UpstreamTables(client)
         changes = UpstreamChanges(db, tables, forwarding.upstream.settings.timeout)
@@ -106,7 +106,7 @@ class UpstreamServices:
 
 @dataclass(frozen=True)
 class CompactionServices:
-    """Compaction's: the queue, and the loops' sides of the database."""
+    """The services of compaction: the queue, and the loops' sides of the database."""
 
     queue: CompactionService
     initiator: InitiatorService
@@ -147,7 +147,7 @@ class Services:
     upstream: UpstreamServices | None
     kept_files: KeptFiles
     loop_files: Files
-    """For loops: files that give up a removal that takes too long, and come back to it in the next round."""
+    """Files for the loops: they give up a removal that takes too long, and repeat it in the next round."""
 
     @classmethod
     def of(
@@ -161,16 +161,16 @@ class Services:
         started_at: datetime,
         forwarding: Forwarding | None = None,
     ) -> "Services":
-        """Build each.
+        """Build each service.
 
-        ``lock_stats``, ``txn_stats``: where locks and ends of transactions are counted.
-        ``started_at``: when the process started, by the database's clock.
+        ``lock_stats``, ``txn_stats``: counters of locks and ends of transactions.
+        ``started_at``: the start of the process, by the database's clock.
         ``forwarding``: to the metastore that has the catalog; None: the catalog is here.
         """
         files, loop_files = _files(settings, file_pool), _files(settings, file_pool, gives_up_removals=True)
         upstream = None if forwarding is None else UpstreamServices.of(db, forwarding)
         purges = PurgeService.of_new_server(db, settings.txns, started_at)
-        # Where an upstream has the catalog, its log tells of changes to it; ours could not.
+        # If an upstream has the catalog, its log reports changes to it; ours could not.
         events = settings.events if upstream is None else dataclasses.replace(settings.events, listeners="")
         return cls(
             txns=TxnService(db, settings.txns, stats=txn_stats),
@@ -194,7 +194,7 @@ class Services:
 
 
 def _files(settings: Settings, pool: FilePool, *, gives_up_removals: bool = False) -> Files:
-    """Files of which only those below the roots can be changed."""
+    """Return files that can be changed only below the roots."""
     catalog = settings.catalog
     cmroot = (catalog.cmroot or f"{catalog.warehouse.rstrip('/')}/.cmroot") if catalog.cm_enabled else ""
     places = (catalog.warehouse, catalog.external_warehouse, cmroot, *catalog.more_roots)

@@ -1,4 +1,7 @@
-"""A process that only compacts. It serves no calls, runs no other loop, and leaves the schema to the servers."""
+"""A worker process, which only compacts.
+
+It serves no calls, runs no other loop, and leaves the schema to the servers.
+"""
 
 import dataclasses
 
@@ -18,7 +21,7 @@ class WorkerApp(Process):
     PARTS = ("database", "schema", "loops")
 
     def __init__(self, settings: Settings, uri: str) -> None:
-        """``uri``: the servers from which the jobs take their snapshots."""
+        """Prepare a worker. ``uri``: the servers from which the jobs take their snapshots."""
         alone = dataclasses.replace(settings.compaction, initiator_on=False, cleaner_on=False)
         super().__init__(dataclasses.replace(settings, compaction=alone))
         self.thrift_uri = uri

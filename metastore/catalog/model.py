@@ -72,7 +72,7 @@ class Table:
 
     @property
     def location(self) -> str | None:
-        """Where the table's data is; None for a view."""
+        """The location of the table's data; None for a view."""
         return self.sd.get("location")
 
     @property

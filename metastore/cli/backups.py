@@ -1,4 +1,4 @@
-"""``metastore db backup``, ``restore``, ``restored`` and ``move``: a database in a file, and what follows a restore."""
+"""The commands ``metastore db backup``, ``restore``, ``restored`` and ``move``, and the recovery of a restore."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -183,7 +183,7 @@ def move(to: str | None, to_data_dir: Path | None, *, replace: bool, place: Data
 
 
 class _Recovery:
-    """What follows a restore, and its report."""
+    """The recovery after a restore, and its report."""
 
     def __init__(self, *, directories: bool) -> None:
         self._directories = directories

@@ -1,4 +1,4 @@
-"""``metastore table check``: what is wrong with a table's files."""
+"""The command ``metastore table check``: violations in a table's files."""
 
 import sys
 

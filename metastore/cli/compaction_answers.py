@@ -1,4 +1,4 @@
-"""``metastore compaction plan`` and ``explain``: what is due, and who waits for whom."""
+"""The commands ``metastore compaction plan`` and ``explain``: due compactions, and waits of tables."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ class CompactedPlace(NamedTuple):
     partition: str | None = None
 
     def __str__(self) -> str:
-        """``db.table`` or ``db.table/part=1``."""
+        """Return ``db.table`` or ``db.table/part=1``."""
         return f"{self.db}.{self.table}" + (f"/{self.partition}" if self.partition else "")
 
 

@@ -1,4 +1,4 @@
-"""How many rows files have, by their footers."""
+"""Row counts of files, from their footers."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ _AT_A_TIME = 8
 
 
 def rows_of(uris: Sequence[str]) -> int | None:
-    """Return the rows of all files; None where one has no footer that says it, or has gone. Raises: OSError."""
+    """Count the rows of all files; None if a file has no footer with the number, or has gone. Raises: OSError."""
     from metastore.files import Files
 
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
@@ -26,7 +26,7 @@ def _rows(files: "Files", uri: str) -> int | None:
 
     try:
         opened = files.open(uri)
-    except FileNotFoundError:  # the Cleaner has removed it since the server listed it
+    except FileNotFoundError:  # The Cleaner has removed it since the server listed it.
         return None
     with opened as source:
         magic = source.read(4)

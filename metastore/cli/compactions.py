@@ -1,4 +1,4 @@
-"""``metastore compaction``: ask for compactions and take them back; questions about them are in compaction_answers."""
+"""The command ``metastore compaction``: requests for compactions, and their withdrawal."""
 
 import sys
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from metastore.ids import DEFAULT_DATABASE, split_table_name
 
 
 def table_argument(text: str) -> tuple[str, str]:
-    """Read ``DB.TABLE``, or the name of a table of the database ``default``."""
+    """Parse ``DB.TABLE``, or the name of a table of the database ``default``."""
     try:
         db, table = split_table_name(text)
     except ValueError as error:
@@ -25,7 +25,7 @@ def table_argument(text: str) -> tuple[str, str]:
 
 @click.group()
 def compaction() -> None:
-    """Compactions: what is due, what waits for whom, ask for them, take them back."""
+    """Plan, explain, request and abort compactions."""
 
 
 compaction.add_command(plan)

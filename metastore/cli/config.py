@@ -1,4 +1,4 @@
-"""``metastore config``: what is set, to what, and where."""
+"""The command ``metastore config``: settings, their values, and their sources."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from metastore.cli.output import form_option, show_rows
 
 @click.group()
 def config() -> None:
-    """Settings: what is in force, and why."""
+    """Show the settings in force, and their sources."""
 
 
 @config.command()

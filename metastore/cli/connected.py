@@ -1,6 +1,6 @@
-"""What the commands share that talk to a running metastore over Thrift.
+"""Helpers of the commands that talk to a running metastore over Thrift.
 
-Rule: every failure is an error of ours, so that ``main`` can say it in a sentence with the right exit code.
+Rule: every failure is an error of ours, so that ``main`` can print it as a sentence with the right exit code.
 """
 
 import threading
@@ -19,7 +19,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def uri_option(command: Command) -> Command:
-    """``--uri``."""
+    """Add ``--uri`` to a command."""
     return click.option(
         "--uri",
         envvar=URI_VARIABLE,
@@ -30,7 +30,7 @@ def uri_option(command: Command) -> Command:
 
 
 def watch_option(command: Command) -> Command:
-    """``--watch`` and ``--every``."""
+    """Add ``--watch`` and ``--every`` to a command."""
     command = click.option(
         "--every",
         type=click.FloatRange(min=0.1),
@@ -44,7 +44,7 @@ def watch_option(command: Command) -> Command:
 
 @contextmanager
 def connected(uri: str | None) -> Iterator[DomainClient]:
-    """A client of the metastore, closed at the end of the block, in which Thrift's exceptions become ours."""
+    """Open a client of the metastore for the block, in which Thrift's exceptions become ours."""
     try:
         client = DomainClient(uri, timeout_s=60)
     except ValueError as error:
@@ -54,7 +54,7 @@ def connected(uri: str | None) -> Iterator[DomainClient]:
 
 
 def repeated(show: Callable[[], None], *, watch: bool, every: float, pause: threading.Event | None = None) -> None:
-    """Show once, or again and again until interrupted; a server that restarts meanwhile does not end the watching."""
+    """Show once, or again and again until interrupted; a server that restarts meanwhile does not end the loop."""
     if not watch:
         show()
         return
@@ -73,7 +73,7 @@ def repeated(show: Callable[[], None], *, watch: bool, every: float, pause: thre
 
 
 def instant(millis: int | None) -> str | None:
-    """Return a point in time for people and programs alike; 0 and None are "never"."""
+    """Format a point in time for people and programs alike; 0 and None are "never"."""
     if not millis:
         return None
     return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

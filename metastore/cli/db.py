@@ -1,4 +1,4 @@
-"""``metastore db``: the schema of the database; backups are in `metastore.cli.backups`."""
+"""The command ``metastore db``: the schema of the database; backups are in `metastore.cli.backups`."""
 
 import sys
 
@@ -12,7 +12,7 @@ from metastore.db import migrate
 
 @click.group()
 def db() -> None:
-    """The database: its schema's version, backup and restore."""
+    """Manage the database: its schema's version, backup and restore."""
 
 
 for _command in (backup, restore, restored, move):

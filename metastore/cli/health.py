@@ -1,6 +1,6 @@
-"""``metastore health``: whether the process that wrote a ready file answers, for probes that cannot speak its TLS.
+"""The command ``metastore health``: a probe of the process that wrote a ready file, for probes without its TLS.
 
-Rule: where it answers, and how, is in the ready file; no setting needs to be known again.
+Rule: the ready file has the address and the protocol; no setting needs to be repeated.
 """
 
 import json
@@ -18,7 +18,7 @@ from metastore.errors import MetastoreError, UnavailableError
 
 
 class NotReadyError(MetastoreError):
-    """It answers, and says that it is not ready."""
+    """Error: the process answers that it is not ready."""
 
 
 @click.command()

@@ -1,8 +1,8 @@
-"""The life of a process that runs until it is told to stop: signals, lost threads, the ready file.
+"""The life of a process that runs until a signal stops it: signals, lost threads, the ready file.
 
-Rules: SIGTERM, SIGINT and SIGHUP at any time lead to an orderly end with exit code 0. Half a service is none: when one
-of its threads ends with an error, the process ends with exit code 1, and who supervises it starts it again. What the
-start made is for good: the garbage collector does not look at it again, which would hold up every thread.
+Rules: SIGTERM, SIGINT and SIGHUP at any time lead to an orderly end with exit code 0. Half a service is useless: when
+one of its threads ends with an error, the process ends with exit code 1, and its supervisor starts it again. Objects
+made at the start are permanent: the garbage collector does not look at them again, which would stop every thread.
 """
 
 import gc
@@ -23,20 +23,20 @@ _COLLECT_AFTER = (700, 10, 10)
 
 
 class ThreadLostError(MetastoreError):
-    """A thread that the service lives by ended with an error."""
+    """Error: a thread that the service needs ended with an error."""
 
 
 class StartedService(Protocol):
     """What is started and stopped."""
 
     def start(self) -> None:
-        """Start; nothing is left running when it raises."""
+        """Start; leave nothing running when this raises."""
 
     def stop(self) -> None:
-        """Finish what is begun, and end."""
+        """Finish calls in progress, and end."""
 
     def addresses(self) -> Mapping[str, object]:
-        """Where it answers, for the ready file."""
+        """Return the addresses for the ready file."""
 
 
 def run(service: StartedService, stopping: threading.Event, lost: list[str], ready_file: Path | None) -> None:
@@ -58,14 +58,14 @@ def run(service: StartedService, stopping: threading.Event, lost: list[str], rea
 
 
 def collect_as_usual() -> None:
-    """Let the garbage collector look at what is made from now on, as often as Python has it."""
+    """Let the garbage collector look at objects made from now on, at Python's usual thresholds."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
 
 
 def stop_signals() -> threading.Event:
-    """An event that the signals set. Signals arrive in the main thread, which waits for it."""
+    """Return an event that the signals set. Signals arrive in the main thread, which waits for it."""
     stopping = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -80,7 +80,7 @@ def end_with_input(stopping: threading.Event) -> None:
     """Stop when the process that started us is gone: its end of our input is closed then."""
 
     def wait() -> None:
-        # Not through sys.stdin: its lock, held by a thread that waits, is a fatal error at the interpreter's end.
+        # sys.stdin is not used: its lock, held by a waiting thread, is a fatal error at the interpreter's end.
         with suppress(OSError):
             while os.read(0, 1024):
                 pass
@@ -90,7 +90,7 @@ def end_with_input(stopping: threading.Event) -> None:
 
 
 def lost_threads(stopping: threading.Event, log: Any) -> list[str]:
-    """The names of threads that ended with an error, from now on; the first sets ``stopping``."""
+    """Return the list of threads that end with an error from now on; the first sets ``stopping``."""
     lost: list[str] = []
 
     def note(ended: threading.ExceptHookArgs) -> None:
@@ -105,10 +105,10 @@ def lost_threads(stopping: threading.Event, log: Any) -> list[str]:
 
 
 def write_whole(path: Path, content: Mapping[str, object]) -> None:
-    """Whole or not at all, and for our own user only: the database's URL has its password."""
+    """Write the whole file or nothing, for our own user only: the database's URL has its password."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
-    # Made anew: what a link of that name leads to is not written to.
+    # The file is made anew, so that the target of a link with that name stays unchanged.
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
         written.write(json.dumps(content) + "\n")
     fresh.replace(path)

@@ -1,4 +1,4 @@
-"""``metastore lock``: what an operator does with locks."""
+"""The command ``metastore lock``: an operator's work with locks."""
 
 import sys
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class WhySubject(NamedTuple):
 
 
 def lock_number(text: str) -> int:
-    """Read a lock id; ``7.1``, as SHOW LOCKS prints components, means lock 7."""
+    """Parse a lock id; ``7.1``, as SHOW LOCKS prints components, means lock 7."""
     number, _, component = text.partition(".")
     if not number.isdecimal() or not (component or "1").isdecimal():
         raise click.BadParameter(f"{text!r} is not a lock id: write 7 or 7.1")
@@ -50,7 +50,7 @@ def question_of(text: str) -> WhySubject:
 
 @click.group()
 def lock() -> None:
-    """Locks: why they wait, release them."""
+    """Explain the waits of locks, and release locks."""
 
 
 @lock.command(short_help="Release locks, withdraw requests.")
@@ -66,7 +66,7 @@ def release(lock_ids: tuple[int, ...], agent: str | None, uri: str | None, form:
     """Release locks that have no transaction, and withdraw requests that wait.
 
     Their owners are not asked. Exit code 1 if one of them could not be released: it belongs to a transaction, or is
-    unknown; or if nobody has locks with this agent info.
+    unknown; or if no client has locks with this agent info.
     """
     if not lock_ids and not agent:
         raise click.UsageError("Say which locks: by id, or by --agent.")
@@ -101,11 +101,11 @@ def _released(client: DomainClient, lock_id: int, owners: dict[int, int]) -> tup
 def why(question: WhySubject, uri: str | None, form: str) -> None:
     """Walk from a lock request (7 or 7.1), a transaction (txn:5) or a table to those who have to end first.
 
-    Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the
-    reaper may end it, and the command that ends it now. Of a table: everybody who holds a lock on it or waits for it.
+    Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the reaper
+    may end it, and the command that ends it now. For a table: all holders of its locks, and their waiters.
 
-    Exit code 1 if there is nothing to explain: it does not wait, nobody holds or wants a lock there, or there is no
-    such lock.
+    Exit code 1 if there is nothing to explain: it does not wait, no lock is held or wanted there, or there is no such
+    lock.
     """
     with connected(uri) as client:
         catalog, db, name = question.table or (None, None, None)
@@ -168,7 +168,7 @@ def _name(held: Any) -> str:
 
 
 def _tree(owners: list[dict[str, Any]]) -> str:
-    """One line for each owner, below somebody who waits for it."""
+    """Return one line for each owner, below an owner that waits for it."""
     rows = []
     for depth, owner in _below(owners, [owner["place"] for owner in owners if owner["asked"]], 0, set()):
         who = f"{owner['owner']} {owner['user']}@{owner['host']} ({owner['agent_info']})"
@@ -207,7 +207,7 @@ def _claims(claims: list[dict[str, Any]]) -> str:
 
 
 def place(claim: dict[str, Any]) -> str:
-    """``db.table/partition``, with the catalog where it is not Hive's."""
+    """Format ``db.table/partition``, with the catalog if it is not Hive's."""
     catalog = "" if claim["catalog"] == "hive" else f"{claim['catalog']}."
     table_part = f".{claim['table']}" if claim["table"] else ""
     partition_part = f"/{claim['partition']}" if claim["partition"] else ""

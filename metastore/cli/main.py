@@ -1,4 +1,4 @@
-"""The ``metastore`` command: its nouns, and what its exit codes mean.
+"""The ``metastore`` command: its nouns and its exit codes.
 
 Rule: exit codes are 0 done, 1 the answer is "no" or a finding, 2 wrong use or bad input, 3 not reachable; errors are
 sentences on stderr, never stack traces. A command's module is loaded only when the command is used.
@@ -45,7 +45,7 @@ _SUMMARIES = {
 }
 FAILED, WRONG_USE, NOT_REACHABLE = 1, 2, 3
 SERVER_MODULES = {"alembic", "apscheduler", "greenlet", "prometheus_client", "psycopg2", "sqlalchemy"}
-"""What the extra ``server`` brings, by the names of imports; the embedded PostgreSQL has a message of its own."""
+"""The modules of the extra ``server``, by the names of imports; the embedded PostgreSQL has a message of its own."""
 
 
 class LazyGroup(click.Group):
@@ -64,7 +64,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Help without importing anything."""
+        """Write the help without importing any command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, _SUMMARIES[name]) for name in COMMANDS])
 
@@ -72,7 +72,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(__version__, prog_name="metastore")
 def cli() -> None:
-    """A Hive-compatible transaction metastore on PostgreSQL."""
+    """Run and operate a Hive-compatible transaction metastore on PostgreSQL."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -98,16 +98,16 @@ def main(arguments: list[str] | None = None) -> None:
             err=True,
         )
         sys.exit(WRONG_USE)
-    except OSError as error:  # a file or directory of an option
+    except OSError as error:  # The error concerns a file or directory of an option.
         say(f"metastore: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
         sys.exit(FAILED)
 
 
 def exit_code(error: MetastoreError) -> int:
-    """Return the exit code that tells scripts what kind of error it was."""
+    """Return the exit code that tells scripts the kind of error."""
     if isinstance(error, InvalidInputError):
         return WRONG_USE
-    # The client's error by its name: importing the client would cost every command a tenth of a second.
+    # The client's errors are found by name: importing the client would cost every command a tenth of a second.
     ancestors = {ancestor.__name__ for ancestor in type(error).__mro__}
     if isinstance(error, UnavailableError) or "MetastoreUnreachableError" in ancestors:
         return NOT_REACHABLE

@@ -1,4 +1,4 @@
-"""Options that say which settings are meant; `serve`, `config` and `db` share them."""
+"""Options that select the settings; `serve`, `config` and `db` share them."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ READY_FILE_VARIABLE = "METASTORE_READY_FILE"
 
 
 def settings_options(command: Command) -> Command:
-    """``--config`` and ``--set``."""
+    """Add ``--config`` and ``--set`` to a command."""
     command = click.option(
         "--set",
         "assignments",
@@ -36,7 +36,7 @@ def settings_options(command: Command) -> Command:
 
 
 def place_options(command: Command) -> Command:
-    """``--data-dir`` and ``--database-url``."""
+    """Add ``--data-dir`` and ``--database-url`` to a command."""
     command = click.option("--database-url", metavar="URL", help="PostgreSQL to use instead of the embedded one.")(
         command
     )
@@ -51,7 +51,7 @@ def place_options(command: Command) -> Command:
 
 
 def ready_file_option(command: Command) -> Command:
-    """``--ready-file``."""
+    """Add ``--ready-file`` to a command."""
     return click.option(
         "--ready-file",
         metavar="FILE",
@@ -63,7 +63,10 @@ def ready_file_option(command: Command) -> Command:
 
 
 def settings_of(files: tuple[Path, ...], assignments: tuple[str, ...], **options: str | int | None) -> Settings:
-    """The settings in force. ``options``: values of options that stand for keys, by key with ``__`` for each dot."""
+    """Return the settings in force.
+
+    ``options``: values of options that stand for keys, by key with ``__`` for each dot.
+    """
     values = {name.replace("__", "."): str(value) for name, value in options.items() if value is not None}
     return build(
         [

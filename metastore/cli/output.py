@@ -1,7 +1,7 @@
-"""How answers are printed: a table for people, JSON and YAML for programs.
+"""Output of answers: a table for people, JSON and YAML for programs.
 
 Rule: the three forms say the same; programs get every field by its name, people get columns that fit. Every command
-prints through ``say``, so that no name that a client chose reaches a terminal as it is.
+prints through ``say``, so that a name chosen by a client never reaches a terminal unescaped.
 """
 
 import json
@@ -17,7 +17,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def form_option(command: Command) -> Command:
-    """``-o table|json|yaml``."""
+    """Add ``-o table|json|yaml`` to a command."""
     return click.option(
         "-o",
         "--output",
@@ -57,14 +57,14 @@ def show_value(value: Any, form: str) -> None:
         import yaml
 
         text = json.dumps(value, default=str, ensure_ascii=False)
-        is_plain = printable(text) == text  # else all beyond ASCII is escaped as YAML does it, so that nothing is lost
+        is_plain = printable(text) == text  # Otherwise everything beyond ASCII is escaped as in YAML.
         say(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=is_plain), nl=False)
     else:
         say(json.dumps(value, indent=2, default=str, ensure_ascii=False))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return columns as wide as their widest cell; the last is not padded."""
+    """Format rows in columns as wide as their widest cell; the last is not padded."""
     lines = [[column.upper() for column in columns], *([_cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Where the database is that a command works on: an outside PostgreSQL, or that of a data directory."""
+"""Places of databases for commands: an outside PostgreSQL, or that of a data directory."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from metastore.errors import MetastoreError
 
 
 class PlaceError(MetastoreError):
-    """There is no database to work on, or a database in the place of another."""
+    """Error: there is no database to work on, or a database in the place of another."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class DatabasePlace:
 
     @property
     def is_made(self) -> bool:
-        """Whether there is a PostgreSQL; outside there always is."""
+        """True if there is a PostgreSQL; outside there always is."""
         return bool(self.settings.database.url) or EmbeddedPostgres(self.data_dir).is_made
 
     def require_made(self) -> None:
-        """Raise PlaceError where there is no PostgreSQL."""
+        """Raise PlaceError if there is no PostgreSQL."""
         if not self.is_made:
             raise PlaceError(f"There is no PostgreSQL in {self.data_dir}. Say --data-dir or --database-url.")
 
@@ -47,10 +47,10 @@ class DatabasePlace:
 
     @contextmanager
     def database(self, *, beside_others: bool = False) -> Iterator[str]:
-        """URL of the database, which answers within the block.
+        """Yield the URL of the database, which answers within the block.
 
-        ``beside_others``: also while a metastore works on the data directory. Raises: DataDirectoryInUseError
-        without it.
+        ``beside_others``: allow a metastore that works on the data directory. Raises: DataDirectoryInUseError without
+        it.
         """
         if self.settings.database.url:
             yield self.settings.database.full_url
@@ -70,7 +70,7 @@ class DatabasePlace:
 
 
 def with_place(command: Callable[..., None]) -> Callable[..., None]:
-    """``--data-dir``, ``--database-url``, ``--config`` and ``--set``: the command gets them as its ``place``."""
+    """Give a command ``--data-dir``, ``--database-url``, ``--config`` and ``--set``, which it gets as its ``place``."""
 
     @wraps(command)
     def run(

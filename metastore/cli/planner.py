@@ -1,4 +1,4 @@
-"""``metastore planner``: a process that plans reads and writes for engines; any number of them, on any host."""
+"""The command ``metastore planner``: a process that plans reads and writes for engines; any number, on any host."""
 
 from pathlib import Path
 
@@ -33,14 +33,14 @@ def planner(
     """
     stopping = lifecycle.stop_signals()
     settings = settings_of(files, assignments, hive__metastore__thrift__bind__host=host, metastore__planner__port=port)
-    exposure(settings.server.host, settings.tls)  # refused before anything is begun
+    exposure(settings.server.host, settings.tls)  # A wrong combination is refused before anything is begun.
 
     from metastore.telemetry import logs
 
     logs.configure(settings.log.level, settings.log.format)
     lost = lifecycle.lost_threads(stopping, logs.get_logger(__name__))
     if inherited is not None:
-        ready_file = None  # the variable is meant for the server that started this process
+        ready_file = None  # The variable is meant for the server that started this process.
     if ready_file:
         ready_file.unlink(missing_ok=True)
 

@@ -1,8 +1,8 @@
 """Several server processes on one port: the kernel spreads the connections over them.
 
 Rule: the process that was started serves nothing itself. It owns the port, the embedded PostgreSQL and the ready file,
-and when any of the others ends by itself, it ends them all: who supervises it starts everything again. They
-end by themselves when it is gone. Each is a server like any other replica: one of them leads the loops.
+and when any of the others ends by itself, it ends them all: its supervisor starts everything again. They end by
+themselves when it is gone. Each is a server like any other replica: one of them leads the loops.
 """
 
 import json
@@ -26,18 +26,18 @@ from metastore.telemetry.logs import get_logger
 
 _DATABASE = f"{PREFIX}METASTORE_DATABASE_URL"
 _PATIENCE_S = 10.0
-"""Longer than a draining server is given; then it is killed."""
+"""The patience before a server is killed, longer than a drain may take."""
 
 _log = get_logger(__name__)
 
 
 class ProcessEndedError(MetastoreError):
-    """A server process ended by itself."""
+    """Error: a server process ended by itself."""
 
 
 @dataclass
 class Processes:
-    """``number`` server processes; ``options``: what else ``serve`` was started with."""
+    """A group of ``number`` server processes; ``options``: their other options of ``serve``."""
 
     settings: Settings
     number: int
@@ -47,9 +47,9 @@ class Processes:
     _children: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 
     def run(self, ready_file: Path | None, write: Any) -> None:
-        """Serve until told to stop; ``write`` puts what is ready into the file, once all answer.
+        """Serve until stopped; ``write`` puts the ready file's content into the file, once all processes answer.
 
-        Raises: ProcessEndedError, InvalidInputError (the port is taken), and what the embedded PostgreSQL raises.
+        Raises: ProcessEndedError, InvalidInputError (the port is taken), and errors of the embedded PostgreSQL.
         """
         with ExitStack() as running:
             taken = running.enter_context(_reserved(self.settings.server.host, self.settings.server.port))
@@ -95,7 +95,7 @@ class Processes:
             "--process",
             str(place),
         ]
-        # Ctrl-C is for this process, which then tells the others; that it is gone shows at the end of their input.
+        # Ctrl-C is for this process, which then tells the others; its end shows at the end of their input.
         self._children.append(
             subprocess.Popen(  # noqa: S603 - our own program
                 command, env=environment, stdin=subprocess.PIPE, start_new_session=True
@@ -116,7 +116,7 @@ class Processes:
                 raise ProcessEndedError(f"Server process {child.pid} ended with {child.returncode}, so all are ended.")
 
     def _end(self) -> None:
-        """Tell all to finish their calls, and wait for them."""
+        """Tell all processes to finish their calls, and wait for them."""
         for child in self._children:
             if child.poll() is None:
                 child.send_signal(signal.SIGTERM)
@@ -132,10 +132,10 @@ class Processes:
 
 
 def _reserved(host: str, port: int) -> socket.socket:
-    """Return a port on which several processes can listen from now on, and nobody else does."""
+    """Return a port on which only several of our processes can listen from now on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        with socket.socket(family) as alone:  # without sharing: also a metastore that shares its port is in the way
+        with socket.socket(family) as alone:  # Without sharing: a metastore that shares the port is in the way too.
             alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             alone.bind((host, port))
             port = alone.getsockname()[1]

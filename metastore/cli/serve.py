@@ -1,4 +1,4 @@
-"""``metastore serve``: the process that clients talk to."""
+"""The command ``metastore serve``: the process that clients talk to."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -60,7 +60,7 @@ def serve(
         hive__metastore__warehouse__dir=warehouse,
     )
 
-    exposure(settings.server.host, settings.tls)  # refused before anything is begun
+    exposure(settings.server.host, settings.tls)  # A wrong combination is refused before anything is begun.
 
     from metastore.telemetry import logs
 
@@ -68,7 +68,7 @@ def serve(
 
     lost = lifecycle.lost_threads(stopping, logs.get_logger(__name__))
     if ready_file:
-        ready_file.unlink(missing_ok=True)  # of a server that was killed
+        ready_file.unlink(missing_ok=True)  # A server that was killed left it.
     if processes > 1:
         from metastore.cli.processes import Processes
 
@@ -93,7 +93,7 @@ def serve(
         )
     if process is not None:
         lifecycle.end_with_input(stopping)
-    if process:  # as many compactions at a time as one process would run
+    if process:  # All processes together run as many compactions as one would.
         settings = dataclasses.replace(settings, compaction=dataclasses.replace(settings.compaction, worker_threads=0))
     if process and settings.planner.port:
         settings = dataclasses.replace(
@@ -103,7 +103,7 @@ def serve(
     from metastore.db.embedded import EmbeddedPostgres
 
     embedded = None if settings.database.url else EmbeddedPostgres(data_dir, archive=settings.database.archive_dir)
-    with embedded.begun() if embedded else nullcontext():  # PostgreSQL starts while we are loaded
+    with embedded.begun() if embedded else nullcontext():  # PostgreSQL starts while our modules are loaded.
         from metastore.app import App
 
         app = App(
@@ -118,7 +118,7 @@ def serve(
 
 
 def _repeated(options: Mapping[str, Iterable[object]]) -> list[str]:
-    """Options as they are written, those that were not given left out."""
+    """Return options as they are written, without those that were not given."""
     return [
         text for name, values in options.items() for value in values if value is not None for text in (name, str(value))
     ]

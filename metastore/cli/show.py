@@ -1,4 +1,4 @@
-"""``metastore show transactions | locks | compactions | deadlocks``: what is going on, with Hive's columns.
+"""The commands ``metastore show transactions | locks | compactions | deadlocks``, with Hive's columns.
 
 People see Hive's headings; programs (``-o json``, ``-o yaml``) get one field per fact, named in lower snake case.
 """
@@ -65,7 +65,7 @@ COMPACTION_COLUMNS = {
 
 @click.group()
 def show() -> None:
-    """Show what is going on: transactions, locks, compactions, deadlocks."""
+    """Show transactions, locks, compactions and deadlocks."""
 
 
 @show.command(short_help="Open and aborted transactions.")
@@ -75,7 +75,7 @@ def show() -> None:
 @form_option
 @watch_option
 def transactions(uri: str | None, form: str, state: str | None, user: str | None, every: float, *, watch: bool) -> None:
-    """Open transactions, and aborted transactions that have left something to clean up."""
+    """Show open transactions, and aborted transactions that have left something to clean up."""
     with connected(uri) as client:
 
         def once() -> None:
@@ -110,7 +110,7 @@ def locks(
     *,
     watch: bool,
 ) -> None:
-    """Locks that are held and requests that wait, with what they wait for."""
+    """Show locks that are held, and requests that wait, with their blockers."""
     with connected(uri) as client:
 
         def once() -> None:
@@ -154,7 +154,7 @@ def compactions(
     *,
     watch: bool,
 ) -> None:
-    """Compactions that wait or run, and the last that ended."""
+    """Show compactions that wait or run, and the last that ended."""
     with connected(uri) as client:
         types = client.types
         request = types.ShowCompactRequest(
@@ -181,7 +181,7 @@ def compactions(
 @form_option
 @watch_option
 def deadlocks(uri: str | None, form: str, limit: int, every: float, *, watch: bool) -> None:
-    """Circles of waits that were ended by aborting a transaction of theirs, latest first."""
+    """Show circles of waits that were ended by aborting one of their transactions, latest first."""
     with connected(uri) as client:
 
         def once() -> None:

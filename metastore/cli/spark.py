@@ -1,4 +1,4 @@
-"""``metastore spark``: what a Spark needs of this package."""
+"""The command ``metastore spark``: files of this package for Spark."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,7 @@ from metastore.spark.jvm.jars import NoJarError, connector_jar, jar_for
 
 @click.group()
 def spark() -> None:
-    """What a Spark needs to read and write ACID tables."""
+    """Help a Spark to read and write ACID tables."""
 
 
 @spark.command()

@@ -1,4 +1,4 @@
-"""``metastore table``: a table as the transactions see it."""
+"""The command ``metastore table``: a table as the transactions see it."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from metastore.ids import TableName
 
 @click.group()
 def table() -> None:
-    """Tables as the transactions see them."""
+    """Show tables as the transactions see them."""
 
 
 table.add_command(check)
@@ -26,7 +26,7 @@ table.add_command(check)
 @uri_option
 @form_option
 def describe(name: tuple[str, str], uri: str | None, form: str) -> None:
-    """Say what kind of table it is, where it lies, and what holds or keeps it busy."""
+    """Describe a table: its kind, its location, its locks, its transactions and its compactions."""
     with connected(uri) as client:
         fields = _described(client, *name)
     show_fields(fields, form)

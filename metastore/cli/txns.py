@@ -1,4 +1,4 @@
-"""``metastore txn``: what an operator does with transactions, and what became of them."""
+"""The command ``metastore txn``: an operator's work with transactions, and their outcomes."""
 
 import sys
 from typing import Any
@@ -17,7 +17,7 @@ NOTHING_KNOWN = frozenset({"never_opened", "unknown"})
 
 @click.group()
 def txn() -> None:
-    """Transactions: what became of them, end them."""
+    """Find out the outcome of transactions, or abort them."""
 
 
 @txn.command(short_help="Abort transactions.")
@@ -54,7 +54,7 @@ def abort(txn_ids: tuple[int, ...], owner_gone: bool, uri: str | None, form: str
 @uri_option
 @form_option
 def outcome(txn_id: int, uri: str | None, form: str) -> None:
-    """Tell what became of a transaction, for a client that lost its answer.
+    """Show the outcome of a transaction, for a client that lost its answer.
 
     One of committed, aborted, open, never_opened and unknown, and how that is known; also long after the transaction's
     record is gone. Exit code 0 if it was committed, 1 otherwise. An open transaction may still be committed, by a
@@ -71,7 +71,7 @@ def outcome(txn_id: int, uri: str | None, form: str) -> None:
 @uri_option
 @form_option
 def explain(txn_id: int, uri: str | None, form: str) -> None:
-    """Tell a transaction's life: who opened it, its heartbeats, what it wrote and locked, how it ended and why.
+    """Show a transaction's life: its opener, its heartbeats, its writes and locks, its end and the reason.
 
     An aborted transaction is shown with its locks of that moment; a commit keeps none. Exit code 1 if
     nothing is known of it.

@@ -1,4 +1,4 @@
-"""``metastore upstream``: a cut-over from a Hive metastore's transactions to this service's, and back."""
+"""The command ``metastore upstream``: a cut-over from a Hive metastore's transactions to this service's, and back."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,7 +14,7 @@ from metastore.txns.adoption.service import AdoptionService
 
 @click.group()
 def upstream() -> None:
-    """In front of a Hive metastore that keeps the catalog: take its transactions over, or hand them back."""
+    """Take over the transactions of a Hive metastore that keeps the catalog, or hand them back."""
 
 
 @upstream.command(short_help="Go on where a Hive metastore's transactions stopped.")

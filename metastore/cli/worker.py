@@ -1,4 +1,4 @@
-"""``metastore worker``: a process that only compacts; any number of them, on any host."""
+"""The command ``metastore worker``: a process that only compacts; any number, on any host."""
 
 from pathlib import Path
 

@@ -10,7 +10,7 @@ from metastore import errors
 from metastore.thrift_gen.hive_metastore import ttypes
 
 ANSWERS = (TExceptionBase, TApplicationException)
-"""What a server answers instead of a result: exceptions that the IDL declares, and the protocol's own."""
+"""The answers of a server instead of a result: exceptions that the IDL declares, and the protocol's own."""
 
 _ERRORS: dict[type[TExceptionBase], type[errors.MetastoreError]] = {
     ttypes.NoSuchTxnException: errors.NoSuchTxnError,

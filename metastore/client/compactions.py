@@ -17,7 +17,7 @@ PENDING = frozenset({CompactionState.INITIATED.display, CompactionState.WORKING.
 DONE = frozenset({CompactionState.READY_FOR_CLEANING.display, CompactionState.SUCCEEDED.display})
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 UNTAKEN_S = 30.0
-"""Who waits for a compaction is told after so long that no Worker has taken it."""
+"""The time after which a waiting user is told that no Worker has taken the compaction."""
 
 
 def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> None:

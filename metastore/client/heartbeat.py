@@ -65,7 +65,7 @@ class Heartbeater:
         self.lost = threading.Event()
         self.reason: str | None = None
         self.drift = timedelta(0)
-        """How much later than planned a heartbeat left, at most."""
+        """The largest delay of a heartbeat."""
         self._cancel = cancel
         self._interval_s = timeout.total_seconds() / 2
         self._timeout_s = timeout.total_seconds()

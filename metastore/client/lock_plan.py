@@ -53,9 +53,9 @@ class Target(NamedTuple):
     is_dynamic: bool = False
     """Written, with partitions that only the data tells."""
     is_temporary: bool = False
-    """A temporary table, a file or a directory: nobody else can see it."""
+    """A temporary table, a file or a directory, which no other session can see."""
     handler_type: LockType | None = None
-    """What the table's storage handler asks for where it is written; Hive 2.3 does not ask it."""
+    """The lock that the table's storage handler asks for when it is written; Hive 2.3 does not ask it."""
 
 
 def target_of(table: AcidTable, *, is_written: bool = False) -> Target:

@@ -149,10 +149,10 @@ class Transaction:
         self._says_what_it_reads = self._has_said_it = False
         self._vouched = False
         self.overwritten: set[str] = set()
-        """The places that have a base of it: whoever writes one notes it."""
+        """The places with a base of this transaction; the writer of a base adds its place."""
         self._batch: tuple[TableName, StreamBatch] | None = None
         self._is_sent = False
-        """Whether a commit may be on its way."""
+        """True if a commit may be on its way."""
 
         self._begin()
 

@@ -1,1 +1,1 @@
-"""Compaction: the queue of requests, when a compaction is due, who works on it, and what may be cleaned afterwards."""
+"""Compaction: the queue of requests, the rules for due compactions, the work on them, and the cleaning afterwards."""

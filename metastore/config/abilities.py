@@ -1,6 +1,6 @@
-"""Which clients get transactional tables (ADR 67).
+"""Settings for the clients that get transactional tables (ADR 67).
 
-Rule: a client that may not be able to read them is refused unless somebody says that it is.
+Rule: a client that may not be able to read them is refused unless the operator allows it.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Clients = tuple[str | IPv4Network | IPv6Network, ...]
 
 @dataclass(frozen=True)
 class AbilitySettings:
-    """What clients are taken to be able to."""
+    """Abilities that clients are assumed to have."""
 
     check: bool = key(
         values.FLAG,

@@ -18,7 +18,7 @@ def stored_pool(name: str | None) -> str:
 
 
 def of_pools(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of a source: those of Hive's key for each pool of Workers become one of ours."""
+    """Return the texts of a source, with Hive's key for each pool of Workers converted to one of ours."""
     matches = {name: _THREADS_OF_POOL.fullmatch(name) for name in texts}
     numbers = {name: f"{match[1]}={texts[name]}" for name, match in matches.items() if match}
     rest = {name: text for name, text in texts.items() if name not in numbers}
@@ -225,5 +225,5 @@ class CompactionSettings:
 
     @property
     def limits(self) -> dict[str, int]:
-        """How many compactions of a pool may be worked on; "" is the default pool."""
+        """The numbers of compactions of a pool that may run at a time; "" is the default pool."""
         return {stored_pool(pool): limit for pool, limit in self.pool_limits}

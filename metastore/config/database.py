@@ -1,4 +1,4 @@
-"""Settings of the way to PostgreSQL."""
+"""Settings of the access to PostgreSQL."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -49,12 +49,12 @@ class DatabaseSettings:
 
     @property
     def archive_dir(self) -> Path | None:
-        """Where WAL is kept, if it is."""
+        """The directory of archived WAL, if it is archived."""
         return Path(self.archive) if self.archive else None
 
     @property
     def full_url(self) -> str:
-        """The URL with the user and the password of their own keys, where it has none."""
+        """The URL with the user and the password of their own keys, if it has none."""
         scheme, _, rest = self.url.partition("://")
         authority, slash, path = rest.partition("/")
         if "@" in authority or not self.user:

@@ -1,7 +1,7 @@
-"""Keys of Hive's server that are read, checked and told to clients, and change nothing here: why not.
+"""Keys of Hive's server that are read, checked and told to clients, but change nothing here, with the reasons.
 
-Rule: a file of settings that Hive has can be used as it is, and whoever reads the list of keys learns what became of
-each. A key that something else of ours answers to names it.
+Rule: a settings file of Hive can be used as it is, and the list of keys tells the fate of each. A key that another
+setting replaces names it.
 """
 
 from dataclasses import dataclass

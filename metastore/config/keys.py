@@ -1,6 +1,6 @@
-"""The rows of the table of keys, of which each concept's settings have some as fields of a frozen dataclass.
+"""The rows of the table of keys; each concept's settings have some as fields of a frozen dataclass.
 
-Rule: a row is all that a key needs (Hive's name, kind, default as Hive writes it, one line of help), and nothing else
+Rule: a row is all that a key needs (Hive's name, kind, default as Hive writes it, one line of help), and no other code
 in the project knows the name of a key. ``metastore.`` spellings are derived (``names``). Services receive the settings
 of their own concept only. The defaults are Hive's, except where a help text says "Hive: ...".
 """
@@ -15,7 +15,7 @@ from metastore.config.values import ValueKind
 
 @dataclass(frozen=True)
 class Key:
-    """One key: how it is spelled, read and explained."""
+    """A key: its spellings, its kind, and its explanation."""
 
     name: str
     kind: ValueKind
@@ -24,11 +24,11 @@ class Key:
     aliases: tuple[str, ...] = ()
     secret: bool = False
     without_effect: str = ""
-    """Why it is accepted and changes nothing; "" if it has an effect."""
+    """The reason why it is accepted and has no effect; "" if it has one."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every accepted spelling: Hive's, that under metastore.*, and those of other versions."""
+        """The accepted spellings: Hive's, the one under metastore.*, and those of other versions."""
         spellings = dict.fromkeys((self.name, *self.aliases))
         for name in list(spellings):
             if name.startswith("hive.metastore."):

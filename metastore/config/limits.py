@@ -1,6 +1,6 @@
-"""What the clients of an address may take: connections, open transactions, locks, calls, memory.
+"""Limits for the clients of an address: connections, open transactions, locks, calls, memory.
 
-Rule: nothing is limited unless somebody says so; a count is one server process's own (ADR 51).
+Rule: there is no limit by default; each server process counts for itself (ADR 51).
 """
 
 from dataclasses import dataclass

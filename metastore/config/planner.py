@@ -9,7 +9,7 @@ from metastore.config.values import integer
 
 @dataclass(frozen=True)
 class PlannerSettings:
-    """What plans reads and writes for engines."""
+    """The planner of reads and writes for engines."""
 
     enabled: bool = key(
         values.FLAG,

@@ -1,4 +1,4 @@
-"""Who may connect and what the network may read: TLS by Hive's own keys, and the security keys that are refused.
+"""Security settings: TLS by Hive's own keys, and the security keys that are refused.
 
 Rule: a security setting is honoured or stops the start; none is accepted and ignored.
 """
@@ -141,9 +141,9 @@ def require_honoured(name: str, text: str, source: str) -> None:
 
 
 def exposure(host: str, tls: TlsSettings) -> str:
-    """Return what strangers on the network may do, as a sentence; "" if nothing.
+    """Return a sentence about the rights of strangers on the network; "" if they have none.
 
-    Raises: InvalidInputError if they may do something that no setting allows.
+    Raises: InvalidInputError if no setting allows these rights.
     """
     if _is_loopback(host) or (tls.use_ssl and tls.client_certificates == "required"):
         return ""

@@ -1,4 +1,4 @@
-"""The settings in force: every concept's, and where each value came from.
+"""The settings in force: every concept's, with the source of each value.
 
 Rule: later sources win: the defaults, then the files in the order given, then the environment, then the command line.
 Within one source a key may be given once, in any of its spellings. A bad value stops the start whatever its source is.
@@ -47,7 +47,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that can be set, by concept."""
+    """All settings, by concept."""
 
     txns: TxnSettings = TxnSettings()
     locks: LockSettings = LockSettings()
@@ -70,7 +70,7 @@ class Settings:
     def lookup(self, name: str) -> str | None:
         """Return the text in force for a key in any spelling, as Hive writes it; None when it is not set at all.
 
-        Secrets within it are masked. Raises: ConfigValueSecurityError for passwords and the like.
+        Secrets in it are masked. Raises: ConfigValueSecurityError for passwords and the like.
         """
         row = ROWS.get(name)
         if row is None:
@@ -102,7 +102,7 @@ class Row(NamedTuple):
 
     @property
     def is_secret(self) -> bool:
-        """Whether its value is hidden: its row says so, or any of its names."""
+        """True if its value is hidden: its row or any of its names says so."""
         return self.key.secret or any(map(is_secret, self.key.names))
 
     def text(self, settings: Settings) -> str:
@@ -131,7 +131,7 @@ def concept_of(name: str | None) -> str | None:
 def build(sources: Iterable[SettingsSource]) -> Settings:
     """Put the sources together, the last winning.
 
-    Raises: InvalidInputError naming the key, the value, where it stands and what is expected.
+    Raises: InvalidInputError naming the key, the value, its place and the expected values.
     """
     changed: dict[str, dict[str, Any]] = {}
     foreign: dict[str, str] = {}

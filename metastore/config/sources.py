@@ -1,6 +1,6 @@
-"""Where settings come from: files, the environment, the command line.
+"""Sources of settings: files, the environment, the command line.
 
-Rule: nothing here knows what a key means; a source is read whole or refused with a sentence.
+Rule: this module does not know the meaning of keys; a source is read whole or refused with a sentence.
 """
 
 import xml.parsers.expat
@@ -67,7 +67,7 @@ def _yaml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _flat(mapping: dict[Any, Any], prefix: str, path: Path) -> Iterator[tuple[str, str]]:
-    """``hive: {txn: {timeout: 300s}}`` and ``hive.txn.timeout: 300s`` say the same."""
+    """Yield flat keys: ``hive: {txn: {timeout: 300s}}`` and ``hive.txn.timeout: 300s`` mean the same."""
     for name, value in mapping.items():
         full = f"{prefix}{name}"
         if isinstance(value, dict):
@@ -83,9 +83,9 @@ def _flat(mapping: dict[Any, Any], prefix: str, path: Path) -> Iterator[tuple[st
 
 
 def _hadoop_xml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
-    """<configuration><property><name/><value/>: later properties win, as Hadoop has it.
+    """Parse <configuration><property><name/><value/>: later properties win, as in Hadoop.
 
-    A document with a DOCTYPE is refused: entities are how a small file becomes large, or shows another file.
+    A document with a DOCTYPE is refused: with entities a small file can become large, or show another file.
     """
     stack: list[str] = []
     text: list[str] = []

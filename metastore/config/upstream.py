@@ -1,4 +1,4 @@
-"""Where the catalog is, if it is not here."""
+"""Settings of the upstream that has the catalog, if it is not here."""
 
 from dataclasses import dataclass
 from datetime import timedelta

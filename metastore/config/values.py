@@ -111,7 +111,7 @@ def _fraction(text: str) -> float:
 
 
 def _database_url(text: str) -> str:
-    """Hive's JDBC form becomes libpq's; user and password may come from keys of their own."""
+    """Convert Hive's JDBC form to libpq's; user and password may come from keys of their own."""
     text = text.strip().removeprefix("jdbc:")
     if not text:
         return ""

@@ -157,7 +157,7 @@ directory_changes = Table(
     Column("kept", Boolean, nullable=False, server_default=text("false")),
     CheckConstraint("phase IN ('announced', 'begun', 'done', 'undoing', 'undone')", name="phase"))
 
-# Where another metastore has the catalog: its drops and renames, in progress, of tables that have history here, with
+# This is for catalogs of another metastore: its drops and renames, in progress, of tables that have history here, with
 # the table's next write id. The worker keeps the row locked (metastore.catalog.service.upstream_changes, ADR 50).
 upstream_changes = Table(
     "upstream_changes", metadata,

@@ -161,8 +161,8 @@ class EmbeddedPostgres:
         """Replace the cluster by a base backup and the WAL archived since, up to an instant.
 
         The new cluster is built beside its place, ``last`` included, which gets the URL; then the two are exchanged in
-        one step. So the old cluster stays until the new one is complete. Raises: DataDirectoryInUseError,
-        UnavailableError.
+        one step. So the old cluster stays until the new one is complete.
+        Raises: DataDirectoryInUseError, UnavailableError.
         """
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._take_lock()

@@ -135,7 +135,7 @@ class _Lease:
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
         self.in_binary = False
-        """Whether what is asked next is a binary cursor: its columns are taken as they come."""
+        """True if the next query is a binary cursor: its columns are taken as they come."""
         self._take()
 
     def _take(self) -> None:

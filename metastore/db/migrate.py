@@ -34,7 +34,7 @@ _OURS = """SELECT n.nspname, pg_table_is_visible(c.oid)
 
 
 MOVED = "moved-"
-"""Begins the version of a database that was moved away: no release, of whatever age, works on it."""
+"""The prefix of the version of a database that was moved away: no release, of whatever age, works on it."""
 
 
 class MovedError(MetastoreError):
@@ -120,8 +120,8 @@ def usable(url: str) -> Versions:
 def upgrade(url: str) -> Versions:
     """Apply missing migrations; return the versions before. A newer schema that fits is left as it is.
 
-    Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, SchemaTooOldError, UnavailableError,
-    InvalidInputError.
+    Serialises on: an advisory lock of the database.
+    Raises: SchemaTooNewError, SchemaTooOldError, UnavailableError, InvalidInputError.
     """
     sessions.require_own(url)
     session = _connect(url)

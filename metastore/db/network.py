@@ -27,7 +27,7 @@ SILENCE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-"""Of libpq, where the URL says nothing else: keepalives end an idle silence, the other setting unanswered data."""
+"""Settings of libpq, unless the URL has others: keepalives end an idle silence, the last one unanswered data."""
 
 
 def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
@@ -129,7 +129,7 @@ class _LookUp:
 
 _asking = threading.Lock()
 _look_ups: dict[str, _LookUp] = {}
-"""Those that run: a resolver that hangs holds one thread for each name, however often it is asked."""
+"""The running look-ups: a resolver that hangs holds one thread for each name, however often it is asked."""
 
 
 def _addresses(host: str, seconds: float) -> list[str]:

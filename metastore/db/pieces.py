@@ -17,9 +17,9 @@ UNLIMITED = -1
 AT_A_TIME = 2
 """Pieces behind the first that a process reads at a time: enough to keep the interpreter busy with them (ADR 118)."""
 TURN = Semaphore(AT_A_TIME)
-"""Of whoever reads such a piece, until PostgreSQL has answered."""
+"""The turns of readers of such a piece, held until PostgreSQL has answered."""
 Run = Callable[..., list[Row]]
-"""``pg.sql`` inside a PostgreSQL transaction, or ``db.once`` where one statement is all there is."""
+"""A function that runs SQL: ``pg.sql`` inside a PostgreSQL transaction, or ``db.once`` if one statement is enough."""
 
 
 class Asked(NamedTuple):
@@ -34,11 +34,11 @@ class Sizes(NamedTuple):
     """The numbers of rows in pieces."""
 
     first: int
-    """It is there soon."""
+    """The size of the first piece, which arrives soon."""
     more: int
-    """Each later piece."""
+    """The size of each later piece."""
     whole: int
-    """A list that cannot be longer is one piece."""
+    """The size of a list that fits into one piece."""
 
 
 class PieceOfRows(Protocol):

@@ -67,11 +67,11 @@ class ConnectionPool:
     def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str], schema: str) -> None:
         self.url, self.size, self._wait_s = url, size, wait_s
         self.silence_s: float | None = None
-        """How long PostgreSQL may say nothing at all to a statement; None: as long as it likes."""
+        """The time for which PostgreSQL may be silent during a statement; None: any time."""
         self.process = uuid4().hex
-        """Who we are, for triggers: the setting ``metastore.process`` of each of our sessions."""
+        """The identity of this process for triggers: the setting ``metastore.process`` of each of our sessions."""
         self.tell: Callable[[Iterable[str]], None] = lambda _told: None
-        """Called with what PostgreSQL said (RAISE INFO) in a transaction, after its end, committed or not."""
+        """A function that gets PostgreSQL's notices (RAISE INFO) of a transaction, after its end, committed or not."""
         self._parameters = sessions.parameters(
             url, "metastore", {**session, "metastore.process": self.process}, schema=schema
         )

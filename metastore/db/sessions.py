@@ -43,7 +43,7 @@ CORRECTNESS = {
     "idle_session_timeout": "0",
     "idle_in_transaction_session_timeout": "600000",
 }
-"""What every session of ours has; times in milliseconds."""
+"""The settings of each of our sessions; times in milliseconds."""
 
 _NETWORK = {
     "tcp_keepalives_idle": "10",
@@ -51,7 +51,10 @@ _NETWORK = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
-"""How PostgreSQL notices that we have vanished, with row locks perhaps. Not checked: 0 on a socket that is not TCP."""
+"""Settings by which PostgreSQL notices a lost client with row locks.
+
+They are unchecked: 0 on a socket that is not TCP.
+"""
 
 PLANNING = {
     "jit": "off",  # Compiling a statement of a millisecond takes a hundred.
@@ -59,7 +62,7 @@ PLANNING = {
     "enable_seqscan": "off",  # A plan made while a table is empty is still right when it is large.
     "enable_bitmapscan": "off",  # An index in order saves the sort behind it.
 }
-"""How the pool's sessions plan: each of our statements reaches its rows through an index (ADR 0012)."""
+"""Settings for plans of the pool's sessions: each of our statements reaches its rows through an index (ADR 0012)."""
 
 _NOT_OURS = {
     # Only a superuser sets this. Without triggers no waiter hears of a released lock, and foreign keys are not checked.

@@ -16,9 +16,9 @@ from metastore.db.engine import Database, Row
 from metastore.db.pieces import TURN, Asked, Pieces, Run, Sizes
 
 AT_ONCE, FETCHED = 25_000, 10_000
-"""How long a sorted list may be that is one statement; rows of a longer one that are fetched together."""
+"""The longest sorted list that is one statement; and the number of rows of a longer one that are fetched together."""
 _SIZE, _LOWER_BOUND = slice(12, 16), 4
-"""Where an array says how many elements it has, and what stands between that and these; an empty one has neither."""
+"""The position of an array's number of elements, and the bytes between it and these; an empty array has neither."""
 _LAST_OF_ONE, _LAST_OF_MORE = "max({})::text", "(array_agg({}::text))[count(*)]"
 
 
@@ -41,7 +41,7 @@ class ThriftField(NamedTuple):
     value: str
     """SQL."""
     optional: bool = False
-    """It is left out where the value is null; else no value may be."""
+    """True if the field is left out when the value is null; otherwise the value must not be null."""
 
 
 def text(value: str) -> str:
@@ -68,7 +68,7 @@ class _Listed(ABC):
     """A list too long for one statement."""
 
     rows: str
-    """What follows FROM, up to and with the conditions."""
+    """The text behind FROM, including the conditions."""
     parameters: Sequence[Any]
 
     @abstractmethod
@@ -143,7 +143,7 @@ class SortedList:
     wire: str
     """SQL for the bytes of a row."""
     rows: str
-    """What follows FROM, up to and with the conditions."""
+    """The text behind FROM, including the conditions."""
     order: str
     parameters: Sequence[Any] | Mapping[str, Any]
     beside: str = "''::bytea"

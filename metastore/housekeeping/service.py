@@ -32,7 +32,7 @@ class PurgeService:
     db: Database
     settings: TxnSettings
     not_before: datetime | None = None
-    """Until then nobody is ended because another meets its lock: clients come back to a server that was away."""
+    """The time before which no blocking owner is ended: clients come back to a server that was away."""
 
     @classmethod
     def of_new_server(cls, db: Database, settings: TxnSettings, started_at: datetime) -> "PurgeService":
@@ -54,8 +54,8 @@ class PurgeService:
 
         Waiters check their locks themselves.
 
-        This serves a blocked request, which must not wait for the next round of a leader that may be gone. Serialises
-        on: the owners' rows.
+        This serves a blocked request, which must not wait for the next round of a leader that may be gone.
+        Serialises on: the owners' rows.
         """
         txn_ids = {lock.txn_id for lock in locks} - {NO_TXN}
         lock_ids = {lock.ext_id for lock in locks if lock.txn_id == NO_TXN}

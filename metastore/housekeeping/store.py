@@ -90,7 +90,7 @@ class Compared(NamedTuple):
     removed: int
     start: ComponentEntity | None
     beyond: bool
-    """Go on behind that place, not at it."""
+    """True to continue behind that place, not at it."""
 
 
 def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, after_id: int, limit: int = BATCH) -> tuple[Expired, set[str]]:

@@ -55,9 +55,9 @@ WAITS_FOR = {
 
 
 _TAIL = 2**63
-"""Behind every request."""
+"""A place behind every request."""
 MOST_AT_ONCE = 1000
-"""Locks that are granted unseen, at once."""
+"""The most locks that are granted at once without a look."""
 
 
 class LockObject(NamedTuple):

@@ -28,7 +28,7 @@ from metastore.txns.core import store as txn_store
 from metastore.txns.core.rules import AbortCode, TxnState, required_open
 
 MOST_CROWDED = 10_000
-"""Tables that are remembered."""
+"""The most tables that are remembered."""
 _log = get_logger(__name__)
 
 
@@ -62,7 +62,10 @@ class LockService:
     settings: LockSettings = field(default_factory=LockSettings)
     stats: LockStats = field(default_factory=LockStats)
     _crowded: set[tuple[str, str, str]] = field(default_factory=set)
-    """Tables for which the last request had to wait: the quick way is hardly open there. A guess, of this process."""
+    """The tables for which the last request had to wait, where the quick way seldom works.
+
+    It is a guess of this process.
+    """
 
     def lock(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
         """Queue each request, and grant it at once unless an earlier request blocks it.
@@ -142,7 +145,7 @@ class LockService:
     def _known(pg: PgTx, requests: Sequence[LockRequest], tail: store.QueueTail) -> dict[LockRequest, LockResult]:
         """Return requests that are in the queue already and were repeated after a lost answer, in their present state.
 
-        Only those that would have to wait are looked for: an exclusive lock waits for its own first request.
+        Only requests that would have to wait are looked up: an exclusive lock waits for its own first request.
         """
         queue = LockQueue(tail.ahead)
         waiting = [
@@ -201,8 +204,8 @@ class LockService:
         """Grant each request that has no blocker any more, with a heartbeat for its owner.
 
         Serialises on: the owners' rows, and the rows of requests that are granted. Only a grant needs to survive a
-        crash of the database. The answer for a victim of a deadlock says so. Gives for a member: NoSuchLockError,
-        NoSuchTxnError, TxnAbortedError.
+        crash of the database. The answer for a victim of a deadlock says so.
+        Gives for a member: NoSuchLockError, NoSuchTxnError, TxnAbortedError.
         """
         requests = store.grant_and_select(self.db, set(lock_ids))
         queue = LockQueue(requests.ahead)
@@ -298,8 +301,8 @@ class LockService:
     ) -> tuple[list[MetastoreError | None], dict[int, LockResult]]:
         """Unlock as ``unlock`` and check ``waiting`` requests as ``check_lock``, in one PostgreSQL transaction.
 
-        Besides what ``unlock`` gives: those of them that are granted now; the others have to look for themselves.
-        Serialises on: as both. Nothing of this needs to survive a crash of the database except a grant.
+        Returns, besides the answer of ``unlock``, the requests that are granted now; the others have to check again.
+        Serialises on: as both. Only a grant needs to survive a crash of the database.
         """
         held, granted = store.delete_released(self.db, set(lock_ids), set(waiting))
         refused = {

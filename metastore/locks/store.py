@@ -39,7 +39,7 @@ _COMPATIBILITY = ", ".join(
 )
 
 _WATCHED = "coalesce({}watched_by IN (current_setting('metastore.process'), '*'), false)"
-"""Whether the process whose session this is hears when a lock goes."""
+"""A condition that is true if the session's process listens for lock releases."""
 
 _AHEAD_OF_WANTED, _WAITING_FOR = (
     _SQL.text("ahead_of_wanted", selected=selected, compatibility=_COMPATIBILITY, no_txn=NO_TXN)
@@ -79,7 +79,7 @@ _FINISH = {
     for written in (False, True)
     for marked in (False, True)
 }
-"""By whether there are components, and locks to mark."""
+"""Statements, by the presence of components and of locks to mark."""
 
 _KEEP_OWNERS = f"""
         UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
@@ -133,7 +133,7 @@ class _Answer(NamedTuple):
 
     kind: int
     ext_id: int
-    """Of a transaction: its id."""
+    """The ext_id of a lock; of a transaction: its id."""
     int_id: int
     txn_id: int
     catalog: str
@@ -147,7 +147,7 @@ class _Answer(NamedTuple):
     blocker_ext_id: int | None
     blocker_int_id: int | None
     is_watched: bool | None
-    """Of a lock ahead: whether this process hears when it goes."""
+    """True for a lock ahead if this process is notified of its release."""
 
     @property
     def lock(self) -> Lock:
@@ -375,7 +375,7 @@ FILTER = """(%(db)s::text IS NULL OR (catalog = %(catalog)s AND db = %(db)s))
            AND (%(table)s::text IS NULL OR "table" = %(table)s)
            AND (%(partition)s::text IS NULL OR partition = %(partition)s)
            AND (%(txn)s::bigint IS NULL OR txn_id = %(txn)s)"""
-"""Locks that equal every filter; its parameters are what `filtered` makes."""
+"""A condition for locks that equal every filter; `filtered` makes its parameters."""
 
 
 def filtered(
@@ -397,7 +397,7 @@ def whole(candidates: str) -> str:
 def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> Expired:
     """Delete requests without a transaction and a sign of life since ``before``, and those of ended transactions.
 
-    Looks at the next ``limit`` rows behind ext_id ``after``. The second kind cannot arise from the service's own
+    It looks at the next ``limit`` rows behind ext_id ``after``. The second kind cannot arise from the service's own
     statements; a row that did would block its object for ever.
     """
     forgotten = f"""ext_id > %(after)s AND ext_id <= (SELECT max(ext_id) FROM visited)

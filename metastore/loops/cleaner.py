@@ -98,7 +98,7 @@ class Cleaner:
     stopping: Event = field(default_factory=Event)
     locks: LockService | None = None
     moves: DirectoryMoves | None = None
-    """Who keeps others from putting a table or partition into a place; None where another metastore has the catalog."""
+    """The moves, which keep other objects out of a place; None if another metastore has the catalog."""
 
     def tick(self) -> list[Cleaned]:
         """Clean what may be cleaned; report the waits of the rest."""
@@ -339,8 +339,8 @@ class Cleaner:
     def _own(self, table: Described, location: str, paths: list[str]) -> list[str]:
         """Return the paths except those of other objects inside a directory of the table, whatever their names are.
 
-        What lies in a partition of the table is its own again. Raises: InvalidOperationError where a partition of it
-        and another transactional table have one directory: whose a file there is, nobody can tell.
+        Paths in a partition of the table belong to it again. Raises: InvalidOperationError if a partition of it and
+        another transactional table have one directory, because the owner of a file there is unknown.
         """
         others = {other.rstrip("/") for other in (self.compactions.places_of_others(table, location) if paths else [])}
         if not others:

@@ -82,12 +82,12 @@ class Initiator:
     stopping: Event = field(default_factory=Event)
     _since: datetime | None = None
     _began: datetime | None = None
-    """When it last looked at everything."""
+    """The time when it last looked at every entity."""
     _again: set[Entity] = field(default_factory=set)
     _measured: dict[Entity, Deltas] = field(default_factory=dict)
     _listed: list[MeasuredListing] = field(default_factory=list)
     _unmeasured: dict[Entity, str] = field(default_factory=dict)
-    """What could not be measured in this round, and why."""
+    """The entities that could not be measured in this round, with the reason."""
 
     def tick(self) -> InitiatorReport:
         """Take back dead claims and queue compactions that are due."""

@@ -15,7 +15,7 @@ from threading import Thread
 from typing import IO
 
 _LINE = 4096
-"""At most so much is under way: a pipe takes it at once, also to a command that reads nothing."""
+"""The most bytes in flight: a pipe takes them at once, even for a command that reads nothing."""
 
 
 def main(command: Sequence[str]) -> int:

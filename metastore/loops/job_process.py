@@ -28,9 +28,9 @@ _PASSED_ON = re.compile(
     r"(HTTPS?|NO|FTP|ALL)_PROXY|(MALLOC|OMP)_\w+",
     re.IGNORECASE,
 )
-"""What a job needs of our environment: programs, Spark, Hadoop, and the object store's credentials."""
+"""The variables of our environment that a job needs: programs, Spark, Hadoop, and the object store's credentials."""
 _OF_CLIENTS = frozenset(map(tls.variable, tls.KEYS))
-"""By which the job shows the metastore who it is."""
+"""The variables by which the job proves its identity to the metastore."""
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:

@@ -36,7 +36,7 @@ KEPT_LOGS = 20
 _LOG_TAIL = 100_000
 _DEPLOY_MODE = "spark.submit.deployMode"
 _STORAGE_CLASSES = "spark.metastore.storage.classes"
-"""What ``SerdeTable.java`` reads: classes by which insert-only tables may be stored."""
+"""The property that ``SerdeTable.java`` reads: classes that may store insert-only tables."""
 _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable with options for the JVM of spark-submit, beside those of its settings."""
 

@@ -12,7 +12,7 @@ from metastore.locks.service import LockService
 ORPHAN_LOOK = timedelta(seconds=2)
 """Pause between looks for connections that are gone."""
 DEAF = 5 * ORPHAN_LOOK
-"""A longer pause between two looks: this process, its machine or PostgreSQL stood still."""
+"""A pause between two looks so long that this process, its machine or PostgreSQL must have stood still."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Orphans:
     holders: Holders
     clock: Callable[[], float] = _clock
     _heard: float | None = None
-    """When the last tick ended, if it did not fail."""
+    """The time when the last tick ended, if it did not fail."""
 
     def tick(self) -> OrphanReport:
         """Record the requests whose connection is gone; remove those that were orphans for too long."""

@@ -30,7 +30,7 @@ class ReaperReport:
     forgotten_txns: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     spare: timedelta | None = None
-    """For how long nothing can expire that was seen; None where nobody looked."""
+    """The time in which no owner that was seen can expire; None if none was checked."""
 
 
 EXPIRY = ("expired_locks", "expired_txns")

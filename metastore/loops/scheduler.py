@@ -24,7 +24,7 @@ from metastore.telemetry.logs import get_logger
 
 _JITTER = 0.1
 _SHORTEST = timedelta(seconds=1)
-"""Between ticks that are wanted before their time."""
+"""The shortest pause before ticks that are wanted early."""
 _LOOK_AT_CLOCK_S = 1.0
 _log = get_logger(__name__)
 
@@ -79,7 +79,7 @@ class Scheduler:
         self._idle = Condition()
         self._ticking: set[str] = set()
         self._again: set[str] = set()
-        """Loops that have to look once more, because there was news in the middle of their tick."""
+        """The loops that have to run once more, because there was news during their tick."""
         logging.getLogger("apscheduler").setLevel(logging.ERROR)  # A tick may take long.
         self._scheduler = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(max(len(loops), 1))},

@@ -69,10 +69,10 @@ class WarmSparks:
     command: Sequence[str]
     environment: Mapping[str, str]
     idle: timedelta
-    """How long a Spark without a job is kept; 0: no longer than its job."""
+    """The time for which a Spark without a job is kept; 0: no longer than its job."""
     most_jobs: int
     _waiting: list[_Spark] = field(default_factory=list)
-    """Those without a job, that which has waited longest first."""
+    """The Sparks without a job, the one that has waited longest first."""
     _lock: Lock = field(default_factory=Lock)
     _closed: bool = False
 

@@ -109,9 +109,9 @@ class Worker:
     pool: str | None = None
     stopping: Event = field(default_factory=Event)
     statistics: StatisticsService | None = None
-    """Where statistics of columns are; None: not in this database."""
+    """The service of column statistics; None: they are not in this database."""
     storage_classes: Sequence[Classes] = ()
-    """By which the operator lets insert-only tables be stored, besides the known ones."""
+    """The classes that may store insert-only tables, besides the known ones."""
 
     def tick(self) -> WorkReport:
         """Work on a request, if there is one."""

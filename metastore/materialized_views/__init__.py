@@ -1,1 +1,1 @@
-"""Materialized views: what they were made from, and their rebuilds."""
+"""Materialized views: their source tables, and their rebuilds."""

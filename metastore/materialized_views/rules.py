@@ -1,4 +1,4 @@
-"""Is a materialized view stale: what its snapshot must hold to answer that (TXN-45). Pure."""
+"""Staleness of a materialized view: the checks of its snapshot (TXN-45). Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from metastore.ids import TableName, full_table_name
 
 
 class Since(NamedTuple):
-    """Which write ids of a table a view does not have: those above the mark, and the invalid ids below it."""
+    """The write ids of a table that a view does not have: those above the mark, and the invalid ids below it."""
 
     name: TableName
     high_watermark: int
@@ -18,7 +18,7 @@ class Since(NamedTuple):
 
 
 class Staleness(NamedTuple):
-    """What happened to the tables that a view was made of."""
+    """The changes of the source tables of a view."""
 
     updated_or_deleted: bool
     compacted: bool
@@ -27,7 +27,7 @@ class Staleness(NamedTuple):
 def stored_snapshot(text: str | None) -> TxnWriteIds:
     """Return the snapshot in a view's creation metadata: the lists as text, bare or inside of the JSON that 4.x writes.
 
-    Raises: NoAnswerError when it is an Iceberg snapshot, or none at all; InvalidInputError.
+    Raises: NoAnswerError if it is an Iceberg snapshot, or none at all; InvalidInputError.
     """
     bare = (text or "").strip()
     if bare.startswith("{"):
@@ -49,7 +49,10 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def changes_since(stored: TxnWriteIds, current: Mapping[TableName, ValidWriteIdList]) -> list[Since]:
-    """Where to look for changes. Raises: NoAnswerError when a table is unknown to the view, or its writers changed."""
+    """Return the write ids to check for changes.
+
+    Raises: NoAnswerError if a table is unknown to the view, or its writers changed.
+    """
     by_name = {full_table_name(table.table): table for table in stored.tables}
     unknown = sorted(current.keys() - by_name)
     if unknown:

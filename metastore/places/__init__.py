@@ -1,1 +1,1 @@
-"""Places on file systems: who has one, and who may get one."""
+"""Places on file systems: their owners, and the rules for new ones."""

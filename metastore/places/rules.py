@@ -1,7 +1,7 @@
-"""Who else has a place, and what that forbids: pure.
+"""Rules for places: the other users of a place, and the refusals that follow. Pure.
 
-Rule: a table's directory is its own. Nobody else gets a place inside of it or around it, and a transactional table
-shares its directory with nobody (ADR 133).
+Rule: a table's directory is its own. No other object gets a place inside of it or around it, and a transactional table
+shares its directory with no other (ADR 133).
 """
 
 import re
@@ -13,7 +13,7 @@ _FILE_SYSTEM = re.compile(r"[^:/]*:(//[^/]*)?")
 
 
 class Relation(StrEnum):
-    """Where an object lies, as seen from a place."""
+    """The position of an object, as seen from a place."""
 
     AT = "at"
     ABOVE = "above"
@@ -24,7 +24,7 @@ class User(NamedTuple):
     """An object that has a place, or lies above or below it."""
 
     place: str
-    """The place that was asked about, as the caller wrote it."""
+    """The place of the question, as the caller wrote it."""
     relation: Relation
     name: str
     """``table d.t``, for people."""
@@ -35,7 +35,7 @@ class User(NamedTuple):
 
 
 class Taker(NamedTuple):
-    """An object that is to get a place; databases and catalogs need say nothing."""
+    """An object that is to get a place; for databases and catalogs the defaults suffice."""
 
     has_files: bool = False
     is_transactional: bool = False
@@ -52,7 +52,7 @@ def around(place: str) -> list[str]:
 
 
 def refused(taker: Taker, users: Iterable[User]) -> str | None:
-    """Return why the taker cannot have a place, a sentence for the client; None: it can."""
+    """Return a sentence for the client why the taker cannot have a place; None: it can."""
     for user in users:
         if user.relation is Relation.ABOVE and user.has_files:
             return (

@@ -1,7 +1,7 @@
-"""SQL about what lies at a place, above it or below it, as the indexes on locations answer it.
+"""SQL about objects at a place, above it or below it, as the indexes on locations answer it.
 
 An index holds the first characters of a location, since PostgreSQL keeps no longer ones in an index; they are compared
-as bytes, so that everything below a place is a range of them. What the index gives is compared whole.
+as bytes, so that everything below a place is a range of them. Hits of the index are compared whole.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ def below(location: str, place: str) -> str:
 
 
 def start(location: str) -> str:
-    """Return what the index of a column holds, in the index's order."""
+    """Return the indexed part of a location column, in the index's order."""
     return f'left({location} COLLATE "C", {_INDEXED})'
 
 
@@ -66,11 +66,11 @@ def select_users(
     *,
     own_counts: bool = False,
 ) -> list[User]:
-    """Return who else has some places, or lies above or below them: of each kind one, a transactional table first.
+    """Return other users of some places, or of directories around or inside: one of each kind, transactional first.
 
-    The one question before a place is given and before anything in it is removed. A database or catalog above a place
-    is none of its users. ``own``: a table that does not count, nor do its partitions of these names (None: all).
-    ``own_counts``: it does where it is not above, since what is removed is not its own any more.
+    This is the one query before a place is given and before files in it are removed. A database or catalog above a
+    place is none of its users. ``own``: a table that does not count, nor do its partitions of these names (None: all).
+    ``own_counts``: it counts if it is not above, since the removed directory is not its own any more.
     """
     asked = [(spelled.rstrip("/"), place) for place in places for spelled in spellings(place)]
     if not asked:

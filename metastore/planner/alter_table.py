@@ -23,7 +23,7 @@ from metastore.planner.tables import acid_table
 
 @dataclass
 class Definition:
-    """A table's columns and properties while changes are made to them."""
+    """The columns and properties of a table while changes are made to them."""
 
     columns: tuple[ColumnDefinition, ...]
     properties: dict[str, str]
@@ -37,7 +37,7 @@ class Definition:
 
 
 def alter(call: PlannerCall) -> Answer:
-    """ALTER TABLE: all changes, in order, or none."""
+    """Run ALTER TABLE: all changes, in order, or none."""
     table = acid_table(call.client, call.body.db_and_table())
     with alone(call, table):
         thrift_table = call.client.get_table(table.name.db, table.name.table)
@@ -61,7 +61,7 @@ def alter(call: PlannerCall) -> Answer:
 
 
 def can_widen(call: PlannerCall) -> Answer:
-    """Return whether a column may get another type, as a statement asks that alters its table first."""
+    """Return whether a column may get another type, for a statement that alters its table first."""
     table = acid_table(call.client, call.body.table())
     column = next((column for column in table.columns if column.name == call.body.text("column")), None)
     decides = {*table.bucket_columns, *(name for name, _ in table.order)}
@@ -132,7 +132,7 @@ _CHANGES_OF_FIELDS: Mapping[str, Callable[[Definition, Body], None]] = {
 
 
 def _with_type(definition: Definition, change: Body, changed: Callable[..., object]) -> None:
-    """Give the column a type in which the field of the change is another."""
+    """Give the column a type in which the field of the change has another type."""
     old = definition.column(change)
     kind = changed(parse_type(old.type), change.texts("field"), parse_type(change.text("type")))
     definition.columns = placed(definition.columns, old.name, replace(old, type=str(kind)), None)

@@ -1,7 +1,7 @@
-"""The body of a call, read field by field.
+"""A reader of a call's body, field by field.
 
-Rules: an error is a sentence that names the field; nothing is guessed. Values are counted before any is made: in a few
-bytes there are as many of them as take ten times the memory.
+Rules: an error is a sentence that names the field; no value is guessed. Values are counted before any is made: a few
+bytes may hold so many that they take ten times the memory.
 """
 
 import gc
@@ -19,7 +19,7 @@ _MOST = 2**63 - 1
 _SHOWN = 100
 MOST_VALUES = 1_000_000
 _BEGINS_A_VALUE = (b",", b"[", b"{", b"\\")
-"""Bytes of which each value has one; escapes are counted, since each is a text of its own while a text is read."""
+"""The bytes of which each value has one; escapes count, since each is a text of its own while a text is read."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Body:
 
     @classmethod
     def of(cls, content: bytes) -> "Body":
-        """Read a whole body. Raises: InvalidInputError."""
+        """Parse a whole body. Raises: InvalidInputError."""
         if sum(map(content.count, _BEGINS_A_VALUE)) > MOST_VALUES:
             raise InvalidInputError(f"The body has more than {MOST_VALUES} values: send it in parts.")
         collecting = gc.isenabled()
-        gc.disable()  # it doubles the time of a large body
+        gc.disable()  # The collector doubles the time of a large body.
         try:
             fields = json.loads(content)
-        except (ValueError, RecursionError) as error:  # a text that is no UTF-8 is a ValueError, too
+        except (ValueError, RecursionError) as error:  # A text that is not UTF-8 is a ValueError, too.
             raise InvalidInputError(f"The body is not JSON: {error}.") from None
         finally:
             if collecting:
@@ -48,7 +48,7 @@ class Body:
         return cls(fields)
 
     def has(self, name: str) -> bool:
-        """Return True if the field is there, and not null."""
+        """Return True if the field is present and not null."""
         return self.fields.get(name) is not None
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -63,22 +63,22 @@ class Body:
         return int(value)
 
     def flag(self, name: str) -> bool:
-        """True or false; false where it is absent."""
+        """Return True or False; False if it is absent."""
         return bool(self._value(name, bool, "true or false", False))  # noqa: FBT003 - the default
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts; empty where it is absent."""
+        """Return a list of texts; empty if it is absent."""
         texts = self.values(name)
         if not all(isinstance(text, str) for text in texts):
             raise self._wrong(name, "a list of texts")
         return texts
 
     def values(self, name: str) -> list[Any]:
-        """Return a list of anything; empty where it is absent."""
+        """Return a list of any values; empty if it is absent."""
         return list(self._value(name, list, "a list", []))
 
     def bodies(self, name: str) -> Iterator["Body"]:
-        """Yield a list of objects; empty where it is absent."""
+        """Yield the objects of a list; none if it is absent."""
         for place, fields in enumerate(self.values(name)):
             if not isinstance(fields, dict):
                 raise self._wrong(name, "a list of objects")
@@ -89,7 +89,7 @@ class Body:
         return Body(self._value(name, dict, "an object", None), f"{self.place}{name}.")
 
     def choice(self, name: str, kind: type[Choice], default: Choice | None = None) -> Choice:
-        """Return the name of a member of an enumeration."""
+        """Return the member of an enumeration that the field names."""
         if default is not None and not self.has(name):
             return default
         text = self.text(name)

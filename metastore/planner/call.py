@@ -18,7 +18,7 @@ class PlannerCall:
     """A call. ``client``: of this call alone. ``settings``: the metastore's settings for clients.
 
     ``user``: the user in the caller's certificate; None without one. ``address``: the caller's, without the port.
-    ``gone``: is set when the caller leaves.
+    ``gone``: set when the caller leaves.
     """
 
     body: Body
@@ -35,4 +35,4 @@ class Method(NamedTuple):
 
     answer: Callable[[PlannerCall], Answer]
     is_work: bool = False
-    """Whether it uses a processor for long: only a few such calls run at a time, as with large bodies."""
+    """True if it uses a processor for long: only a few such calls run at a time, as with large bodies."""

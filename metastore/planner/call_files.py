@@ -1,7 +1,7 @@
-"""The files of one call: looked at where the metastore's settings allow it, in bounded time, until the caller leaves.
+"""The files of one call: read where the metastore's settings allow it, in bounded time, until the caller leaves.
 
-Rule: a location comes from a client. Nothing is opened or listed outside of the roots and of what
-``metastore.warehouse.readable`` lists, links resolved; nothing is changed anywhere.
+Rule: a location comes from a client. No file is opened or listed outside of the roots and of the places in
+``metastore.warehouse.readable``, links resolved; no file is ever changed.
 """
 
 import threading
@@ -21,13 +21,13 @@ _NOWHERE = Roots(())
 
 @dataclass(frozen=True)
 class CallFiles(BoundedFiles):
-    """``readable``: where something may be looked at. ``gone``: is set when the caller leaves."""
+    """The files of a call. ``readable``: directories that may be read. ``gone``: set when the caller leaves."""
 
     roots: Roots | None = _NOWHERE
     readable: Roots = _NOWHERE
     gone: threading.Event = field(default_factory=threading.Event)
     _known: set[str] = field(default_factory=set)
-    """Directories that lie there, their links resolved."""
+    """The directories that lie inside, with links resolved."""
 
     def _ask(self, uri: str, question: Callable[[], T], times: float = 1) -> T:
         require_caller(self.gone)

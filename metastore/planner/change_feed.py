@@ -1,4 +1,4 @@
-"""The plan of a scan of changes: the files that have them, and who made which of them, and when."""
+"""The plan of a scan of changes: its files, and the origin and time of each change."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ _MOST = 1_000_000
 def changes(call: PlannerCall) -> Answer:
     """Return the plan of a scan of the rows that were inserted or deleted between two write ids, or two points in time.
 
-    Raises: InvalidOperationError where they are not final, or rows have no ids; NotEnoughHistoryError.
+    Raises: InvalidOperationError if they are not final, or rows have no ids; NotEnoughHistoryError.
     """
     laps = Laps()
     table = acid_table(call.client, call.body.table())
@@ -64,9 +64,9 @@ def changes(call: PlannerCall) -> Answer:
 def _with_replaced(
     call: PlannerCall, wanted: ChangeRange, seen: TableSnapshot
 ) -> Iterator[tuple[Directory, int | None]]:
-    """Yield the directories; and what was overwritten also as it was before, with the write id of the overwrite.
+    """Yield the directories; overwritten ones also as they were before, with the write id of the overwrite.
 
-    Raises: NotEnoughHistoryError where the Cleaner has removed that.
+    Raises: NotEnoughHistoryError if the Cleaner has removed their files.
     """
     txns = ValidTxnList.parse(call.body.text("txns"))
     latest: list[tuple[Directory, int | None]] = [(directory, None) for directory in seen.directories]
@@ -98,7 +98,7 @@ def _range(call: PlannerCall, table: AcidTable) -> ChangeRange:
 
 
 def _times(call: PlannerCall, table: AcidTable, wanted: ChangeRange) -> list[list[int]]:
-    """Write ids and when they were committed, in milliseconds, as far as that is on record."""
+    """Return write ids with their commit times, in milliseconds, as far as they are on record."""
     name = table.name
     after = min((number - 1 for number in wanted.late), default=wanted.after)
     listed = call.client.metastore_table_history(name.catalog, name.db, name.table, max(0, after), _MOST, aborted=False)

@@ -26,19 +26,19 @@ class MetastoreSettings(NamedTuple):
     """The metastore's settings for clients."""
 
     timeout: timedelta
-    """A transaction without heartbeats for so long is ended."""
+    """The silence after which a transaction without heartbeats is ended."""
     modes: LockModes
     readable: Roots
-    """Where tables' files may be looked at."""
+    """The directories of tables' files that may be read."""
     schemes: Sequence[str]
-    """Of locations that may be opened."""
+    """The schemes of locations that may be opened."""
 
 
 class Metastores:
-    """Clients of a metastore, which may have several servers."""
+    """A pool of clients of a metastore, which may have several servers."""
 
     def __init__(self, uri: str | None) -> None:
-        """Raises: ValueError (the address), InvalidInputError (key or trust store)."""
+        """Prepare the pool. Raises: ValueError (the address), InvalidInputError (key or trust store)."""
         self._first = DomainClient(uri, timeout_s=120.0)
         self.uri = self._first.uri
         self._idle: deque[tuple[ActingFor, DomainClient]] = deque()
@@ -47,10 +47,10 @@ class Metastores:
 
     @contextmanager
     def lent(self, caller: ActingFor) -> Iterator[DomainClient]:
-        """Lend a client that acts for the caller, and that nobody else uses inside the block.
+        """Lend a client that acts for the caller, and that no other call uses inside the block.
 
-        After a broken connection it reconnects by itself, and says again for whom. Those of other callers are kept for
-        a while.
+        After a broken connection it reconnects by itself, and names the caller again. Clients of other callers are kept
+        for a while.
         """
         client = self._taken(caller)
         try:

@@ -1,9 +1,9 @@
-"""Column statistics for an engine's optimizer: which of those that are stored it may use, and how it makes new ones.
+"""Column statistics for an engine's optimizer: the stored ones that it may use, and the way to new ones.
 
 Rule: an optimizer gets estimates. The metastore leaves out those of a state that the statement's snapshot does not
-have: of later writes, and of aborted ones. Those of an earlier state count, and those of which nobody has said what
-they describe. New ones are counted by the engine, with a query that is worded here: they are of the write ids that the
-table had before the query, and whole where it has the same ones behind it.
+have: of later writes, and of aborted ones. Those of an earlier state count, and those of an unknown state. The engine
+counts new ones, with a query that is made here: they are of the write ids that the table had before the query, and
+whole if it has the same ones after it.
 """
 
 import base64
@@ -30,7 +30,7 @@ NOTE = "note_statistics"
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _RANGE = {"low": "min({c})", "high": "max({c})", "distinct": "approx_count_distinct({c})"}
 _FINITE = "IF(isnan({c}) OR abs({c}) = double('infinity'), NULL, {c})"
-_SECONDS = "unix_seconds(from_utc_timestamp({range}, current_timezone()))"  # of the time on the wall
+_SECONDS = "unix_seconds(from_utc_timestamp({range}, current_timezone()))"  # Seconds are those of the local clock.
 _LENGTHS = {"length": "coalesce(sum({length}({c})), 0)", "longest": "coalesce(max({length}({c})), 0)"}
 _OF_TEXTS = {name: text.replace("{length}", "length") for name, text in _LENGTHS.items()} | {
     "distinct": _RANGE["distinct"]
@@ -45,7 +45,7 @@ _MEASURES: Mapping[str, Mapping[str, str]] = {
     "date": {**_RANGE, "low": "unix_date(min({c}))", "high": "unix_date(max({c}))"},
     "timestamp": {**_RANGE, **{name: _SECONDS.replace("{range}", _RANGE[name]) for name in ("low", "high")}},
 }
-"""What the query says of a column, by its type; nulls of all. What is not here is 0 or NULL."""
+"""The query's measures of a column, by its type; nulls for all. Missing measures are 0 or NULL."""
 _FIELDS = Whole._fields[1:]
 _NUMBERS = frozenset(_FIELDS) - {"low", "high"}
 
@@ -71,7 +71,7 @@ def query(call: PlannerCall, table: AcidTable, names: Sequence[str]) -> Answer:
 
 
 def note_statistics(call: PlannerCall) -> Answer:
-    """Store what the query of an ANALYZE has found."""
+    """Store the result of an ANALYZE query."""
     body, table = call.body, acid_table(call.client, call.body.table())
     columns, seen = body.texts("columns"), ValidWriteIdList.parse(body.text("write_ids"))
     wanted = {column.name: column.type for column in _columns(table, columns)}
@@ -101,9 +101,9 @@ def note_statistics(call: PlannerCall) -> Answer:
 def estimates(
     call: PlannerCall, table: AcidTable, seen: ValidWriteIdList, read: Sequence[Directory], names: Sequence[str]
 ) -> Answer:
-    """Return what an optimizer may use: of the table; else of the partitions that are read, where each has some.
+    """Return estimates for an optimizer: of the table; else of the partitions that are read, if each has some.
 
-    ``rows``: of how many rows the nulls are; None: of those that are read.
+    ``rows``: the number of rows to which the null counts refer; None: those that are read.
     """
     types, name, write_ids = call.client.types, table.name, seen.format()
     wanted = {column.name: column.type for column in table.columns if column.name in names and described(column.type)}
@@ -175,7 +175,7 @@ def _estimate(known: Any) -> Answer:
 
 
 def _bound(hive_type: str, value: Any) -> str | None:
-    """Return a bound as partitions spell such a value; None where it has none that can be spelled."""
+    """Return a bound as partitions spell such a value; None if it has no spelling."""
     if isinstance(value, dict):
         if "unscaled" in value:
             unscaled = int.from_bytes(base64.b64decode(value["unscaled"]), "big", signed=True)

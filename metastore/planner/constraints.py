@@ -1,7 +1,6 @@
-"""ALTER TABLE of transactional tables that adds and drops constraints, also NOT NULL and DEFAULT of a column.
+"""ADD and DROP CONSTRAINT of ALTER TABLE for transactional tables.
 
-Rule: others may read meanwhile, as Spark itself does, which looks for rows that break a CHECK and then adds it. What
-replaces a constraint is added before the old one goes, so that a refused one leaves the table as it was.
+Rule: other readers may read meanwhile, as Spark itself does: it looks for rows that break a CHECK and then adds it.
 """
 
 from collections.abc import Sequence

@@ -31,7 +31,7 @@ def transactional_tables(call: PlannerCall) -> Answer:
 
 
 def create_database(call: PlannerCall) -> Answer:
-    """CREATE DATABASE; without a location where the metastore puts databases. Raises: AlreadyExistsError."""
+    """Run CREATE DATABASE; without a location in the metastore's usual place. Raises: AlreadyExistsError."""
     body, types = call.body, call.client.types
     made = types.Database(
         name=_name(call),
@@ -46,9 +46,9 @@ def create_database(call: PlannerCall) -> Answer:
 
 
 def drop_database(call: PlannerCall) -> Answer:
-    """DROP DATABASE with its directory; ``cascade``: and its transactional tables.
+    """Run DROP DATABASE with its directory; ``cascade``: with its transactional tables.
 
-    Raises: InvalidOperationError with tables, or with other ones, which the caller has not been shown.
+    Raises: InvalidOperationError if it has tables, or other tables, which the caller has not seen.
     """
     name, cascade = _name(call), call.body.flag("cascade")
     others = set(call.client.get_all_tables(name)) if cascade else set()

@@ -1,4 +1,4 @@
-"""Locks of definitions, without a transaction; the caller says how long to wait."""
+"""Locks for changes of definitions, without a transaction; the caller sets the patience."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

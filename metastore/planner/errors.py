@@ -1,7 +1,7 @@
 """Errors as the planner answers them: a status, a class and a sentence.
 
-Rule: an error of the user, or because of another transaction, has its own sentence. A fault of ours is called a fault,
-and the log has the details.
+Rule: an error of the user, or because of another transaction, has its own sentence. Our own fault is reported as a
+fault, and the log has the details.
 """
 
 from http import HTTPStatus
@@ -36,7 +36,7 @@ def status_of(error: Exception) -> HTTPStatus:
 
 
 def answer_of(error: Exception) -> Answer:
-    """``error``, the class by which the caller decides, and ``message``, the sentence for its user."""
+    """Return ``error``, the class by which the caller decides, and ``message``, the sentence for its user."""
     if isinstance(error, MetastoreError):
         return {"error": type(error).__name__, "message": str(error) or type(error).__name__}
     if isinstance(error, OSError):

@@ -14,7 +14,7 @@ from metastore.planner.tables import acid_table
 
 
 def add_partitions(call: PlannerCall) -> Answer:
-    """ALTER TABLE ... ADD PARTITION."""
+    """Run ALTER TABLE ... ADD PARTITION."""
     table = acid_table(call.client, call.body.db_and_table())
     thrift_table, types = call.client.get_table(table.name.db, table.name.table), call.client.types
     added = [_partition(types, thrift_table.sd, table, wanted) for wanted in call.body.bodies("partitions")]
@@ -32,7 +32,7 @@ def add_partitions(call: PlannerCall) -> Answer:
 
 
 def drop_partitions(call: PlannerCall) -> Answer:
-    """ALTER TABLE ... DROP PARTITION, by their names, with their files, all or none. Raises: NoSuchObjectError."""
+    """Run ALTER TABLE ... DROP PARTITION, by names, with files, all or none. Raises: NoSuchObjectError."""
     table, types = acid_table(call.client, call.body.db_and_table()), call.client.types
     with alone(call, table):
         call.client.drop_partitions_req(
@@ -50,7 +50,7 @@ def drop_partitions(call: PlannerCall) -> Answer:
 
 
 def rename_partition(call: PlannerCall) -> Answer:
-    """ALTER TABLE ... PARTITION ... RENAME TO PARTITION: the rows get new key values. Raises: NoSuchObjectError."""
+    """Run ALTER TABLE ... PARTITION ... RENAME TO PARTITION: rows get new key values. Raises: NoSuchObjectError."""
     table, body = acid_table(call.client, call.body.db_and_table()), call.body
     with alone(call, table):
         partition = call.client.get_partition_by_name(table.name.db, table.name.table, body.text("partition"))

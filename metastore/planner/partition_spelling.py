@@ -1,4 +1,4 @@
-"""Partition values in Spark's own spelling, from other spellings: ``2024-1-5``, ``2024-01-05 10:00:00.0``.
+"""Conversion of partition values to Spark's own spelling: ``2024-1-5``, ``2024-01-05 10:00:00.0``.
 
 Rule: Spark reads a date with or without leading zeros, and a timestamp with or without its time and zeros at the end of
 its fraction; an unreadable text is NULL to Spark. An unknown spelling stays as it is. A timestamp is written in the
@@ -17,7 +17,7 @@ _MICROSECOND_DIGITS = 6
 
 
 def as_spark_writes(values: Sequence[str | None], types: Sequence[HiveType]) -> tuple[str | None, ...]:
-    """Return the values in Spark's own spelling; a value in an unknown spelling stays as it is."""
+    """Convert the values to Spark's own spelling; a value in an unknown spelling stays as it is."""
     return tuple(
         value if value is None else _written(value, kind.kind) for value, kind in zip(values, types, strict=True)
     )

@@ -1,4 +1,4 @@
-"""A planner as a process: its port, and the metastore that it works with."""
+"""The process of a planner: its port, and its metastore."""
 
 import socket
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class PlannerProcess:
     """The process of a planner. ``uri``: the metastore's; ``inherited``: the file descriptor of a listening socket."""
 
     def __init__(self, settings: Settings, uri: str | None, inherited: int | None = None) -> None:
-        """Raises: InvalidInputError."""
+        """Prepare the process. Raises: InvalidInputError."""
         self._host, self._port = settings.server.host, settings.planner.port
         try:
             self._metastores = Metastores(uri)
@@ -36,7 +36,7 @@ class PlannerProcess:
         self.uri = ""
 
     def start(self) -> None:
-        """Listen. Raises: InvalidInputError if the port cannot be had."""
+        """Listen. Raises: InvalidInputError if the port is not available."""
         taken = None if self._inherited is None else socket.socket(fileno=self._inherited)
         try:
             host, port = self._server.start(self._host, self._port, taken)
@@ -53,6 +53,6 @@ class PlannerProcess:
         return {"planner": self.uri, "metastore": self._metastores.uri, "version": __version__}
 
     def stop(self) -> None:
-        """Stop listening. Calls in flight end with the process, and their callers turn to another planner."""
+        """Stop listening. Calls in progress end with the process, and their callers turn to another planner."""
         self._server.stop()
         self._metastores.close()

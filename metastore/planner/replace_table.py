@@ -1,8 +1,8 @@
 """CREATE OR REPLACE TABLE of a transactional table: another definition and other rows by one commit.
 
-Rule: it stays the same table, with its location, partition keys, buckets and format, so that its new rows are a base
-over the old ones; what would need another table is refused. The definition changes right before the commit, while the
-transaction keeps readers out; where the commit fails, the old definition comes back.
+Rule: the table keeps its identity, with its location, partition keys, buckets and format, so that its new rows are a
+base over the old ones; a change that would need another table is refused. The definition changes right before the
+commit, while the transaction keeps readers out; if the commit fails, the old definition comes back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,16 +37,19 @@ class _Replaced(NamedTuple):
 
 
 def replacement(call: PlannerCall) -> Answer:
-    """Describe the table as it will be, as the call ``table``. Raises: InvalidOperationError: it cannot be so."""
+    """Return the replaced table in the form of the call ``table``.
+
+    Raises: InvalidOperationError: it is not possible.
+    """
     replaced = _replaced(call, call.body)
     return described(AcidTable.of(replaced.name, replaced.after), replaced.after, _NO_CONSTRAINTS)
 
 
 @contextmanager
 def replacing(call: PlannerCall, definitions: Sequence[Body], txn_id: int) -> Iterator[None]:
-    """Give tables their new definitions; and a commit inside that fails gives them the old back.
+    """Give tables their new definitions; restore the old ones if a commit inside the block fails.
 
-    Sent again after an answer that was lost, it finds the transaction committed, and nothing is left to change.
+    A repetition after a lost answer finds the transaction committed, and changes nothing.
     """
     if _is_committed(call.client, txn_id):
         yield
@@ -61,7 +64,7 @@ def replacing(call: PlannerCall, definitions: Sequence[Body], txn_id: int) -> It
         is_sent = True
         yield
     except MetastoreError as error:
-        if not (is_sent and isinstance(error, AnswerLostError)):  # else it may be committed
+        if not (is_sent and isinstance(error, AnswerLostError)):  # Otherwise it may be committed.
             for table in begun:
                 _alter(call.client, table.name, table.before)
         raise
@@ -103,7 +106,7 @@ def _replaced(call: PlannerCall, body: Body) -> _Replaced:
 
 
 def _differences(before: Any, wanted: Any, *, is_format_said: bool) -> list[str]:
-    """Return what the definitions do not have in common of what makes a table the same one."""
+    """Return the differences of the definitions in the fields that make up a table's identity."""
     sd, other = before.sd, wanted.sd
     pairs: dict[str, list[Any]] = {
         "other partition keys": [
@@ -136,7 +139,10 @@ def _kind(table: Any) -> dict[str, str]:
 
 
 def _alter(client: DomainClient, name: TableName, table: Any) -> None:
-    """Alter a table, and its partitions, whose files will be read by no other columns: types by place mean nothing."""
+    """Alter a table, and its partitions.
+
+    Their files are never read by other columns: types by position mean nothing.
+    """
     before = client.getMetaConf(_CHECK)
     client.setMetaConf(_CHECK, "false")
     try:

@@ -1,7 +1,7 @@
-"""The plan of a scan: which files a snapshot of a table is read from, and which of their rows count.
+"""The plan of a scan: the files of a table's snapshot, and the rows that count in them.
 
-Rule: the same rules as everywhere (``acid_tables``); here they are only put into words. Small deletes go along as bits,
-of large ones the files do.
+Rule: the rules are those of ``acid_tables``; here they are only encoded. Small deletes are in the plan as bits, large
+ones as files.
 """
 
 import base64
@@ -38,14 +38,14 @@ _log = get_logger(__name__)
 
 
 class Laps:
-    """How long each step took, in milliseconds."""
+    """The duration of each step, in milliseconds."""
 
     def __init__(self) -> None:
         self._at = perf_counter()
         self.times: dict[str, float] = {}
 
     def end(self, step: str) -> None:
-        """Note that a step has ended."""
+        """Record the end of a step."""
         now = perf_counter()
         self.times[f"{step}_ms"] = round((now - self._at) * 1000, 2)
         self._at = now
@@ -53,7 +53,7 @@ class Laps:
 
 @dataclass(frozen=True)
 class TableSnapshot:
-    """What of a table is read."""
+    """The part of a table that is read."""
 
     table: AcidTable
     write_ids: ValidWriteIdList
@@ -98,7 +98,7 @@ def plan(call: PlannerCall) -> Answer:
 
 
 def snapshot_of(call: PlannerCall, table: AcidTable, laps: Laps) -> TableSnapshot:
-    """Return what the call's snapshot sees of a table, in the partitions that it asks for."""
+    """Return the call's snapshot of a table, in the partitions that it asks for."""
     write_ids = write_ids_of(call, table)
     if not call.body.has("as_of"):
         return snapshot_at(call, table, write_ids, laps, is_past=call.body.flag("is_past"))
@@ -108,7 +108,7 @@ def snapshot_of(call: PlannerCall, table: AcidTable, laps: Laps) -> TableSnapsho
 def snapshot_at(
     call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList, laps: Laps, *, is_past: bool
 ) -> TableSnapshot:
-    """Return what is seen of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
+    """Return the snapshot of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
     where = conjunction(call.body.values("partitions"), table.partition_keys)
     is_named = call.body.has("named")
     if is_named:
@@ -143,13 +143,13 @@ def _past(call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList) -> V
 
 
 def write_ids_at(call: PlannerCall, table: AcidTable, timestamp_ms: int) -> ValidWriteIdList:
-    """Return what had been committed then. Raises: InvalidOperationError for a time that is not on record."""
+    """Return the write ids committed by then. Raises: InvalidOperationError for a time that is not on record."""
     at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=timestamp_ms)
     return txn_calls.valid_write_ids_at(call.client, table.name, at)
 
 
 def files_of(seen: TableSnapshot) -> Answer:
-    """Return the files of a snapshot, and which of their insert events count."""
+    """Return the files of a snapshot, and the conditions by which their insert events count."""
     visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=False)
     numbered = list(enumerate(seen.directories))
     events = [_file(file, at) for at, directory in numbered for file in directory.sources.events]
@@ -204,13 +204,13 @@ def files_of(seen: TableSnapshot) -> Answer:
 
 
 def _file(file: DataFile, directory: int) -> Answer:
-    """Return a file with event columns. ``bucket``: all of its rows'; None where the name does not tell."""
+    """Return a file with event columns. ``bucket``: the one of all its rows; None if the name does not tell."""
     bucket = parse_file(file.path.rpartition("/")[2]).bucket
     return {"path": file.path, "size": file.size, "dir": directory, "bucket": None if bucket == NO_BUCKET else bucket}
 
 
 def _sizes(directory: Directory) -> Iterator[tuple[str, int]]:
-    """Path and size of the files that rows are read from."""
+    """Yield path and size of the files with rows."""
     state = directory.state
     parts = (*([state.base] if state.base else []), *state.insert_deltas)
     for file in (*state.originals, *(file for part in parts for file in part.files)):
@@ -222,7 +222,7 @@ def _visible(by_operation: bool, high_watermark: int | None, hidden: Sequence[in
 
 
 def _deleted(files: Files, seen: TableSnapshot, deletes: DeleteFiles) -> Answer:
-    """Return the deleted rows as bits, or the files that say which they are."""
+    """Return the deleted rows as bits, or the files that name them."""
     rows = deleted_rows(files, seen.directories, seen.write_ids, deletes)
     if rows is None:
         return delete_files(seen)
@@ -230,7 +230,7 @@ def _deleted(files: Files, seen: TableSnapshot, deletes: DeleteFiles) -> Answer:
 
 
 def delete_files(seen: TableSnapshot) -> Answer:
-    """Return the files that say which rows are deleted, and which of their events count."""
+    """Return the files that name deleted rows, and the conditions by which their events count."""
     visible = visibility([directory.state for directory in seen.directories], seen.write_ids, deletes=True)
     return {
         "files": [
@@ -242,7 +242,7 @@ def delete_files(seen: TableSnapshot) -> Answer:
 
 
 def _row_counts(files: Files, table: AcidTable, answer: Answer) -> list[int] | None:
-    """Count each directory's rows, where footers say so: nothing deleted, hidden, half written, all in ORC."""
+    """Count each directory's rows, if footers tell: nothing deleted, hidden, half written, all in ORC."""
     if not _footers_count(table, answer):
         return None
     counts = [0] * len(answer["directories"])
@@ -256,15 +256,15 @@ def _footers_count(table: AcidTable, answer: Answer) -> bool:
     """Return True if the rows of the footers are the rows that are read."""
     visible = answer["visible"]
     hides = visible["high_watermark"] is not None or visible["hidden"]
-    hides = hides or (visible["not_delete"] and table.kind is TableKind.FULL_ACID)  # others have no events
+    hides = hides or (visible["not_delete"] and table.kind is TableKind.FULL_ACID)  # Others have no events.
     is_orc = all(directory["format"] == "orc" for directory in answer["directories"])
     return is_orc and answer["deleted"] is None and not answer["cut"] and not hides
 
 
 def _limit(files: Files, table: AcidTable, answer: Answer, most: int) -> None:
-    """Leave out files that are not needed for so many rows: the first files that have them are enough.
+    """Leave out files that are not needed for ``most`` rows: the first files that have them are enough.
 
-    Footers are read a few at a time: where the first files suffice, those of a large table are not touched.
+    Footers are read a few at a time: if the first files suffice, the others of a large table are not touched.
     """
     if not _footers_count(table, answer):
         return

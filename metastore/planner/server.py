@@ -1,7 +1,7 @@
 """The planner's port: HTTP/1.1 with connections that stay, a JSON object in and a JSON object out.
 
-Rules: a caller proves its identity, where it must, before anything is done, and its body is not decoded before it is
-its turn. Work ends when its caller leaves. No page of the web can call (ADR 134).
+Rules: a caller proves its identity, where it must, before any work, and its body is not decoded before its turn. Work
+ends when its caller leaves. No page of the web can call (ADR 134).
 """
 
 import json
@@ -35,7 +35,7 @@ _PREFIX = "/v1/"
 _LIVEZ = "/livez"
 _LONGEST_BODY = 64 << 20
 _LARGE = 1 << 16
-"""Bytes of a body from which on decoding it is work."""
+"""The size of a body in bytes from which on decoding counts as work."""
 _LARGE_AT_A_TIME = 2
 _AS_AT_THE_METASTORE = {"commit": "commit_txn", "abort": "abort_txn"}
 """Calls that the limits refuse last, by their names there."""
@@ -45,7 +45,7 @@ _BETWEEN_CALLS_S = 1300.0
 
 
 class PlannerServer:
-    """Answers calls on a port."""
+    """The server that answers calls on a port."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PlannerServer:
         limits: AddressLimits | None = None,
         catalog: CatalogSettings | None = None,
     ) -> None:
-        """Raises: InvalidInputError (key or trust store)."""
+        """Prepare the server. Raises: InvalidInputError (key or trust store)."""
         self.metastores, self.tls, self.limits = metastores, tls, limits
         self.turns, self._large = Turns(settings.threads), Turns(_LARGE_AT_A_TIME)
         files = catalog or CatalogSettings()
@@ -72,7 +72,7 @@ class PlannerServer:
         self._http = HttpServer("planner", self, bounds, RenewedContext(tls) if tls.use_ssl else None, limits)
 
     def start(self, host: str, port: int, inherited: socket.socket | None = None) -> tuple[str, int]:
-        """Listen; returns the address bound, so port 0 asks for a free one. Raises: OSError."""
+        """Listen; return the address bound, so port 0 asks for a free one. Raises: OSError."""
         return self._http.start(host, port, inherited)
 
     def stop(self) -> None:
@@ -81,11 +81,11 @@ class PlannerServer:
 
     @property
     def in_work(self) -> int:
-        """Calls that are being answered."""
+        """The number of calls in progress."""
         return self._http.in_work
 
     def refusal(self, request: Request) -> Page | None:
-        """See `Service`."""
+        """Return why a request is refused: see `Service`."""
         try:
             self._require(request)
         except Exception as error:  # noqa: BLE001 - the caller gets every error
@@ -93,7 +93,7 @@ class PlannerServer:
         return None
 
     def answer(self, request: Request, body: bytes) -> Page:
-        """See `Service`."""
+        """Answer a request: see `Service`."""
         if request.method == "GET":
             return _page(HTTPStatus.OK, {"alive": True})
         began, name = perf_counter(), _call_in(request)
@@ -107,7 +107,7 @@ class PlannerServer:
         return page
 
     def user_of(self, certificate: Mapping[str, Any] | None) -> str | None:
-        """Return the user in the certificate; None without one. Raises: AccessDeniedError where there must be one."""
+        """Return the user in the certificate; None without one. Raises: AccessDeniedError if one is required."""
         identity = of_certificate(certificate, self.tls.client_user) if self.tls.use_ssl else NOBODY
         if identity.user is None and self.tls.use_ssl and self.tls.client_certificates == "required":
             raise AccessDeniedError(
@@ -117,7 +117,7 @@ class PlannerServer:
         return identity.user
 
     def _require(self, request: Request) -> None:
-        """Raise what is wrong with a request, before its body is read."""
+        """Raise the error of a request, before its body is read."""
         if request.method == "GET" and path_of(request.path) == _LIVEZ:
             return
         name = _call_in(request)
@@ -152,7 +152,7 @@ class PlannerServer:
                 held.enter_context(self.turns.turn(*caller))
             body = Body.of(content)
             user = self.user_of(request.certificate)
-            acting_for = ActingFor(user, f"{request.address}:0")  # its ports come and go
+            acting_for = ActingFor(user, f"{request.address}:0")  # The caller's port changes with each connection.
             client = held.enter_context(self.metastores.lent(acting_for))
             settings = self.metastores.settings(client)
             files = CallFiles(pool=self._files, schemes=settings.schemes, readable=settings.readable, gone=request.gone)

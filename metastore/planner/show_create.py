@@ -1,7 +1,7 @@
 """SHOW CREATE TABLE: the statement, in Spark's SQL, that makes a table of the same definition.
 
-Rule: all that CREATE TABLE takes is in it, and nothing that belongs to this one table: the place where the metastore
-puts such a table, statistics, and when it was changed.
+Rule: the statement has everything that CREATE TABLE takes, except what belongs to this one table: the metastore's usual
+place for it, statistics, and the time of its change.
 """
 
 import re
@@ -39,7 +39,7 @@ def show_create(call: PlannerCall) -> Answer:
 
 
 def statement(name: TableName, table: Any, constraints: Any, usual_place: str) -> str:
-    """Return the CREATE TABLE of a table of the metastore's. ``constraints``: its own, None where it knows of none."""
+    """Return the CREATE TABLE of a table of the metastore's. ``constraints``: its own, None if it knows none."""
     sd, keys = table.sd, table.partitionKeys or ()
     items = [*_columns((*sd.cols, *keys), constraints), *_named_constraints(constraints)]
     clauses = [f"CREATE TABLE {_identifier(name.db)}.{_identifier(name.table)} (\n  {_LINES.join(items)})"]
@@ -95,7 +95,7 @@ def _named_constraints(constraints: Any) -> Iterator[str]:
 
 
 def _constraint(name: str, what: str, row: Any) -> str:
-    """Return a constraint with what is unusual for its kind: keys are not enforced, conditions are."""
+    """Return a constraint with the properties that are unusual for its kind: keys are not enforced, conditions are."""
     is_checked = what.startswith("CHECK")
     enforced = "" if row.enable_cstr or not is_checked else " NOT ENFORCED"
     return f"CONSTRAINT {_identifier(name)} {what}{enforced}{' RELY' if row.rely_cstr else ''}"

@@ -1,9 +1,8 @@
-"""The publication of a statement: the tasks' files in staging → complete directories with their final names.
+"""The publication of a statement: the tasks' staged files become complete directories with their final names.
 
 Rules (ACID-10, ACID-22, ACID-27, ACID-28). One file per (directory, bucket). Delete deltas get their names before the
-inserts, so that a reader who lists in between sees no row twice. An overwrite is a base where there are rows, and a
-base with an empty file where nothing is left. Files without events have Hive's names for them, and no marker beside
-them. Pure.
+inserts, so that a reader that lists in between sees no row twice. An overwrite is a base if there are rows, and a base
+with an empty file if none are left. Files without events have Hive's names for them, and no marker beside them. Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +25,7 @@ from metastore.errors import InvalidOperationError
 class StagedFile(NamedTuple):
     """A file, as its task reports it. ``statement``: the statement id in its directory's name, if that has any.
 
-    ``path``: in staging, or, of an upload, the final name that it was begun with.
+    ``path``: in staging, or, for an upload, the final name that it was begun with.
     """
 
     path: str
@@ -50,12 +49,12 @@ class StagedDirectory:
 
     @property
     def target(self) -> str:
-        """Its final path."""
+        """The final path."""
         return f"{self.location}/{self.name}"
 
     @property
     def is_delete(self) -> bool:
-        """Whether it holds delete events."""
+        """True if it holds delete events."""
         return isinstance(self.name, DeltaName) and self.name.is_delete
 
     def answer(self) -> Mapping[str, Any]:
@@ -70,7 +69,7 @@ class StagedDirectory:
 
 
 class NamesInPlace(NamedTuple):
-    """What a statement's files will be called, for tasks that upload them to their final names.
+    """The names of a statement's files, for tasks that upload them to their final names.
 
     ``inserts``: the directory of each statement id from the statement's own on; ``file``: a file's name by its bucket,
     as a pattern.
@@ -82,7 +81,7 @@ class NamesInPlace(NamedTuple):
 
 
 def names_in_place(write_id: int, statements: range, *, is_base: bool, has_events: bool) -> NamesInPlace:
-    """Foretell names of ``staged_directories``, which has the last word: another name refuses the statement."""
+    """Return the expected names of ``staged_directories``; if that finds another name, the statement is refused."""
     return NamesInPlace(
         [str(_name(write_id, statement, is_base=is_base)) for statement in statements],
         str(_name(write_id, statements.start, is_delete=True)),
@@ -106,8 +105,8 @@ def staged_directories(
 ) -> list[StagedDirectory]:
     """Return the directories of a statement, delete deltas first.
 
-    ``location``: the ACID directory of a file; ``has_events``: whether files have the event columns, as in full ACID
-    tables; ``emptied``: ACID directories of which nothing remains but new files.
+    ``location``: the ACID directory of a file; ``has_events``: True if files have the event columns, as in full ACID
+    tables; ``emptied``: ACID directories that keep only new files.
     Raises: InvalidOperationError for files that cannot be of the same statement.
     """
     by_key: dict[tuple[bool, str, int], StagedDirectory] = {}

@@ -1,4 +1,4 @@
-"""The calls of a stream that reads a table: how far it may go, and which files have the rows of some write ids."""
+"""Calls of a stream that reads a table: its limit, and the files with the rows of some write ids."""
 
 from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables import appended as rules
@@ -17,7 +17,7 @@ _MOST = 1_000_000
 
 
 def settled(call: PlannerCall) -> Answer:
-    """Say up to which write id everything has ended. ``most``: so many transactions after ``after``."""
+    """Return the write id up to which all have ended. ``most``: at most so many transactions after ``after``."""
     name = call.body.table()
     text = f"{name.db}.{name.table}"
     write_ids = txn_calls.valid_write_ids(call.client, None, [text])[text]
@@ -28,7 +28,7 @@ def settled(call: PlannerCall) -> Answer:
 def appended(call: PlannerCall) -> Answer:
     """Return the plan of a scan of the rows that were added with write ids above ``after``, up to ``up_to``.
 
-    Raises: InvalidOperationError where rows were changed, unless ``skips_changes``; NotEnoughHistoryError.
+    Raises: InvalidOperationError if rows were changed, unless ``skips_changes``; NotEnoughHistoryError.
     """
     laps, body = Laps(), call.body
     table = acid_table(call.client, body.table())
@@ -36,7 +36,7 @@ def appended(call: PlannerCall) -> Answer:
     require_known(table, body)
     laps.end("table")
     wanted = Range(body.number("after"), body.number("up_to"))
-    # What was there before a compaction, as long as it is there: rows may have been deleted since.
+    # The files from before a compaction are read while they exist: rows may have been deleted since.
     seen = snapshot_at(call, table, write_ids_of(call, table), laps, is_past=True)
     if seen.write_ids.high_watermark < wanted.up_to:
         raise InvalidOperationError(
@@ -63,7 +63,7 @@ def appended(call: PlannerCall) -> Answer:
 def _record(call: PlannerCall, name: TableName, write_ids: frozenset[int]) -> dict[int, bool]:
     """Return whether transactions changed rows, by write id, as far as the history has them.
 
-    A write id that the history does not have is missing: nobody knows what its transaction did.
+    A write id that the history does not have is missing: the changes of its transaction are unknown.
     """
     listed = call.client.metastore_table_history(
         name.catalog, name.db, name.table, min(write_ids) - 1, _MOST, aborted=True

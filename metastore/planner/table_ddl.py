@@ -13,7 +13,7 @@ from metastore.planner.tables import acid_table
 
 
 def create(call: PlannerCall) -> Answer:
-    """CREATE TABLE; ``created``: false where ``if_not_exists`` has found a table."""
+    """Run CREATE TABLE; ``created``: false if ``if_not_exists`` has found a table."""
     body, name = call.body, call.body.db_and_table()
     table = defined(call, body)
     try:
@@ -26,7 +26,7 @@ def create(call: PlannerCall) -> Answer:
 
 
 def create_like(call: PlannerCall) -> Answer:
-    """CREATE TABLE ... LIKE a transactional table: its columns, storage and kind, no rows, no constraints."""
+    """Run CREATE TABLE ... LIKE a transactional table: its columns, storage and kind, no rows, no constraints."""
     body, source = call.body, acid_table(call.client, call.body.table("like")).name
     tables.create_table_like(
         call.client,
@@ -40,7 +40,7 @@ def create_like(call: PlannerCall) -> Answer:
 
 
 def drop(call: PlannerCall) -> Answer:
-    """DROP TABLE with its files; ``purge``: past any trash."""
+    """Run DROP TABLE with its files; ``purge``: past any trash."""
     table = acid_table(call.client, call.body.db_and_table())
     with alone(call, table):
         context = call.client.types.EnvironmentContext({"ifPurge": "true"} if call.body.flag("purge") else {})
@@ -49,7 +49,7 @@ def drop(call: PlannerCall) -> Answer:
 
 
 def rename(call: PlannerCall) -> Answer:
-    """ALTER TABLE ... RENAME TO."""
+    """Run ALTER TABLE ... RENAME TO."""
     table = acid_table(call.client, call.body.db_and_table())
     with alone(call, table):
         thrift_table = call.client.get_table(table.name.db, table.name.table)

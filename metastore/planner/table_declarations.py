@@ -56,7 +56,7 @@ def _fields(call: PlannerCall, body: Body, name: str) -> list[Any]:
 
 
 def constraints(body: Body) -> list[Declaration]:
-    """NOT NULL and DEFAULT, as the columns have them; and those that are declared beside the columns."""
+    """Return NOT NULL and DEFAULT of the columns, and the constraints that are declared beside the columns."""
     declared = [declaration(constraint) for constraint in body.bodies("constraints")]
     for column in (*body.bodies("columns"), *body.bodies("partition_keys")):
         name = column.text("name").lower()
@@ -68,7 +68,7 @@ def constraints(body: Body) -> list[Declaration]:
 
 
 def declaration(body: Body) -> Declaration:
-    """Return a constraint, as callers send it."""
+    """Return a constraint in the form that callers send."""
     parent = body.values("parent")
     return Declaration(
         body.choice("kind", ConstraintKind),

@@ -1,9 +1,8 @@
-"""Descriptions of tables for an engine, and whether what it knows of one still holds.
+"""Descriptions of tables for an engine, and the check that its known definition still holds.
 
 Rules: the kind comes first, since a planner plans only transactional tables. Engines read a definition before they have
-the table's locks, and may wait long for these. Files say which columns they have, by name: who writes or reads by a
-definition that has been replaced meanwhile would lose values without a word, so the statement is refused, and runs
-right the next time.
+the table's locks, and may wait long for these. Files name their columns: a statement that writes or reads by a replaced
+definition would lose values silently, so it is refused, and succeeds the next time.
 """
 
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ SERDE = "serde"
 
 
 def table(call: PlannerCall) -> Answer:
-    """Return a table: its kind and, of a transactional table, all that an engine needs of it."""
+    """Return a table: its kind and, for a transactional table, everything that an engine needs."""
     name = call.body.db_and_table()
     try:
         thrift_table = call.client.get_table(name.db, name.table)
@@ -44,7 +43,7 @@ def table(call: PlannerCall) -> Answer:
 
 
 def table_at(call: PlannerCall) -> Answer:
-    """Return the transactional table whose directory is a place, holds it or lies in it; None where there is none."""
+    """Return the transactional table whose directory is a place, holds it or lies in it; None if there is none."""
     return {"table": call.client.metastore_table_at(call.body.text("place")) or None}
 
 
@@ -68,7 +67,7 @@ def format_of(stored_as: FileFormat) -> str:
 
 
 def described(acid_table: AcidTable, thrift_table: Any, constraints: EnabledConstraints) -> Answer:
-    """Return all that an engine needs of a transactional table."""
+    """Return everything that an engine needs of a transactional table."""
     parameters = acid_table.parameters
     comments = {
         field.name.lower(): field.comment
@@ -117,12 +116,12 @@ def _place(place: PartitionPlace) -> Answer:
 
 
 def _count(text: str | None) -> int | None:
-    """Return a statistic; None where there is none."""
+    """Return a statistic; None if there is none."""
     return int(text) if text is not None and text.isdecimal() else None
 
 
 def definition(table: AcidTable) -> dict[str, Any]:
-    """Return what decides about the files of a table, in the form of the field ``known``."""
+    """Return the definition that decides about the files of a table, in the form of the field ``known``."""
     return {
         "columns": _typed(table.columns),
         "partition_keys": _typed(table.partition_keys),
@@ -131,9 +130,9 @@ def definition(table: AcidTable) -> dict[str, Any]:
 
 
 def require_known(table: AcidTable, body: Body) -> None:
-    """Raise WriteConflictError where the table is another than the caller knows, if it says what it knows.
+    """Raise WriteConflictError if the table differs from the one that the caller knows, if it names one.
 
-    A caller that writes says all in ``known``, and one that reads only the columns that it reads.
+    A caller that writes sends all of ``known``; one that reads sends only its columns.
     """
     if body.has("known") and (known := body.body("known")).fields != definition(table):
         raise _changed(table, _pairs(known))

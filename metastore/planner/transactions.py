@@ -1,7 +1,8 @@
 """Transactions: each step is a call, and the caller keeps its transaction open with heartbeats.
 
-Rule: locks first, then the snapshot. Where the first locks had to wait for a change, a transaction with a later id may
-take the place of the one that waited, so that it does not collide with the change at its commit: the answer says which.
+Rule: locks first, then the snapshot. If the first locks had to wait for a change, a transaction with a later id may
+take the place of the one that waited, so that it does not conflict with the change at its commit: the answer has its
+id.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,12 +37,12 @@ _LONGEST_TEXT = 1000
 
 @dataclass(frozen=True)
 class Within(LockWait):
-    """Waits for locks as long as the caller says."""
+    """A wait for locks with the caller's patience."""
 
     patience: timedelta = timedelta(0)
 
     def delays(self) -> Iterator[timedelta]:
-        """Pauses that add up to the patience, or a little less."""
+        """Yield pauses that add up to the patience, or a little less."""
         pauses = list(doubling(FIRST_WAIT, _CEILING, 8 + int(self.patience / _CEILING)))
         ends = takewhile(lambda end: end <= self.patience, accumulate(pauses))
         return (pause for pause, _ in zip(pauses, ends, strict=False))
@@ -54,8 +55,10 @@ def begin(call: PlannerCall) -> Answer:
 
 
 def lock(call: PlannerCall) -> Answer:
-    """Take all locks of a statement, waiting for them.
+    """Take all locks of a statement, and wait for them.
 
+    ``read_here``: tables that the caller itself reads. If a lock had to wait for one of these reads, nothing is locked,
+    and the answer has these tables: only the caller knows if its reads can end.
     Raises: LockNotAcquiredError, TxnAbortedError, WriteConflictError (the snapshot has missed a change).
     """
     txn_id, wanted = call.body.number("txn"), _locks(call)
@@ -82,11 +85,11 @@ def lock(call: PlannerCall) -> Answer:
 
 
 def snapshot(call: PlannerCall) -> Answer:
-    """Return what the transaction may read, of each table; to be taken once its first locks are held.
+    """Return the transaction's visible write ids of each table; call this once its first locks are held.
 
     With ``txns``, of an earlier answer, further tables are as they were then. ``reads``: all tables that it reads,
-    these among them, where it knows: the cleaning of others does not wait for it. ``said``, and of the answer: whether
-    a metastore knows so. Raises: MetaError where a table that it names later has been cleaned since, or may be.
+    including these, if known: the cleaning of others does not wait for it. ``said``, also in the answer: True if a
+    metastore knows them. Raises: MetaError if a table that it names later has been cleaned since, or may be.
     """
     txn_id, has_said = call.body.number("txn"), call.body.flag("said")
     txns = ValidTxnList.parse(call.body.text("txns")) if call.body.has("txns") else None
@@ -108,12 +111,12 @@ def heartbeat(call: PlannerCall) -> Answer:
 
 
 def commit(call: PlannerCall) -> Answer:
-    """Commit. Raises: WriteConflictError, TxnAbortedError; AnswerLostError: it may have been done.
+    """Commit. Raises: WriteConflictError, TxnAbortedError; AnswerLostError: it may be committed.
 
-    ``rows``: how many it writes, for the history. ``replaces``: new definitions of tables whose rows it has replaced.
+    ``rows``: its row counts, for the history. ``replaces``: new definitions of tables whose rows it has replaced.
     ``unwritten``: tables that it has locked for a statement that failed before it wrote: they get a write id, no rows.
-    With ``batch`` the table remembers it. Raises: AlreadyExistsError too: it has it already, and the transaction is
-    still open; so it is with InvalidOperationError.
+    With ``batch`` the table remembers it. Raises: also AlreadyExistsError: the table has the batch already; the
+    transaction is still open then, as with InvalidOperationError.
     """
     body = call.body
     kind = body.choice("kind", TxnType, TxnType.DEFAULT)
@@ -131,12 +134,12 @@ def commit(call: PlannerCall) -> Answer:
 
 
 def has_batch(call: PlannerCall) -> Answer:
-    """Say whether a table has a streaming query's batch. Raises: InvalidOperationError: the query was set back."""
+    """Return whether a table has a streaming query's batch. Raises: InvalidOperationError: the query was set back."""
     return {"has_batch": streams.has_batch(call.client, *_stream_batch(call.body))}
 
 
 def _open(call: PlannerCall, caller: Body) -> int:
-    """Open a transaction of the caller's. The user of a certificate counts more than what ``caller`` says."""
+    """Open a transaction for the caller. The user of a certificate wins over the one in ``caller``."""
     return txn_calls.open_txn(
         call.client,
         caller.choice("kind", TxnType, TxnType.DEFAULT),
@@ -147,12 +150,12 @@ def _open(call: PlannerCall, caller: Body) -> int:
 
 
 def _stream_batch(sent: Body) -> tuple[TableName, StreamBatch]:
-    """Return a batch as callers send it, and the table that it goes into."""
+    """Return a batch as callers send it, and its table."""
     return sent.table(), StreamBatch(sent.text("query"), sent.number("batch"), sent.text("plan")).required()
 
 
 def abort(call: PlannerCall) -> Answer:
-    """Abort. ``aborted``: whether what it wrote may be removed, which is false where it may be committed."""
+    """Abort. ``aborted``: True if its files may be removed, False if it may be committed."""
     try:
         outcome.abort(call.client, call.body.number("txn"))
     except NoSuchTxnError:

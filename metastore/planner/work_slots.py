@@ -1,6 +1,6 @@
-"""Turns of calls that compute: a few at a time, and those who wait get theirs by address, one after the other.
+"""Turns of calls that compute: a few at a time; waiting calls get theirs by address, one after the other.
 
-Rule: who waits for a file, or has left, holds no turn.
+Rule: a call that waits for a file, or whose caller has left, holds no turn.
 """
 
 import threading
@@ -16,12 +16,12 @@ LONGEST_WAIT_S = 60.0
 
 
 class Turns:
-    """``count`` turns. An address whose callers ask for many waits for itself, not others for it."""
+    """A set of ``count`` turns. An address with many calls waits for itself, and does not delay others."""
 
     def __init__(self, count: int) -> None:
         self._free = count
         self._waiting: dict[str, deque[threading.Event]] = {}
-        """By address; the first address is the next."""
+        """The waiting calls by address; the first address is the next."""
         self._lock = threading.Lock()
         self._local = threading.local()
         self.longest_wait_s = LONGEST_WAIT_S
@@ -76,10 +76,10 @@ class Turns:
             queue = self._waiting.pop(address)
             queue.popleft().set()
             if queue:
-                self._waiting[address] = queue  # behind all others
+                self._waiting[address] = queue  # It goes behind all others.
 
     def _left(self, address: str, mine: threading.Event) -> bool:
-        """Wait no longer; False where the turn has just come."""
+        """Leave the queue; return False if the turn has just come."""
         with self._lock:
             if mine.is_set():
                 return False
@@ -90,6 +90,6 @@ class Turns:
 
 
 def require_caller(gone: threading.Event) -> None:
-    """Raise UnavailableError where nobody waits for the answer any more."""
+    """Raise UnavailableError if the caller has left."""
     if gone.is_set():
         raise UnavailableError("The caller has left, so its call was not worked on any further.")

@@ -35,10 +35,10 @@ _SPELLED_ONCE = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
 
 
 def write(call: PlannerCall) -> Answer:
-    """Begin a statement that writes a table: its write id, where it may stage files, what its rows must keep.
+    """Begin a statement that writes a table: return its write id, its staging place and the rules for its rows.
 
     ``in_place``: the number of statement ids whose files tasks can upload to their final names. The answer has these
-    names, or null where files are to be staged all the same. Raises: WriteConflictError for another definition.
+    names, or null if files are to be staged all the same. Raises: WriteConflictError for another definition.
     """
     body, table = call.body, _written_table(call)
     require_known(table, body)
@@ -155,7 +155,7 @@ def _staged(file: Body) -> StagedFile:
 
 
 def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str]:
-    """Return keys of partitions that an overwrite empties; without partitions a single key of any text."""
+    """Return keys of partitions that an overwrite empties; for an unpartitioned table a single key of any text."""
     how = body.fields.get("overwrite")
     if isinstance(how, dict):
         named = body.body("overwrite")
@@ -173,7 +173,7 @@ def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str
 
 
 def _keys_with(client: DomainClient, table: AcidTable, wanted: Mapping[str, str | None]) -> Sequence[str]:
-    """Find keys of partitions that have these values of some partition keys, in whatever spelling."""
+    """Return keys of partitions that have these values of some partition keys, in any spelling."""
     types = _types(table)
 
     def of_wanted(values: Values) -> list[Constant | None]:

@@ -59,7 +59,7 @@ class Batch:
         self.max_write_id = self._waiting[-1][1]
         self.txn_id = self.write_id = 0
         self._is_sent = False
-        """Whether a commit of the present transaction may be on its way."""
+        """True if a commit of the present transaction may be on its way."""
 
     @property
     def is_used_up(self) -> bool:

@@ -16,7 +16,7 @@ class Column:
     name: str
     type: HiveType
     default: str | None = None
-    """SQL of the value that it has where a record leaves it out; None is NULL."""
+    """The SQL of its value if a record leaves it out; None is NULL."""
 
     @cached_property
     def arrow(self) -> pa.DataType:

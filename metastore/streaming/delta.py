@@ -22,10 +22,10 @@ class DeltaFile(Protocol):
 
     path: str
     rows: int
-    """Those that are part of it."""
+    """The number of rows that are part of the file."""
 
     busy: Lock
-    """For callers that share it."""
+    """A lock for callers that share the file."""
 
     @property
     def is_dirty(self) -> bool:
@@ -80,7 +80,7 @@ class DeltaFiles(Generic[_File]):
         self._is_marked = not table.is_insert_only
         self._compression = compression
         self.is_shared = low != high
-        """Whether several transactions write into them."""
+        """True if several transactions write into the files."""
         self._name = str(DeltaName(low, high, None if self.is_shared else 0))
         self._open: dict[tuple[str, int], _File] = {}
         self._directories: set[str] = set()

@@ -47,7 +47,7 @@ class InsertFile:
         self.path = f"{directory}/{bucket_file(bucket)}"
         self.rows = 0
         self.busy = Lock()
-        """For callers that do share it."""
+        """A lock for callers that share the file."""
         self._bucket = encode(bucket)
         self._compression = compression
         self._segments = Segments()

@@ -164,7 +164,7 @@ _NODES: Mapping[type[exp.Expr], Callable[[exp.Expr, pa.Table], Any]] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
 }
-"""What is understood."""
+"""The supported expressions."""
 
 
 def _unknown(node: exp.Expr) -> InvalidOperationError:

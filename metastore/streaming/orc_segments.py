@@ -3,8 +3,8 @@
 Rule: stripes never move and are never read again. Each part is a complete ORC file of a writer that knows nothing of
 what is before it; a footer that lists the stripes of all parts at their true positions makes one file of them, and the
 bytes between (the parts' own footers, abandoned parts) are never read. Statistics of a stripe are kept as they are. In
-this way a file can grow by one transaction after the other, which otherwise needs Java's writer. Source: the ORC v1
-specification (file tail); Hive's OrcRecordUpdater, which writes such intermediate footers.
+this way a file can grow by one transaction after the other, which otherwise needs Java's writer.
+Source: the ORC v1 specification (file tail); Hive's OrcRecordUpdater, which writes such intermediate footers.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ HEADER = 3
 """The bytes ``ORC`` at the beginning."""
 
 COMPRESSIONS = ("snappy", "zlib", "uncompressed")
-"""What every Hive reads; later releases know more."""
+"""The compressions that every Hive reads; later releases know more."""
 
 _NOTES = 5
 
@@ -45,7 +45,7 @@ class Segments:
         self._stripe_statistics: list[bytes] = []
         self._statistics: list[bytes] = []
         self._index_stride = 0
-        """None of the file's stripes is said to have an index where a part has none."""
+        """The stride of indexes; no stripe of the file is marked as indexed if a part has no index."""
         self.rows = 0
 
     def add(self, tail: bytes, start: int) -> list[int]:

@@ -45,12 +45,12 @@ from metastore.streaming.nulls import pushed_down
 
 _STRIPE_BYTES = 16 * 1024 * 1024
 _KEPT = 8 * 1024 * 1024
-"""The most that a footer may take: so much of what was written last is remembered, since nothing can be read back."""
+"""The most that a footer may take: this many of the last bytes are remembered, since nothing can be read back."""
 
 _SECOND = 1_000_000
 _MILLISECOND = 1_000
 _ZEROS_LEFT_OUT = 3
-"""Of nanoseconds that are whole microseconds."""
+"""The number of zeros left out of nanoseconds that are whole microseconds."""
 
 _RUN, _DIRECT_24_BITS = 512, 0b01_10111_0
 _OF_NUMBERS, _OF_TIMES = 2, 9

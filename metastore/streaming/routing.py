@@ -12,7 +12,7 @@ from metastore.streaming.columns import Column
 from metastore.streaming.table import StreamTable
 
 PartitionValues = tuple[str | None, ...]
-"""Of each partition key in the table's order, as Hive writes it; None for NULL and for texts that are its spellings."""
+"""The values of each partition key in the table's order, as Hive writes them; None for NULL and its spellings."""
 
 
 class Routed(NamedTuple):

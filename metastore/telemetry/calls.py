@@ -1,7 +1,7 @@
 """Counts and durations of calls, cheap enough for the hot path.
 
-Rule: recording takes no lock. Each thread counts in cells of its own and a scrape adds them up, so nothing is lost and
-nobody waits.
+Rule: recording takes no lock. Each thread counts in cells of its own and a scrape adds them up, so no count is lost and
+no thread waits.
 """
 
 import threading
@@ -16,34 +16,34 @@ _Cells = dict[tuple[str, str], list[float]]
 
 
 class Gauges(Protocol):
-    """What the server knows about itself at this instant."""
+    """The server's present figures."""
 
     @property
     def connections(self) -> int:
-        """Open client connections."""
+        """The number of open client connections."""
 
     @property
     def in_flight(self) -> int:
-        """Calls that are being worked on."""
+        """The number of calls in progress."""
 
     @property
     def refused_connections(self) -> int:
-        """Connections closed at once since the start because there were too many."""
+        """The number of connections closed at once since the start because there were too many."""
 
     @property
     def limits_reached(self) -> Mapping[str, int]:
-        """How often clients of an address reached each limit, by the limit."""
+        """The number of times that clients of an address reached each limit, by the limit."""
 
     @property
     def failed_handshakes(self) -> int:
-        """TLS handshakes since the start that ended without a connection."""
+        """The number of TLS handshakes since the start that ended without a connection."""
 
 
 class CallStats:
     """Calls by method and outcome, durations by method; a prometheus collector."""
 
     def __init__(self, name: str = "metastore_call", what: str = "Thrift calls answered.") -> None:
-        """``name``: what the metrics' names begin with; ``what``: what is counted."""
+        """Prepare counters; ``name``: prefix of the metrics' names; ``what``: the counted things."""
         self._name, self._what = name, what
         self._own = threading.local()
         self._all: list[_Cells] = []
@@ -57,13 +57,13 @@ class CallStats:
             cells = self._own.cells = {}
             self._all.append(cells)
         cell = cells.get((method, outcome))
-        if cell is None:  # seconds, then calls by bucket
+        if cell is None:  # A cell holds seconds, then calls by bucket.
             cell = cells[method, outcome] = [0.0] * (len(BUCKETS) + 2)
         cell[0] += seconds
         cell[bisect_left(BUCKETS, seconds) + 1] += 1
 
     def cells(self) -> dict[tuple[str, str], list[float]]:
-        """Total seconds and calls by bucket, for each method and outcome."""
+        """Return total seconds and calls by bucket, for each method and outcome."""
         total: dict[tuple[str, str], list[float]] = {}
         for cells in list(self._all):
             for key, cell in list(cells.items()):
@@ -71,14 +71,14 @@ class CallStats:
         return total
 
     def counts(self) -> dict[str, int]:
-        """Calls by method."""
+        """Return calls by method."""
         totals: dict[str, int] = {}
         for (method, _), cell in self.cells().items():
             totals[method] = totals.get(method, 0) + int(sum(cell[1:]))
         return totals
 
     def collect(self) -> Iterator[Metric]:
-        """For prometheus_client."""
+        """Yield the metrics for prometheus_client."""
         cells = self.cells()
         calls = CounterMetricFamily(f"{self._name}s", self._what, labels=["method", "outcome"])
         for (method, outcome), cell in sorted(cells.items()):

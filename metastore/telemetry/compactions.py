@@ -1,6 +1,6 @@
 """The state of compactions, transactions and locks as metrics. Hive calls them acid metrics.
 
-Rule: what is printed was measured by a loop; who reads /metrics never asks the database. Pools are few, and a label.
+Rule: a loop measures the figures; a reader of /metrics never asks the database. Pools are few, and a label.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 STATES = ("initiated", "working", "ready_for_cleaning", "succeeded", "failed", "did_not_initiate", "refused", "aborted")
 Measures = Sequence[tuple[str, str, float]]
-"""(what, of which, how much)."""
+"""Measures as (figure, object, value)."""
 
 
 class _Gauge(NamedTuple):
@@ -19,7 +19,7 @@ class _Gauge(NamedTuple):
     help: str
     label: str = ""
     always: tuple[str, ...] = ()
-    """Of which it is 0 where nothing was measured."""
+    """The labels for which it is 0 if nothing was measured."""
 
 
 _QUEUED = STATES[:3]
@@ -79,10 +79,10 @@ GAUGES = {
 
 
 class CompactionCollector(Collector):
-    """Prints what was measured last; nothing before that."""
+    """A collector of the last measures; empty before the first."""
 
     def __init__(self, seen: Callable[[], Measures]) -> None:
-        """``seen``: the last measures."""
+        """Prepare a collector; ``seen``: the last measures."""
         self._seen = seen
 
     def collect(self) -> Iterator[GaugeMetricFamily]:

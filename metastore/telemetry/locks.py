@@ -1,4 +1,4 @@
-"""What happens to lock requests that are contended or given up; uncontended requests count nothing here."""
+"""Metrics of lock requests that are contended or given up; uncontended requests are not counted here."""
 
 from collections.abc import Callable, Iterator
 
@@ -30,10 +30,10 @@ class LockStats:
         )
 
     def watch_waiters(self, count: Callable[[], int]) -> None:
-        """Show how many wait at each look."""
+        """Show the number of waiters at each scrape."""
         self._waiters.set_function(count)
 
     def collect(self) -> Iterator[Metric]:
-        """For prometheus_client."""
+        """Yield the metrics for prometheus_client."""
         for metric in (self._waiters, self.wakes, self.deadlocks, self.withdrawn, self.repeated, self.orphans):
             yield from metric.collect()

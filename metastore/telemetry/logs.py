@@ -2,9 +2,8 @@
 
 Rules. No secrets: URLs lose their passwords, and fields whose names speak of secrets lose their values, here, so that
 no caller has to remember it. People's form has an escape for each character that a terminal acts on. A log never stops
-what it tells of: writing to it does not raise, whatever happened to its reader or its disk, and does not wait for a
-reader who has stopped reading; lines that were lost are counted, and the count is written when lines can be written
-again.
+its caller: writing to it does not raise, whatever happened to its reader or its disk, and does not wait for a reader
+who has stopped reading; lines that were lost are counted, and the count is written when lines can be written again.
 """
 
 import io
@@ -21,13 +20,13 @@ import structlog
 from metastore.redaction import MASK, is_secret, printable, printable_lines, redacted
 
 _PATIENCE_MS = 200
-"""How long a line waits for room in a pipe; after a lost line, the next does not wait."""
+"""The time for which a line waits for room in a pipe; after a lost line, the next does not wait."""
 _PIECE = select.PIPE_BUF
-"""What a pipe takes at once when poll() says that it takes anything."""
+"""The bytes that a pipe takes at once when poll() says that it takes any."""
 
 
 def get_logger(name: str) -> Any:
-    """Return a logger whose events carry the module they come from."""
+    """Return a logger whose events carry their module's name."""
     return structlog.get_logger(module=name)
 
 
@@ -41,7 +40,7 @@ def configure(level: str = "info", form: str = "auto") -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if json else _keep,
-            # Plain tracebacks: the pretty tracebacks print local variables, and with them whatever a client sent.
+            # Tracebacks are plain: the pretty ones print local variables, and with them data of clients.
             masked,
             _keep if json else _escaped,
             structlog.processors.JSONRenderer()
@@ -58,7 +57,7 @@ def configure(level: str = "info", form: str = "auto") -> None:
 
 
 class LibraryFormatter(logging.Formatter):
-    """The form of what libraries log, without characters that a terminal acts on."""
+    """A formatter of libraries' log records, without characters that a terminal acts on."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the lines of a record."""
@@ -66,15 +65,15 @@ class LibraryFormatter(logging.Formatter):
 
 
 class Lines:
-    """A text stream whose lines are written whole, or counted as lost; nothing here raises or waits for long."""
+    """A text stream whose lines are written whole, or counted as lost; it neither raises nor waits for long."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        """``stream``: None where the process was started without it."""
+        """Wrap a stream; ``stream``: None if the process was started without it."""
         self._stream, self.lost, self._cut = stream, 0, ""
         self._lock = threading.Lock()
         try:
             self._fd = stream.fileno() if stream else -1
-        except (OSError, ValueError):  # not a file: a test's
+        except (OSError, ValueError):  # A test's stream is no file.
             self._fd = -1
         self._poll = select.poll()
         self._poll.register(max(self._fd, 0), select.POLLOUT)
@@ -90,7 +89,7 @@ class Lines:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing, since no line is kept back."""
 
     def _put(self, text: str) -> bool:
         try:
@@ -103,13 +102,13 @@ class Lines:
                     return False
                 data = data[os.write(self._fd, data[:_PIECE]) :]
                 self._cut = "\n" if data else ""
-        except (OSError, ValueError):  # the reader is gone, the disk is full, the stream is closed
+        except (OSError, ValueError):  # The reader is gone, the disk is full, or the stream is closed.
             return False
         return True
 
 
 def _never_raising(level: int, lines: Lines) -> Any:
-    """Return the class of loggers from a level on. An event that cannot be written out is counted as a lost line."""
+    """Return the class of loggers from a level on. An event that cannot be written is counted as a lost line."""
 
     class Logger(structlog.make_filtering_bound_logger(level)):  # type: ignore[misc]
         def _proxy_to_logger(self, method_name: str, event: str | None = None, *args: Any, **fields: Any) -> Any:
@@ -123,7 +122,7 @@ def _never_raising(level: int, lines: Lines) -> Any:
 
 
 def masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hide what is secret (`metastore.redaction`)."""
+    """Hide secrets (`metastore.redaction`)."""
     for name, value in event.items():
         if is_secret(name):
             event[name] = MASK
@@ -133,7 +132,7 @@ def masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
 
 
 def _escaped(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Escape what a terminal acts on in texts; what is inside of other values is shown by ``repr``, which does it."""
+    """Escape characters in texts that a terminal acts on; ``repr`` escapes those inside other values."""
     for name, value in event.items():
         if isinstance(value, str):
             event[name] = printable(value)

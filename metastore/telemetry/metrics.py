@@ -1,4 +1,4 @@
-"""Every metric of the process, declared once; /metrics prints them.
+"""The metrics of the process, declared once; /metrics prints them.
 
 Rule: names begin with ``metastore_`` and labels have few values: never a table, a user or an id. Calls are counted by
 ``telemetry.calls``, which costs the hot path no lock.
@@ -18,7 +18,7 @@ _TICK_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800)
 
 
 class Metrics:
-    """The registry and what is recorded into it."""
+    """The registry and its metrics."""
 
     def __init__(self, version: str) -> None:
         self.registry = CollectorRegistry()
@@ -51,16 +51,16 @@ class Metrics:
         )
 
     def watch_pool(self, lent: Callable[[], int], size: int) -> None:
-        """Show the database pool as it is at each look."""
+        """Show the state of the database pool at each scrape."""
         self._connections_in_use.set_function(lent)
         self._connections_limit.set(size)
 
     def watch_open_txns(self, count: Callable[[], int]) -> None:
-        """Show how many transactions are open."""
+        """Show the number of open transactions."""
         self._open_txns.set_function(count)
 
     def watch_backlog(self, waiting: Callable[[], int], working: Callable[[], int], wanted: Callable[[], int]) -> None:
-        """Show how many compactions there are to do, in the whole cluster, and how many Workers would be enough."""
+        """Show the cluster's compactions to do, and the number of Workers that would be enough."""
         self._waiting.set_function(waiting)
         self._wanted.set_function(wanted)
         self._working.set_function(working)
@@ -70,17 +70,16 @@ class Metrics:
         self.registry.register(collector)
 
     def text(self, accept: str) -> tuple[str, bytes]:
-        """Content type and body in the format that the reader asks for."""
+        """Return content type and body in the format that the reader asks for."""
         encoder, content_type = choose_encoder(accept)
         return content_type, encoder(self.registry)
 
 
 class LoopMetrics:
-    """What the background loops did.
+    """The metrics of the background loops.
 
-    A report is a dataclass: its numbers are counts of what was done, lists count by their length, and ``failed`` names
-    the steps that could not finish. Or it is one thing that was tried, or a list of them: each with ``is_failure`` and
-    ``step``.
+    A report is a dataclass: its numbers are counts of finished work, lists count by their length, and ``failed`` names
+    the steps that could not finish. Or it is one attempt, or a list of them: each with ``is_failure`` and ``step``.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -117,7 +116,7 @@ class LoopMetrics:
         )
 
     def ticked(self, loop: str, seconds: float, report: object, *, failed: bool) -> None:
-        """Note one pass."""
+        """Record one pass."""
         counts = dict(_counts(report))
         steps = getattr(report, "failed", None)
         tried: list[Any] = [
@@ -143,7 +142,7 @@ def _counts(report: object) -> Iterator[tuple[str, int]]:
     for field in dataclasses.fields(report):
         value = getattr(report, field.name)
         if field.metadata.get("gauge"):
-            continue  # how things are, not what was done
+            continue  # The field is a state, not a count of work.
         if isinstance(value, int):
             yield field.name, int(value)
         elif isinstance(value, list | tuple | set | frozenset):

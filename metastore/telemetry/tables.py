@@ -1,4 +1,4 @@
-"""What happens to clients that ask for tables."""
+"""Metrics of requests for tables."""
 
 from collections.abc import Iterator
 
@@ -18,5 +18,5 @@ class TableStats:
         )
 
     def collect(self) -> Iterator[Metric]:
-        """For prometheus_client."""
+        """Yield the metrics for prometheus_client."""
         yield from self.refused.collect()

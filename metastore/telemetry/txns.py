@@ -1,4 +1,4 @@
-"""How transactions end in this process; those that expire are counted by the loop that ends them."""
+"""Metrics of transactions' ends in this process; the loop that ends expired ones counts those."""
 
 from collections.abc import Iterator
 
@@ -23,6 +23,6 @@ class TxnStats:
             self.aborted.labels(why)
 
     def collect(self) -> Iterator[Metric]:
-        """For prometheus_client."""
+        """Yield the metrics for prometheus_client."""
         yield from self.committed.collect()
         yield from self.aborted.collect()

@@ -1,1 +1,1 @@
-"""The Thrift side: bytes in, a handler's answer out."""
+"""The Thrift server: it turns bytes into calls, and answers of handlers into bytes."""

@@ -1,7 +1,7 @@
-"""Writes docs/reference/methods.md: every method of the interface with its state.
+"""Generator of docs/reference/methods.md: every method of the interface with its state.
 
-``python -m metastore.thrift_server.methods_page > docs/reference/methods.md``. The handlers themselves answer, so
-the page cannot say anything else than what the server does.
+``python -m metastore.thrift_server.methods_page > docs/reference/methods.md``. The handlers themselves answer, so the
+page always agrees with the server.
 """
 
 import importlib
@@ -33,7 +33,7 @@ _FIRST_TIER = re.compile(
     r"|drop_partitions_req|(create|drop|alter|get)_functions?|lock|check_lock|unlock|heartbeat|show_locks"
     r"|get_(table|partitions)_statistics_req"
 )
-"""What Spark, Trino, Iceberg and PyIceberg need for everyday work."""
+"""The methods that Spark, Trino, Iceberg and PyIceberg need for everyday work."""
 _LAST_TIER = (
     "Indexes",
     "Storage",
@@ -69,7 +69,7 @@ def entries(*files: str) -> Iterator[MethodEntry]:
 
 
 def states() -> dict[str, str]:
-    """Return what the handlers' classes say about the methods they define."""
+    """Return the states of methods from the handlers' classes that define them."""
     effects = {name: "heard, without effect" for name, codec in CODECS.items() if codec.oneway}
     for module in pkgutil.walk_packages(handlers.__path__, f"{handlers.__name__}."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
@@ -82,7 +82,7 @@ def states() -> dict[str, str]:
 
 
 def tier(entry: MethodEntry) -> int:
-    """1: everyday work of common clients; 2: full function; 3: rarely called."""
+    """Return 1 for everyday work of common clients, 2 for full function, 3 for rare calls."""
     if _FIRST_TIER.fullmatch(entry.name):
         return 1
     return 3 if entry.section in _LAST_TIER else 2

@@ -1,8 +1,8 @@
-"""The Thrift server: one event loop reads, decodes and answers for all connections, and runs what is coalesced.
+"""The Thrift server: one event loop reads, decodes and answers for all connections, and runs coalesced calls.
 
-Rules: an idle client costs a socket and a kilobyte, no thread. What one client sends (garbage, half a message, nothing
-at all, too much) hurts no other connection. Answers for clients that are gone are dropped. Draining finishes what was
-begun.
+Rules: an idle client costs a socket and a kilobyte, no thread. Bytes of one client (garbage, half a message, none at
+all, too many) affect no other connection. Answers for clients that are gone are dropped. Draining finishes calls in
+progress.
 """
 
 import os
@@ -44,7 +44,7 @@ MOST_IN_A_ROW = 16
 _CALLS = frozenset((TMessageType.CALL, TMessageType.ONEWAY))
 _ONEWAY = frozenset(name for name, codec in CODECS.items() if codec.oneway)
 _ROUNDS = 16
-"""How often the loop looks for more calls before it begins batches. One look that finds none is enough (ADR 25)."""
+"""The number of looks for more calls before the loop begins batches. One look that finds none is enough (ADR 25)."""
 _SWEEP_SECONDS = 1.0
 _DRAIN_SECONDS = 0.02
 _LAST_ROUND_SECONDS = 1.0
@@ -55,7 +55,7 @@ _log = structlog.get_logger("metastore.server")
 
 
 class Server:
-    """Serves the handlers on a port until it is drained."""
+    """A server of the handlers on a port, until it is drained."""
 
     def __init__(
         self,
@@ -71,10 +71,10 @@ class Server:
         forwarded: CallStats | None = None,
         limits: AddressLimits | None = None,
     ) -> None:
-        """``reuse_port``: several processes listen on one port and the kernel spreads connections over them.
+        """Prepare the server. ``reuse_port``: several processes listen on one port, and the kernel spreads connections.
 
-        ``tls``: None or without ``use_ssl``: in the clear. ``upstream``: who gets the calls that no handler is for,
-        which are counted as ``forwarded``. Raises: InvalidInputError (a key store cannot be used).
+        ``tls``: None or without ``use_ssl``: in the clear. ``upstream``: gets the calls without a handler, which are
+        counted as ``forwarded``. Raises: InvalidInputError (a key store cannot be used).
         """
         self._connections = Connections(settings, limits)
         self._handshakes = Handshakes(tls, self._connections, self._ring) if tls is not None and tls.use_ssl else None
@@ -119,8 +119,8 @@ class Server:
         self._apart = {name: handler.apart for name, handler in handlers.items() if handler.apart is not None}
         self._waking = False
         self._resumed: deque[ClientConnection] = deque()
-        self._ahead: deque[ClientConnection] = deque()  # they have sent more than their share
-        self._busy: set[ClientConnection] = set()  # of calls in work, also when the client is gone
+        self._ahead: deque[ClientConnection] = deque()  # They have sent more than their share.
+        self._busy: set[ClientConnection] = set()  # The connections with calls in work, also if the client is gone.
         self._draining: float | None = None
         self._thread = threading.Thread(target=self._run, name="thrift-loop", daemon=True)
         self._running = False
@@ -129,36 +129,36 @@ class Server:
 
     @property
     def ready(self) -> bool:
-        """Whether new connections are accepted."""
+        """True if new connections are accepted."""
         return self._running and self._draining is None
 
     @property
     def connections(self) -> int:
-        """Open client connections."""
+        """The number of open client connections."""
         return len(self._connections)
 
     @property
     def in_flight(self) -> int:
-        """Calls that are being worked on."""
+        """The number of calls in progress."""
         return len(self._busy)
 
     @property
     def refused_connections(self) -> int:
-        """Connections closed at once because there were too many."""
+        """The number of connections closed at once because there were too many."""
         return self._connections.refused
 
     @property
     def limits_reached(self) -> Mapping[str, int]:
-        """How often clients of an address reached each limit."""
+        """The number of times that clients of an address reached each limit."""
         return self._connections.limits.reached
 
     @property
     def failed_handshakes(self) -> int:
-        """TLS handshakes that ended without a connection."""
+        """The number of TLS handshakes that ended without a connection."""
         return self._handshakes.failed if self._handshakes is not None else 0
 
     def start(self) -> tuple[str, int]:
-        """Listen and serve; the address is that which is bound, so port 0 asks for a free port. Raises: OSError."""
+        """Listen and serve; return the address bound, so port 0 asks for a free port. Raises: OSError."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         address = self._listener.open()
         self._epoll = select.epoll()
@@ -181,14 +181,14 @@ class Server:
         return address
 
     def begin_drain(self, timeout: float | None = None) -> None:
-        """Accept nobody from now on, and finish the calls in flight. The default time-out is that of the settings."""
+        """Accept no connection from now on, and finish the calls in progress. The default time-out is a setting."""
         if self._running and self._draining is None:
             seconds = self._settings.drain_timeout.total_seconds() if timeout is None else timeout
             self._draining = time.monotonic() + seconds
             os.eventfd_write(self._wake, 1)
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Stop accepting, finish the calls in flight, close all connections; False if calls were left unfinished.
+        """Stop accepting, finish the calls in progress, close all connections; False if calls were left unfinished.
 
         The time-out counts from the beginning of the drain. Safe to call twice, and from a signal's thread.
         """
@@ -224,7 +224,7 @@ class Server:
                 for _ in range(len(self._ahead)):
                     self._resume(self._ahead.popleft())
                 rounds = rounds + 1 if events and self._runnable else 0
-                nobody_else = len(self._busy) >= len(by_fd)  # could send anything now
+                nobody_else = len(self._busy) >= len(by_fd)  # No other connection could send anything now.
                 if not events or nobody_else or rounds == _ROUNDS:
                     rounds = 0
                     self._run_lanes()
@@ -242,7 +242,7 @@ class Server:
             self._epoll.close()
 
     def _turn_to(self, fd: int, event: int) -> None:
-        """Turn to a descriptor that is no client's, where something has happened."""
+        """Handle an event of a descriptor that is not a client's."""
         if fd == self._wake:
             self._go_on()
         elif fd == self._listener.fd:
@@ -251,7 +251,7 @@ class Server:
             self._waits.end(fd)
 
     def _sweep(self) -> None:
-        """End what has lasted too long."""
+        """End connections and waits that have lasted too long."""
         if self._handshakes is not None:
             self._handshakes.sweep()
         self._connections.sweep()
@@ -260,11 +260,11 @@ class Server:
             self._forwarder.sweep(self._connections.now)
 
     def _over(self) -> bool:
-        """Return True if draining is complete; begin it, and close what is idle."""
+        """Return True if draining is complete; begin it, and close idle connections."""
         if self._draining is None:
             return False
         if self._listener.close():
-            return False  # another round for requests that have arrived already
+            return False  # Another round serves requests that have arrived already.
         for connection in list(self._busy):
             connection.end_parked_call()
         for connection in [c for c in self._connections if not c.busy and not c.sending]:
@@ -272,7 +272,7 @@ class Server:
         return not (self._connections or self._busy) or self._connections.now >= self._draining
 
     def _serve(self, connection: ClientConnection, event: int) -> None:
-        """Serve a connection that has something to read or room to write. What goes wrong stays with it."""
+        """Serve a connection that has bytes to read or room to write. Its errors affect no other."""
         try:
             if connection.handshaking and self._handshakes is not None:
                 self._handshakes.step(connection)
@@ -285,7 +285,7 @@ class Server:
             self._close_failed(connection, error)
 
     def _close_failed(self, connection: ClientConnection, error: Exception) -> None:
-        """Close a connection that cannot go on; a message that nobody can read is the client's fault, all else ours."""
+        """Close a connection after an error; an unreadable message is the client's fault, all other errors are ours."""
         if isinstance(error, MalformedError):
             _log.info("connection_closed_malformed", **connection.who, reason=str(error))
         else:
@@ -295,7 +295,7 @@ class Server:
     # ------------------------------------------------------------------------------------------------ requests
 
     def _read(self, connection: ClientConnection) -> None:
-        """Take what has arrived."""
+        """Read the received bytes."""
         connections = self._connections
         try:
             taken = connection.receive(PIECE, connections.now)
@@ -303,7 +303,7 @@ class Server:
             return
         except ConnectionResetError:
             taken = 0
-        except OSError:  # the network has given up, which says nothing about the client
+        except OSError:  # The network has failed, which says nothing about the client.
             connections.close(connection)
             return
         if not taken:
@@ -317,7 +317,10 @@ class Server:
         self._next(connection)
 
     def _next(self, connection: ClientConnection) -> None:
-        """Begin calls until a call is in work, no message is complete or it is others' turn. Raises: MalformedError."""
+        """Begin calls until one is in work, no message is complete or others have their turn.
+
+        Raises: MalformedError.
+        """
         begun = 0
         while connection.received and not (connection.busy or connection.sending or connection.closed):
             if begun == MOST_IN_A_ROW:
@@ -340,7 +343,7 @@ class Server:
         connection.calls += 1
         if header.method in _ONEWAY:
             connection.farewell = header.method == "shutdown"
-            return  # shutdown and reinitialize: heard, without effect, and without an answer even if sent as a call
+            return  # shutdown and reinitialize have no effect, and no answer even if sent as a call.
         if self._forwarder is not None and self._routes.forwards(header.method):
             self._forward(self._forwarder, connection, message)
             return
@@ -377,14 +380,14 @@ class Server:
         forwarder.put(connection, message)
 
     def _occupy(self, connection: ClientConnection) -> None:
-        """Note that the connection works on a call from now on."""
+        """Record that the connection works on a call from now on."""
         connection.busy = True
         self._busy.add(connection)
 
     # ------------------------------------------------------------------------------------------------ answers
 
     def _done(self, call: Call) -> None:
-        """Answer a call on the handler's thread, which spares a change of threads."""
+        """Answer a call on the handler's thread, which saves a change of threads."""
         connection = self._settle(call)
         if connection is not None and (
             connection.sending or connection.received or connection.cut_off or not connection.interest & READ
@@ -393,27 +396,27 @@ class Server:
             self._ring()
 
     def _wanted(self, lane: Lane) -> None:
-        """Note that a lane has something to do."""
+        """Record that a lane has work."""
         self._runnable.append(lane)
         if threading.get_ident() != self._thread.ident:
             self._ring()
 
     def _ring(self) -> None:
-        """Wake the loop, unless it is awake for others already."""
+        """Wake the loop, unless it is awake already."""
         if not self._waking:
             self._waking = True
             os.eventfd_write(self._wake, 1)
 
     def _settle(self, call: Call) -> ClientConnection | None:
-        """Send the answer of a call and let go of its connection, on any thread.
+        """Send the answer of a call and release its connection, on any thread.
 
-        None if the call is not over yet: it is parked, or its handler is to undo what the client will never learn. None
-        as well if it is over already: it was answered while the batch that had parked it was still in work.
-        While a connection is busy the loop does not close its socket, so that the answer cannot reach somebody else
+        None if the call is not over yet: it is parked, or its handler has to undo an effect that the client will never
+        learn. None as well if it is over already: it was answered while the batch that had parked it was still in work.
+        While a connection is busy the loop does not close its socket, so that the answer cannot reach another client
         whose socket got the same number. The last of the two closes it: this sets ``busy`` and then looks at
-        ``closed``, `_close` the other way round. In the same way nothing received meanwhile is forgotten.
+        ``closed``, `_close` the other way round. In the same way no bytes received meanwhile are forgotten.
         """
-        reply = vars(call).pop("reply", b"")  # by one thread only
+        reply = vars(call).pop("reply", b"")  # Only one thread does this.
         if not reply:
             return None
         connection: ClientConnection = call.connection  # type: ignore[assignment]
@@ -426,7 +429,7 @@ class Server:
             return None
         if call.large:
             self._large.finished()
-        call.args = ()  # nobody needs more of the call than its answer
+        call.args = ()  # Only the answer of the call is still needed.
         connection.active = time.monotonic()
         connection.hurry = None
         self._busy.discard(connection)
@@ -437,12 +440,12 @@ class Server:
 
     def _send(self, connection: ClientConnection, reply: bytes | memoryview) -> bool:
         """Send an answer, or as much as the client takes now. Return False if nothing of it can arrive."""
-        if self._settings.framed and isinstance(reply, bytes):  # what lies in a file has its length there
+        if self._settings.framed and isinstance(reply, bytes):  # An answer in a file has its length there.
             reply = len(reply).to_bytes(4) + reply
         return connection.send(reply)
 
     def _pass_on(self, connection: ClientConnection, data: bytes) -> bool:
-        """Send some of the upstream's answer, framed as it came. Return True if the client takes more at once."""
+        """Send a part of the upstream's answer, framed as it came. Return True if the client takes more at once."""
         if connection.sending:
             connection.sending = memoryview(bytes(connection.sending) + data)
             return False
@@ -451,7 +454,7 @@ class Server:
         return connection.sending is None
 
     def _forwarded(self, connection: ClientConnection, answer: bytes) -> None:
-        """End a call of the upstream's; ``answer``: what is still to be said."""
+        """End a call to the upstream; ``answer``: the bytes that are still to be sent."""
         if answer and not connection.closed:
             self._send(connection, answer)
         connection.active = self._connections.now
@@ -465,14 +468,14 @@ class Server:
     def _run_lanes(self) -> None:
         """Begin batches of the lanes that have calls.
 
-        Not before there is nothing left to read, or nobody left who could send, so that a batch takes every call that
-        has arrived.
+        It waits until there is nothing left to read, or no connection left that could send, so that a batch takes every
+        call that has arrived.
         """
         for _ in range(len(self._runnable)):
             self._runnable.popleft().go(self._waits)
 
     def _answer(self) -> None:
-        """Answer what is done."""
+        """Answer finished calls."""
         while self._finished:
             for call in self._finished.popleft():
                 connection = self._settle(call)
@@ -480,10 +483,10 @@ class Server:
                     self._resume(connection)
 
     def _go_on(self) -> None:
-        """Go on with connections that have more to do: the loop was woken."""
+        """Continue connections that have more to do: the loop was woken."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
-        self._waking = False  # before looking: a call that finishes from now on wakes the loop again
+        self._waking = False  # This comes before the look: a call that finishes from now on wakes the loop again.
         while self._resumed:
             self._resume(self._resumed.popleft())
         for connection in self._handshakes.completed() if self._handshakes is not None else ():
@@ -497,7 +500,7 @@ class Server:
             self._connections.watch(connection, connection.interest | WRITE)
 
     def _resume(self, connection: ClientConnection) -> None:
-        """Go on with a connection after an answer: with the rest of it, or with the next message."""
+        """Continue a connection after an answer: with the rest of it, or with the next message."""
         connection.waiting = False
         if connection.closed or connection.busy:
             return
@@ -532,7 +535,7 @@ class Server:
         if not connection.sending:
             connection.sending = None
             connection.begin(self._connections.now)
-            if connection.busy and self._forwarder is not None:  # there is more of the answer to come
+            if connection.busy and self._forwarder is not None:  # More of the answer is to come.
                 self._connections.watch(connection, connection.interest & ~WRITE)
                 self._forwarder.taken(connection)
             self._resume(connection)

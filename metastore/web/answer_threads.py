@@ -1,7 +1,7 @@
 """Threads that answer requests of an event loop.
 
-Rule: a bounded number, made when they are needed, and they end with the process: a call that hangs keeps nobody from
-stopping. (The pool of ``concurrent.futures`` would wait for it.)
+Rule: a bounded number, made when they are needed, and they end with the process: a call that hangs does not keep the
+process from stopping. (The pool of ``concurrent.futures`` would wait for it.)
 """
 
 import asyncio
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class AnswerThreads:
-    """The threads of one loop, which alone calls this."""
+    """The threads of one loop, which is their only caller."""
 
     def __init__(self, name: str, most: int, loop: asyncio.AbstractEventLoop) -> None:
         self._name, self._most, self._loop = name, most, loop
@@ -23,7 +23,7 @@ class AnswerThreads:
         self._running = self._threads = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Return what ``work`` returns, on a thread. Raises: whatever it raises."""
+        """Run ``work`` on a thread and return its result. Raises: its errors."""
         done: asyncio.Future[T] = self._loop.create_future()
         self._running += 1
         if self._threads < min(self._running, self._most):
@@ -42,14 +42,14 @@ class AnswerThreads:
         return await done
 
     def stop(self) -> None:
-        """End the threads, each after what it is at."""
+        """End the threads, each after its present work."""
         for _ in range(self._threads):
             self._work.put(None)
 
     def _run(self) -> None:
         while (step := self._work.get()) is not None:
             step()
-            del step  # or what it answered would stay until the next comes
+            del step  # Otherwise its answer would stay until the next one comes.
 
     def _tell(self, done: "asyncio.Future[T]", result: T | None = None, error: BaseException | None = None) -> None:
         def tell() -> None:
@@ -61,5 +61,5 @@ class AnswerThreads:
             else:
                 done.set_result(result)  # type: ignore[arg-type]
 
-        with suppress(RuntimeError):  # the loop has ended, and everybody with it
+        with suppress(RuntimeError):  # The loop has ended, with all its callers.
             self._loop.call_soon_threadsafe(tell)

@@ -1,8 +1,8 @@
-"""Whether the process is ready for calls: a list of parts, each ready or not, with the reason.
+"""Readiness of the process: a list of parts, each ready or not, with the reason.
 
 Rule: alive says only that the process answers; ready says that a call sent now would be served. A part that has not
-reported yet is not ready. Nobody waits long for an answer: each probe runs on a thread of its own, at most once at a
-time, and a probe that does not come back makes its part not ready.
+reported yet is not ready. No answer takes long: each probe runs on a thread of its own, at most once at a time, and a
+probe that does not return makes its part not ready.
 """
 
 import threading
@@ -14,9 +14,9 @@ from metastore.redaction import redacted
 
 _PROBE_LASTS_S = 1.0
 _PATIENCE_S = 0.5
-"""How long a question waits for its probe: less than the second that Kubernetes waits for the answer."""
+"""The time for which a question waits for its probe: less than the second that Kubernetes waits for the answer."""
 _SILENCE_S = 5.0
-"""How long the last answer counts while a probe has not come back."""
+"""The time for which the last answer counts while a probe has not come back."""
 
 
 class HealthPart(NamedTuple):
@@ -27,7 +27,7 @@ class HealthPart(NamedTuple):
 
 
 class _Probe:
-    """Asks for a part's state when somebody wants to know."""
+    """A probe of a part's state, run when a caller asks."""
 
     def __init__(self, look: Callable[[], HealthPart], part: HealthPart) -> None:
         self._look, self._part = look, part

@@ -2,7 +2,7 @@
 
 Rules: a connection costs a socket, no thread; a thread answers one complete request. A request that is not complete in
 time is cut off, and while there is no room its connection gives way to a new one; a request that is being answered
-never does. Pages of the web reach nothing: a browser names the page's origin, or a host that is not ours (ADR 134).
+never does. Pages of the web have no access: a browser names the page's origin, or a host that is not ours (ADR 134).
 """
 
 import asyncio
@@ -45,7 +45,7 @@ JSON = "application/json; charset=utf-8"
 
 
 class Page(NamedTuple):
-    """An answer."""
+    """The answer to a request."""
 
     body: bytes
     content_type: str = JSON
@@ -72,7 +72,7 @@ class HttpService(Protocol):
     """What answers on a port."""
 
     def refusal(self, request: Request, /) -> Page | None:
-        """Return why a request is refused before its body is read. On the event loop: must not wait."""
+        """Return why a request is refused before its body is read. It runs on the event loop and must not wait."""
 
     def answer(self, request: Request, body: bytes, /) -> Page:
         """Answer a request, on a thread that may wait."""
@@ -82,10 +82,10 @@ class Visitors(Protocol):
     """The count of connections of each address."""
 
     def room(self, host: str, now: float, /) -> bool:
-        """Return True if another connection may come from there."""
+        """Return True if another connection may come from the address."""
 
     def arrived(self, host: str, now: float, /) -> Any:
-        """Count a connection, and return what ``left`` needs."""
+        """Count a connection, and return the argument of ``left``."""
 
     def left(self, usage: Any, now: float, /) -> None:
         """Forget a connection."""
@@ -93,7 +93,7 @@ class Visitors(Protocol):
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a port gives strangers. ``idle_s``: how long a connection may be silent between two requests."""
+    """The bounds of a port for strangers. ``idle_s``: seconds that a connection may be silent between two requests."""
 
     connections: int = 64
     threads: int = 8
@@ -105,7 +105,7 @@ class Bounds:
 
 
 class HttpServer:
-    """A port, and everything that is connected to it."""
+    """A port and all its connections."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class HttpServer:
         tls: RenewedContext | None,
         visitors: Visitors | None = None,
     ) -> None:
-        """``name``: of the threads; ``tls``: None: in the clear."""
+        """Prepare a port. ``name``: of the threads; ``tls``: None: in the clear."""
         self._name, self._service, self._bounds, self._tls, self._visitors = name, service, bounds, tls, visitors
         self._waiting: dict[asyncio.Task[None], str] = {}
         """Connections without a complete request, with their addresses: the one that has waited longest is first."""
@@ -126,7 +126,7 @@ class HttpServer:
         """Requests that are complete and not answered yet."""
 
     def start(self, host: str, port: int, inherited: socket.socket | None = None) -> tuple[str, int]:
-        """Listen; returns the address bound, so port 0 asks for a free one. Raises: OSError.
+        """Listen; return the address bound, so port 0 asks for a free one. Raises: OSError.
 
         ``inherited``: a socket that listens already, from the process that started this one.
         """
@@ -143,7 +143,7 @@ class HttpServer:
         return str(bound), int(number)
 
     def stop(self, patience_s: float = 0.0) -> None:
-        """Take no more connections, wait a moment for answers, and close the rest. A second time it does nothing."""
+        """Accept no more connections, wait a moment for answers, and close the rest. A second call does nothing."""
         if self._loop.is_closed():
             return
         self._loop.call_soon_threadsafe(self._accepting.cancel)
@@ -176,7 +176,7 @@ class HttpServer:
         while True:
             try:
                 sock, address = await self._loop.sock_accept(self._listener)
-            except OSError:  # without descriptors the listener stays readable
+            except OSError:  # Without descriptors the listener stays readable.
                 await asyncio.sleep(_PAUSE_S)
                 continue
             if self._has_room(address[0]):
@@ -184,7 +184,7 @@ class HttpServer:
                 self._connections.add(task)
                 self._waiting[task] = address[0]
                 task.add_done_callback(self._ended)
-                await asyncio.sleep(0)  # a task that is given up before its first step would not close the socket
+                await asyncio.sleep(0)  # A task that is cancelled before its first step would not close the socket.
             else:
                 sock.close()
 
@@ -246,7 +246,7 @@ class HttpServer:
             said = f"A request from a page of the web ({request.headers['origin'][:100]}) is not answered."
             return said_page(HTTPStatus.FORBIDDEN, "AccessDeniedError", said)
         host = _name_in(request.headers.get("host", ""))
-        if self._tls is None and not self._is_ours(host):  # a certificate is for the right name
+        if self._tls is None and not self._is_ours(host):  # A certificate is for the right name.
             said = (
                 f"A request that calls this service by the name {host[:100]} is not answered, since a page of the web "
                 "could: use its address, or list the name in metastore.http.hosts."
@@ -273,7 +273,7 @@ class HttpServer:
         return any(fnmatch(host, pattern.lower()) for pattern in (socket.gethostname(), *self._bounds.hosts))
 
     def taken(self, size: int) -> bool:
-        """Note bytes of a body of this task's request; too many in all end who holds most and is not complete."""
+        """Count bytes of a body of this task's request; beyond the limit, end the largest incomplete request."""
         own = asyncio.current_task()
         assert own is not None  # noqa: S101 - called by a connection
         self._bytes[own] += size
@@ -302,24 +302,24 @@ class HttpServer:
 
     @property
     def idle_s(self) -> float:
-        """Seconds that a connection may be silent between two requests."""
+        """The seconds that a connection may be silent between two requests."""
         return self._bounds.idle_s
 
 
 class _Reader(asyncio.StreamReader):
-    """What a caller sends. ``gone``: is set when it sends no more."""
+    """A reader of a caller's bytes. ``gone``: is set when no more will come."""
 
     def __init__(self) -> None:
         super().__init__(_PIECE)
         self.gone = threading.Event()
 
     def feed_eof(self) -> None:
-        """See `StreamReader`."""
+        """Set ``gone``; see `StreamReader`."""
         self.gone.set()
         super().feed_eof()
 
     def set_exception(self, exc: Exception) -> None:
-        """See `StreamReader`."""
+        """Set ``gone``; see `StreamReader`."""
         self.gone.set()
         super().set_exception(exc)
 
@@ -332,7 +332,7 @@ class _Talk:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
 
     async def go_on(self) -> None:
-        """Answer until the caller leaves, or is to be left."""
+        """Answer until the caller leaves, or the connection must be closed."""
         patience, now = HEAD_S, asyncio.get_running_loop().time
         while True:
             if not self._http.trailing_data[0]:
@@ -366,7 +366,7 @@ class _Talk:
         )
         length = None if "transfer-encoding" in headers else int(headers.get("content-length", 0))
         page = self._server.refusal(request, length)
-        if page is not None and (length is None or length > _SMALL):  # the rest of the body would be the next request
+        if page is not None and (length is None or length > _SMALL):  # The rest would be taken for the next request.
             await self._send(page, closes=True)
             return
         body = await self._body(length or 0)
@@ -379,7 +379,7 @@ class _Talk:
         await self._send(page, whole=request.method != "HEAD")
 
     async def _body(self, length: int) -> bytes | None:
-        """Read a body; None where there is no room for it."""
+        """Read a body; None if there is no room for it."""
         if self._http.they_are_waiting_for_100_continue:
             going_on = h11.InformationalResponse(status_code=100, headers=[])
             self._writer.write(self._http.send(going_on) or b"")
@@ -416,7 +416,7 @@ class _Talk:
             await self._part()
 
     async def _part(self) -> None:
-        """Read on for a moment: who closes with something unread takes the answer back."""
+        """Read on for a moment: closing with unread bytes would take the answer back."""
         if self._writer.can_write_eof():
             self._writer.write_eof()
         with suppress(TimeoutError):
@@ -426,7 +426,7 @@ class _Talk:
 
 
 def said_page(status: HTTPStatus, error: str, message: str) -> Page:
-    """Return an error as every port answers it: a class by which programs decide, and a sentence."""
+    """Return an error as every port answers it: a class for programs, and a sentence."""
     return Page(json.dumps({"error": error, "message": message}).encode() + b"\n", status=status)
 
 

@@ -1,7 +1,7 @@
 """The HTTP port: /livez, /readyz and /metrics.
 
-Rule: every question here must be answered while everything else is starting, stuck or stopping, so it has threads of
-its own and waits for nothing but the database's probe.
+Rule: every request here must be answered while other parts are starting, stuck or stopping, so the port has threads of
+its own and waits only for the database's probe.
 """
 
 import json
@@ -17,7 +17,7 @@ Route = Callable[[Mapping[str, str]], Page]
 
 
 class WebServer:
-    """Serves the routes on a port of its own."""
+    """The server of these routes on a port of its own."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class WebServer:
         tls: RenewedContext | None = None,
         hosts: Collection[str] = (),
     ) -> None:
-        """``tls``: None: in the clear. ``hosts``: more names by which the port may be called."""
+        """Prepare the server. ``tls``: None: in the clear. ``hosts``: more names by which the port may be called."""
         self._address = (host, port)
         self._health, self._metrics, self._version = health, metrics, version
         self._server = HttpServer("http", self, Bounds(hosts=hosts), tls)
@@ -41,7 +41,7 @@ class WebServer:
         }
 
     def start(self) -> tuple[str, int]:
-        """Listen; returns the address bound, so port 0 asks for a free port. Raises: OSError."""
+        """Listen; return the address bound, so port 0 asks for a free port. Raises: OSError."""
         return self._server.start(*self._address)
 
     def stop(self) -> None:
@@ -49,7 +49,7 @@ class WebServer:
         self._server.stop()
 
     def refusal(self, request: Request) -> Page | None:
-        """See `Service`."""
+        """Return why a request is refused: see `Service`."""
         if request.method not in {"GET", "HEAD"}:
             said = f"{request.method[:20]} is not answered here: everything is read by GET."
             return said_page(HTTPStatus.METHOD_NOT_ALLOWED, "InvalidInputError", said)
@@ -59,7 +59,7 @@ class WebServer:
         return None
 
     def answer(self, request: Request, _body: bytes) -> Page:
-        """See `Service`."""
+        """Answer a request: see `Service`."""
         return self.routes[path_of(request.path)](request.headers)
 
     def _index(self, _: Mapping[str, str]) -> Page:
@@ -69,7 +69,7 @@ class WebServer:
         return Page(_json({"alive": True}))
 
     def _readyz(self, _: Mapping[str, str]) -> Page:
-        """Ready when every part is; a stopping server is not, so that nobody is sent here any more."""
+        """Answer ready if every part is; a stopping server is not, so that no client is sent here any more."""
         parts = self._health.parts()
         ready = all(part.ready for part in parts.values()) and not self._health.stopping
         body = {

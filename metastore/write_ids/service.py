@@ -37,7 +37,7 @@ from metastore.write_ids.time_travel import store as past_store
 LONGEST_REMEMBERED = 200_000
 """Ids of a transaction list that is kept parsed; its text may be short and stand for many."""
 MOST_OPENED = 10_000
-"""Tables whose opens are counted between two looks; of others nothing is counted until then."""
+"""The most tables whose opens are counted between two looks; others are not counted until then."""
 _FIRST_PAUSE, _LONGEST_PAUSE, _PAUSES = timedelta(milliseconds=5), timedelta(milliseconds=500), 10
 
 

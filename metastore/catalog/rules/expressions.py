@@ -23,7 +23,7 @@ _WORDS = """
     and or not in between when then else case is like ilike rlike regexp any all some div cast try_cast decimal dec
     numeric char varchar
 """
-"""What stands in front of a parenthesis without being a function; and types, and what is spelled like a function."""
+"""Words and types before a parenthesis that are not functions, and functions of the same spelling."""
 _QUERIES = frozenset(["select", "table", "lateral", "using"])
 """Words of queries; the last one is of those that run a program (MAP a USING 'program')."""
 _NAMES = """

@@ -46,8 +46,8 @@ def pattern_regex(pattern: str | None) -> str | None:
 def pattern_range(pattern: str | None) -> tuple[str, str | None]:
     """Return the range of names, sorted by bytes, that a pattern can match: from the first on, below the second.
 
-    The second is None if there is no end. The range is that of the common prefix of all alternatives. Raises: as
-    ``pattern_regex``.
+    The second is None if there is no end. The range is that of the common prefix of all alternatives.
+    Raises: as ``pattern_regex``.
     """
     begins = [_ANY.split(text, maxsplit=1)[0] for text in _alternatives(pattern or "*")] or [""]
     common = takewhile(lambda pair: pair[0] == pair[1], zip(min(begins), max(begins), strict=False))

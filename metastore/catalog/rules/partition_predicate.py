@@ -44,7 +44,7 @@ class KeyKind(StrEnum):
 
     TEXT = "text"
     CHAR = "char"
-    """As text; blanks at the end do not count."""
+    """Text in which blanks at the end do not count."""
     INTEGER = "integer"
     DATE = "date"
     TIMESTAMP = "timestamp"

@@ -2,7 +2,7 @@
 
 Rule: every process that reads, writes or compacts such a table loads these classes, so a definition may name known
 classes only; the operator may list more. The check runs when a definition is stored, in the Worker, and in the process
-that loads the classes (``SerdeTable.java``). A full ACID table is stored as ORC, whose classes nobody loads by name
+that loads the classes (``SerdeTable.java``). A full ACID table is stored as ORC, whose classes are never loaded by name
 (``transactional``).
 """
 

@@ -263,7 +263,8 @@ class DatabaseService:
     ) -> None:
         """Remove a database; ``cascade``: with everything in it.
 
-        Serialises on: the database's row (nobody can create in it meanwhile), each table's, the tail of its lock queue.
+        Serialises on: the database's row (no object can be created in it meanwhile), each table's, the tail of its lock
+        queue.
         Raises: NoSuchObjectError, InvalidOperationError, HeldUpError, MetaError.
         """
         if name == DatabaseName(DEFAULT_CATALOG, DEFAULT_DATABASE):
@@ -309,7 +310,7 @@ class DatabaseService:
         self.moves.require_available(pg, places, Taker())
 
     def _ours(self, places: list[str | None]) -> list[str | None]:
-        """Return the directories, with None in place of those beyond the roots, which stay."""
+        """Return the directories that lie below the roots; others stay."""
         roots = self.directories.files.roots
         return [place for place in places if place and (roots is None or roots.covers(place, inside=True))]
 

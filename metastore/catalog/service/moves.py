@@ -4,7 +4,8 @@ Rule: no file is touched in a PostgreSQL transaction. A move is announced (one t
 the new place, the catalog changed (a second transaction, fenced by the announcement), and what was only copied is
 removed from the old place: that stays whole until the catalog names the new place, and the single step of a disk's
 rename is taken back. A removal is announced by the transaction that drops the object. What a dead process leaves,
-``settle_moves`` ends; until then nobody else can use the places, so nothing of another is moved or removed (ADR 0040).
+``settle_moves`` ends; until then no other object can use the places, so no other object's files are moved or removed
+(ADR 0040).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,11 +41,11 @@ class DirectoryMoves:
     files: Files
     owner: str = field(default_factory=lambda: uuid4().hex)
     patience_s: float = 60
-    """How long a round of ``settle_moves`` waits for what it has begun."""
+    """The time for which a round of ``settle_moves`` waits for its pending work."""
     settling: set[str] = field(default_factory=set)
     """The hosts at which this process is still settling something."""
 
-    # What other calls ask, in their own PostgreSQL transactions.
+    # These checks run in PostgreSQL transactions of other calls.
 
     def require_free(self, pg: PgTx, places: Iterable[str | None]) -> None:
         """Keep places free until COMMIT for an object that is put there.
@@ -87,7 +88,7 @@ class DirectoryMoves:
 
     @staticmethod
     def require_still(pg: PgTx, places: Iterable[str | None]) -> None:
-        """Raise UnavailableError while places that are dropped or emptied are on the move."""
+        """Raise UnavailableError if a place that is dropped or emptied is being moved."""
         wanted = [place for place in places if place]
         moving = store.select_moving(pg, wanted) if wanted else None
         if moving is not None:
@@ -121,8 +122,9 @@ class DirectoryMoves:
     def moving(self, move: Change) -> Iterator[PgTx]:
         """Open a PostgreSQL transaction for the catalog's side of an announced move, begun when the files are in place.
 
-        Serialises on: the announcement's row, and what the block locks. Raises: InvalidOperationError if the directory
-        cannot be moved, UnavailableError if another process settled the move meanwhile.
+        Serialises on: the announcement's row, and what the block locks.
+        Raises: InvalidOperationError if the directory cannot be moved, UnavailableError if another process settled the
+        move meanwhile.
         """
         with Ownership(self.db, [move], self.owner) as ours:
             brought = copied = False
@@ -196,7 +198,7 @@ class DirectoryMoves:
                 with self.db.begin() as pg:
                     store.delete_changes(pg, [hold], self.owner)
 
-    # What is left
+    # Leftovers
 
     def settle_moves(self) -> int:
         """End the changes whose process died; return how many were worked on.

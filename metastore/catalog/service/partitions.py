@@ -51,7 +51,7 @@ class Dropped(NamedTuple):
     table: Table
     size: int
     pieces: Sequence[Piece]
-    """What they were, by name; none unless they were wanted."""
+    """The dropped partitions, by name; none unless they were wanted."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class PartitionService:
     ) -> None:
         """Give a partition other values and move its directory, if the table owns it.
 
-        Serialises on: the partition's row, and its announced move. The directory moves while both are held, so that
-        nobody alters a partition whose data is on its way.
+        Serialises on: the partition's row, and its announced move. The directory moves while both are held, so that no
+        call alters a partition while its data is being moved.
         Raises: InvalidOperationError (no such partition, new name taken), HeldUpError, MetaError.
         """
         if not old_values:

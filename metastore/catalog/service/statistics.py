@@ -45,8 +45,8 @@ class StatisticsService:
     ) -> None:
         """Store statistics of a table and its partitions, or join them with the stored ones (``merge``).
 
-        Serialises on: the table's row. Raises: NoSuchObjectError without table or partition, MetaError for an unknown
-        column of the table.
+        Serialises on: the table's row.
+        Raises: NoSuchObjectError without table or partition, MetaError for an unknown column of the table.
         """
         statistics = [replace(statistic, partition=canonical(statistic.partition)) for statistic in statistics]
         with self.db.begin() as pg:
@@ -67,7 +67,8 @@ class StatisticsService:
         """Return stored statistics of the table (partition "") or partitions, and whether they are exact for a reader.
 
         A reader that sends its snapshot of a transactional table gets only statistics that fit it. None: it sends no
-        snapshot, or the table is not transactional. Raises: NoSuchObjectError without the table.
+        snapshot, or the table is not transactional.
+        Raises: NoSuchObjectError without the table.
         """
         wanted = {column.strip().lower() for column in columns}
         names = {canonical(partition): partition for partition in partitions}
@@ -156,8 +157,9 @@ class StatisticsService:
         Return the columns that were replaced.
 
         Statistics that were removed or analyzed anew since then stay so. The parameter that marks statistics as
-        accurate stays as it is: rows were written since. Serialises on: the table's row. Raises: NoSuchObjectError
-        without the table.
+        accurate stays as it is: rows were written since.
+        Serialises on: the table's row.
+        Raises: NoSuchObjectError without the table.
         """
         with self.db.begin() as pg:
             table = _locked(pg, name)

@@ -316,8 +316,8 @@ class TableService:
     def _require_convertible(self, name: TableName, draft: Table) -> None:
         """Check before a plain table becomes full ACID that Hive's readers accept the names of its files as originals.
 
-        Looked at outside the transaction that converts: a listing may take long, and who writes plain files while
-        converting the table is not protected by Hive either.
+        The check runs outside the transaction that converts: a listing may take long, and Hive does not protect a
+        writer of plain files during a conversion either.
         """
         if not is_full_acid(draft.parameters):
             return

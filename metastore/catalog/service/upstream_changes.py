@@ -76,13 +76,13 @@ class UpstreamChanges:
     db: Database
     tables: Tables
     patience: timedelta
-    """How long the upstream may be at a change after its client died."""
+    """The time that the upstream may take for a change after its client died."""
 
     def drop_table(self, name: TableName, forward: Forward, changer: Changer = ANYBODY) -> Forwarded:
         """Forget the history of a table that the upstream drops.
 
-        Serialises on: the tail of the database's lock queue, before the change goes to the upstream. Raises:
-        HeldUpError, UnavailableError.
+        Serialises on: the tail of the database's lock queue, before the change goes to the upstream.
+        Raises: HeldUpError, UnavailableError.
         """
         identity = self.tables.identity(name) if self._has_history(name) else None
         with self.db.begin() as pg:

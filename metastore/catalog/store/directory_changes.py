@@ -15,7 +15,7 @@ from metastore.db.engine import PgTx
 LEASE = timedelta(seconds=60)
 """Silence after which a change has no owner."""
 GRACE = timedelta(minutes=5)
-"""How long the places of a change without an owner stay blocked: what its owner had begun may still take effect."""
+"""The time for which places of a change without an owner stay blocked: its last step may still take effect."""
 _CREATORS = 0x64697273  # "dirs": a call that gives a place to an object holds this lock, shared, until COMMIT.
 # This is a superset of the overlapping places: paths are compared as text.
 _SELECT_NEAR = (

@@ -32,11 +32,11 @@ class Piece(NamedTuple):
     wires: bytes
     lengths: Sequence[int]
     digests: Sequence[str]
-    """Of the descriptor of each; an empty text where it has none."""
+    """The digest of each partition's descriptor; "" if it has none."""
     last: str
     """The name of the last."""
     descriptors: Mapping[str, Json]
-    """By digest."""
+    """The descriptors by digest."""
 
     @property
     def size(self) -> int:

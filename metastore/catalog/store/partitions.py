@@ -19,7 +19,7 @@ from metastore.ids import TableName
 from metastore.places import store as places
 
 NAMES = Sizes(130_000, 50_000, 130_000)
-"""Of pieces of names: 100,000 are 3 MB. Who gets more waits for a count, and for the first piece once more."""
+"""The sizes of pieces of names: 100,000 are 3 MB. A longer list needs a count, and its first piece once more."""
 _BATCH = 2000
 """Partitions that are written in one statement."""
 _COLUMNS = 'p.name, p."values", p.create_time, p.last_access_time, p.location, p.parameters, p.write_id, p.digest'

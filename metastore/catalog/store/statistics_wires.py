@@ -33,7 +33,7 @@ class StatisticsList:
     columns: Sequence[str]
     engine: str
     write_ids: Sequence[int] | None = None
-    """Only statistics that describe up to one of these write ids, or nobody knows what; None: all."""
+    """The write ids up to one of which statistics must describe, if that is known; None: any statistics."""
 
     def only(self, origins: Iterable[StatisticsOrigin]) -> "StatisticsList":
         """Of these alone."""

@@ -81,7 +81,7 @@ class TableList:
     database: DatabaseName
     condition: str
     values: Sequence[str | None]
-    """Of the condition."""
+    """The parameters of the condition."""
 
     @classmethod
     def named(cls, database: DatabaseName, names: Sequence[str]) -> "TableList":

@@ -1,1 +1,1 @@
-"""What compactions and aborts leave behind to be removed."""
+"""Cleaning: the removal of leftovers of compactions and aborts."""

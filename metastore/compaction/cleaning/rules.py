@@ -1,4 +1,4 @@
-"""What the Cleaner may remove, and when.
+"""Rules of the Cleaner: the files that it may remove, and when.
 
 Rule: files made obsolete by a compaction that committed at point N go only when every open transaction has an id above
 N (strictly: transaction N itself may have taken its snapshot before the commit). Directories of aborted writes may go
@@ -24,12 +24,12 @@ class DeclaredReading(StrEnum):
     """What an open transaction has said of reading the compacted table."""
 
     ANYTHING = "anything"
-    """Nothing: it may read every table."""
+    """The transaction has declared nothing, so it may read every table."""
     THIS = "this"
     OTHERS = "others"
-    """It has named other tables. It may still name this one."""
+    """The transaction has declared other tables. It may still declare this one."""
     NOT_THIS = "not this"
-    """Neither did it name this, nor can it any more: the Cleaner has noted that it does not wait for it."""
+    """The transaction has not declared this table, and cannot any more: the Cleaner did not wait for it."""
 
     @classmethod
     def of(cls, this: int | None, of_any: int | None) -> "DeclaredReading":
@@ -40,7 +40,7 @@ class DeclaredReading(StrEnum):
 
 
 class OpenTxn(NamedTuple):
-    """An open transaction, and whether it reads the compacted table."""
+    """An open transaction, and its declaration about the compacted table."""
 
     id: int
     user: str
@@ -60,13 +60,13 @@ class CleaningVerdict(StrEnum):
     CLEAN = "clean"
     WAIT = "wait"
     NOTE_END = "note its end"
-    """Its transaction has ended, and nobody has noted when."""
+    """The transaction has ended, and the time is not recorded."""
     FAIL = "fail"
     REFUSE = "refuse"
 
 
 class Gate(NamedTuple):
-    """The verdict, why, and when a reason of the table is looked at again."""
+    """The verdict, its reason, and the time of the next look for a reason of the table."""
 
     verdict: CleaningVerdict
     reason: str = ""
@@ -74,7 +74,7 @@ class Gate(NamedTuple):
 
 
 LOOK_AGAIN = timedelta(minutes=5)
-"""How soon the Cleaner notices that a table keeps its past for a shorter time, or has its directory to itself."""
+"""The time after which the Cleaner notices a shorter retention, or that a directory is no longer shared."""
 
 
 def gate(
@@ -86,11 +86,11 @@ def gate(
     *,
     per_table: bool,
 ) -> Gate:
-    """Return whether the transactions let a request that is ready for cleaning be cleaned now.
+    """Return the verdict of transactions on cleaning a request now.
 
-    Hive 4 hands over what a CREATE TABLE AS has written, and aborts its transaction then. ``txn_state`` None: it is not
-    on record any more. ``open_txns``: the open transactions, at least those with ids up to the request's
-    ``next_txn_id``. ``per_table``: a transaction that says what it reads is waited for with that only.
+    Hive 4 hands over the files of a CREATE TABLE AS, and then aborts its transaction. ``txn_state`` None: it is no
+    longer on record. ``open_txns``: the open transactions, at least those with ids up to the request's ``next_txn_id``.
+    ``per_table``: a transaction that declares its tables is waited for with those only.
     """
     if txn_state == "aborted" and request.abandoned_place is None:
         return Gate(
@@ -118,10 +118,10 @@ def gate_of_table(
     replaced_at: datetime | None = None,
     shares: str | None = None,
 ) -> Gate:
-    """Return whether a table lets files of it go. A history that nobody understands keeps everything.
+    """Return the verdict of a table on removing files of it. A history property that cannot be read keeps everything.
 
-    ``replaced_at``: since when the files are of the past; None: they never were what the table has. ``shares``: the
-    sentence of ``shared``, where another table has the directory.
+    ``replaced_at``: the time at which the files were replaced; None: they never were current files of the table.
+    ``shares``: the sentence of ``shared``, if another table has the directory.
     """
     if is_switched_on(parameters, NO_CLEANUP) or is_switched_on(of_partition, NO_CLEANUP):
         return Gate(CleaningVerdict.REFUSE, "NO_CLEANUP is set: nothing was removed")
@@ -137,7 +137,7 @@ def gate_of_table(
 
 
 def shared(location: str, sharer: str) -> str:
-    """Why nothing is removed from a directory that two tables have: each has write ids of its own."""
+    """Return why no file is removed from a directory that two tables have: each has write ids of its own."""
     return (
         f"{location} is also the directory of {sharer}, or in it, whose files nobody can tell from its own: nothing is "
         "removed until one of the two is somewhere else"
@@ -145,9 +145,10 @@ def shared(location: str, sharer: str) -> str:
 
 
 def is_own(place: str, homes: Collection[str], others: Collection[str]) -> bool:
-    """Whether a directory or file is the table's own: the innermost place around it is, and no other's lies inside.
+    """Return True if a directory or file is the table's own.
 
-    ``homes``: the table's places, of which one is around it; ``others``: those of others. What is of both counts as the
+    The innermost place around it must be the table's, and no place of another may lie inside.
+    ``homes``: the table's places, of which one is around it; ``others``: those of others. A place of both counts as the
     table's.
     """
     if any(other == place or other.startswith(f"{place}/") for other in others):
@@ -158,7 +159,7 @@ def is_own(place: str, homes: Collection[str], others: Collection[str]) -> bool:
 
 
 class Covered(NamedTuple):
-    """The base that everybody reads who begins from now on: what appears later and is not above it, nobody reads.
+    """The base that every new reader uses; later files that are not above it are never read.
 
     ``writes``: for ordinary writers; ``results``: for jobs of compactions. 0: nothing is covered.
     """
@@ -169,15 +170,15 @@ class Covered(NamedTuple):
 
 _ANYTHING = BaseName(LARGEST_ID, LARGEST_ID)
 GONE = Covered(_ANYTHING, _ANYTHING)
-"""Nobody can publish anything that is ever read: the table or partition is gone."""
+"""No later publication is ever read: the table or partition is gone."""
 WHOLE_TABLE = Covered(results=_ANYTHING)
-"""Of a partitioned table: no job is run for it, and no base covers partitions that nobody may know of."""
+"""The cover of a partitioned table: no job runs for it, and no base covers partitions that may be unknown."""
 
 
 class AbortedWrite(NamedTuple):
-    """What an aborted transaction is listed for in an entity. ``write_id`` None: it had none.
+    """An aborted transaction's record in an entity. ``write_id`` None: it had none.
 
-    ``may_publish``: somebody else has aborted it, and its owner may not know.
+    ``may_publish``: another process has aborted it, and its owner may not know.
     """
 
     txn_id: int
@@ -188,11 +189,11 @@ class AbortedWrite(NamedTuple):
 
 
 def is_forgettable(write: AbortedWrite, up_to: int | None, keep: Collection[int], covered: Covered) -> bool:
-    """Return True if an aborted write may be forgotten once its files are gone: nothing comes that anybody reads.
+    """Return True if an aborted write may be forgotten once its files are gone, because later files are never read.
 
-    ``up_to``: the highest write id that was cleaned, None: all; ``keep``: write ids that lie among others' rows. What
-    may still be published is void only while its transaction is known as aborted, unless a base covers it (ADR 38): an
-    owner's own base of the same write id is beaten by one that a compaction made, by no other.
+    ``up_to``: the highest write id that was cleaned, None: all; ``keep``: write ids that lie among others' rows. Files
+    that may still be published are void only while their transaction is known as aborted, unless a base covers it
+    (ADR 38): only the base of a compaction wins over an owner's own base of the same write id.
     """
     write_id = write.write_id or 0
     if write_id in keep or (up_to is not None and write_id > up_to):
@@ -203,7 +204,7 @@ def is_forgettable(write: AbortedWrite, up_to: int | None, keep: Collection[int]
 
 
 def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) -> bool:
-    """Whether an open transaction is waited for: it may have a snapshot from before the compaction's commit."""
+    """Return True if cleaning waits for an open transaction: its snapshot may be older than the compaction's commit."""
     is_older = request.next_txn_id is None or txn.id <= request.next_txn_id
     return is_older and may_read(txn, per_table=per_table)
 
@@ -219,7 +220,10 @@ def may_come_to_read(txn: OpenTxn, *, per_table: bool) -> bool:
 
 
 def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timedelta) -> list[Compaction]:
-    """One request for each entity: of those whose waiting time is over, that with the lowest highest write id."""
+    """Return one request for each entity.
+
+    Of those whose waiting time is over, it is the one with the lowest highest write id.
+    """
     chosen: dict[Entity, Compaction] = {}
     for candidate in sorted(requests, key=lambda request: (request.highest_write_id or 0, request.id)):
         ripe = (candidate.not_before is None or candidate.not_before <= now) and (
@@ -231,7 +235,10 @@ def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timed
 
 
 def cleaning_write_ids(current: ValidWriteIdList, highest_write_id: int | None) -> CompactorWriteIdList:
-    """The write ids that take part in cleaning a request: up to its mark; what reaches above it is not looked at."""
+    """Return the write ids that take part in cleaning a request: up to its mark.
+
+    Directories that reach above the mark are ignored.
+    """
     compactor = current.for_compactor()
     mark = min(compactor.high_watermark, highest_write_id or 0)
     aborted = frozenset(write_id for write_id in compactor.aborted if write_id <= mark)
@@ -239,22 +246,23 @@ def cleaning_write_ids(current: ValidWriteIdList, highest_write_id: int | None) 
 
 
 def is_hidden(request: Compaction, readers: Iterable[OpenTxn]) -> bool:
-    """Whether one of the transactions that may come to read its table does not see a compaction's result."""
+    """Return True if a transaction that may still read the request's table does not see the compaction's result."""
     return request.next_txn_id is None or any(reader.id <= request.next_txn_id for reader in readers)
 
 
 def cleaning_txns(current: ValidTxnList, hidden: Collection[int], readers: Iterable[OpenTxn]) -> ValidTxnList:
-    """The transactions whose ``_v`` directories count as visible when old files are chosen.
+    """Return the transactions whose ``_v`` directories count as visible when old files are chosen.
 
-    ``hidden``: compactions of the entity that some open reader does not see yet; what only they cover must stay.
-    ``readers``: those who may come to read the table; what was opened after the oldest of them covers nothing either.
+    ``hidden``: compactions of the entity that some open reader does not see yet; directories that only they cover must
+    stay. ``readers``: transactions that may still read the table; a compaction opened after the oldest of them covers
+    nothing either.
     """
     oldest = min((reader.id for reader in readers), default=current.high_watermark + 1)
     return current.without(hidden, min(current.high_watermark, oldest - 1))
 
 
 def mixed_write_ids(directories: Iterable[str], current: ValidWriteIdList) -> set[int]:
-    """Aborted write ids whose rows lie among committed rows: their history must outlive this cleaning.
+    """Return aborted write ids whose rows lie among committed rows: their history must outlive this cleaning.
 
     A compacted directory (``_v``) holds no aborted rows, of whichever range.
     """
@@ -269,34 +277,35 @@ def mixed_write_ids(directories: Iterable[str], current: ValidWriteIdList) -> se
 
 
 def results_of(directories: Iterable[str], txn_id: int) -> list[str]:
-    """The directories that a compaction's transaction wrote; recognised by their ``_v`` number."""
+    """Return the directories that a compaction's transaction wrote; recognised by their ``_v`` number."""
     return [path for path in directories if _visibility(path) == txn_id]
 
 
 def staging_of(names: Iterable[str], txn_id: int) -> list[str]:
-    """The hidden directories in which a transaction prepares what it publishes."""
+    """Return the hidden directories in which a transaction prepares its files."""
     return [name for name in names if staging_owner(name) == txn_id]
 
 
 def dead_staging(names: Iterable[str], txns: ValidTxnList) -> list[str]:
-    """Hidden directories of transactions that have ended, whoever still runs for them: nothing of it can be published.
+    """Return hidden directories of transactions that have ended: their files can never be published.
 
-    ``txns``: as of before the names were listed. Age tells nothing: a job may take days, and a transaction that nobody
-    keeps alive is ended.
+    ``txns``: as of before the names were listed. Age decides nothing: a job may take days, and a transaction without
+    heartbeats is ended.
     """
     owners = {name: owner for name in names if (owner := staging_owner(name)) is not None}
     return [name for name, owner in owners.items() if txns.is_valid(owner) or txns.is_aborted(owner)]
 
 
 def superseded_outputs(names: Iterable[str], txn_id: int | None) -> list[str]:
-    """Outputs that were put aside because they could not be proven, of compactions before one that was."""
+    """Return unproven outputs that were put aside by compactions before a proven one."""
     return [name for name in names if (owner := unproven_owner(name)) is not None and owner < (txn_id or 0)]
 
 
 def acid_directories(listing: Iterable[Listed]) -> dict[str, list[ListedFile]]:
-    """A tree's ACID directories (those with bases or deltas right below) with their content, relative to each.
+    """Return a tree's ACID directories (those with bases or deltas right below) with their content, relative to each.
 
-    Found by name, not by the catalog: an aborted dynamic insert leaves directories of partitions that were never added.
+    They are found by name, not by the catalog: an aborted dynamic insert leaves directories of partitions that were
+    never added.
     """
     directories: dict[str, list[ListedFile]] = {}
     for entry in listing:
@@ -309,7 +318,7 @@ def acid_directories(listing: Iterable[Listed]) -> dict[str, list[ListedFile]]:
 
 
 def top_directories(listing: Iterable[Listed]) -> list[str]:
-    """The directories right below the listed directory, also where a store lists files only."""
+    """Return the directories right below the listed directory, even if a store lists files only."""
     names = dict.fromkeys(entry.path.split("/", 1)[0] for entry in listing if entry.is_dir or "/" in entry.path)
     return list(names)
 

@@ -1,4 +1,4 @@
-"""What the Cleaner asks and tells the database. Files are the loop's business; this decides and remembers."""
+"""The Cleaner's questions and reports to the database. The loop handles files; this decides and records."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ from metastore.ids import TableName
 
 @dataclass(frozen=True)
 class Cleaning:
-    """A request that may be cleaned now, with everything but its files, as of one instant.
+    """A request that may be cleaned now, with all facts but its files, as of one instant.
 
     ``txns`` tells which ``_v`` directories cover others; ``write_ids`` is the table's present list.
     """
@@ -52,13 +52,13 @@ class Cleaning:
 
     @property
     def location(self) -> str:
-        """Where the table or partition is; "" where there is none."""
+        """The location of the table or partition; "" if there is none."""
         return self.table.location.rstrip("/") if self.table is not None and self.table.partition_exists else ""
 
 
 @dataclass(frozen=True)
 class AbortCleaning:
-    """An entity that aborted transactions wrote to, and whether its table lets them go."""
+    """An entity with writes of aborted transactions, and the verdict of its table."""
 
     entity: Entity
     gate: Gate
@@ -77,13 +77,13 @@ class CleanerService:
 
     @property
     def threads(self) -> int:
-        """How many tables and partitions are cleaned at a time."""
+        """The number of tables and partitions that are cleaned at a time."""
         return self.db.threads(self.settings.cleaner_threads)
 
     def waiting(self) -> list[tuple[Compaction, Gate]]:
-        """For each table or partition the request that is next, and whether it may be cleaned now.
+        """Return the next request of each table or partition, and the verdict on it.
 
-        What has to wait gets its reason written down, so that SHOW COMPACTIONS tells who is in the way.
+        The reason of a wait is recorded, so that SHOW COMPACTIONS names the blocker.
         """
         with self.db.begin(durable=False) as pg:
             ready = queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
@@ -97,15 +97,15 @@ class CleanerService:
             return result
 
     def start(self, request: Compaction) -> Cleaning | Gate | None:
-        """Take up a request: None when it is gone or may not be cleaned (any more); a Gate: its table does not let it.
+        """Take up a request: None if it is gone or may not be cleaned (any more); a Gate: its table forbids it.
 
-        Everything is decided again here, so that neither two Cleaners at once nor a slow Cleaner does harm. That it has
-        begun is on disk before a file goes: readers of the past ask.
+        Everything is decided again here, so that neither two Cleaners at once nor a slow Cleaner does harm. The
+        beginning is on disk before a file goes: readers of the past check it.
         """
         with self.db.begin() as pg:
             if queue.lock_ready_for_cleaning(pg, request.id) is None:
                 return None
-            lists = components.select_lists(pg, request.entity.table)  # first: what has committed since hides nothing
+            lists = components.select_lists(pg, request.entity.table)  # It is first: a later commit hides nothing.
             siblings = [sibling for sibling in queue.select_queue_of(pg, request.entity) if sibling.has_files_to_clean]
             gates = self._gates(pg, siblings)
             if request.id not in gates or gates[request.id].verdict is not CleaningVerdict.CLEAN:
@@ -128,16 +128,20 @@ class CleanerService:
             return Cleaning(request, table, lists.write_ids, cleaning_txns(lists.txns, hidden, readers))
 
     def leave(self, request: Compaction, reason: str, pause: timedelta | None = None) -> None:
-        """Nothing could be removed yet: stay ready for cleaning, and be looked at again at once, or after a pause."""
+        """Record that no file could be removed yet.
+
+        The request stays ready, and is checked again at once, or after a pause.
+        """
         with self.db.begin(durable=False) as pg:
             queue.update_cleaner_waiting(pg, request.id, reason, None if pause is None else pg.now + pause)
 
     def clean(self, cleaning: Cleaning, keep: Collection[int], covered: Covered) -> int | None:
-        """Ready for cleaning → succeeded; what was compacted away is forgotten (COMP-21); how much that was.
+        """Move a request from ready for cleaning to succeeded.
 
-        ``keep``: aborted write ids whose rows still lie among committed rows; ``covered``: what of all that may still
-        be published is void anyway. None: another Cleaner was faster. It is forgotten in batches; after a crash between
-        them the request is still ready, and cleaned again.
+        Forget the compacted writes (COMP-21), and return their number.
+        ``keep``: aborted write ids whose rows still lie among committed rows; ``covered``: the base that makes later
+        publications void. None: another Cleaner was faster. Writes are forgotten in batches; after a crash between them
+        the request is still ready, and cleaned again.
 
         Serialises on: the request's row.
         """
@@ -161,12 +165,15 @@ class CleanerService:
                     return count
 
     def end(self, request: Compaction, state: CompactionState, message: str | None) -> bool:
-        """Ready for cleaning → refused, failed, or succeeded for an entity that is gone."""
+        """Move a request from ready for cleaning to refused, failed, or succeeded for an entity that is gone."""
         with self.db.begin() as pg:
             return queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING, state, message)
 
     def fail_attempt(self, request: Compaction, message: str) -> bool:
-        """Note a failed attempt: tried again after a doubling pause, or given up. True when given up."""
+        """Record a failed attempt: it is repeated after a doubling pause, or given up.
+
+        Return True if it is given up.
+        """
         failures = request.failures + 1
         with self.db.begin() as pg:
             if is_final_failure(failures, self.settings.cleaner_retry_maxattempts):
@@ -179,9 +186,9 @@ class CleanerService:
             return False
 
     def aborted_entities(self) -> list[tuple[Entity, Compaction | None]]:
-        """Entities with too many or too old aborted writes, or with what an aborted compaction left, in their order.
+        """Return entities with too many or too old aborted writes, or files of an aborted compaction, in their order.
 
-        Beside each the marker of an earlier failure, whose pause is over.
+        Each comes with the marker of an earlier failure whose pause is over, if any.
         """
         with self.db.begin(durable=False) as pg:
             retries = {
@@ -199,31 +206,32 @@ class CleanerService:
         return [(entity, retry) for entity in sorted(due) if not _pauses(retry := retries.get(entity), now)]
 
     def start_aborted(self, entity: Entity) -> AbortCleaning:
-        """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""
+        """Take up an entity when its turn comes: a list of a thousand may be hours old by then."""
         with self.db.begin(durable=False) as pg:
             table = self.catalog.described(pg, entity)
             lists = components.select_lists(pg, entity.table)
             return AbortCleaning(entity, self._of_table(pg, table), table, *lists)
 
     def shared_with(self, table: Described) -> str | None:
-        """Another transactional table with the same directory."""
+        """Return another transactional table with the same directory."""
         with self.db.begin(durable=False) as pg:
             return self.catalog.sharer(pg, table)
 
     def places_of_others(self, table: Described, location: str) -> list[str]:
-        """What databases, other tables and, below a partition, the table's other partitions have inside a directory."""
+        """Return places of others inside a directory: databases, tables and, below a partition, other partitions."""
         with self.db.begin(durable=False) as pg:
             return self.catalog.places_inside(pg, table, location)
 
     def is_still(self, table: Described) -> bool:
-        """Whether the name and place belong to the table that was looked up; asked before each deletion."""
+        """Return True if the name and place belong to the table that was looked up; called before each deletion."""
         with self.db.begin(durable=False) as pg:
             return entities.is_still(table, self.catalog.described(pg, table.entity))
 
     def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int], covered: Covered) -> int:
-        """The files are gone: forget the aborted writes that were known when they were listed, in batches; how many.
+        """Forget the aborted writes that were known when their files, now gone, were listed, in batches.
 
-        ``keep`` and ``covered``: as for ``clean``. What stays is not looked for again.
+        Return their number.
+        ``keep`` and ``covered``: as for ``clean``. Remaining writes are not looked up again.
         """
         count, more = 0, True
         last: AbortedWrite | None = None
@@ -240,7 +248,7 @@ class CleanerService:
         return count
 
     def fail_abort_cleaning(self, entity: Entity, retry: Compaction | None, message: str) -> None:
-        """Note a failed clean-up of aborted writes: tried again after a doubling pause, without an end."""
+        """Record a failed clean-up of aborted writes: it is repeated after a doubling pause, without an end."""
         with self.db.begin() as pg:
             failures = (retry.failures if retry else 0) + 1
             not_before = pg.now + cleaner_retry_delay(min(failures, 20), self.settings.cleaner_retry_retention)
@@ -250,27 +258,30 @@ class CleanerService:
                 )
 
     def require_available(self) -> None:
-        """Raises: UnavailableError unless it is a single table that cannot be had at this moment."""
+        """Raise UnavailableError unless only a single table is unavailable at this moment."""
         entities.require_available(self.db, self.catalog)
 
     def partitions(self, entity: Entity) -> list[tuple[str, str]]:
-        """(name, location) of every partition of the entity's table."""
+        """Return (name, location) of every partition of the entity's table."""
         with self.db.begin(durable=False) as pg:
             return self.catalog.all_partitions(pg, entity.table)
 
     def user_of_location(self, location: str, left_by: Entity) -> str | None:
-        """Return who has a directory that a table or partition left, or a directory above or below it."""
+        """Return the object that has a directory left by a table or partition, or a directory above or below it."""
         with self.db.begin(durable=False) as pg:
             return self.catalog.user_of(pg, location, left_by)
 
     def is_database_of(self, table: TableName, directory: str) -> bool:
-        """Whether a directory may be that of a table's database: it exists, or something else has the directory."""
+        """Return True if a directory may be that of a table's database.
+
+        The database may exist, or another object may have the directory.
+        """
         with self.db.begin(durable=False) as pg:
             exists = self.catalog.database_parameters(pg, table) is not None
             return exists or self.catalog.user_of(pg, directory) is not None
 
     def database_parameters(self, table: TableName) -> dict[str, str]:
-        """Those of a table's database, also if the table was dropped."""
+        """Return the parameters of a table's database, even if the table was dropped."""
         with self.db.begin(durable=False) as pg:
             return self.catalog.database_parameters(pg, table) or {}
 
@@ -281,7 +292,7 @@ class CleanerService:
         for request in ready:
             state = states.get(request.txn_id or 0)
             up_to = request.next_txn_id or 0
-            held = oldest is not None and oldest <= up_to  # of most requests this tells that nobody holds them up
+            held = oldest is not None and oldest <= up_to  # For most requests: no transaction delays them.
             open_txns = store.select_open_txns(pg, up_to, request.entity.table) if held else []
             decided = gate(
                 request,
@@ -298,7 +309,7 @@ class CleanerService:
         return gates
 
     def _of_table(self, pg: PgTx, table: Described | None, request: Compaction | None = None) -> Gate:
-        """Return whether the table lets files go; ``request`` None: those of aborted transactions."""
+        """Return the verdict of the table; ``request`` None: for files of aborted transactions."""
         if table is None:
             return Gate(CleaningVerdict.CLEAN)
         replaced_at = shares = None
@@ -311,7 +322,10 @@ class CleanerService:
         )
 
     def _readers(self, pg: PgTx, request: Compaction, up_to: int) -> list[OpenTxn]:
-        """Who may come to read the table; from now on none of those who read others and may need the old files."""
+        """Return transactions that may still read this table.
+
+        Transactions that declared other tables are marked as waived.
+        """
         per_table, table = self.settings.use_min_history, request.entity.table
         if per_table:
             store.insert_waived(pg, request.next_txn_id or 0, table)

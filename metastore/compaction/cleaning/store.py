@@ -1,4 +1,4 @@
-"""What the Cleaner reads of transactions, and what it lets them forget once the files are gone."""
+"""The Cleaner's queries about transactions, and their records that it forgets once the files are gone."""
 
 from collections.abc import Collection, Sequence
 
@@ -31,7 +31,7 @@ _DELETE_ABORTED = _SQL.text("delete_aborted")
 
 
 def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
-    """Open transactions with ids up to ``up_to``, oldest first, and whether each reads the table."""
+    """Return open transactions with ids up to ``up_to``, oldest first, and whether each reads the table."""
     rows = pg.sql(
         f'SELECT t.id, t."user", t.host, {READING} FROM txns AS t'
         " WHERE t.state = 'open' AND NOT t.emptied AND t.id <= %(up_to)s ORDER BY t.id",
@@ -41,21 +41,21 @@ def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
 
 
 def insert_waived(pg: PgTx, up_to: int, table: TableName) -> None:
-    """Note of open transactions up to an id that read other tables: they cannot come to read this one.
+    """Record that open transactions up to an id, which read other tables, cannot read this one any more.
 
-    Whoever is saying so right now is waited for, and read after that; whoever is ending is left out.
+    A declaration in progress is awaited, and read afterwards; a transaction that is ending is left out.
     """
     pg.sql(_INSERT_WAIVED, {**table._asdict(), "up_to": up_to, "waived": WAIVED})
 
 
 def select_oldest_open(pg: PgTx) -> int | None:
-    """The smallest id of an open transaction."""
+    """Return the smallest id of an open transaction."""
     [(oldest,)] = pg.sql("SELECT min(id) FROM txns WHERE state = 'open' AND NOT emptied")
     return None if oldest is None else int(oldest)
 
 
 def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, limit: int = BATCH) -> int:
-    """Forget some of what committed transactions wrote to an entity up to a write id (None: everything); how many."""
+    """Forget some of the committed writes to an entity up to a write id (None: all); return their number."""
     [(count,)] = pg.sql(_DELETE_COMPLETED, {**named(entity), "up_to": up_to, "limit": limit})
     return int(count)
 
@@ -63,7 +63,7 @@ def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, limit: int 
 def select_aborted(
     pg: PgTx, entity: Entity, txn_ids: Collection[int] | None, after: AbortedWrite | None, *, limit: int = BATCH
 ) -> list[AbortedWrite]:
-    """Return a page of what aborted transactions wrote to an entity; a write without an id has what it got later.
+    """Return a page of aborted writes to an entity; a write without an id has the one that it got later.
 
     ``txn_ids``: only these transactions, known to be aborted when the files were listed; None: all.
     """
@@ -79,7 +79,7 @@ def select_aborted(
 def delete_aborted(
     pg: PgTx, entity: Entity, page: Sequence[AbortedWrite], up_to: int | None, keep: Collection[int], covered: Covered
 ) -> int:
-    """Forget those of aborted writes that may be forgotten; how many. Arguments as of ``is_forgettable``."""
+    """Forget those of aborted writes that may be forgotten; return their number. Arguments as of ``is_forgettable``."""
     gone = [write for write in page if is_forgettable(write, up_to, keep, covered)]
     if gone:
         pg.sql(
@@ -94,7 +94,7 @@ def delete_aborted(
 
 
 def update_cleaned(pg: PgTx, entity: Entity, txn_ids: Collection[int]) -> None:
-    """Note of what stays of these aborted transactions that its files are gone: nobody needs to look again."""
+    """Record that the files of these aborted transactions' remaining writes are gone: no later look is needed."""
     pg.sql(
         f"UPDATE txn_components SET cleaned = true WHERE {OF_TABLE} AND partition = %(partition)s"
         " AND NOT cleaned AND txn_id = ANY(%(txns)s::bigint[])",

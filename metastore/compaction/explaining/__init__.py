@@ -1,1 +1,1 @@
-"""Why a table or partition is not compacted or not cleaned, and what a compaction would do."""
+"""Explanations why a table or partition is not compacted or not cleaned, and plans of compactions."""

@@ -1,6 +1,6 @@
-"""What a compaction would read, by how much a threshold was missed, and whom a compaction or a cleaning waits for.
+"""Explanations in words: the inputs of a compaction, the thresholds that were missed, and the waits.
 
-Rule: this decides nothing that the Initiator, the Worker or the Cleaner decide; it says in words what their rules say.
+Rule: this decides nothing that the Initiator, the Worker or the Cleaner decide; it only puts their rules into words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,18 +16,18 @@ from metastore.compaction.queue.rules.requests import Compaction, CompactionStat
 
 
 class Input(NamedTuple):
-    """Something that readers read now and a compaction would replace."""
+    """A directory that readers read now and a compaction would replace."""
 
     path: str
     kind: str
     """``base``, ``delta``, ``delete delta`` or ``original files``."""
     files: tuple[str, ...]
-    """Their paths below the location."""
+    """The paths below the location."""
     size: int
 
 
 class Gauge(NamedTuple):
-    """A threshold and what is measured against it; strict: what equals the limit does not exceed it."""
+    """A threshold and the measured value; strict: a value equal to the limit does not exceed it."""
 
     name: str
     measured: float
@@ -35,12 +35,12 @@ class Gauge(NamedTuple):
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether it asks for a compaction."""
+        """True if the value asks for a compaction."""
         return self.measured > self.limit
 
 
 class Holder(NamedTuple):
-    """An open transaction that something waits for."""
+    """An open transaction for which a compaction or a cleaning waits."""
 
     txn: OpenTxn
     agent_info: str
@@ -51,12 +51,12 @@ class Holder(NamedTuple):
 
     @property
     def ends_with(self) -> str:
-        """The command that ends it."""
+        """The command that ends the transaction."""
         return f"metastore txn abort {self.txn.id}"
 
 
 class Reason(NamedTuple):
-    """Why something has not happened, since when, who is in the way, and what ends it."""
+    """The reason why an action has not happened, its beginning, its blocker, and the remedy."""
 
     text: str
     since: datetime | None = None
@@ -65,7 +65,7 @@ class Reason(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a compaction would do. ``type``: what is due by the thresholds, None: nothing."""
+    """The plan of a compaction. ``type``: the kind that is due by the thresholds, None: none."""
 
     type: CompactionType | None
     reason: str
@@ -74,12 +74,12 @@ class Plan(NamedTuple):
 
     @property
     def reads(self) -> int:
-        """The bytes that it would read; where nothing is due, those of a major compaction."""
+        """The bytes that it would read; if none is due, those of a major compaction."""
         return sum(each.size for each in self.inputs if self.type is not CompactionType.MINOR or _is_delta(each))
 
 
 def plan(verdict: Due, state: AcidState, measured: Measured, thresholds: Thresholds) -> Plan:
-    """Return the plan of what the Initiator's rules have said."""
+    """Return the plan that follows from the Initiator's rules."""
     inputs = [Input(state.base.path, "base", *_extent(state.base.files))] if state.base else []
     if state.originals:
         inputs.append(Input(".", "original files", *_extent(state.originals)))
@@ -101,9 +101,9 @@ def why_not_compacted(
     check_interval: timedelta,
     full: Mapping[str, int],
 ) -> Reason:
-    """What a compaction of an entity waits for. ``no``: why the Initiator passes it over; ``writers``: by write id.
+    """Return the reason why an entity is not compacted. ``no``: why the Initiator skips it; ``writers``: by write id.
 
-    ``full``: the limits of the pools of which no more may be worked on.
+    ``full``: the limits of the pools that have reached them.
     """
     wanted = _request(entity, planned.type) if planned.type else ""
     active = next((request for request in queued if request.state in _ACTIVE_WORDS), None)
@@ -155,7 +155,10 @@ def _active(request: Compaction, full: Mapping[str, int]) -> Reason:
 
 
 def why_not_cleaned(request: Compaction, said: str, readers: Iterable[Holder], *, per_table: bool) -> Reason:
-    """What the cleaning of a finished compaction waits for. ``said``: the Cleaner's rule; "": it may be cleaned."""
+    """Return the reason why a finished compaction is not cleaned.
+
+    ``said``: the Cleaner's rule; "": it may be cleaned.
+    """
     since = request.committed_at or request.enqueued_at
     blockers = (
         tuple(reader for reader in readers if may_read_old_files(reader.txn, request, per_table=per_table))
@@ -173,7 +176,7 @@ def why_not_cleaned(request: Compaction, said: str, readers: Iterable[Holder], *
 
 
 def writers_of(holders: Iterable[Holder], write_ids: ValidWriteIdList) -> list[Holder]:
-    """Return those whose write ids are open, the lowest first."""
+    """Return the holders whose write ids are open, the lowest first."""
     open_ids = set(write_ids.open)
     return sorted(
         (holder for holder in holders if holder.write_id in open_ids), key=lambda holder: holder.write_id or 0
@@ -181,12 +184,12 @@ def writers_of(holders: Iterable[Holder], write_ids: ValidWriteIdList) -> list[H
 
 
 def delays_of_cleaning(holders: Iterable[Holder], *, per_table: bool) -> list[Holder]:
-    """Return who would delay the cleaning of a compaction that commits now, oldest first."""
+    """Return transactions that would delay the cleaning of a compaction that commits now, oldest first."""
     return [holder for holder in holders if may_read(holder.txn, per_table=per_table)]
 
 
 def estimate(earlier: Sequence[Compaction], kind: CompactionType, entity: Entity) -> tuple[timedelta | None, str]:
-    """How long one took before, and of which that is known: of the entity, else of any; the newest five count."""
+    """Return the duration of earlier ones, and their source: the entity, else any; the newest five count."""
     done = [
         (request, request.committed_at - request.started_at)
         for request in earlier

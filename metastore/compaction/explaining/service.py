@@ -1,6 +1,6 @@
-"""Answers an operator: what a compaction would do, why none is done, and why old files are still there.
+"""Answers for an operator: the plan of a compaction, the reason why there is none, and why old files remain.
 
-It looks at the directories as the Initiator does, and changes nothing.
+This service looks at the directories as the Initiator does, and changes nothing.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ _HISTORY = 200
 
 
 class Examined(NamedTuple):
-    """A table or partition. ``delays``: who would delay the cleaning of a compaction that commits now."""
+    """A table or partition. ``delays``: transactions that would delay the cleaning of a compaction that commits now."""
 
     entity: Entity
     location: str
@@ -64,7 +64,7 @@ class Examined(NamedTuple):
 
 
 class Examination(NamedTuple):
-    """The answer. ``left_out``: further partitions, which were not looked at."""
+    """The answer. ``left_out``: the number of further partitions, which were not examined."""
 
     entities: list[Examined]
     left_out: int
@@ -72,7 +72,7 @@ class Examination(NamedTuple):
 
 @dataclass(frozen=True)
 class _OfTable:
-    """What is the same for all partitions of a table, as of one instant."""
+    """The facts that all partitions of a table share, as of one instant."""
 
     now: datetime
     earlier: list[Compaction]
@@ -85,7 +85,7 @@ class _OfTable:
 
 @dataclass(frozen=True)
 class _Facts:
-    """Everything about an entity but its files."""
+    """All facts about an entity but its files."""
 
     whole: _OfTable
     entity: Entity
@@ -97,7 +97,7 @@ class _Facts:
 
 @dataclass(frozen=True)
 class ExplainingService:
-    """Looks, and explains."""
+    """The service that examines and explains."""
 
     db: Database
     settings: CompactionSettings
@@ -128,7 +128,10 @@ class ExplainingService:
         return Examination([self._each(each) for each in facts], max(0, len(names) - limit))
 
     def _partitions(self, pg: PgTx, table: TableName, aborts: dict[Entity, Aborts]) -> list[str]:
-        """Those that the Initiator or the Cleaner look at; "" for what was aborted before it named a partition."""
+        """Return the partitions that the Initiator or the Cleaner look at.
+
+        "" stands for writes that were aborted before they named a partition.
+        """
         queued = queue.select_shown(pg, Filter(catalog=table.catalog, db=table.db, table=table.table))
         waiting = [row.entity.partition for row in queued if row.ended_at is None and row.entity.partition]
         aborted = [entity.partition for entity, left in aborts.items() if entity.partition or left.too_old]
@@ -170,7 +173,7 @@ class ExplainingService:
         )
 
     def _each(self, facts: _Facts) -> Examined:
-        """What there is to say of an entity: that it cannot be looked at is an answer, and others are asked for too."""
+        """Return the examination of an entity; a failed look is an answer, so that the others are examined too."""
         try:
             return self._examined(facts)
         except (MetastoreError, OSError) as error:

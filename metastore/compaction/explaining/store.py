@@ -1,4 +1,4 @@
-"""Who is open, with what they need of a table, and what compactions took before."""
+"""Queries about open transactions, their needs of a table, and the durations of earlier compactions."""
 
 from metastore.compaction.cleaning.rules import DeclaredReading, OpenTxn
 from metastore.compaction.cleaning.store import READING
@@ -13,7 +13,7 @@ _SELECT_HOLDERS = _SQL.text("select_holders", reading=READING)
 
 
 def select_holders(pg: PgTx, table: TableName) -> list[Holder]:
-    """Every open transaction, oldest first, with what it needs and writes of the table."""
+    """Return every open transaction, oldest first, with its reads and writes of the table."""
     return [
         Holder(OpenTxn(txn_id, user, host, DeclaredReading.of(*marks)), *rest)
         for txn_id, user, host, marks, *rest in pg.sql(_SELECT_HOLDERS, table._asdict())

@@ -1,1 +1,1 @@
-"""What is due for compaction."""
+"""Due compactions."""

@@ -1,4 +1,4 @@
-"""Whether a table or partition is due for compaction, which kind, and whether a Worker should still run it.
+"""Rules for due compactions: their kind, and the check that a Worker should still run them.
 
 Rule: thresholds are strict (11 deltas exceed 10), a table's own ``compactorthreshold.`` properties win, and every "no"
 has a reason that a person can act on. Source: Hive's Initiator, CompactorUtil.isEligibleForCompaction.
@@ -32,15 +32,15 @@ _OVERRIDE = "compactorthreshold.hive.compactor."
 
 
 class Thresholds(NamedTuple):
-    """When there is enough to compact."""
+    """The thresholds of compactions."""
 
     delta_num: int
     delta_pct: float
 
     def overridden_by(self, parameters: Mapping[str, str]) -> "Thresholds":
-        """The thresholds of a table with these properties.
+        """Return the thresholds of a table with these properties.
 
-        Raises: InvalidRequestError when a property is not a number.
+        Raises: InvalidRequestError if a property is not a number.
         """
         num = parameters.get(f"{_OVERRIDE}delta.num.threshold")
         pct = parameters.get(f"{_OVERRIDE}delta.pct.threshold")
@@ -53,14 +53,14 @@ class Thresholds(NamedTuple):
 
 
 class Due(NamedTuple):
-    """The kind of compaction that is due, or None, and why."""
+    """The kind of compaction that is due, or None, and the reason."""
 
     type: CompactionType | None
     reason: str
 
 
 class Action(StrEnum):
-    """What a Worker does with a claimed request."""
+    """The actions of a Worker on a claimed request."""
 
     RUN = "run"
     CLEAN_ONLY = "clean only"
@@ -68,14 +68,14 @@ class Action(StrEnum):
 
 
 class Decision(NamedTuple):
-    """A Worker's decision and why."""
+    """A Worker's decision and its reason."""
 
     action: Action
     reason: str
 
 
 class TableFacts(Protocol):
-    """What the catalog says about a table or partition."""
+    """The catalog's facts about a table or partition."""
 
     @property
     def entity(self) -> Entity: ...  # noqa: D102
@@ -95,7 +95,7 @@ class TableFacts(Protocol):
 
 @dataclass(frozen=True)
 class Aborts:
-    """What aborted transactions left, judged by the thresholds."""
+    """The leftovers of aborted transactions, judged by the thresholds."""
 
     too_many: bool = False
     too_old: bool = False
@@ -104,28 +104,28 @@ class Aborts:
     def judged(
         cls, txns: int, oldest_started_at: datetime, now: datetime, max_txns: int, max_age: timedelta
     ) -> "Aborts":
-        """Both strict; a negative age switches that check off."""
+        """Judge the count and the age of leftovers, both strictly; a negative age switches that check off."""
         return cls(txns > max_txns, max_age >= timedelta(0) and oldest_started_at + max_age < now)
 
     @property
     def count(self) -> bool:
-        """Whether there is anything to do about them."""
+        """True if they need an action."""
         return self.too_many or self.too_old
 
     def __or__(self, other: "Aborts") -> "Aborts":
-        """Both together."""
+        """Return the union of both."""
         return Aborts(self.too_many or other.too_many, self.too_old or other.too_old)
 
 
 class AbortRule(NamedTuple):
-    """From when on aborted writes alone ask for a compaction. ``cleaned``: those whose files are gone, or there."""
+    """A rule for aborted writes that alone ask for a compaction. ``cleaned``: True for those whose files are gone."""
 
     cleaned: bool
     max_txns: int
     max_age: timedelta
 
     def judged(self, writes: Iterable[tuple[Entity, int, datetime]], now: datetime) -> Iterator[tuple[Entity, Aborts]]:
-        """Those of (entity, transactions, start of the oldest) that ask for one."""
+        """Yield the entities of (entity, transactions, start of the oldest) that ask for one."""
         for entity, txns, oldest in writes:
             aborts = Aborts.judged(txns, oldest, now, self.max_txns, self.max_age)
             if aborts.count:
@@ -133,21 +133,21 @@ class AbortRule(NamedTuple):
 
 
 _NEVER = timedelta(seconds=-1)
-"""As an age: switched off."""
+"""An age that switches the check off."""
 
 
 def abort_rules(max_txns: int, max_age: timedelta, *, by_cleaner: bool) -> tuple[AbortRule, ...]:
-    """What the Initiator goes by. ``by_cleaner``: what has files is the Cleaner's business.
+    """Return the Initiator's rules. ``by_cleaner``: the Cleaner handles writes that have files.
 
-    What the Cleaner has removed the files of is still remembered by its write ids, and a major compaction ends that; no
-    age asks for it.
+    After the Cleaner has removed files their write ids are still remembered until a major compaction; no age asks for
+    it.
     """
     remembered = AbortRule(cleaned=True, max_txns=max_txns, max_age=_NEVER)
     return (remembered,) if by_cleaner else (AbortRule(cleaned=False, max_txns=max_txns, max_age=max_age), remembered)
 
 
 def merged(judged: Iterable[tuple[Entity, Aborts]]) -> dict[Entity, Aborts]:
-    """What several rules say of each entity."""
+    """Merge the results of several rules for each entity."""
     result: dict[Entity, Aborts] = {}
     for entity, aborts in judged:
         result[entity] = result.get(entity, Aborts()) | aborts
@@ -155,9 +155,11 @@ def merged(judged: Iterable[tuple[Entity, Aborts]]) -> dict[Entity, Aborts]:
 
 
 class Ineligible(NamedTuple):
-    """Why a candidate is passed over. ``again``: look at it once more next time, though nothing new was written;
-    ``recorded``: the history gets a "did not initiate" row.
-    """  # noqa: D205
+    """The reason why a candidate is skipped.
+
+    ``again``: look at it once more next time, though nothing new was written; ``recorded``: the history gets a "did not
+    initiate" row.
+    """
 
     reason: str
     again: bool = False
@@ -173,7 +175,7 @@ class EligibilityLimits(NamedTuple):
 
 
 def due(measured: Measured, thresholds: Thresholds, *, insert_only: bool) -> Due:
-    """Which compaction the sizes and counts ask for."""
+    """Return the compaction that the sizes and counts ask for."""
     no_base = measured.base_size == 0 and measured.delta_size > 0
     if not no_base and measured.base_size > 0 and measured.delta_size / measured.base_size > thresholds.delta_pct:
         return Due(
@@ -194,12 +196,12 @@ def due(measured: Measured, thresholds: Thresholds, *, insert_only: bool) -> Due
 
 
 def supports_minor(measured: Measured, *, insert_only: bool) -> bool:
-    """A minor compaction copies events, so files without row ids (originals, LOAD DATA) need a major compaction."""
+    """Return False for files without row ids (originals, LOAD DATA), since a minor compaction copies events."""
     return insert_only or not (measured.has_originals or measured.has_raw_deltas)
 
 
 def due_for_aborts(aborts: Aborts) -> Due | None:
-    """What aborted transactions ask for where the Initiator, not the Cleaner, deals with them."""
+    """Return True if a minor compaction suffices; files without row ids (originals, LOAD DATA) need a major one."""
     if aborts.too_many:
         return Due(CompactionType.MAJOR, "too many aborted transactions wrote to it")
     if aborts.too_old:
@@ -216,7 +218,10 @@ def ineligible(
     limits: EligibilityLimits,
     now: datetime,
 ) -> Ineligible | None:
-    """Why the Initiator must not look at a candidate; None when it may. ``history``: the entity's, newest first."""
+    """Return why the Initiator must not look at a candidate; None if it may.
+
+    ``history``: the entity's, newest first.
+    """
     if table is None:
         return Ineligible("the table does not exist (any more)")
     return (
@@ -231,10 +236,10 @@ def ineligible(
 def decide(
     kind: CompactionType, state: AcidState, write_ids: CompactorWriteIdList, max_aborts: int, *, insert_only: bool
 ) -> Decision:
-    """Whether a request is worth a job, given the directories and write ids of a compactor's snapshot.
+    """Decide if a request is worth a job, given the directories and write ids of a compactor's snapshot.
 
-    The Initiator asks this of a request that it is about to make, the Worker of a request that it has claimed: what
-    the second refuses, the first would make again in each of its rounds. ``max_aborts``: as for `Aborts`.
+    The Initiator calls this for a request that it is about to make, the Worker for a request that it has claimed:
+    otherwise the Initiator would repeat a refused request in each round. ``max_aborts``: as for `Aborts`.
     """
     if kind is CompactionType.REBALANCE:
         return Decision(Action.RUN, "rebalancing was asked for")
@@ -266,7 +271,10 @@ def examined(
     *,
     insert_only: bool,
 ) -> Due:
-    """What is due, unless a Worker would refuse it. ``for_aborts``: what is due whatever the directories say."""
+    """Return the compaction that is due, unless a Worker would refuse it.
+
+    ``for_aborts``: due whatever the directories are.
+    """
     verdict = for_aborts or due(measure(state), thresholds, insert_only=insert_only)
     if verdict.type is None:
         return verdict
@@ -276,7 +284,7 @@ def examined(
 
 
 def ruled_out(table: TableFacts, aborts: Aborts, known: Measured | None, defaults: Thresholds) -> Due | None:
-    """Why nothing is due, by what is known to be there; None: only a listing can tell."""
+    """Return why nothing is due, by the facts that are known; None: only a listing can tell."""
     if known is None or aborts.count:
         return None
     due_now = due(known, defaults.overridden_by(table.parameters), insert_only=table.is_insert_only)
@@ -292,9 +300,9 @@ def verdict(
     defaults: Thresholds,
     max_aborts: int,
 ) -> Due:
-    """What the Initiator queues for a table or partition that is not `ineligible`.
+    """Return the compaction that the Initiator queues for a table or partition that is not `ineligible`.
 
-    ``state``: None for a whole partitioned table, of which only aborted writes without a partition are to be looked at.
+    ``state``: None for a whole partitioned table, of which only aborted writes without a partition count.
     """
     due_now = due_for_aborts(aborts)
     if state is not None:
@@ -310,7 +318,7 @@ def verdict(
 
 
 def benefit(kind: CompactionType, measured: Measured, opens: float) -> Benefit:
-    """What a compaction of these directories is good for. ``opens``: see `Benefit`."""
+    """Return the benefit of a compaction of these directories. ``opens``: see `Benefit`."""
     if kind is CompactionType.MINOR:
         results = (measured.deltas > measured.delete_deltas) + (measured.delete_deltas > 0)
         return Benefit(max(0, measured.deltas - results), measured.delta_size, opens)
@@ -325,7 +333,7 @@ def _is_enough(kind: CompactionType, state: AcidState) -> bool:
 
 
 def _above_base(state: AcidState, write_ids: CompactorWriteIdList) -> int:
-    """How many aborted write ids a new base would cover that the present base does not."""
+    """Count the aborted write ids that a new base would cover and the present base does not."""
     covered = state.base.name.write_id if state.base else 0
     return sum(write_id > covered for write_id in write_ids.aborted)
 

@@ -1,4 +1,4 @@
-"""What the Initiator asks and tells the database."""
+"""The Initiator's questions and reports to the database."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ from metastore.txns.core import store as txn_store
 from metastore.txns.core.rules import AbortCode
 
 MEASURED_AGAIN = timedelta(days=1)
-"""What is beside a base is looked at again after this, though nothing is known to have changed it."""
+"""The time after which deltas are measured again, though no change is known."""
 
 HISTORY_PAGE = 5000
 """Rows of the history that are looked at at a time; more than are kept of one table or partition."""
@@ -48,7 +48,7 @@ class Candidate:
 
 
 class Candidates(NamedTuple):
-    """What a round looks at; the next round needs only what was written since ``as_of``."""
+    """The candidates of a round; the next round needs only writes since ``as_of``."""
 
     as_of: datetime
     found: list[Candidate]
@@ -66,11 +66,11 @@ class CandidateFacts:
     txns: ValidTxnList
     opens: float
     known: Measured | None
-    """What the last listing found, if another would find the same."""
+    """The result of the last listing, if another would find the same."""
 
 
 class Revoked(NamedTuple):
-    """A claim that was taken back, and why."""
+    """A claim that was taken back, and the reason."""
 
     compaction: Compaction
     reason: str
@@ -85,7 +85,7 @@ class InitiatorService:
     catalog: EntityCatalog = OWN_CATALOG
 
     def candidates(self, since: datetime | None, again: Iterable[Entity] = ()) -> Candidates:
-        """Written since then (None: ever), or left over from the last round, or hurt by too many or too old aborts."""
+        """Return entities written since then (None: ever), left from the last round, or with too many or old aborts."""
         with self.db.begin(durable=False) as pg:
             now = pg.now
         written = dict.fromkeys(again)
@@ -103,7 +103,7 @@ class InitiatorService:
 
     @property
     def threads(self) -> int:
-        """How many candidates are looked at at a time."""
+        """The number of candidates that are examined at a time."""
         return self.db.threads(self.settings.initiator_checks)
 
     def inputs(self, entities: Sequence[Entity]) -> dict[Entity, CandidateFacts]:
@@ -140,22 +140,22 @@ class InitiatorService:
             inventory.upsert(pg, listings)
 
     def forget_old_listings(self) -> None:
-        """Forget what was listed so long ago that it tells nothing."""
+        """Forget listings that are too old to be useful."""
         with self.db.begin(durable=False) as pg:
             inventory.delete_before(pg, pg.now - self.settings.listing_max_age)
 
     def stale_measures(self) -> list[Entity]:
-        """What was measured before it was compacted or cleaned, or so long ago that it may be gone."""
+        """Return entities whose measures are older than a compaction or cleaning, or so old that they may be gone."""
         with self.db.begin(durable=False) as pg:
             return measures.select_stale(pg, pg.now - MEASURED_AGAIN, self.settings.fetch_size)
 
     def note_measures(self, measured: Sequence[DeltasOf]) -> None:
-        """Keep what was seen beside bases. Serialises on: the entities' rows, in their order."""
+        """Store the measures of deltas. Serialises on: the entities' rows, in their order."""
         with self.db.begin(durable=False) as pg:
             measures.upsert_deltas(pg, measured)
 
     def enqueue(self, request: NewRequest) -> int | None:
-        """Queue what is due; None when somebody else was faster.
+        """Queue a due compaction; None if another process was faster.
 
         Serialises on: the entity's row in the unique index of active requests.
         """
@@ -163,7 +163,7 @@ class InitiatorService:
             return queue.insert_request(pg, request)
 
     def note_not_initiated(self, entity: Entity, initiator_id: str, reason: str) -> bool:
-        """Leave a history row that says why nothing was queued; False where the newest says the same already."""
+        """Write a history row with the reason why nothing was queued; False if the newest row has the same."""
         with self.db.begin() as pg:
             newest = next(iter(queue.select_history_of(pg, entity)), None)
             if newest is not None and (newest.state, newest.error_message) == (
@@ -180,11 +180,11 @@ class InitiatorService:
             return True
 
     def require_available(self) -> None:
-        """Raises: UnavailableError unless it is a single table that cannot be had at this moment."""
+        """Raise UnavailableError unless only a single table is unavailable at this moment."""
         require_available(self.db, self.catalog)
 
     def revoke_dead_claims(self) -> list[Revoked]:
-        """Give back what dead workers claimed, and abort their transactions so that a late commit fails.
+        """Take back the claims of dead workers, and abort their transactions so that a late commit fails.
 
         Serialises on: each claimed row; the attempt keeps a claim that was renewed or taken anew meanwhile.
         """
@@ -220,10 +220,10 @@ class InitiatorService:
         return queue.move_to_history(pg, request.id, CompactionState.WORKING, CompactionState.FAILED, given_up, claim)
 
     def purge_history(self) -> int:
-        """Forget what is beyond the retention, a page of the history at a time; how many rows went."""
+        """Forget history beyond the retention, a page at a time; return the number of removed rows."""
         settings = self.settings
         retention = Retention(
-            max(settings.history_succeeded, 1),  # who reads the past asks how far files have been removed
+            max(settings.history_succeeded, 1),  # A reader of the past checks how far files have been removed.
             max(settings.history_failed, settings.failed_compacts_threshold),
             settings.history_refused,
             settings.history_did_not_initiate,
@@ -240,7 +240,7 @@ class InitiatorService:
                 gone = [row for entity in by_entity.values() for row in expendable(entity, retention, pg.now)]
                 queue.delete_history(pg, gone)
             count += len(gone)
-            # The last entity may go on behind the page: what is left of it is looked at again, with the rest of it.
+            # The last entity may go on behind the page: its remaining rows are checked again, with the rest of it.
             last = rows[-1].entity if rows else None
             after = next(
                 (component.entity for component in reversed(rows) if component.entity != last), after if gone else last
@@ -248,7 +248,7 @@ class InitiatorService:
         return count
 
     def _written(self, since: datetime | None) -> Iterator[Entity]:
-        """All pages: a limit must never hide an entity for good."""
+        """Yield all pages: a limit must never hide an entity for good."""
         after: Entity | None = None
         while True:
             with self.db.begin(durable=False) as pg:

@@ -1,1 +1,1 @@
-"""What the last listings of tables and partitions found."""
+"""The last listings of tables and partitions."""

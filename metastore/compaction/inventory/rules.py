@@ -1,9 +1,9 @@
-"""What a listing of a table or partition found, and whether that still tells what there is.
+"""Results of listings of tables and partitions, and the check that they still hold.
 
-Rule: what is kept may say that nothing is due, and never that something is: who queues a compaction has listed. It
-holds until a write id is committed above those that had ended at the listing. Ids tell and not times: what an open
-transaction kept from being looked at was written before. Compactions have no such id, so a margin is left for one whose
-commit was under way.
+Rule: a kept listing may show that nothing is due, and never that a compaction is: a compaction is queued only after a
+new listing. It holds until a write id is committed above those that had ended at the listing. Ids decide and not times:
+a write that an open transaction hid from the listing may be older than it. Compactions have no such id, so a margin is
+left for one whose commit was in progress.
 """
 
 from datetime import datetime, timedelta
@@ -14,17 +14,17 @@ from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.compaction.queue.rules.requests import Entity
 
 COMMIT_MARGIN = timedelta(minutes=2)
-"""What commits is stamped when its commit begins and seen when it ends; no statement may take longer than this."""
+"""A commit is stamped when it begins and visible when it ends; no statement may take longer than this."""
 
 
 class Measured(NamedTuple):
-    """What there is to compact. ``leftover_base``: an older base that only a compaction's clean-up would remove."""
+    """The amounts to compact. ``leftover_base``: an older base that only a compaction's clean-up would remove."""
 
     base_size: int = 0
     delta_size: int = 0
     deltas: int = 0
     delete_deltas: int = 0
-    """Of the deltas."""
+    """The number of delete deltas among the deltas."""
     has_originals: bool = False
     has_raw_deltas: bool = False
     leftover_base: bool = False
@@ -43,7 +43,7 @@ class MeasuredListing(NamedTuple):
 class StoredInventory(NamedTuple):
     """The last listing and what is known since. ``written``: the highest write id that was committed; 0: none is known.
 
-    ``compacted_at``: when a compaction was last committed or cleaned; None: never.
+    ``compacted_at``: the last commit or cleaning of a compaction; None: never.
     """
 
     listing: MeasuredListing
@@ -51,7 +51,7 @@ class StoredInventory(NamedTuple):
     compacted_at: datetime | None
 
     def holds(self, location: str, now: datetime, max_age: timedelta) -> bool:
-        """Whether a listing of this place would find the same for all that is known."""
+        """Return True if a new listing of this place would find the same, by all that is known."""
         listing = self.listing
         return (
             listing.location == location
@@ -62,7 +62,7 @@ class StoredInventory(NamedTuple):
 
 
 def measure(state: AcidState) -> Measured:
-    """Sizes and counts of what a reader of this state reads; only selected directories count."""
+    """Return sizes and counts of the files that a reader of this state reads; only selected directories count."""
     base = _size(state.base) if state.base else sum(file.size for file in state.originals)
     return Measured(
         base_size=base,

@@ -1,4 +1,4 @@
-"""Rows of listings, and what happened to their tables and partitions since."""
+"""Rows of listings, and later events of their tables and partitions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -47,5 +47,5 @@ def select_kept(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, StoredInve
 
 
 def delete_before(pg: PgTx, instant: datetime) -> None:
-    """Forget listings that are too old to tell anything, of whatever there may be no more."""
+    """Forget listings that are too old to be useful, of entities that may be gone."""
     pg.sql("DELETE FROM listings WHERE listed_at < %s", (instant,))

@@ -1,1 +1,1 @@
-"""What operators watch: counts and ages of compactions, transactions and locks."""
+"""Figures for operators: counts and ages of compactions, transactions and locks."""

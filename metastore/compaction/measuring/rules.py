@@ -1,4 +1,4 @@
-"""How much a read of a table or partition must open beside its base, and what is only there to be cleaned.
+"""Read costs of tables and partitions beside their bases, and files that only wait for the Cleaner.
 
 Rule: a score is in files: opening one costs as much as reading 4 MiB (Spark's spark.sql.files.openCostInBytes), so it
 is the files of the deltas, and their bytes divided by that. 0: readers open the base alone. A delta is small below a
@@ -21,11 +21,11 @@ OPEN_COST = 4 << 20
 HALF_LIFE_OF_SCORES = timedelta(hours=12)
 """A score of so long ago counts half as much as that of now, in the mean that is usual."""
 FORGOTTEN_BELOW = 1.0
-"""Where there is nothing beside the base any more, and less than this was usual, nothing is kept."""
+"""The limit of a usual score below which the row of an entity without deltas is removed."""
 
 
 class Counted(StrEnum):
-    """What Hive's compactors count of a table or partition; the value is the stored text."""
+    """The figures that Hive's compactors count of a table or partition; the value is the stored text."""
 
     DELTAS = "deltas"
     SMALL_DELTAS = "small_deltas"
@@ -33,9 +33,9 @@ class Counted(StrEnum):
 
 
 class Deltas(NamedTuple):
-    """What there is beside a base. ``files`` and ``size``: of the deltas that readers read.
+    """The files beside a base. ``files`` and ``size``: of the deltas that readers read.
 
-    ``obsolete_size``: the bytes of whatever no new reader reads.
+    ``obsolete_size``: the bytes of files that no new reader reads.
     """
 
     deltas: int = 0
@@ -47,12 +47,12 @@ class Deltas(NamedTuple):
 
     @property
     def score(self) -> float:
-        """Read amplification: what a read costs beside its base, in files."""
+        """The read amplification: the cost of a read beside its base, in files."""
         return self.files + self.size / OPEN_COST
 
 
 class Writes(NamedTuple):
-    """How many transactions wrote to a table lately, and the parameters of its database and its own."""
+    """The number of recent writers to a table, and the parameters of its database and its own."""
 
     table: TableName
     number: int
@@ -61,7 +61,7 @@ class Writes(NamedTuple):
 
 
 class DeltasOf(NamedTuple):
-    """A table or partition, and what there is of it. ``usual``: the mean of its score by `HALF_LIFE_OF_SCORES`."""
+    """A table or partition, and its deltas. ``usual``: the mean of its score by `HALF_LIFE_OF_SCORES`."""
 
     entity: Entity
     deltas: Deltas
@@ -69,7 +69,7 @@ class DeltasOf(NamedTuple):
 
 
 def deltas_of(state: AcidState, small: float) -> Deltas:
-    """Count the directories that a reader chooses. ``small``: below which part of the base a delta is."""
+    """Count the directories that a reader chooses. ``small``: a delta below this part of the base is small."""
     base = sum(file.size for file in (state.base.files if state.base else state.originals))
     sizes = [sum(file.size for file in delta.files) for delta in state.deltas]
     return Deltas(

@@ -1,4 +1,4 @@
-"""Measures for /metrics, and what reads cost beside the bases of tables."""
+"""Measures for /metrics, and read costs beside the bases of tables."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,13 +14,13 @@ _LATELY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class MeasuringService:
-    """What the Initiator has seen, and compactors of Hive's say; `update` and `remove` are theirs."""
+    """The figures that the Initiator has seen, and those of Hive's compactors, which call `update` and `remove`."""
 
     db: Database
     settings: CompactionSettings
 
     def measure(self) -> list[tuple[str, str, float]]:
-        """(what, of which, how much), as `telemetry.compactions` names them; of tables only those with most."""
+        """Return (figure, object, value), as `telemetry.compactions` names them; of tables only the highest."""
         settings = self.settings
         least = dict.fromkeys(Counted, settings.metrics_deltas) | {
             Counted.OBSOLETE_DELTAS: settings.metrics_obsolete_deltas
@@ -43,12 +43,12 @@ class MeasuringService:
         return [("unattended_writes", str(each.table), float(each.number)) for each in most]
 
     def costliest(self, limit: int) -> list[DeltasOf]:
-        """Return the tables and partitions of which a read costs most beside the base."""
+        """Return the tables and partitions with the highest read cost beside the base."""
         with self.db.begin(durable=False) as pg:
             return store.select_costliest(pg, limit)
 
     def update(self, entity: Entity, what: Counted, number: int, least: int) -> None:
-        """Note a number, or forget it where it is below ``least``. Serialises on: the entity's row."""
+        """Record a number, or forget it if it is below ``least``. Serialises on: the entity's row."""
         with self.db.begin(durable=False) as pg:
             store.update_counted(pg, entity, what, number if number >= least else 0)
 

@@ -1,4 +1,4 @@
-"""Counts and ages, in one statement; and what there is beside the bases of tables and partitions."""
+"""Counts and ages, in one statement; and the deltas of tables and partitions."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ _COST = float(OPEN_COST)
 
 
 def _usual(at: str) -> str:
-    """The mean of a row's score at an instant: the score has been as it was measured until then."""
+    """Return SQL for the mean of a row's score at an instant: until then the score has been as measured."""
     passed = f"0.5 ^ (greatest(0, extract(epoch FROM {at} - m.at)) / {HALF_LIFE_OF_SCORES.total_seconds()})"
     return f"m.usual_score + (m.files + m.bytes / {_COST} - m.usual_score) * (1 - {passed})"
 
@@ -38,17 +38,17 @@ _NOTHING = "(deltas, small_deltas, obsolete_deltas, files, obsolete_bytes) = (0,
 
 
 def select_measures(pg: PgTx, many_aborts: int, window: timedelta) -> list[tuple[str, str, float]]:
-    """(what, of which, how much).
+    """Return (figure, object, value).
 
-    ``many_aborts``: from how many aborted transactions on an entity counts. ``window``: for how long a Worker or an
-    Initiator counts.
+    ``many_aborts``: the least number of aborted transactions of an entity that counts. ``window``: the time for which a
+    Worker or an Initiator counts.
     """
     values = {"now": pg.now, "many": many_aborts, "window": window}
     return [(what, which, float(value)) for what, which, value in pg.sql(_SELECT_MEASURES, values)]
 
 
 def select_writes(pg: PgTx, since: datetime, key: str) -> list[Writes]:
-    """Transactions that wrote to a table since then, where it or its database has a parameter in any spelling."""
+    """Return tables with recent writers, if the table or its database has a parameter in any spelling."""
     return [
         Writes(TableName(*table), writes, of_database or {}, of_table or {})
         for *table, writes, of_database, of_table in pg.sql(_SELECT_WRITES, {"since": since, "key": key})
@@ -56,7 +56,7 @@ def select_writes(pg: PgTx, since: datetime, key: str) -> list[Writes]:
 
 
 def upsert_deltas(pg: PgTx, measured: Sequence[DeltasOf]) -> None:
-    """Note what there is now; where nothing is left, nothing is kept once what was usual is forgotten."""
+    """Store the present deltas; if there are none, the row goes once its usual score is forgotten."""
     rows = [(*each.entity.table, each.entity.partition, *each.deltas) for each in measured]
     gone = [(*each.entity.table, each.entity.partition) for each in measured if not any(each.deltas)]
     if rows:
@@ -67,7 +67,7 @@ def upsert_deltas(pg: PgTx, measured: Sequence[DeltasOf]) -> None:
 
 
 def update_counted(pg: PgTx, entity: Entity, what: Counted, number: int) -> None:
-    """Note a number that a compactor of Hive's says."""
+    """Store a number from a compactor of Hive's."""
     pg.sql(
         f"INSERT INTO delta_measures ({_ENTITY}, {what.value}, at) VALUES (%s, %s, %s, %s, %s, %s)"
         f" ON CONFLICT ({_ENTITY}) DO UPDATE SET {what.value} = excluded.{what.value}",
@@ -80,18 +80,18 @@ def update_counted(pg: PgTx, entity: Entity, what: Counted, number: int) -> None
 
 
 def select_stale(pg: PgTx, before: datetime, limit: int) -> list[Entity]:
-    """What was compacted or cleaned since it was measured, or measured before an instant."""
+    """Return entities compacted or cleaned since they were measured, or measured before an instant."""
     rows = pg.sql(_SELECT_STALE, {"before": before, "limit": limit})
     return [Entity(TableName(*table), partition) for *table, partition in rows]
 
 
 def select_most(pg: PgTx, what: Counted, at_least: int, limit: int) -> list[DeltasOf]:
-    """Those of which there are most, and at least so many."""
+    """Return the entities with the most deltas of a kind, and at least so many."""
     return _read(pg, f"WHERE {what.value} >= %s ORDER BY {what.value} DESC, {_ENTITY} LIMIT %s", (at_least, limit))
 
 
 def select_costliest(pg: PgTx, limit: int) -> list[DeltasOf]:
-    """Those with the highest scores."""
+    """Return the entities with the highest scores, which cost readers most."""
     return _read(pg, f"WHERE files > 0 ORDER BY files + bytes / %s DESC, {_ENTITY} LIMIT %s", (_COST, limit))
 
 

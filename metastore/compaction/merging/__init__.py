@@ -1,1 +1,1 @@
-"""Merging the files of a compaction as they lie."""
+"""Merging of a compaction's files in their present order."""

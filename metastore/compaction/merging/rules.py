@@ -1,9 +1,9 @@
-"""How the files of a full-ACID compaction are merged as they lie, bucket by bucket.
+"""Merge plans: the files of a full-ACID compaction, merged in their present order, bucket by bucket.
 
-Rule: each file is in the order of its ROW__IDs (ACID-12), and the name of its directory says between which write ids
-its rows are. So a file is opened when the merge has come to the lowest of them, and closed behind its last row: deltas
-of inserts, which have write ids of their own, are open one after the other. The events of a delete delta may name any
-row below its own write ids: those are open from the beginning.
+Rule: each file is in the order of its ROW__IDs (ACID-12), and the name of its directory bounds the write ids of its
+rows. So a file is opened when the merge has come to the lowest of them, and closed behind its last row: deltas of
+inserts, which have write ids of their own, are open one after the other. The events of a delete delta may name any row
+below its own write ids: those are open from the beginning.
 """
 
 from bisect import bisect_right
@@ -18,13 +18,13 @@ from metastore.acid.orc_footer import RowKey
 from metastore.compaction.working.rules import InputFile
 
 HIGHEST_IN_FILES = (1 << 63) - 2
-"""As high as a write id may be in a file whose directory does not say it."""
+"""The highest write id that a file may hold if its directory does not tell."""
 LARGE_STRIPE = 4 << 20
 """The mean size from which on stripes are copied as they lie."""
 
 
 class MergedFile(NamedTuple):
-    """A file to merge; its rows are of the write ids ``lowest`` to ``highest``."""
+    """A file to merge; its rows have the write ids ``lowest`` to ``highest``."""
 
     path: str
     lowest: int
@@ -33,7 +33,7 @@ class MergedFile(NamedTuple):
 
 
 def by_bucket(files: Iterable[InputFile]) -> list[list[MergedFile]]:
-    """The files with rows of each bucket, in the order in which they are opened."""
+    """Return the files with rows of each bucket, in the order in which they are opened."""
     buckets: dict[int, list[MergedFile]] = defaultdict(list)
     for file in files:
         if file.rows:
@@ -42,7 +42,7 @@ def by_bucket(files: Iterable[InputFile]) -> list[list[MergedFile]]:
 
 
 def open_at_once(bucket: Sequence[MergedFile]) -> int:
-    """The most files of a bucket that a merge has open at a time."""
+    """Return the most files of a bucket that a merge has open at a time."""
     most = now = 0
     for _, change in sorted([(file.lowest, 1) for file in bucket] + [(file.highest + 1, -1) for file in bucket]):
         now += change
@@ -51,7 +51,7 @@ def open_at_once(bucket: Sequence[MergedFile]) -> int:
 
 
 def _write_ids(file: InputFile) -> tuple[int, int]:
-    """The lowest and the highest write id of the rows in a file, or of those that its events name."""
+    """Return the lowest and the highest write id of the rows in a file, or of those that its events name."""
     match parse_directory(file.path.rsplit("/", 2)[-2]):
         case DeltaName() as name:
             return (0 if name.is_delete else name.min_write_id), name.max_write_id
@@ -72,7 +72,7 @@ class Stripe(NamedTuple):
 
 
 class StripedFile(NamedTuple):
-    """A file of insert events by its footer. ``form``: "" where its stripes cannot stand in another file."""
+    """A file of insert events by its footer. ``form``: "" if its stripes cannot stand in another file."""
 
     path: str
     rows: int
@@ -81,10 +81,10 @@ class StripedFile(NamedTuple):
 
 
 def in_one_file(bucket: int, files: Sequence[StripedFile]) -> list[StripedFile]:
-    """Files whose stripes are copied into one, in this order; [] where their rows have to be read.
+    """Return files whose stripes are copied into one, in this order; [] if their rows have to be read.
 
-    The footers prove of the output what a job's tasks count otherwise: all rows, of the bucket, each stripe behind the
-    last row of the one before. Small stripes are not copied, since every later read would open each of them.
+    The footers prove for the output the counts of a job's tasks: all rows, of the bucket, each stripe behind the last
+    row of the one before. Small stripes are not copied, since every later read would open each of them.
     """
     ordered = sorted(files, key=lambda file: [stripe.lowest for stripe in file.stripes[:1]])
     stripes = [stripe for file in ordered for stripe in file.stripes]
@@ -101,14 +101,14 @@ def in_one_file(bucket: int, files: Sequence[StripedFile]) -> list[StripedFile]:
 
 
 def parts(files: Sequence[StripedFile], count: int) -> list[RowKey]:
-    """ROW__IDs between which about as many rows are each time, as far as the footers tell; at most ``count`` parts."""
+    """Return ROW__IDs that divide the rows into parts of about equal size, by the footers; at most ``count`` parts."""
     stripes = [(stripe.lowest, stripe.rows) for file in files for stripe in file.stripes]
     rows = sum(rows for _, rows in stripes)
     return sorted(set(_reached(stripes, [place * rows // count for place in range(1, count)]))) if rows else []
 
 
 def _reached(rows: Iterable[tuple[RowKey, int]], numbers: Sequence[int]) -> list[RowKey]:
-    """For each number the key with which there are more rows than that, added up in the order of the keys."""
+    """Return, for each number, the key at which the count of rows, added up in key order, exceeds it."""
     keys = sorted(rows)
     sums = list(accumulate(count for _, count in keys))
     return [keys[bisect_right(sums, number)][0] for number in numbers]

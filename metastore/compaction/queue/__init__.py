@@ -1,1 +1,1 @@
-"""Requests for compactions, from the first to the last."""
+"""Requests for compactions, from the first state to the last."""

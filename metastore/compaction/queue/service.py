@@ -40,15 +40,15 @@ from metastore.errors import (
 from metastore.ids import TableName
 from metastore.roots import Roots, parts_of, refusal
 
-ABORTED_BY_USER = "Compaction Aborted by Abort Comapction request."  # Hive's text, with Hive's spelling
+ABORTED_BY_USER = "Compaction Aborted by Abort Comapction request."  # This is Hive's text, with Hive's spelling.
 REFUSED = "refused"
 MOST_BUCKETS = MAX_WRITER_ID + 1
 LOAD_WINDOW = timedelta(hours=1)
-"""How far back arrivals and durations count for the number of Workers."""
+"""The window in which arrivals and durations count for the number of Workers."""
 
 
 class CompactResult(NamedTuple):
-    """The answer to a request. ``existing`` is the request that stands in the way of a refused request."""
+    """The answer to a request. ``existing``: the request that blocks a refused one."""
 
     id: int
     state: str
@@ -58,7 +58,7 @@ class CompactResult(NamedTuple):
 
 
 class AbortResult(NamedTuple):
-    """What became of an id of ABORT COMPACTIONS."""
+    """The outcome of an id of ABORT COMPACTIONS."""
 
     id: int
     status: str
@@ -76,7 +76,7 @@ class CompactionService:
     catalog: EntityCatalog = OWN_CATALOG
 
     def compact2(self, request: NewRequest) -> CompactResult:
-        """Queue a compaction, or say which request makes it pointless.
+        """Queue a compaction, or return the request that makes it pointless.
 
         A partitioned table without a partition means each of its partitions with writes that no compaction has covered:
         Hive's own clients ask for them singly, others get all of them here.
@@ -111,17 +111,17 @@ class CompactionService:
             return _combined(request.entity.table, names, results)
 
     def show_compact(self, wanted: Filter, *, is_old_client: bool) -> Pieces[bytes]:
-        """SHOW COMPACTIONS as bytes for clients; ``is_old_client``: without those of types that it does not know."""
+        """Return SHOW COMPACTIONS as bytes for clients; ``is_old_client``: without types that it does not know."""
         found, _ = listing.list_of(wanted, is_old_client=is_old_client).read(self.db)
         return found
 
     def backlog(self) -> Backlog:
-        """What there is to do for the Workers of this service's pools."""
+        """Return the work of this service's pools that waits or runs."""
         with self.db.begin(durable=False) as pg:
             return queue.count_backlog(pg, self.settings.served_pools, self.settings.worker_pool_timeout)
 
     def workers_wanted(self) -> int:
-        """Return how many Workers are enough for the pools of this service, of each pool at most its limit."""
+        """Return how many Workers are enough for the pools of this service, for each pool at most its limit."""
         with self.db.begin(durable=False) as pg:
             found = loads.select_loads(pg, pg.now - LOAD_WINDOW)
         wanted = {stored_pool(load.pool): workers_wanted(load, LOAD_WINDOW) for load in found}
@@ -147,7 +147,7 @@ class CompactionService:
     def update_compactor_state(
         self, claim: Claim, highest_write_id: int | None, run_as: str | None, txn_id: int
     ) -> None:
-        """Note the snapshot and transaction of a running compaction, and tie the transaction to what it writes.
+        """Record the snapshot and transaction of a running compaction, and tie the transaction to its target.
 
         Serialises on: the request's row. Raises: ClaimLostError.
         """
@@ -158,7 +158,10 @@ class CompactionService:
                 components.insert_compaction_component(pg, running.entity, txn_id, highest_write_id or 0)
 
     def set_hadoop_jobid(self, job_id: str, request_id: int) -> None:
-        """Note the job's id. Raises: InvalidOperationError unless a remote Worker has claimed it and named no other."""
+        """Record the job's id.
+
+        Raises: InvalidOperationError unless a remote Worker has claimed it and named no other.
+        """
         with self.db.begin(durable=False) as pg:
             if not queue.update_remote_job_id(pg, request_id, job_id):
                 raise InvalidOperationError(
@@ -167,7 +170,9 @@ class CompactionService:
                 )
 
     def mark_compacted(self, claim: Claim) -> None:
-        """Working → ready for cleaning. A request without a transaction is stamped with the present instead.
+        """Move a request from working to ready for cleaning.
+
+        Without a transaction it is stamped with the present instead.
 
         Serialises on: the request's row. Raises: ClaimLostError.
         """
@@ -178,52 +183,55 @@ class CompactionService:
                 queue.update_committed(pg, claim.id)
 
     def mark_failed(self, claim: Claim, message: str | None) -> None:
-        """Working → failed.
+        """Move a request from working to failed.
 
-        Raises: ClaimLostError, InvalidOperationError when the request is not working.
+        Raises: ClaimLostError, InvalidOperationError if the request is not working.
         """
         with self.db.begin() as pg:
             self._end(pg, claim, CompactionState.FAILED, message)
 
     def mark_refused(self, claim: Claim, message: str | None) -> None:
-        """Working → refused.
+        """Move a request from working to refused.
 
-        Raises: ClaimLostError, InvalidOperationError when the request is not working.
+        Raises: ClaimLostError, InvalidOperationError if the request is not working.
         """
         with self.db.begin() as pg:
             self._end(pg, claim, CompactionState.REFUSED, message)
 
     def mark_cleaned(self, claim: Claim) -> None:
-        """Working → succeeded, for a Worker that found nothing to do.
+        """Move a request from working to succeeded, for a Worker that found nothing to do.
 
-        What is ready for cleaning is ended by our Cleaner alone, which has seen that the files are gone: else an
-        aborted write would be forgotten while its rows still lie there, and they would come to life.
+        Only our Cleaner ends a request that is ready for cleaning, after a check that the files are gone: otherwise an
+        aborted write would be forgotten while its rows still lie there, and they would become visible.
 
-        Raises: ClaimLostError, InvalidOperationError when the request is not working.
+        Raises: ClaimLostError, InvalidOperationError if the request is not working.
         """
         with self.db.begin() as pg:
             self._end(pg, claim, CompactionState.SUCCEEDED, None)
 
     def find_columns_with_stats(self, entity: Entity) -> list[str]:
-        """The columns of a table or partition that have statistics."""
+        """Return the columns of a table or partition that have statistics."""
         with self.db.begin(durable=False) as pg:
             return self.catalog.columns_with_statistics(pg, entity)
 
     def get_latest_committed_compaction_info(
         self, table: TableName, partitions: Sequence[str] | None, last_id: int | None
     ) -> list[Compaction]:
-        """The newest finished compaction of each partition (or of the table)."""
+        """Return the newest finished compaction of each partition (or of the table)."""
         with self.db.begin(durable=False) as pg:
             return queue.select_latest_committed(pg, table, partitions, last_id)
 
     def abort_compactions(self, request_ids: Sequence[int]) -> list[AbortResult]:
-        """Initiated → aborted, each id in a transaction of its own; the failure of an id does not touch the others."""
+        """Abort initiated requests, each id in a transaction of its own.
+
+        The failure of an id does not affect the others.
+        """
         return [self._abort(request_id) for request_id in dict.fromkeys(request_ids)]
 
     def submit_for_cleanup(self, request: NewRequest, highest_write_id: int, txn_id: int) -> bool:
-        """Queue what a soft drop left behind for the Cleaner; it becomes due when that transaction commits.
+        """Queue the leftovers of a soft drop for the Cleaner; the request is due when that transaction commits.
 
-        Only a directory with the name of what was dropped, where such a one lies, is taken for its own.
+        Only a directory at the dropped object's own place and with its name is accepted.
         Raises: InvalidRequestError.
         """
         if txn_id <= 0:
@@ -249,7 +257,7 @@ class CompactionService:
         request_id = queue.insert_request(pg, request)
         if request_id is not None:
             return CompactResult(request_id, CompactionState.INITIATED.display, accepted=True)
-        for existing in queue.select_queue_of(pg, request.entity):  # somebody else's insert, committed meanwhile
+        for existing in queue.select_queue_of(pg, request.entity):  # Another process inserted it meanwhile.
             if is_active_duplicate(existing, request.type, mark):
                 return _refusal(existing)
         raise ConflictRetryError(f"Another request for {request.entity} came and went at the same moment, try again")
@@ -303,7 +311,10 @@ def _refusal(existing: Compaction) -> CompactResult:
 
 
 def _combined(table: TableName, names: Sequence[str], results: Sequence[CompactResult]) -> CompactResult:
-    """One answer for a request that stands for several partitions: the first id, and all of them in the message."""
+    """Return one answer for a request that stands for several partitions.
+
+    It has the first id, and all of them in the message.
+    """
     each = "; ".join(
         f"{name}: id {result.id}" if result.accepted else f"{name}: {result.message}"
         for name, result in zip(names, results, strict=True)

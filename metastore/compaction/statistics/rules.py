@@ -1,8 +1,8 @@
-"""Column statistics of what a major compaction has written, from what its own tasks have tallied.
+"""Column statistics of a major compaction's output, from the tallies of its own tasks.
 
-ANALYZE makes them by the same rule, of what an engine has counted. Rule: statistics are Hive's for a column of the
-type, in the form in which the catalog keeps them. Distinct values are estimated, as Hive does: sketches of tasks are
-joined register by register (HyperLogLog, 2.3 % off on average).
+ANALYZE makes them by the same rule, from an engine's counts. Rule: statistics are Hive's for a column of the type, in
+the form in which the catalog keeps them. Distinct values are estimated, as Hive does: sketches of tasks are joined
+register by register (HyperLogLog, 2.3 % off on average).
 Source: Hive's StatsUpdater and compute_stats; CAT-S1.
 """
 
@@ -26,7 +26,7 @@ TEXTS = ("string", "char", "varchar")
 
 
 class Tallied(NamedTuple):
-    """What the rows that a task has written say of a column. The bounds and lengths: as in `Whole`."""
+    """A task's figures of a column in the rows that it has written. The bounds and lengths: as in `Whole`."""
 
     column: str
     rows: int
@@ -37,11 +37,11 @@ class Tallied(NamedTuple):
     low: str | None
     high: str | None
     sketch: str
-    """Of its values, in base64."""
+    """The sketch of its values, in base64."""
 
 
 class Whole(NamedTuple):
-    """What all rows say of a column.
+    """The figures of a column over all rows.
 
     ``low`` and ``high``: whole numbers as text, but for fractions: decimals have no point, dates are days and
     timestamps seconds since 1970. ``length``: of all values together, in characters or bytes.
@@ -63,7 +63,7 @@ def described(hive_type: str) -> bool:
 
 
 def whole(tallied: Iterable[Tallied]) -> dict[str, Whole]:
-    """Return what several tasks say together, of each column."""
+    """Merge the tallies of several tasks for each column."""
     by_column: dict[str, list[Tallied]] = {}
     for tally in tallied:
         by_column.setdefault(tally.column, []).append(tally)
@@ -72,16 +72,16 @@ def whole(tallied: Iterable[Tallied]) -> dict[str, Whole]:
 
 
 def statistics(types: Mapping[str, str], seen: Mapping[str, Whole], rows: int) -> dict[str, Json]:
-    """Return the statistics of columns with these types (of Hive's) of a table with so many rows.
+    """Return the statistics of columns of these types (Hive's) in a table with so many rows.
 
-    A column of which not all rows were seen, or some twice, gets none.
+    A column gets none if rows were missed or counted twice.
     """
     known = {column: seen.get(column, Whole(0)) for column in types}
     return {column: _statistics(types[column], values) for column, values in known.items() if values.rows == rows}
 
 
 def distinct(sketch: bytes) -> int:
-    """Return how many different values a sketch has seen, about."""
+    """Estimate the number of different values in a sketch."""
     estimate = 0.7213 / (1 + 1.079 / _REGISTERS) * _REGISTERS**2 / sum(2.0**-rank for rank in sketch)
     empty = sketch.count(0)
     return round(_REGISTERS * math.log(_REGISTERS / empty) if empty and estimate <= 2.5 * _REGISTERS else estimate)
@@ -146,11 +146,11 @@ def _kind(hive_type: str) -> tuple[str, Callable[[str], Any]]:
 
 
 def _bytes(unscaled: int) -> str:
-    """Two's complement, the highest byte first."""
+    """Encode a number in two's complement, the highest byte first."""
     length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
     return base64.b64encode(unscaled.to_bytes(length, "big", signed=True)).decode()
 
 
 def base_type(hive_type: str) -> str:
-    """Without precision or length."""
+    """Return a type without precision or length."""
     return hive_type.strip().lower().partition("(")[0].strip()

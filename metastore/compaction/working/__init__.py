@@ -1,1 +1,1 @@
-"""The work of a compaction."""
+"""The execution of a compaction."""

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 IN_UTC = "-Duser.timezone=UTC"
-"""For the JVMs of a job: elsewhere a timestamp in the hour that daylight saving skips would be moved."""
+"""An option for the JVMs of a job: elsewhere a timestamp in the hour that daylight saving skips would be moved."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class CompactionJobSpec:
     ``write_ids`` and ``txns`` are the texts of ``metastore.acid.snapshots``; the compaction's own transaction counts as
     open. A major job writes ``base_<highest_write_id>_v<txn_id>``; a minor one writes a ``delta_`` and a
     ``delete_delta_`` ``<min>_<highest_write_id>_v<txn_id>``, where min is the smallest write id of its inputs.
-    ``statistics``: the columns of which a major job says what it has written.
-    ``max_num_delta``: how many files of a bucket the job may have open at a time; of more it sorts the rows instead.
+    ``statistics``: the columns for which a major job reports statistics. ``max_num_delta``: how many files of a bucket
+    the job may have open at a time; with more it sorts the rows instead.
     ``spark_conf``: settings of the session that the job makes, ``spark.master`` among them. ``result_path``: a local
-    file for a ``CompactionJobResult``; "" when nobody reads it.
+    file for a ``CompactionJobResult``; "" if it is not needed.
     """
 
     compaction_id: int
@@ -51,7 +51,7 @@ class CompactionJobSpec:
 
     @property
     def progress_path(self) -> str:
-        """The file in which the job says how far it is, beside its result; "" when nobody reads it."""
+        """The file in which the job reports its progress, beside its result; "" if it is not needed."""
         return f"{self.result_path}.progress" if self.result_path else ""
 
     def to_json(self) -> str:
@@ -67,10 +67,10 @@ class CompactionJobSpec:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """Who works on a job, and how far it is.
+    """The worker of a job, and the job's progress.
 
-    ``stages``: of Spark, as many as are known yet; ``rows``: what they have taken in; ``rows_expected``: what they will
-    have taken in when all is done, 0: not known yet.
+    ``stages``: the known stages of Spark; ``rows``: their input so far; ``rows_expected``: their input when all is
+    done, 0: not known yet.
     """
 
     application_id: str = ""
@@ -82,11 +82,11 @@ class JobProgress:
 
     @property
     def percent(self) -> int | None:
-        """How much of it is done, as far as rows tell: what is left behind the last row takes its time too."""
+        """The percentage of finished work, by rows: the steps behind the last row take their time too."""
         return min(99, 100 * self.rows // self.rows_expected) if self.rows_expected else None
 
     def __str__(self) -> str:
-        """Return what people are shown while it works."""
+        """Format the progress for people."""
         done = "" if self.percent is None else f"{self.percent} %, "
         where = f", {self.tracking_url}" if self.tracking_url else ""
         return f"{done}{self.stages_done} of {self.stages} stages done, {self.rows} rows taken in{where}"
@@ -97,7 +97,7 @@ class JobProgress:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read it; an unknown field is a TypeError."""
+        """Read a report; an unknown field is a TypeError."""
         return cls(**json.loads(text))
 
 
@@ -105,8 +105,9 @@ class JobProgress:
 class CompactionJobResult:
     """The written directories (names below the location), and the numbers of rows that went in and came out.
 
-    ``rows_deleted``: rows that delete events name, which a major compaction leaves out. ``error``: why it did nothing;
-    ``differences``: how its outputs differ from its inputs' rows. ``statistics``: of columns, as the catalog has them.
+    ``rows_deleted``: rows that delete events name, which a major compaction leaves out. ``error``: the reason for no
+    work; ``differences``: those between its outputs and its inputs' rows. ``statistics``: of columns, as the catalog
+    has them.
     """
 
     directories: tuple[str, ...] = ()
@@ -142,7 +143,7 @@ def reason(error: BaseException) -> str:
 
 
 def telling_line(lines: Sequence[str]) -> str:
-    """Return the line of an output with stack traces that says most: the last cause, else error, else line."""
+    """Return the most telling line of an output with stack traces: the last cause, else error, else line."""
     said = [line for line in lines if line and not _FRAME.match(line)]
     errors = [match for match in map(_ERROR.match, said) if match]
     causes = [error for error in errors if error[1]]

@@ -1,4 +1,4 @@
-"""Whether a full-ACID compaction wrote what it read: the proof that its outputs need before they get their names.
+"""Proof that a full-ACID compaction wrote the rows that it read, needed before its outputs get their names.
 
 Rule: no row is read again. The input files' footers have the numbers of rows that go in; the writing tasks count the
 events that reach them, and those that they leave out, by reason; the outputs' footers, read back, have the numbers that
@@ -6,8 +6,8 @@ come out. For each bucket these agree, each output is in order without a row twi
 transaction hides.
 Source: HIVE-23763, HIVE-29567; ACID-10 to ACID-12.
 
-A rebalance deals the rows that nobody has deleted to buckets anew: as many come out as went in and are not left out,
-each bucket holds its share, and the row ids ascend by one from 0, from bucket to bucket (COMP-16).
+A rebalance deals the remaining rows to buckets anew: as many come out as went in and are not left out, each bucket
+holds its share, and the row ids ascend by one from 0, from bucket to bucket (COMP-16).
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from metastore.errors import MetaError
 
 
 class UnprovenError(MetaError):
-    """A compaction's outputs do not hold its inputs' rows: they may never be seen."""
+    """Error: a compaction's outputs do not hold its inputs' rows, so they may never become visible."""
 
     def __init__(self, differences: Sequence[str], kept: str) -> None:
         where = f"; what it wrote is kept in {kept}" if kept else ""
@@ -83,7 +83,7 @@ class OutputFile(NamedTuple):
     last: RowKey | None = None
     first_row_id: int = 0
     jumps: int = 0
-    """How many of its events do not have the row id above that of the event before them."""
+    """The number of its events whose row id is not one above that of the previous event."""
     footer: Footer | None = None
 
 
@@ -97,7 +97,7 @@ class OutputEvidence:
     lowest_write_id: int
     """The lowest of the inputs' deltas, with which the names of a minor compaction's outputs begin."""
     may_hide: bool
-    """Whether the inputs may hold rows that the compaction must not see, for example of aborted write ids."""
+    """True if the inputs may hold rows that the compaction must not see, for example of aborted write ids."""
     there: tuple[str, ...]
     """Every file with rows of the compacted directories, by the listing."""
     inputs: tuple[InputFile, ...]
@@ -109,29 +109,29 @@ class OutputEvidence:
 
     @property
     def is_major(self) -> bool:
-        """Whether deletes are applied."""
+        """True if deletes are applied."""
         return self.kind == "major"
 
     @property
     def is_rebalance(self) -> bool:
-        """Whether rows get new ids."""
+        """True if rows get new ids."""
         return self.kind == "rebalance"
 
 
 def dealt(rows: int, buckets: int) -> tuple[int, ...]:
-    """How a rebalance deals rows that are numbered from 0: the first number of each bucket, and the number of rows.
+    """Return the first number of each bucket, and the number of rows, for rows numbered from 0 in a rebalance.
 
-    No bucket gets more than one row more than another, where Hive leaves the last ones short or empty. There are no
-    more buckets than rows.
+    Buckets differ by at most one row, while Hive leaves the last ones short or empty. There are no more buckets than
+    rows.
     """
     count = min(rows, buckets)
     return (*(-(-number * rows // count) for number in range(count)), rows)
 
 
 def later_deletes(state: AcidState, mark: int) -> DeltaName | None:
-    """A delete delta above the mark of a compaction, or one that may hold delete events; ``state``: a reader's.
+    """Return a delete delta above the mark of a compaction, or one that may hold delete events; ``state``: a reader's.
 
-    Its events name rows by the ids that they have now. After a rebalance up to the mark nobody would find them.
+    Its events name rows by their present ids. After a rebalance up to the mark no reader would find them.
     """
     return next(
         (
@@ -154,7 +154,7 @@ def differences(evidence: OutputEvidence) -> list[str]:
 
 
 def footer_differences(file: OutputFile) -> Iterator[str]:
-    """Differences of an output's footer from its task's report and Hive's needs; none where it was not read."""
+    """Yield differences of an output's footer from its task's report and Hive's needs; none if it was not read."""
     footer, place = file.footer, f"{file.directory}/{file.name}"
     if footer is None:
         return

@@ -26,7 +26,7 @@ from metastore.txns.reading import store as reading_store
 
 @dataclass(frozen=True)
 class Started:
-    """A compaction's transaction and what it sees. ``write_ids``: a reader's; the job takes ``for_compactor()``."""
+    """A compaction's transaction and its snapshot. ``write_ids``: a reader's; the job takes ``for_compactor()``."""
 
     claim: Claim
     txn_id: int
@@ -93,7 +93,7 @@ class WorkerService:
             return started
 
     def begin_again(self, started: Started, entity: Entity, write_id: int) -> Started:
-        """Take the snapshot anew, now that the compaction holds its lock and has a write id; nobody sees that as open.
+        """Take the snapshot anew, once the compaction has its lock and a write id; the id is not open in it.
 
         Serialises on: the request's row. Raises: ClaimLostError.
         """
@@ -137,36 +137,38 @@ class WorkerService:
             commit_store.apply_commits(pg, facts.commit_id, plan)
 
     def is_committed(self, started: Started) -> bool:
-        """Whether ``complete`` was done; waits for a commit that PostgreSQL is still carrying out.
+        """Return True if ``complete`` was done; waits for a commit that PostgreSQL is still carrying out.
 
-        Raises: UnavailableError when that takes longer than metastore.database.lock.timeout.
+        Raises: UnavailableError if that takes longer than metastore.database.lock.timeout.
         """
         return history_rules.outcome(history_store.select_settled(self.db, started.txn_id)).outcome is Outcome.COMMITTED
 
     def refuse(self, claim: Claim, reason: str, started: Started | None = None) -> bool:
-        """Working → refused; as ``fail``."""
+        """Move a request from working to refused; as ``fail``."""
         return self._end(claim, CompactionState.REFUSED, reason, started)
 
     def fail(self, claim: Claim, message: str, started: Started | None = None) -> bool:
-        """Working → failed, and the transaction aborted. A request whose claim is lost is left alone.
+        """Move a request from working to failed, and abort the transaction.
 
-        True when the transaction is aborted for certain, so that what it wrote may be removed.
+        A request whose claim is lost is left alone.
+
+        Return True if the transaction is certainly aborted, so that its files may be removed.
         """
         return self._end(claim, CompactionState.FAILED, message, started)
 
     def release(self, claimed: Compaction, reason: str, delay: timedelta, started: Started | None = None) -> bool:
-        """Working → initiated: another Worker, or this after ``delay``, may claim it. Returns: as ``fail``."""
+        """Move a request from working to initiated: any Worker may claim it after ``delay``. Returns: as ``fail``."""
         with self.db.begin() as pg:
             queue.update_waiting_again(pg, claimed, reason, pg.now + delay)
             return self._abort(pg, started, reason)
 
     def forget(self, started: Started) -> None:
-        """The aborted transaction left no files: untie it from the table, so that its record may go."""
+        """Untie an aborted transaction without files from the table, so that its record may go."""
         with self.db.begin(durable=False) as pg:
             store.delete_compaction_components(pg, started.txn_id)
 
     def note_waiting(self, reason: str, pool: str | None) -> int:
-        """Show in SHOW COMPACTIONS why a pool's requests wait; returns the number of rows that changed."""
+        """Show in SHOW COMPACTIONS why a pool's requests wait; return the number of changed rows."""
         with self.db.begin(durable=False) as pg:
             return queue.update_waiting_reason(pg, reason, pool)
 
@@ -184,7 +186,7 @@ class WorkerService:
 
 
 def claim_of(claimed: Compaction) -> Claim:
-    """The claim that a Worker repeats with every write."""
+    """Return the claim that a Worker repeats with every write."""
     return Claim(claimed.id, claimed.worker_id, claimed.attempt)
 
 

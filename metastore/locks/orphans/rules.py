@@ -8,7 +8,7 @@ class Gone(NamedTuple):
 
     lock_id: int
     looks: int
-    """How often it was looked at (check_lock) over this connection."""
+    """The number of its checks (check_lock) over this connection."""
     at_once: bool
     """The connection carried nothing after the request, and ended right after the answer."""
 

@@ -71,7 +71,8 @@ def heartbeat_same(
 ) -> list[tuple[str, list[Lock]]]:
     """Return the stored requests of these transactions, and those of ``ext_ids`` of these agents without a transaction.
 
-    Each with its agent info, earliest first. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
+    Each comes with its agent info, earliest first. The latter are kept alive. Index: locks (ext_id, int_id), locks
+    (txn_id).
     """
     rows = pg.sql(_HEARTBEAT_SAME, {"txns": bigints(txn_ids), "agents": list(agents), "ext_ids": bigints(ext_ids)})
     requests: dict[tuple[str, int], list[Lock]] = {}

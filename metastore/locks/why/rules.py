@@ -16,7 +16,7 @@ class Owner(NamedTuple):
 
     txn_id: int
     ext_id: int
-    """0 where there is a transaction."""
+    """The ext_id; 0 if there is a transaction."""
 
 
 class WalkStep(NamedTuple):

@@ -79,7 +79,7 @@ class WhyService:
     settings: TxnSettings
     orphan_timeout: timedelta = timedelta(0)
     not_before: datetime | None = None
-    """Until then nothing expires: a server that has just started gives its clients time to come back."""
+    """The time before which nothing expires: a new server gives its clients time to come back."""
 
     def explain(self, question: Question) -> Explanation:
         """Walk from the locks in question to the owners that have to end first."""

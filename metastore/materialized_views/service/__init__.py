@@ -1,1 +1,1 @@
-"""The work of one call about materialized views."""
+"""The calls about materialized views."""

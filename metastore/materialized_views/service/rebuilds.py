@@ -1,4 +1,4 @@
-"""Materialized views: the lock around a rebuild, which ends with its transaction, and whether a view is stale."""
+"""Rebuilds of materialized views: the lock around a rebuild, which ends with its transaction, and staleness."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from metastore.write_ids.rules import valid_write_ids
 
 @dataclass(frozen=True)
 class RebuildService:
-    """Rebuild locks, and what happened since the last rebuild."""
+    """Rebuild locks, and the changes since the last rebuild."""
 
     db: Database
 
@@ -30,15 +30,16 @@ class RebuildService:
             return rebuild_store.insert_lock(pg, view, txn_id)
 
     def heartbeat_lock_materialization_rebuild(self, view: TableName, txn_id: int) -> bool:
-        """Keep the lock; whether the transaction has it."""
+        """Keep the lock; return whether the transaction has it."""
         return rebuild_store.update_heartbeat(self.db, view, txn_id)
 
     def get_materialization_invalidation_info(
         self, used: Collection[str], snapshot: str | None, valid_txns: str
     ) -> Staleness:
-        """Return what happened to the tables that a view was made of, since the ``snapshot`` it was made with.
+        """Return the changes of a view's source tables since the ``snapshot`` of its last rebuild.
 
-        ``valid_txns``: what the caller sees now. Raises: NoAnswerError when that cannot be known, InvalidInputError.
+        ``valid_txns``: the caller's present snapshot. Raises: NoAnswerError if the changes are unknown,
+        InvalidInputError.
         """
         if not used:
             raise NoAnswerError("the materialized view uses no table")

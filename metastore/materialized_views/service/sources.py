@@ -1,4 +1,4 @@
-"""Materialized views: what they remember of the tables that they were made from."""
+"""Metadata that materialized views keep about their source tables."""
 
 from dataclasses import dataclass
 
@@ -11,18 +11,18 @@ from metastore.materialized_views.store import sources as store
 
 @dataclass(frozen=True)
 class MaterializedViewService:
-    """The RPCs that change what views remember."""
+    """The RPCs that change the metadata of views."""
 
     db: Database
 
     def update_creation_metadata(self, view: TableName, metadata: Json) -> None:
-        """Replace it, after a rebuild. Serialises on: the view's row. Raises: NoSuchObjectError."""
+        """Replace a view's metadata after a rebuild. Serialises on: the view's row. Raises: NoSuchObjectError."""
         with self.db.begin() as pg:
             if not store.update_creation_metadata(pg, view, metadata):
                 raise NoSuchObjectError(f"{view} is not a materialized view")
 
     def update_transaction_statistics(self, table_id: int, inserted: int, updated: int, deleted: int) -> None:
-        """Count rows that a statement has changed, for the views on its table; nothing where there are none.
+        """Count rows that a statement has changed, for the views on its table; do nothing if there are none.
 
         Serialises on: the views' rows. Retry: counts twice, as in Hive.
         """

@@ -1,1 +1,1 @@
-"""What is remembered of materialized views."""
+"""The records of materialized views."""

@@ -1,4 +1,4 @@
-"""Rows of the locks that keep a materialized view from being rebuilt twice at a time, and of what made it stale."""
+"""Rows of the locks that keep a materialized view from two rebuilds at a time, and of changes that make it stale."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from metastore.db.engine import Database, PgTx
 from metastore.ids import TableName
 from metastore.materialized_views.rules import Since
 
-# The invalid write ids of all tables in an array each; "place" says whose they are.
+# The invalid write ids of all tables, in an array each; "place" is the table's position.
 _SINCE = """
 WITH since AS (
     SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[], %(marks)s::bigint[])
@@ -17,7 +17,7 @@ missed AS (
 
 
 def insert_lock(pg: PgTx, view: TableName, txn_id: int) -> bool:
-    """Take the view's lock, or find that the transaction has it; whether it has it now."""
+    """Take the view's lock; return True if the transaction has it now."""
     rows = pg.sql(
         """
         INSERT INTO materialization_locks (catalog, db, "table", txn_id, last_heartbeat_at)
@@ -31,7 +31,7 @@ def insert_lock(pg: PgTx, view: TableName, txn_id: int) -> bool:
 
 
 def update_heartbeat(db: Database, view: TableName, txn_id: int) -> bool:
-    """Keep the lock; whether it was there."""
+    """Keep the lock; return whether it existed."""
     return bool(
         db.once(
             """

@@ -1,4 +1,4 @@
-"""What materialized views remember of the tables that they were made from: a JSON object on the view's own row."""
+"""Metadata that materialized views keep about their source tables: a JSON object on the view's own row."""
 
 from metastore.catalog.model import Json
 from metastore.catalog.store.jsonb import to_json
@@ -12,7 +12,7 @@ _ADD_CHANGES = _SQL.text("add_changes")
 
 
 def update_creation_metadata(pg: PgTx, view: TableName, metadata: Json) -> bool:
-    """Replace what a view remembers; the time of that is now unless it says another. False without such a view."""
+    """Replace a view's metadata; its time is now unless it has one. False without such a view."""
     return bool(
         pg.sql(
             """
@@ -25,5 +25,5 @@ def update_creation_metadata(pg: PgTx, view: TableName, metadata: Json) -> bool:
 
 
 def add_changes(pg: PgTx, table_id: int, inserted: int, updated: int, deleted: int) -> None:
-    """Count changed rows of a table in every view that it feeds. Index: tables_materialized_views_idx."""
+    """Count changed rows of a table in every view on it. Index: tables_materialized_views_idx."""
     pg.sql(_ADD_CHANGES, {"id": table_id, "inserted": inserted, "updated": updated, "deleted": deleted})

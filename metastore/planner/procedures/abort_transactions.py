@@ -1,4 +1,4 @@
-"""CALL abort_transactions: end transactions of others."""
+"""The procedure CALL abort_transactions: it ends transactions of others."""
 
 from metastore.errors import NoSuchTxnError
 from metastore.planner.body import Body

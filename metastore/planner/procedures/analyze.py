@@ -1,7 +1,7 @@
-"""CALL analyze: how many rows and bytes a table has now, noted in its properties for optimizers.
+"""The procedure CALL analyze: it stores a table's numbers of rows and bytes in its properties, for optimizers.
 
-Rule: an estimate, and marked as none that could answer a query: ``COLUMN_STATS_ACCURATE`` goes. Rows are the insert
-events of the footers, less the delete events. A shared lock keeps out who alters the table meanwhile.
+Rule: the numbers are estimates, and marked as unfit to answer a query: ``COLUMN_STATS_ACCURATE`` is removed. Rows are
+the insert events of the footers, less the delete events. A shared lock prevents alterations of the table meanwhile.
 """
 
 from typing import NamedTuple
@@ -34,14 +34,14 @@ _ROWS, _BYTES, _ACCURATE = "numRows", "totalSize", "COLUMN_STATS_ACCURATE"
 
 
 class TableSize(NamedTuple):
-    """``rows``: None where files are stored in a way that tells none."""
+    """The size of a table. ``rows``: None if the files' format does not tell."""
 
     rows: int | None
     bytes: int
 
 
 def analyze(call: PlannerCall, table: AcidTable) -> TableSize:
-    """Look at all files of the table, and note its size. Raises: OSError, LockNotAcquiredError."""
+    """Read all files of the table, and store its size. Raises: OSError, LockNotAcquiredError."""
     with reading(call, "analyze") as txn:
         txn.lock(statement_locks([target_of(table)]))
         size = _size(call, table, txn)

@@ -1,4 +1,4 @@
-"""CALL compact: ask for a compaction, and wait for it where that is wanted."""
+"""The procedure CALL compact: it requests a compaction, and waits for it if wanted."""
 
 from metastore.client.compactions import DONE, compaction_type, requested, wait_until_done
 from metastore.client.shown import shown_compactions
@@ -21,7 +21,7 @@ from metastore.planner.procedures.declaration import (
 
 
 def _rows(call: PlannerCall, arguments: Body) -> Rows:
-    """Ask for a compaction. Raises: InvalidOperationError where it was waited for and has failed."""
+    """Request a compaction. Raises: InvalidOperationError if it was awaited and has failed."""
     types, name = call.client.types, existing_table(call, arguments)
     kind = compaction_type(arguments.text("type"))
     partition = canonical(arguments.text("partition")) if arguments.has("partition") else None
@@ -64,7 +64,7 @@ def _pairs(arguments: Body) -> dict[str, str]:
 
 
 def _require_caller(call: PlannerCall) -> None:
-    """Raise UnavailableError where nobody waits for the answer any more."""
+    """Raise UnavailableError if the caller has left."""
     if call.gone.is_set():
         raise UnavailableError("The caller that waited for a compaction has gone away: the compaction goes on.")
 

@@ -1,7 +1,7 @@
-"""A procedure as it is declared: named parameters, and rows of named, typed columns.
+"""The declaration of a procedure: named parameters, and rows of named, typed columns.
 
-Rule: a connector knows none of them by name: it asks for the list, hands the arguments over and shows the rows. What a
-procedure does is what the command line does by the same name.
+Rule: a connector knows no procedure by name: it asks for the list, passes the arguments and shows the rows. A procedure
+has the same effect as the command of the same name.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Procedure:
-    """``columns``: of its rows, with Spark's types; an instant is in milliseconds."""
+    """A procedure. ``columns``: of its rows, with Spark's types; an instant is in milliseconds."""
 
     comment: str
     parameters: Sequence[Parameter]

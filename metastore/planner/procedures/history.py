@@ -1,4 +1,4 @@
-"""CALL history: the commits of a table that are on record."""
+"""The procedure CALL history: it lists the commits of a table that are on record."""
 
 from metastore.planner.body import Body
 from metastore.planner.call import PlannerCall

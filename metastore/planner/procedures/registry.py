@@ -50,7 +50,7 @@ def procedures(_call: PlannerCall) -> Answer:
 
 
 def procedure(call: PlannerCall) -> Answer:
-    """Run one. Raises: NoSuchObjectError for a name that there is not, and whatever the procedure does."""
+    """Run a procedure. Raises: NoSuchObjectError for an unknown name, and errors of the procedure."""
     name = call.body.text("procedure")
     wanted = PROCEDURES.get(name)
     if wanted is None:

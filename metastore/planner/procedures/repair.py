@@ -1,10 +1,10 @@
-"""CALL repair: a table's partitions in the metastore and its directories, brought together, as by Hive's MSCK REPAIR.
+"""The procedure CALL repair: it matches a table's partitions and directories, as Hive's MSCK REPAIR does.
 
-Rule: nobody else reads or writes meanwhile, so a directory without a partition is none that somebody is about to
-register. It becomes one where a snapshot of now sees rows in it. What would be seen wrongly, now or later, is left out
-with the reason: another spelling of a partition that is there, and write ids that the table has not given out, which
-are of another table or metastore. Files are neither moved nor removed, and a partition is dropped only when nothing is
-left of its directory.
+Rule: no other statement reads or writes meanwhile, so a directory without a partition is none that a writer is about to
+register. It becomes one if a present snapshot sees rows in it. A directory that would be read wrongly, now or later, is
+left out with the reason: another spelling of an existing partition, and write ids that the table has not allocated,
+which are of another table or metastore. Files are neither moved nor removed, and a partition is dropped only when its
+directory is gone.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ _SHOWN = 3
 
 
 class RepairMode(Enum):
-    """What is brought to the other side."""
+    """The directions of a repair."""
 
     ADD = "directories become partitions"
     DROP = "partitions without a directory go"
@@ -41,7 +41,7 @@ class RepairMode(Enum):
 
 
 class Repaired(NamedTuple):
-    """What became of a partition. ``reason``: why it was left out."""
+    """The outcome of a partition. ``reason``: why it was left out."""
 
     partition: str
     action: str
@@ -50,7 +50,7 @@ class Repaired(NamedTuple):
 
 
 def repair(call: PlannerCall, table: AcidTable, mode: RepairMode, *, is_dry: bool) -> list[Repaired]:
-    """Add and drop partitions, or with ``is_dry`` only say which. Raises: LockNotAcquiredError, OSError.
+    """Add and drop partitions, or with ``is_dry`` only return which. Raises: LockNotAcquiredError, OSError.
 
     InvalidOperationError: the table has no partitions.
     """
@@ -72,7 +72,7 @@ def repair(call: PlannerCall, table: AcidTable, mode: RepairMode, *, is_dry: boo
 
 
 def _folders(listing: Iterable[FileEntry]) -> set[str]:
-    """Return the paths of all directories, also of those that a store shows only by what is in them."""
+    """Return the paths of all directories, also of those that a store shows only by their files."""
     folders: set[str] = set()
     for entry in listing:
         parts = entry.path.split("/")
@@ -84,7 +84,7 @@ def _folders(listing: Iterable[FileEntry]) -> set[str]:
 def _missing(
     table: AcidTable, places: Sequence[PartitionPlace], listing: Sequence[FileEntry]
 ) -> Iterator[PartitionPlace]:
-    """Yield the directories that are named like partitions and are none's, as the partitions that they would be."""
+    """Yield directories that are named like partitions and belong to none, as the partitions to add."""
     taken = {place.location for place in places}
     for folder in sorted(_folders(listing)):
         segments = folder.split("/")

@@ -1,8 +1,8 @@
-"""CALL restore: a table becomes what it was, by a statement that the engine runs as any other.
+"""The procedure CALL restore: a table gets an earlier state, by a statement that the engine runs as any other.
 
-Rule: the planner says whether the point is still there, with the rules of reading the past, and words the statement:
+Rule: the planner checks that the point is still readable, with the rules of reading the past, and makes the statement:
 an INSERT OVERWRITE of the whole table from its own past. So it takes an overwrite's lock, is one transaction, and reads
-the past under that lock; whether the point is there is decided again when it reads.
+the past under that lock; the read checks the point again.
 """
 
 from bisect import bisect_left
@@ -40,14 +40,14 @@ TO_WRITE_ID, TO_TIMESTAMP = "to_write_id", "to_timestamp"
 
 
 class RestorePoints(NamedTuple):
-    """Write ids of a table: up to which it is restored, and up to which it is read now."""
+    """The write ids of a table: the one to restore, and the present one."""
 
     restored: int
     present: int
 
 
 def require_restorable(call: PlannerCall, name: TableName, arguments: Body) -> RestorePoints:
-    """Return what a restore would do. Raises: InvalidInputError, InvalidOperationError: the point is gone."""
+    """Return the points of a restore. Raises: InvalidInputError, InvalidOperationError: the point is gone."""
     _require_point(arguments)
     table = acid_table(call.client, name)
     table.require(TableKind.FULL_ACID, action="Restoring")
@@ -68,7 +68,7 @@ def require_restorable(call: PlannerCall, name: TableName, arguments: Body) -> R
 
 
 def statement(call: PlannerCall, name: TableName, arguments: Body) -> str:
-    """Word the SQL for Spark. ``partitionOverwriteMode``: partitions that were empty then are, too."""
+    """Return the SQL for Spark. ``partitionOverwriteMode``: partitions that were empty then become empty."""
     _require_point(arguments)
     table = ".".join(f"`{part}`" for part in (call.body.text("catalog", "spark_catalog"), name.db, name.table))
     if arguments.has(TO_WRITE_ID):
@@ -90,7 +90,7 @@ def _wanted(txn: Transaction, name: TableName, present: ValidWriteIdList, argume
 
 
 def _look(call: PlannerCall, table: AcidTable, txn: Transaction) -> Callable[[ValidWriteIdList], object]:
-    """Return what raises NotEnoughHistoryError for a point that is gone."""
+    """Return a function that raises NotEnoughHistoryError for a point that is gone."""
     places = partition_places(call.client, table)
     txns = txn.valid_txns()
     return lambda write_ids: snapshot_directories(call.client, call.files, table, places, write_ids, txns, is_past=True)
@@ -99,7 +99,7 @@ def _look(call: PlannerCall, table: AcidTable, txn: Transaction) -> Callable[[Va
 def _oldest(
     call: PlannerCall, table: AcidTable, present: ValidWriteIdList, look: Callable[[ValidWriteIdList], object]
 ) -> int:
-    """Find the lowest write id that can be read. Points are lost up to a base: with one, all after it are there."""
+    """Return the lowest readable write id. Points are lost up to a base: if one exists, all later ones do."""
 
     def is_there(write_id: int) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""CALL show_compactions: compactions that wait or run, and the last that ended."""
+"""The procedure CALL show_compactions: it lists compactions that wait or run, and the last that ended."""
 
 from metastore.client.shown import compaction_rows
 from metastore.planner.body import Body

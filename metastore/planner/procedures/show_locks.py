@@ -1,4 +1,4 @@
-"""CALL show_locks: locks that are held, and requests that wait."""
+"""The procedure CALL show_locks: it lists locks that are held, and requests that wait."""
 
 from metastore.client.shown import lock_rows
 from metastore.planner.body import Body

@@ -1,4 +1,4 @@
-"""CALL show_transactions: open transactions, and aborted ones that left something to clean up."""
+"""The procedure CALL show_transactions: it lists open transactions, and aborted ones with leftovers."""
 
 from metastore.client.shown import transaction_rows
 from metastore.planner.body import Body

@@ -1,4 +1,4 @@
-"""CALL stream_positions: how far each streaming query has come in a table."""
+"""The procedure CALL stream_positions: it lists the position of each streaming query in a table."""
 
 from metastore.client import streams
 from metastore.planner.body import Body

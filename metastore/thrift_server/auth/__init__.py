@@ -1,1 +1,1 @@
-"""Who is on the other side of a connection, and what they may call: a seam for each."""
+"""Identity of clients, and access control: a seam for each."""

@@ -1,7 +1,7 @@
-"""Whether a call is allowed: decided once for every call, before its handler sees it.
+"""Access control: one decision for every call, before its handler gets it.
 
-Rule: what cannot be undone by anybody, and what speaks for somebody else, is for operators alone. Of the rest there are
-two answers, everybody or only who has proven an identity; rights would go here.
+Rule: only operators may make calls that cannot be undone, or that speak for another client. All other calls are for
+every client, or only for clients with a proven identity; rights would go here.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,7 +16,7 @@ OPERATORS_ONLY = frozenset(
         "seed_write_id",
         "repl_tbl_writeid_state",
         "metastore_act_for",
-        # A remote Worker's: it renews no lease, so what it claims stays claimed for as long as it likes.
+        # This is a remote Worker's call: it renews no lease, so it may keep a claim for any time.
         "find_next_compact",
         "find_next_compact2",
         "update_compactor_state",
@@ -29,26 +29,26 @@ OPERATORS_ONLY = frozenset(
 )
 """Methods that only operators may call."""
 REPLICATION = {"open_txns", "allocate_table_write_ids", "commit_txn", "abort_txn"}
-"""Methods that only operators may call with what a replication says."""
+"""The methods that only operators may call with fields about replication."""
 
 
 class Access(Protocol):
-    """Decides on a call."""
+    """A decision about calls."""
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:
         """Return why the call is refused, a sentence for the client; None: it is allowed."""
 
 
 class Everybody:
-    """Every client may call everything."""
+    """Access for every client to every call."""
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:  # noqa: ARG002 - the protocol's
-        """Refuse nobody."""
+        """Return None: no call is refused."""
         return None
 
 
 class Identified:
-    """Only who has proven an identity."""
+    """Access for clients with a proven identity."""
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:  # noqa: ARG002 - the protocol's
         """Refuse everything to a client without a user."""
@@ -61,16 +61,19 @@ class Identified:
 
 
 class Guarded:
-    """Whom others let in, and operators besides; what is an operator's is for nobody else."""
+    """Access as another rule gives it, plus operators; calls for operators are for no other client."""
 
     def __init__(
         self, others: Access, operators: Collection[str], is_own_user: Callable[[str], bool] = is_own_user_at
     ) -> None:
-        """``operators``: users with proof; ``is_own_user``: whether a process at an address is our user's."""
+        """Prepare the rule.
+
+        ``operators``: users with proof; ``is_own_user``: True if a process at an address is our user's.
+        """
         self._others, self._operators, self._is_own_user = others, frozenset(operators), is_own_user
 
     def refusal(self, identity: Identity, method: str, arguments: Sequence[Any] = ()) -> str | None:
-        """Look at whose call it is only where that matters."""
+        """Return why the call is refused; the caller is looked up only if that matters."""
         if not is_operators(method, arguments):
             return self._others.refusal(identity, method, arguments)
         if (identity.user and identity.user in self._operators) or (
@@ -85,7 +88,7 @@ class Guarded:
 
 
 def is_operators(method: str, arguments: Sequence[Any]) -> bool:
-    """Return True if a call is for operators, by its method or by what it says of a replication."""
+    """Return True if a call is for operators, by its method or by its fields about replication."""
     if method in OPERATORS_ONLY:
         return True
     sent = arguments[0] if method in REPLICATION and arguments else None

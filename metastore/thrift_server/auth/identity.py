@@ -1,7 +1,7 @@
-"""Who is behind a call: one value, which says who the user is, who proved it, and from which address the call came.
+"""Identity of a caller: the user, the proof, and the address of the call, in one value.
 
-Rule: only what somebody proved is an identity. What a client says of itself (``set_ugi``) names the user in logs and
-locks where nothing is proven, and changes nothing where it is.
+Rule: only a proven user is an identity. The user that a client gives itself (``set_ugi``) appears in logs and locks if
+there is no proof, and has no effect if there is.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from metastore.errors import AccessDeniedError
 
 
 class IdentityProof(StrEnum):
-    """What an identity rests on."""
+    """The kinds of proof of an identity."""
 
     NOTHING = "nothing"
     CERTIFICATE = "certificate"
@@ -21,22 +21,22 @@ class IdentityProof(StrEnum):
 
 
 class Identity(NamedTuple):
-    """The proven user; None: nobody has proven anything."""
+    """The proven user; None: there is no proof."""
 
     user: str | None = None
     proof: IdentityProof = IdentityProof.NOTHING
     address: str = ""
-    """Where the caller is, ``host:port``; of a planner's caller, where that is."""
+    """The caller's address, ``host:port``; for a planner's caller, its own."""
 
 
 NOBODY = Identity()
 
 
 def of_certificate(certificate: Mapping[str, Any] | None, named_by: str) -> Identity:
-    """Return the user whom a verified client certificate names, as ``ssl.SSLSocket.getpeercert`` gives it.
+    """Return the user named by a verified client certificate, as ``ssl.SSLSocket.getpeercert`` gives it.
 
-    ``named_by``: ``subject`` (its common name) or ``san`` (its first e-mail address, URI or DNS name). `NOBODY` for
-    a certificate that names nobody in that way. Raises: AccessDeniedError for a subject with several common names.
+    ``named_by``: ``subject`` (its common name) or ``san`` (its first e-mail address, URI or DNS name). `NOBODY` for a
+    certificate that names no user in that way. Raises: AccessDeniedError for a subject with several common names.
     """
     if not certificate:
         return NOBODY
@@ -44,6 +44,6 @@ def of_certificate(certificate: Mapping[str, Any] | None, named_by: str) -> Iden
         names = [value for kind, value in certificate.get("subjectAltName", ()) if kind in {"email", "URI", "DNS"}]
     else:
         names = [value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"]
-        if len(names) > 1:  # others would read the first, or the last
+        if len(names) > 1:  # Other programs would read the first, or the last.
             raise AccessDeniedError(f"The certificate names {len(names)} users ({', '.join(names)}): one is needed")
     return Identity(names[0], IdentityProof.CERTIFICATE) if names and names[0] else NOBODY

@@ -1,6 +1,6 @@
-"""Whose process is at the other end of a connection from this machine.
+"""The owner of the process at the other end of a connection from this machine.
 
-Rule: the kernel says it (``/proc/net/tcp``), not the client. Where it says nothing, nobody is known.
+Rule: the kernel names the owner (``/proc/net/tcp``), not the client. If it does not, the owner is unknown.
 """
 
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _ESTABLISHED = "01"
-_STEP = -1 if sys.byteorder == "little" else 1  # words of an address are printed as the machine has them
+_STEP = -1 if sys.byteorder == "little" else 1  # The words of an address are printed in the machine's byte order.
 
 
 def is_own_user_at(address: str) -> bool:
-    """Return True if an address, ``host:port``, is this machine's and its sockets are of this process's user alone."""
+    """Return True if an address, ``host:port``, is this machine's and only this process's user has sockets there."""
     host, _, port = address.rpartition(":")
     try:
         wanted = _plain(host.strip("[]"))

@@ -1,1 +1,1 @@
-"""Thrift structs to values, and back."""
+"""Conversions of Thrift structs to values, and back."""

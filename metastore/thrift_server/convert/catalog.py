@@ -1,7 +1,7 @@
-"""Catalog structs ↔ the catalog's values.
+"""Conversions between catalog structs and the catalog's values.
 
 Replies are complete, as Hive 2.3.10 sends them: Spark and PyIceberg fail on collections that are null (CLIENT-5).
-Requests are checked for what Hive requires to be there; the rest of their validation is the services'.
+Requests are checked for fields that Hive requires; the services validate the rest.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from metastore.thrift_server.convert.structs import struct_from_json, struct_to_
 
 
 def required_name(value: str | None, what: str) -> str:
-    """Return a name that must be there. Raises: MetaError."""
+    """Return a required name. Raises: MetaError if it is missing."""
     if value is None:
         raise MetaError(f"Null {what} name is not allowed")
     return value.strip()
 
 
 def required_struct(value: Any, what: str) -> Any:
-    """Return a struct that must be there. Raises: MetaError."""
+    """Return a required struct. Raises: MetaError if it is missing."""
     if value is None:
         raise MetaError(f"Null {what} is not allowed")
     return value
@@ -42,25 +42,25 @@ def context_of(environment: Any) -> dict[str, str]:
 
 
 def pattern_of(text: str | None) -> tuple[str, str | None]:
-    """(catalog, pattern) from a pattern argument that may carry a catalog."""
+    """Return (catalog, pattern) from a pattern argument that may carry a catalog."""
     return split_catalog(text)
 
 
 def catalog_from_thrift(catalog: Any) -> Catalog:
-    """Raises: MetaError, InvalidObjectError from the service for what is missing."""
+    """Decode a catalog. The service raises InvalidObjectError for missing fields. Raises: MetaError."""
     required_struct(catalog, "catalog")
     return Catalog((catalog.name or "").strip().lower(), catalog.locationUri or "", catalog.description)
 
 
 def catalog_to_thrift(catalog: Catalog) -> Any:
-    """Encode what get_catalog answers."""
+    """Encode the answer of get_catalog."""
     return ttypes.Catalog(
         name=catalog.name, description=catalog.description, locationUri=catalog.location, createTime=catalog.create_time
     )
 
 
 def database_from_thrift(database: Any) -> DatabaseDraft:
-    """Return what a client asks for. Raises: MetaError without a name."""
+    """Decode a request for a database. Raises: MetaError without a name."""
     required_struct(database, "database")
     return DatabaseDraft(
         database_name(required_name(database.name, "database"), database.catalogName),
@@ -74,7 +74,7 @@ def database_from_thrift(database: Any) -> DatabaseDraft:
 
 
 def database_to_thrift(database: Database) -> Any:
-    """Encode what get_database answers."""
+    """Encode the answer of get_database."""
     return ttypes.Database(
         name=database.name.db,
         description=database.description,
@@ -90,7 +90,7 @@ def database_to_thrift(database: Database) -> Any:
 
 
 def table_from_thrift(table: Any) -> Table:
-    """Return what a client asks for. Raises: MetaError where Hive does not take null."""
+    """Decode a request for a table. Raises: MetaError where Hive does not take null."""
     if table is None:
         raise MetaError("Null table is not allowed")
     return Table(
@@ -112,7 +112,7 @@ def table_from_thrift(table: Any) -> Table:
 
 
 def table_to_thrift(table: Table) -> Any:
-    """Encode what get_table answers."""
+    """Encode the answer of get_table."""
     return ttypes.Table(
         tableName=table.name.table,
         dbName=table.name.db,
@@ -143,7 +143,7 @@ def _creation_metadata_to_thrift(table: Table) -> Any:
 
 
 def descriptor_from_thrift(sd: Any) -> Json:
-    """Return a table's storage descriptor as sent. Raises: MetaError where Hive does not take null."""
+    """Decode a table's storage descriptor. Raises: MetaError where Hive does not take null."""
     if sd is None:
         raise MetaError("A table needs a storage descriptor (sd), null is not allowed")
     if sd.cols is None:
@@ -155,14 +155,17 @@ def descriptor_from_thrift(sd: Any) -> Json:
 
 
 def descriptor_to_thrift(sd: Json) -> Any:
-    """A complete storage descriptor. Its columns are most of it, and are made without looking at declarations."""
+    """Encode a complete storage descriptor.
+
+    Most of it are columns, which are made without looking at declarations.
+    """
     struct = struct_from_json(ttypes.StorageDescriptor, {name: value for name, value in sd.items() if name != "cols"})
     struct.cols = fields_to_thrift(sd["cols"])
     return struct
 
 
 def fields_from_thrift(fields: list[Any]) -> list[Json]:
-    """Return columns or partition keys as sent. Raises: MetaError for a column without name or type."""
+    """Decode columns or partition keys. Raises: MetaError for a column without name or type."""
     for field in fields:
         if field.name is None or field.type is None:
             raise MetaError(f"A column needs a name and a type: {field.name!r} {field.type!r}")
@@ -170,12 +173,12 @@ def fields_from_thrift(fields: list[Any]) -> list[Json]:
 
 
 def fields_to_thrift(fields: list[Json]) -> list[Any]:
-    """Return columns or partition keys."""
+    """Encode columns or partition keys."""
     return [ttypes.FieldSchema(field["name"], field["type"], field.get("comment")) for field in fields]
 
 
 def function_from_thrift(function: Any) -> Function:
-    """Return what a client asks for. Raises: MetaError where Hive does not take null."""
+    """Decode a request for a function. Raises: MetaError where Hive does not take null."""
     required_struct(function, "function")
     name = table_name_of(function.dbName, required_name(function.functionName, "function"), function.catName)
     if function.ownerType is None or function.functionType is None:
@@ -191,7 +194,7 @@ def function_from_thrift(function: Any) -> Function:
 
 
 def function_to_thrift(function: Function) -> Any:
-    """Encode what get_function answers."""
+    """Encode the answer of get_function."""
     return ttypes.Function(
         functionName=function.name.table,
         dbName=function.name.db,
@@ -206,7 +209,7 @@ def function_to_thrift(function: Function) -> Any:
 
 
 def statistics_from_thrift(statistics: Any, engine: str | None) -> list[ColumnStatistics]:
-    """Return the columns of one ColumnStatistics."""
+    """Decode the columns of one ColumnStatistics."""
     partition = "" if statistics.statsDesc.isTblLevel else statistics.statsDesc.partName
     return [
         ColumnStatistics(
@@ -221,7 +224,7 @@ def statistics_from_thrift(statistics: Any, engine: str | None) -> list[ColumnSt
 
 
 def statistics_to_thrift(statistics: list[ColumnStatistics]) -> list[Any]:
-    """Return one ColumnStatisticsObj for each column."""
+    """Encode one ColumnStatisticsObj for each column."""
     return [
         ttypes.ColumnStatisticsObj(
             statistic.column, statistic.type, struct_from_json(ttypes.ColumnStatisticsData, statistic.data)

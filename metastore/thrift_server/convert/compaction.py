@@ -1,7 +1,7 @@
-"""Compaction requests and rows ↔ Thrift.
+"""Conversions between compaction requests and rows, and Thrift.
 
-Rule: instants go out as milliseconds since 1970. Generations of clients are told apart only by fields that a
-generation sets or does not know, and only to spare an old client what it cannot read.
+Rule: instants go out as milliseconds since 1970. Generations of clients are distinguished only by fields that a
+generation sets or does not know, and only to keep from an old client what it cannot read.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def partition(name: str | None) -> str:
 
 
 def entity(db: str, table: str, partition_name: str | None, catalog: str | None = None) -> Entity:
-    """Return what a request is about."""
+    """Return the entity of a request."""
     if not db or not table:
         raise InvalidRequestError("A compaction needs the names of a database and a table")
     return Entity(table_name(db, table, catalog), partition(partition_name))
@@ -82,12 +82,12 @@ _COUNTED = {
 
 
 def counted(kind: int) -> Counted:
-    """Return what a metric of Hive's counts."""
+    """Return the figure that a metric of Hive's counts."""
     return _COUNTED[kind]
 
 
 def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
-    """Return a client's request; without an initiator it is a person's."""
+    """Decode a client's request; without an initiator it is a person's."""
     return NewRequest(
         entity=entity(rqst.dbname, rqst.tablename, rqst.partitionname),
         type=CompactionType.of_number(rqst.type),
@@ -103,7 +103,7 @@ def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
 
 
 def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
-    """Read a remote worker's claim, which has no attempts, only its own name. Raises: InvalidRequestError."""
+    """Decode a remote worker's claim, which has no attempts, only its own name. Raises: InvalidRequestError."""
     if (cr.id or 0) <= 0 or not cr.workerId:
         raise InvalidRequestError(
             f"Compaction {cr.id or 0} is not claimed by worker {cr.workerId or '(unnamed)'}: a claim has both"
@@ -120,7 +120,10 @@ def is_newer_client(rqst: ttypes.CompactionRequest) -> bool:
 
 
 def compaction_response(result: CompactResult, *, newer_client: bool) -> ttypes.CompactionResponse:
-    """The answer to a request. Clients before Hive 4 print the id and state of the request that is there already."""
+    """Encode the answer to a request.
+
+    Clients before Hive 4 print the id and state of the existing request.
+    """
     request_id, state = result.id, result.state
     if result.existing is not None and not newer_client:
         request_id, state = result.existing.id, result.existing.state.display
@@ -128,12 +131,15 @@ def compaction_response(result: CompactResult, *, newer_client: bool) -> ttypes.
 
 
 def may_be_old_client(rqst: ttypes.ShowCompactRequest | None) -> bool:
-    """Whether no field is set: Hive 2.3 and 3.1 have none, and a type that they do not know breaks the whole answer."""
+    """Return True if no field is set.
+
+    Hive 2.3 and 3.1 have none, and a type that they do not know breaks the whole answer.
+    """
     return rqst is None or all(getattr(rqst, field[2]) is None for field in rqst.thrift_spec if field)
 
 
 def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
-    """Return the filters of SHOW COMPACTIONS.
+    """Decode the filters of SHOW COMPACTIONS.
 
     Raises: InvalidRequestError.
     """
@@ -155,7 +161,7 @@ def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
 
 
 def info(compaction: Compaction) -> ttypes.CompactionInfoStruct:
-    """Return a request as a worker gets it."""
+    """Encode a request for a worker."""
     return ttypes.CompactionInfoStruct(
         id=compaction.id,
         dbname=compaction.entity.table.db,
@@ -180,7 +186,10 @@ def info(compaction: Compaction) -> ttypes.CompactionInfoStruct:
 
 
 def stringable_map(values: dict[str, str]) -> str:
-    """Hive's StringableMap: ``entries:``, then ``length:text`` for each key and value, lengths as Java counts them."""
+    """Encode Hive's StringableMap.
+
+    ``entries:``, then ``length:text`` for each key and value, lengths as Java counts them.
+    """
     return f"{len(values)}:" + "".join(
         f"{_java_length(key)}:{key}{_java_length(value)}:{value}" for key, value in values.items()
     )
@@ -191,7 +200,7 @@ def _java_length(text: str) -> int:
 
 
 def _order(text: str) -> tuple[tuple[str, bool], ...]:
-    """``"CC_DATABASE" desc, state`` → pairs of our column and "ascending"."""
+    """Convert ``"CC_DATABASE" desc, state`` to pairs of our column and "ascending"."""
     chosen: list[tuple[str, bool]] = []
     for term in filter(None, (text_part.strip() for text_part in text.split(","))):
         name, *direction = term.replace('"', "").replace("`", "").split()

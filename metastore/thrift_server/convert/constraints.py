@@ -1,4 +1,4 @@
-"""Thrift's six structs for constraints ↔ the catalog's single class."""
+"""Conversions between Thrift's six structs for constraints and the catalog's single class."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,7 @@ from metastore.errors import InvalidObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert.catalog import table_name_of
 
-# kind: (struct, field of the constraint's name, field of its text)
+# A row is: kind: (struct, field of the constraint's name, field of its text).
 _STRUCTS = {
     ConstraintKind.PRIMARY_KEY: (ttypes.SQLPrimaryKey, "pk_name", None),
     ConstraintKind.UNIQUE: (ttypes.SQLUniqueConstraint, "uk_name", None),
@@ -20,13 +20,13 @@ _KEYED = (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE)
 
 
 def constraints_from_thrift(kind: ConstraintKind, rows: Iterable[Any] | None) -> list[ConstraintColumn]:
-    """Return the constraints of one kind. Raises: MetaError, InvalidObjectError for what must be named and is not."""
+    """Decode the constraints of one kind. Raises: MetaError, InvalidObjectError for missing required names."""
     convert = _foreign_key_from_thrift if kind is ConstraintKind.FOREIGN_KEY else _from_thrift
     return [convert(kind, row, number) for number, row in enumerate(rows or [], start=1)]
 
 
 def constraints_to_thrift(kind: ConstraintKind, constraints: Iterable[ConstraintColumn]) -> list[Any]:
-    """Return the constraints of one kind, as their own call answers."""
+    """Encode the constraints of one kind, as their own call answers."""
     convert = _foreign_key_to_thrift if kind is ConstraintKind.FOREIGN_KEY else _to_thrift
     return [convert(constraint) for constraint in constraints if constraint.kind is kind]
 
@@ -39,7 +39,7 @@ def all_from_thrift(
     default: Any = None,
     check: Any = None,
 ) -> list[ConstraintColumn]:
-    """Return what create_table brings along; keys first, so that a foreign key may refer to its own table's."""
+    """Decode the constraints of create_table; keys first, so that a foreign key may refer to its own table's."""
     lists = {
         ConstraintKind.PRIMARY_KEY: primary,
         ConstraintKind.UNIQUE: unique,

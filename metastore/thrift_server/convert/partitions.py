@@ -1,4 +1,7 @@
-"""Partitions between Thrift and the catalog. Structs of 4.x requests and the older positional arguments meet here."""
+"""Conversions of partitions between Thrift and the catalog.
+
+Structs of 4.x and the older positional arguments meet here.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ from metastore.thrift_server.convert.structs import struct_from_json, struct_to_
 
 @dataclass(frozen=True)
 class Shape:
-    """How much of each partition a client wants: 4.1 requests may leave columns and parameters out."""
+    """The part of each partition that a client wants: 4.1 requests may leave columns and parameters out."""
 
     columns: bool = True
     include: str | None = None
     exclude: str | None = None
 
     def parameters(self, parameters: Parameters) -> Parameters:
-        """Return those whose key matches ``include`` and not ``exclude`` (SQL LIKE patterns)."""
+        """Return the parameters whose key matches ``include`` and not ``exclude`` (SQL LIKE patterns)."""
         if not self.include and not self.exclude:
             return parameters
         return {
@@ -41,21 +44,21 @@ WHOLE = Shape()
 
 
 def shape_of(request: Any) -> Shape:
-    """Return what a 4.1 request says about the shape."""
+    """Return the shape that a 4.1 request asks for."""
     return Shape(
         not request.skipColumnSchemaForPartition, request.includeParamKeyPattern, request.excludeParamKeyPattern
     )
 
 
 def table_of(db: str | None, table: str | None, catalog: str | None = None) -> TableName:
-    """Return the table that the arguments name.  Raises: InvalidRequestError for an absent name."""
+    """Return the table that the arguments name. Raises: InvalidRequestError for an absent name."""
     if db is None or table is None:
         raise InvalidRequestError(f"Database and table name must be given, not {db} and {table}")
     return table_name(db, table.strip(), catalog)
 
 
 def table_of_partition(struct: ttypes.Partition, catalog: str | None = None) -> TableName:
-    """Return the table that a partition says it is of."""
+    """Return the table that a partition names."""
     if struct is None:
         raise InvalidRequestError("Partition cannot be null")
     return table_of(struct.dbName, struct.tableName, struct.catName or catalog)
@@ -64,7 +67,7 @@ def table_of_partition(struct: ttypes.Partition, catalog: str | None = None) -> 
 def draft_of(
     struct: ttypes.Partition, target: TableName | None = None, columns: list[ttypes.FieldSchema] | None = None
 ) -> PartitionDraft:
-    """Return what a client's partition asks for.
+    """Decode a client's partition.
 
     ``target``: the catalog of a partition that names none. ``columns``: for a partition that comes without.
     """
@@ -76,7 +79,10 @@ def drafts_of(
     target: TableName | None = None,
     columns: list[ttypes.FieldSchema] | None = None,
 ) -> list[PartitionDraft]:
-    """The same for several. A descriptor equal to the descriptor before it, but for the location, is converted once."""
+    """Decode several partitions likewise.
+
+    A descriptor equal to the descriptor before it, but for the location, is converted once.
+    """
     before, sd, drafts = b"", None, []
     for struct in structs:
         name = table_of_partition(struct, target.catalog if target else None)
@@ -88,7 +94,7 @@ def drafts_of(
 
 
 def _encoded_but_for_location(sd: ttypes.StorageDescriptor) -> bytes:
-    """Encode both: bytes are compared far more quickly than structs."""
+    """Encode a descriptor without its location: bytes are compared far more quickly than structs."""
     location, sd.location = sd.location, None
     try:
         encoded: bytes = fastbinary.encode_binary(sd, [ttypes.StorageDescriptor, ttypes.StorageDescriptor.thrift_spec])
@@ -119,7 +125,7 @@ def _draft(name: TableName, struct: ttypes.Partition, sd: Json | None) -> Partit
 
 
 def drafts_of_specs(specs: Sequence[ttypes.PartitionSpec]) -> tuple[TableName, list[PartitionDraft]]:
-    """Return the table and the partitions of a list of partition specifications, which all must be of one table."""
+    """Decode a list of partition specifications, all of one table; return the table and the partitions."""
     name = table_of(specs[0].dbName, specs[0].tableName, specs[0].catName)
     drafts: list[PartitionDraft] = []
     for spec in specs:
@@ -152,12 +158,12 @@ def _shared_drafts(name: TableName, spec: ttypes.PartitionSpecWithSharedSD) -> l
 
 
 def _as_java_prints(text: str | None) -> str:
-    """Hive joins the two with ``+``."""
+    """Format a text as Java's ``+`` does: null becomes "null"."""
     return "null" if text is None else text
 
 
 def encode_partitions(name: TableName, partitions: Iterable[Partition], shape: Shape = WHOLE) -> list[ttypes.Partition]:
-    """Return partitions for the client. The descriptor that partitions share is converted once."""
+    """Encode partitions for the client. A shared descriptor is converted once."""
     converted: dict[int, ttypes.StorageDescriptor] = {}
     encoded = []
     for partition in partitions:
@@ -198,12 +204,12 @@ def encode_partitions(name: TableName, partitions: Iterable[Partition], shape: S
 
 
 def encode_partition(name: TableName, partition: Partition) -> ttypes.Partition:
-    """Return one partition for the client."""
+    """Encode one partition for the client."""
     return encode_partitions(name, [partition])[0]
 
 
 def specification(table: Table, partitions: list[ttypes.Partition]) -> list[ttypes.PartitionSpec]:
-    """Return partitions as a specification below the table's location."""
+    """Encode partitions as a specification below the table's location."""
     return [
         ttypes.PartitionSpec(
             dbName=table.name.db,

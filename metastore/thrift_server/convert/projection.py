@@ -1,4 +1,4 @@
-"""Cutting a Thrift struct down to the fields that a client asks for (GetProjectionsSpec)."""
+"""Projection of a Thrift struct to the fields that a client asks for (GetProjectionsSpec)."""
 
 from typing import Any
 

@@ -1,8 +1,10 @@
-"""Any Thrift struct ↔ a JSON object with Thrift's field names; absent fields are absent on both sides.
+"""Conversions between any Thrift struct and a JSON object with Thrift's field names.
+
+Absent fields are absent on both sides.
 
 This is the stored form of storage descriptors, partition keys and statistics. Binary values are base64 text; a map
-whose keys are not strings is a list of pairs, since JSON has no such objects. Works from the generated
-``thrift_spec``, so a field that is added to the IDL needs no code here.
+whose keys are not strings is a list of pairs, since JSON has no such objects. It uses the generated ``thrift_spec``, so
+a field that is added to the IDL needs no code here.
 """
 
 import base64
@@ -15,7 +17,7 @@ S = TypeVar("S")
 
 
 def struct_to_json(struct: Any) -> Json:
-    """Return the fields that are set, under their Thrift names."""
+    """Convert the fields that are set, under their Thrift names."""
     return {
         name: _value_to_json(kind, args, value)
         for _, kind, name, args, _ in filter(None, type(struct).thrift_spec)
@@ -24,7 +26,7 @@ def struct_to_json(struct: Any) -> Json:
 
 
 def struct_from_json(struct_type: type[S], fields: Json) -> S:
-    """Return the struct of which ``struct_to_json`` made this; names it does not know are left out."""
+    """Convert the result of ``struct_to_json`` back to the struct; unknown names are left out."""
     known = {
         name: _value_from_json(kind, args, fields[name])
         for _, kind, name, args, _ in filter(None, struct_type.thrift_spec)  # type: ignore[attr-defined]

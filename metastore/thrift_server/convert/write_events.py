@@ -1,6 +1,6 @@
-"""Write events of what clients send, and the answers; tables and partitions travel as Thrift's JSON, as in Hive.
+"""Conversions of clients' write events and the answers; tables and partitions travel as Thrift's JSON, as in Hive.
 
-Rule: the objects are those of the catalog at the moment of the call; a file belongs to an object that is there.
+Rule: the objects are those of the catalog at the moment of the call; a file belongs to an existing object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from metastore.txns.write_events.store import WriteEvent
 
 
 def json_of(struct: ttypes.Table | ttypes.Partition) -> str:
-    """Return a struct as Thrift's JSON."""
+    """Encode a struct as Thrift's JSON."""
     from thrift.protocol.TJSONProtocol import TJSONProtocol
 
     buffer = TMemoryBuffer()
@@ -35,7 +35,7 @@ def json_of(struct: ttypes.Table | ttypes.Partition) -> str:
 
 
 class _WrittenPlace(NamedTuple):
-    """A table or partition that was written to."""
+    """A table or partition with written files."""
 
     table: str
     partition: str | None
@@ -44,9 +44,9 @@ class _WrittenPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class WriteEvents:
-    """Makes write events of requests; none where the notification log is off, and then nothing is looked at.
+    """A factory of write events from requests; without the notification log it makes none and looks nothing up.
 
-    ``cmroot``: where files are kept for replicas; "": nowhere.
+    ``cmroot``: the directory of files for replicas; "": none.
     """
 
     events: EventService
@@ -55,7 +55,7 @@ class WriteEvents:
     cmroot: str = ""
 
     def of_requests(self, catalog: str | None, sent: Sequence[ttypes.WriteNotificationLogRequest]) -> list[WriteEvent]:
-        """Return what writers tell of their own files. Raises: NoSuchObjectError, InvalidRequestError."""
+        """Return the events of writers about their own files. Raises: NoSuchObjectError, InvalidRequestError."""
         if not self.events.is_on():
             return []
         by_table: dict[TableName, list[ttypes.WriteNotificationLogRequest]] = {}
@@ -87,7 +87,7 @@ class WriteEvents:
         return events
 
     def of_replayed(self, sent: Sequence[ttypes.WriteEventInfo]) -> list[WriteEvent]:
-        """What a replication wrote in the place of a source's transaction; its own transaction is to be filled in.
+        """Return the events of a replication that replays a transaction; the caller fills in its own transaction.
 
         Raises: NoSuchObjectError.
         """
@@ -102,7 +102,7 @@ class WriteEvents:
         return events
 
     def _places(self, table: Table, partitions: Collection[str]) -> dict[str, _WrittenPlace]:
-        """By partition; "" is the table itself."""
+        """Return the places by partition; "" is the table itself."""
         described = json_of(table_to_thrift(table))
         places = {"": _WrittenPlace(described, None, table.location or "")}
         wanted = sorted(set(partitions) - {""})
@@ -125,7 +125,7 @@ def _partition_name(table: Table, values: Sequence[str]) -> str:
 
 
 def info_of(event: WriteEvent) -> ttypes.WriteEventInfo:
-    """Return what a replication learns."""
+    """Encode an event for a replication."""
     return ttypes.WriteEventInfo(
         writeId=event.write_id,
         database=event.name.db,

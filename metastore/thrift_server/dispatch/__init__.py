@@ -1,1 +1,1 @@
-"""A call on its way to a handler: workers and lanes, middleware, errors, access to tables."""
+"""The way of a call to a handler: workers and lanes, middleware, errors, access to tables."""

@@ -1,8 +1,8 @@
-"""Open transactions and locks of each client address: open_txns and lock are refused where there are too many.
+"""Quotas of open transactions and locks for each client address: open_txns and lock are refused beyond them.
 
-Rules: it is noted which ids an address got from this process; whether they are still there PostgreSQL says, whatever
-ended them, and is asked only when the notes reach the limit (ADR 51). Nothing is counted by the names that clients give
-themselves. A call is counted for those behind it in its batch before it has got anything.
+Rules: the ids that an address got from this process are recorded; PostgreSQL knows which of them still exist, and is
+asked only when the recorded ids reach the limit (ADR 51). Names that clients give themselves do not count. A call
+counts for those behind it in its batch before it has got any id.
 """
 
 import dataclasses
@@ -17,24 +17,24 @@ from metastore.thrift_server.dispatch.registry import Handler
 from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 
 _LOOK_EVERY_SECONDS = 1.0
-"""How long an address that has enough is refused without a look."""
+"""The time for which an address at its limit is refused without a look."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Quota:
-    """One kind of what there is a limit for."""
+    """One kind of limited ids."""
 
     kind: str
     what: str
-    """The same for people."""
+    """The same name for people."""
     most: int
     setting: str
     present: Callable[[Collection[int]], Mapping[int, int]]
-    """Those of the ids that are still there, with how much each counts for."""
+    """The ids that still exist, with the weight of each."""
     wanted: Callable[[Any], int]
-    """How much a request asks for."""
+    """The weight of a request."""
     got: Callable[[Any, Any], Mapping[int, int]]
-    """The ids that a request got by its answer, with how much each counts for."""
+    """The ids that a request got by its answer, with the weight of each."""
 
 
 def txns_and_locks(
@@ -43,7 +43,7 @@ def txns_and_locks(
     still_open: Callable[[Collection[int]], Collection[int]],
     still_there: Callable[[Collection[int]], Mapping[int, int]],
 ) -> dict[str, Quota]:
-    """Return what there is a limit for, by the method that asks for it. ``most_at_once``: transactions of one call."""
+    """Return the quotas by the method that takes from them. ``most_at_once``: transactions of one call."""
     return {
         "open_txns": Quota(
             "open_txns",
@@ -67,7 +67,7 @@ def txns_and_locks(
 
 
 def limited(handler: Handler, share: Quota, limits: AddressLimits) -> Handler:
-    """Return the handler, which runs batches, with refusals for addresses that have enough."""
+    """Return the handler, which runs batches, with refusals for addresses that have reached their quota."""
     if not share.most:
         return handler
     door = _Door(share, limits)
@@ -85,14 +85,14 @@ def limited(handler: Handler, share: Quota, limits: AddressLimits) -> Handler:
 
 
 class _Door:
-    """Decides on the calls of a batch, one after the other."""
+    """A gate for the calls of a batch, which are decided one after the other."""
 
     def __init__(self, share: Quota, limits: AddressLimits) -> None:
         self._share, self._limits = share, limits
         self._full_until: dict[str, float] = {}
 
     def refusals(self, calls: list[Call]) -> dict[Call, LimitReachedError]:
-        """Return why calls are refused. A call whose effect is to be undone never is."""
+        """Return why calls are refused. A call whose effect is to be undone is never refused."""
         refused: dict[Call, LimitReachedError] = {}
         by_address: dict[str, int] = {}
         for call in calls:

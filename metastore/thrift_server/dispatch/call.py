@@ -1,4 +1,4 @@
-"""One call of one client, as its handler sees it, and how a handler asks to be run.
+"""One call of one client, as its handler sees it, and the ways to run a handler.
 
 Rule: a handler touches the connection only through `Call`. Three ways to run:
 
@@ -26,45 +26,48 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class Connection(Protocol):
-    """What a handler may know about the client's connection."""
+    """The connection as a handler may use it."""
 
     peer: str
     """Address of the client, ``host:port``."""
     identity: Identity
-    """Who has proven to be on the other side."""
+    """The proven identity of the client."""
     user: str | None
-    """The identity's user, where nothing is proven what set_ugi said."""
+    """The identity's user, or without proof the one of set_ugi."""
     groups: tuple[str, ...]
     metaconf: dict[str, str] | None
-    """What setMetaConf changed."""
+    """The settings that setMetaConf changed."""
     session: Session | None
-    """What the upstream learns of the client."""
+    """The statements about the client that the upstream gets."""
     closed: bool
     """True once the client is gone: an answer would not arrive."""
     busy: bool
-    """A call of it is in work."""
+    """True if a call of it is in work."""
     calls: int
-    """How many were begun."""
+    """The number of calls that were begun."""
     left: float | None
-    """When (monotonic) the client ended the connection without a farewell; None if it said farewell, or we ended it."""
+    """The time (monotonic) when the client ended the connection without a farewell.
+
+    None after a farewell, or if we ended it.
+    """
     usage: Usage | None
-    """What the clients of its address have taken; None: they are not limited."""
+    """The usage of its address; None: it is not limited."""
     hurry: Callable[[], None] | None
-    """Called by the event loop when a parked call had better be answered: the client left, or the server stops."""
+    """A function that the event loop calls to hurry a parked call: the client left, or the server stops."""
 
     @property
     def host(self) -> str:
-        """Address of the client, without the port."""
+        """The address of the client, without the port."""
 
     def act_for(self, caller: Identity, limits: AddressLimits | None, now: float) -> None:
-        """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
+        """Switch the connection's calls, and their limits, to a planner's caller from now on."""
 
 
 class CallQueue(Protocol):
-    """Where a coalesced call waits for its turn; all of it on any thread."""
+    """A queue of coalesced calls; its methods may run on any thread."""
 
     def put(self, call: "Call") -> None:
-        """Let a call wait for its turn."""
+        """Queue a call for its turn."""
 
     def settle(self, call: "Call", result: object) -> None:
         """Answer a parked call with this result, without another turn."""
@@ -75,28 +78,29 @@ class Later:
 
 
 class PassedOn(NamedTuple):
-    """In the place of a result: the upstream's answer, whole, and how it went."""
+    """The upstream's answer, whole, and its outcome, in place of a result."""
 
     reply: bytes
     outcome: str
 
 
 LATER: Final = Later()
-"""In the place of an answer: the call is parked."""
+"""A stand-in for an answer: the call is parked."""
 
 
 class Call:
     """A method with its decoded arguments."""
 
-    # What most calls leave as it is stands in the class: setting all of it took a tenth of the loop's time for a call.
+    # Fields that most calls leave alone are in the class: setting all of them took a tenth of the loop's time for a
+    # call.
     expected = True
-    """A reply: not of a oneway message."""
+    """True if the client expects a reply: not for a oneway message."""
     outcome = ""
     reply: bytes | memoryview = b""
     cut_off = False
-    """Some of the answer was sent, and the rest will never be."""
+    """True if a part of the answer was sent, and the rest will never be."""
     raw = b""
-    """All of its message, of a `shared` method."""
+    """The whole message, of a `shared` method."""
     context: dict[str, object] | None = None
     patient = True
     """False: any answer is wanted now."""
@@ -105,17 +109,20 @@ class Call:
     then, with ``lost`` set, to undo it; what it answers then is dropped."""
     lost = False
     large = False
-    """Its message was large, and others wait for their turn until it is answered."""
+    """True if its message was large, and others wait for their turn until it is answered."""
     lane: CallQueue | None = None
-    """Where the server put it, if it is coalesced."""
+    """The lane of a coalesced call."""
     parked = 0.0
-    """Seconds."""
+    """The seconds for which the call was parked."""
     _parked_at = 0.0
 
     def __init__(
         self, method: str, args: tuple[Any, ...], connection: Connection, seqid: bytes = b"", started: float = 0.0
     ) -> None:
-        """``seqid`` is the message's sequence id as received, and goes back unchanged; ``started`` a perf_counter."""
+        """Prepare a call.
+
+        ``seqid`` is the message's sequence id, and goes back unchanged; ``started`` is a perf_counter.
+        """
         self.method = method
         self.args = args
         self.connection = connection
@@ -130,42 +137,42 @@ class Call:
             self.context.update(fields)
 
     def park(self, hurry: Callable[[], None]) -> None:
-        """Answer later: the handler answers `LATER` for this call. ``hurry`` must bring it to an end, once or twice."""
+        """Park the call: the handler answers `LATER` for it. ``hurry`` must bring it to an end, once or twice."""
         self._parked_at = time.perf_counter()
         self.connection.hurry = hurry
 
     def again(self) -> None:
-        """Hand the call to its lane once more."""
+        """Send the call through its lane once more."""
         self._leave()
         if self.lane is not None:
             self.lane.put(self)
 
     def answer(self, result: object) -> None:
-        """Answer the call, which is parked, with what another call has brought about."""
+        """Answer the parked call with a result that another call has produced."""
         self._leave()
         if self.lane is not None:
             self.lane.settle(self, result)
 
     def _leave(self) -> None:
-        """Note that the call is parked no longer."""
+        """Record that the call is no longer parked."""
         if self._parked_at:
             self.parked += time.perf_counter() - self._parked_at
             self._parked_at = 0.0
 
     def __repr__(self) -> str:
-        """Show the call, for failing tests."""
+        """Format the call, for failing tests."""
         return f"Call({self.method}{self.args!r})"
 
 
 def coalesced(lane: str, apart: Callable[["Call"], bool] | None = None) -> Callable[[Handler], Handler]:
     """Run this handler with all calls of its lane that gathered meanwhile.
 
-    ``apart``: whether a call would hold the event loop for long, decided by its arguments at once and without raising;
-    it is then run alone, on a thread.
+    ``apart``: returns True if a call would hold the event loop for long, by its arguments, quickly and without raising;
+    the call then runs alone, on a thread.
 
     The method's signature is ``(self, calls: list[Call]) -> list[result | Exception]``, an item for each call, in
-    order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that a bad call hurts
-    nobody else; not after an UnavailableError or an OutcomeUnknownError, which every caller gets.
+    order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that a bad call affects no
+    other; not after an UnavailableError or an OutcomeUnknownError, which every caller gets.
     """
 
     def mark(handler: Handler) -> Handler:

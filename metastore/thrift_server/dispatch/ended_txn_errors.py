@@ -1,7 +1,7 @@
-"""Errors about transactions that ended tell what became of them: who ended it, when and why.
+"""Errors about ended transactions with their history: who ended the transaction, when and why.
 
-Rule: that costs a look into the database only where a call failed, a single look for all failures of a batch, and never
-changes the beginning of a text or the type of an error. A lock that went with its transaction tells about it.
+Rule: the database is read only if a call failed, once for all failures of a batch, and the beginning of a text and the
+type of an error never change. An error about a lock that ended with its transaction has its history too.
 """
 
 import dataclasses
@@ -22,17 +22,17 @@ _MOST_LOCKS = 20
 
 
 class History(Protocol):
-    """Who knows what became of transactions."""
+    """The history of transactions."""
 
     def tell(self, errors: Sequence[object]) -> None:
-        """Add to the errors' texts what became of their transactions."""
+        """Append the outcomes of their transactions to the errors' texts."""
 
     def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
         """Return the transactions that were aborted lately with these locks, by lock."""
 
 
 def explained(handlers: Mapping[str, Handler], history: History) -> dict[str, Handler]:
-    """Return the handlers; those of methods that can say "no such transaction" get their errors explained."""
+    """Return the handlers, with explained errors for methods that can say "no such transaction"."""
     explain = partial(_explain, history)
     return {
         name: dataclasses.replace(handler, explain=explain) if CODECS[name].raises_no_such_txn else handler
@@ -41,7 +41,7 @@ def explained(handlers: Mapping[str, Handler], history: History) -> dict[str, Ha
 
 
 def _explain(history: History, calls: Sequence[Call], results: Sequence[object]) -> None:
-    """Add to the errors of a batch what became of their transactions. A failure changes nothing."""
+    """Append the outcomes of their transactions to the errors of a batch. A failure changes nothing."""
     try:
         _find_owners(calls, results, history)
         history.tell([result for result in results if isinstance(result, EndedError)])

@@ -1,4 +1,4 @@
-"""From our errors to the exceptions that Hive declares: the one table.
+"""Translation of our errors to the exceptions that Hive declares: the one table.
 
 Rule: every `MetastoreError` has an entry. A method can only send what it declares, so an error whose exception it does
 not declare goes out as MetaException if that is declared, and as TApplicationException(INTERNAL_ERROR) with the same
@@ -54,7 +54,9 @@ def exception_class(error: errors.MetastoreError) -> type[TException]:
 
 
 def wire_exception(error: BaseException, method: str, declared: Container[type]) -> TException:
-    """Return what goes to the client for an error that a handler raised; ``declared``: the exceptions of the method.
+    """Convert an error raised by a handler into the exception sent to the client.
+
+    ``declared``: exceptions of the method.
 
     Thrift exceptions that the method declares pass through; so do TApplicationExceptions.
     """
@@ -62,7 +64,7 @@ def wire_exception(error: BaseException, method: str, declared: Container[type])
         return error
     text = str(error) or type(error).__name__
     if len(text) > LONGEST_TEXT:
-        text = f"{text[: LONGEST_TEXT // 2]} ... {text[-LONGEST_TEXT // 2 :]}"  # a sentence may begin with a name
+        text = f"{text[: LONGEST_TEXT // 2]} ... {text[-LONGEST_TEXT // 2 :]}"  # A sentence may begin with a name.
     if isinstance(error, errors.NoAnswerError):
         return TApplicationException(TApplicationException.MISSING_RESULT, text)
     if isinstance(error, errors.MetastoreError):

@@ -1,7 +1,7 @@
-"""Large messages: decoded off the event loop, one after the other.
+"""Large messages, which are decoded off the event loop, one after the other.
 
-Rule: only a few large calls are in work at a time; the others wait as the bytes that they came as, which a connection
-that is closed meanwhile gives up.
+Rule: only a few large calls are in work at a time; the others wait as the bytes that they came as, which are dropped if
+their connection is closed meanwhile.
 """
 
 import threading
@@ -34,34 +34,37 @@ class LargeCalls:
         lanes: Mapping[str, Lane],
         done: Callable[[Call], None],
     ) -> None:
-        """``put``: methods whose calls wait for their turn, in ``lanes`` where they come again; others run at once."""
+        """Prepare a thread.
+
+        ``put``: methods whose calls wait for a turn, in ``lanes`` if parked; others run at once.
+        """
         self._messages, self._middleware, self._pool = messages, middleware, pool
         self._put, self._lanes, self._done = put, lanes, done
         self._queue: SimpleQueue[ClientConnection | None] = SimpleQueue()
         self.put = self._queue.put
         self._free = threading.Semaphore(MOST_IN_WORK)
         self.finished = self._free.release
-        """A large call has been answered."""
+        """A function to call when a large call has been answered."""
         self._thread = threading.Thread(target=self._work, name="large-messages", daemon=True)
 
     def start(self) -> None:
-        """Start working."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing more."""
+        """Accept no more messages."""
         self._queue.put(None)
 
     def _work(self) -> None:
         while (connection := self._queue.get()) is not None:
             self._free.acquire()
             self._begin(connection)
-            del connection  # or what it sent would stay until the next comes
+            del connection  # Otherwise its bytes would stay until the next message comes.
 
     def _begin(self, connection: ClientConnection) -> None:
-        """Give its call to the pool, even if it has a lane: what takes long must not run on the event loop."""
+        """Give the call to the pool, even if it has a lane: a long call must not run on the event loop."""
         message, connection.message = connection.message, None
-        if message is None or message.data is None:  # the client is gone
+        if message is None or message.data is None:  # The client is gone.
             call = Call("", (), connection)
             call.expected, call.large, call.reply = False, True, b"dropped"
             self._done(call)

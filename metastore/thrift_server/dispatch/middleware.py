@@ -1,10 +1,10 @@
-"""What happens around every call: admit it, run it, translate its error, encode the answer, measure, log.
+"""Middleware around every call: admit it, run it, translate its error, encode the answer, measure, log.
 
-Rules: an unknown method, arguments that cannot be, and a client that may not call it, or calls too often, are answered;
-the connection stays. Whatever a handler raises, the client gets an answer; a call that PostgreSQL undid because of a
-conflict is run again, `ATTEMPTS` times in all; of a failure that nobody foresaw the stack goes to the log and the real
-cause to the client; a call is logged once, when it was slow or failed (not beyond a limit, which would be thousands of
-times), and then its error lets go of the stack, which has the call's arguments in it.
+Rules: an unknown method, impossible arguments, a forbidden call and a client that calls too often get an answer; the
+connection stays. Whatever a handler raises, the client gets an answer; a call that PostgreSQL undid because of a
+conflict is run again, `ATTEMPTS` times in all; for an unexpected failure the stack goes to the log and the real cause
+to the client; a call is logged once, if it was slow or failed (not beyond a limit, which would be thousands of times),
+and then its error drops the stack, which contains the call's arguments.
 """
 
 import time
@@ -47,7 +47,7 @@ ATTEMPTS = 3
 LONGEST_LOGGED = 1000
 PAUSES = 8
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(milliseconds=50), timedelta(milliseconds=500)
-"""Between tries of a call that a lock holds up: 2.75 s in all, far below any client's time-out."""
+"""The pauses between tries of a call that a lock delays: 2.75 s in all, far below any client's time-out."""
 _PLACES = BoundedSemaphore(4)
 _SHARED = (UnavailableError, OutcomeUnknownError)
 _log = structlog.get_logger("metastore.thrift")
@@ -55,7 +55,7 @@ _calls = structlog.get_logger("metastore.server")
 
 
 class Middleware:
-    """Turns a decoded call into the bytes of its answer, left in ``call.reply``."""
+    """A middleware that turns a decoded call into the bytes of its answer, left in ``call.reply``."""
 
     def __init__(
         self,
@@ -69,13 +69,16 @@ class Middleware:
         limits: AddressLimits | None = None,
         framed: bool = False,
     ) -> None:
-        """``seats``: left by calls that wait for their clients. ``framed``: an answer has its length before it."""
+        """Prepare the middleware. ``seats``: left by calls that wait for their clients.
+
+        ``framed``: answers have a length in front.
+        """
         self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
         self._seats, self._framed = seats, framed
         self._access, self._limits = access or Everybody(), limits or AddressLimits(LimitSettings())
 
     def admit(self, connection: ClientConnection, message: Message) -> Call:
-        """Return the call that a decoded message is, with its answer if no handler gets to see it."""
+        """Convert a decoded message to a call, with its answer if no handler gets it."""
         header, method = message.header, message.header.method
         codec = CODECS[method] if method in self._handlers else None
         started = time.perf_counter()
@@ -104,7 +107,7 @@ class Middleware:
         return call
 
     def denied(self, connection: ClientConnection, header: Header) -> bytes:
-        """Return the answer to a call of the upstream's that is not allowed; nothing if it is."""
+        """Return the refusal of a call for the upstream; nothing if it is allowed."""
         over = None if connection.usage is None else self._over(connection.usage, header.method)
         refusal = self._access.refusal(connection.identity, header.method)
         error = AccessDeniedError(refusal) if refusal is not None else over
@@ -116,7 +119,7 @@ class Middleware:
         return self.failure(header, error)
 
     def failure(self, header: Header, error: MetastoreError) -> bytes:
-        """Return the answer that carries an error, as the method declares it, also for methods that we do not know."""
+        """Encode an error as the method declares it, also for methods that we do not know."""
         codec = CODECS.get(header.method)
         exception = wire_exception(error, header.method, codec.exceptions if codec is not None else ())
         if codec is None or isinstance(exception, TApplicationException):
@@ -125,11 +128,11 @@ class Middleware:
         return self._protocol.declared_exception(codec, header.seqid, exception)
 
     def _over(self, usage: Usage, method: str) -> LimitReachedError | None:
-        """Count a call. Return why it is too many, None if it is not."""
+        """Count a call. Return why it exceeds the limits, None if it does not."""
         return self._limits.refusal(usage, method, time.monotonic())
 
     def refused(self, connection: ClientConnection, header: Header, error: TApplicationException) -> Call:
-        """Answer a message that no handler gets to see."""
+        """Answer a message that no handler gets."""
         unknown = error.type == TApplicationException.UNKNOWN_METHOD
         outcome = "UNKNOWN_METHOD" if unknown else "PROTOCOL_ERROR"
         self._stats.record(header.method if header.method in CODECS else "unknown", outcome, 0.0)
@@ -186,9 +189,9 @@ class Middleware:
         return [result for call in batch for result in self._batch_results(handler, [call])]
 
     def finish(self, call: Call, result: Any, body: bytes = b"") -> bytes:
-        """Encode the answer, count and log. Time that a call was parked is not time that it took.
+        """Encode the answer, count and log. Parked time does not count as the call's duration.
 
-        ``body``: the result as bytes, if it is that of the call before as well. Returns the result as bytes, or None.
+        ``body``: the result as bytes, if the previous call had the same. Returns the result as bytes, or None.
         """
         if result is LATER:
             return b""
@@ -220,9 +223,9 @@ class Middleware:
         return body
 
     def _send(self, call: Call, result: InPieces) -> None:
-        """Send an answer while it is being read. What is left of it then becomes the call's reply.
+        """Send an answer while it is being read. The remainder then becomes the call's reply.
 
-        A framed answer has its length before it: one of several pieces is first put into a file.
+        A framed answer has its length before it: one of several pieces is first written to a file.
         """
         codec = CODECS[call.method]
         sender = Sender(call.connection, self._seats)  # type: ignore[arg-type]
@@ -237,7 +240,7 @@ class Middleware:
                 return
             for piece in coming:
                 rest = sender.send(data)
-                call.cut_off = True  # if the rest of it does not follow
+                call.cut_off = True  # The flag is for the case that the rest does not follow.
                 if rest is None:
                     call.reply = after
                     return
@@ -282,9 +285,9 @@ class Middleware:
 
 
 def _let_go(error: BaseException) -> None:
-    """Forget the stacks of an error and of those behind it.
+    """Drop the stacks of an error and of its causes.
 
-    Frames and errors refer to each other, and what a client sent would stay until the garbage collector comes by.
+    Frames and errors refer to each other, and a client's data would stay until the garbage collector runs.
     """
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -299,9 +302,9 @@ def _reason(error: Exception) -> str:
 
 
 def _patiently(run: Callable[[], Any], call: Call, error: HeldUpError) -> Any:
-    """Return the result of a handler that somebody's lock holds up, run again for a while; the last refusal after that.
+    """Run a handler that another's lock delays again for a while; return its result, or the last refusal.
 
-    It keeps a thread, so only a few do so at a time; the others are refused at once.
+    This keeps a thread, so only a few calls do so at a time; the others are refused at once.
     """
     if not _PLACES.acquire(blocking=False):
         return error
@@ -320,7 +323,7 @@ def _patiently(run: Callable[[], Any], call: Call, error: HeldUpError) -> Any:
 
 
 def _outcome(run: Callable[[], Any], *calls: Call, attempts: int = ATTEMPTS) -> Any:
-    """Return the result or the exception of a handler, which is run again when PostgreSQL asks for that."""
+    """Return the result or the exception of a handler; run it again if PostgreSQL asks for that."""
     for left in reversed(range(attempts)):
         try:
             return run()

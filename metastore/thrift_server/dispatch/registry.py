@@ -1,4 +1,4 @@
-"""The registry of handlers: which methods there are, and how each is run.
+"""The registry of handlers: all methods, and the way in which each is run.
 
 Rule: a method that no handler defines answers
 ``TApplicationException(UNKNOWN_METHOD, "Invalid method name: '<name>'")`` and the connection stays, because clients
@@ -15,23 +15,23 @@ from metastore.thrift_server.wire.interface import METHODS
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """How a method is run."""
+    """A handler and the way in which it is run."""
 
     run: Callable[..., Any]
     lane: str | None = None
     immediate: bool = False
     apart: Callable[[Call], bool] | None = None
-    """Which calls of a lane run alone on a thread."""
+    """A function that chooses the calls of a lane that run alone on a thread."""
     shared: bool = False
-    """The upstream gets its calls as well."""
+    """True if the upstream gets its calls as well."""
     explain: Callable[[Sequence[Call], Sequence[Any]], None] | None = None
-    """Adds to the `EndedError`s among the results of calls why their transactions ended."""
+    """A function that adds to the `EndedError`s among the results of calls why their transactions ended."""
 
 
 def handlers_of(*concepts: object) -> dict[str, Handler]:
     """Return the methods that these objects define, each public method being an RPC.
 
-    Raises: TypeError when a public method is not in the interface, or two objects define the same method.
+    Raises: TypeError if a public method is not in the interface, or two objects define the same method.
     """
     handlers: dict[str, Handler] = {}
     for concept in concepts:

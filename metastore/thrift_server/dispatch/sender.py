@@ -1,4 +1,4 @@
-"""Sends an answer in pieces from the thread of its call, for as long as the client keeps up (ADR 59)."""
+"""A sender of answers in pieces from the thread of their call, for as long as the client keeps up (ADR 59)."""
 
 import select
 import time
@@ -7,18 +7,18 @@ from metastore.thrift_server.dispatch.workers import Seats
 from metastore.thrift_server.loop.connection import ClientConnection
 
 _PATIENCE_SECONDS = 2.0
-"""How long an answer waits, in all, for a client that keeps up."""
+"""The time for which an answer waits, in all, for a client that keeps up."""
 
 
 class Sender:
-    """Sends one answer from a thread of the pool."""
+    """A sender of one answer from a thread of the pool."""
 
     def __init__(self, connection: ClientConnection, seats: Seats) -> None:
         self._connection, self._seats = connection, seats
         self._patience = _PATIENCE_SECONDS
 
     def send(self, data: bytes) -> memoryview | None:
-        """Send data. Return what the client did not take in time (nothing, if it keeps up); None: it is gone."""
+        """Send data. Return the bytes that the client did not take in time (none if it keeps up); None: it is gone."""
         connection, rest = self._connection, memoryview(data)
         while rest and not connection.closed:
             try:

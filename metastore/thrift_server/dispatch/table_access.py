@@ -1,7 +1,7 @@
-"""Who gets a transactional table; `metastore.catalog.rules.abilities` has the rule.
+"""Access to transactional tables; `metastore.catalog.rules.abilities` has the rule.
 
 Rule: the calls by which an engine begins to read or to write a table pass here. Names, lists and drops do not, so that
-everybody can see what there is.
+every client can list all tables.
 """
 
 from typing import Any
@@ -17,18 +17,18 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.dispatch.call import Call
 
 CHECK = "metastore.client.capability.check"
-"""What setMetaConf may set for one connection, as with Hive."""
+"""The key that setMetaConf may set for one connection, as with Hive."""
 
 
 class TableAccess:
-    """Lets those pass who can handle a table."""
+    """A check that clients can handle a table."""
 
     def __init__(self, settings: AbilitySettings, stats: TableStats) -> None:
-        """``stats``: where refusals are counted."""
+        """Prepare the check; ``stats``: counts refusals."""
         self._settings, self._stats = settings, stats
 
     def require(self, call: Call, table: TableName, parameters: Parameters, said: Said) -> None:
-        """Raise MetaError, with what to do, if the client cannot handle the table."""
+        """Raise MetaError, with the remedy, if the client cannot handle the table."""
         kind = table_kind(parameters)
         if kind is TableKind.PLAIN or not self._checks(call):
             return
@@ -46,7 +46,7 @@ class TableAccess:
 
 
 def said_in(request: Any) -> Said:
-    """Return what a request that has such fields says of its client."""
+    """Return the statements about the client in a request that has such fields."""
     values = request.capabilities.values if request.capabilities is not None else ()
     return Said(
         ttypes.ClientCapability.INSERT_ONLY_TABLES in (values or ()), tuple(request.processorCapabilities or ())

@@ -1,8 +1,8 @@
-"""Where handlers run: ordinary calls on a pool of threads, coalesced calls in fibers on the event loop itself.
+"""Workers: ordinary calls run on a pool of threads, coalesced calls in fibers on the event loop itself.
 
 Rules: the event loop never waits. A thread of the pool may block. A batch of a lane runs in a `Fiber`, which lends the
-loop its thread back whenever it waits for PostgreSQL; so of the calls that come most often none changes threads, and
-while one batch of a lane is in PostgreSQL the lane's later calls gather (ADR 0025).
+loop its thread back whenever it waits for PostgreSQL; so the most frequent calls never change threads, and while one
+batch of a lane is in PostgreSQL the lane's later calls gather (ADR 0025).
 """
 
 import threading
@@ -26,10 +26,10 @@ MOST = 1000
 
 
 class Seats:
-    """How many calls are worked on at a time. Who waits for files gives its seat to another meanwhile."""
+    """The limit of calls in progress. A call that waits for files lends its seat to another meanwhile."""
 
     def __init__(self, count: int, aside: int = 0) -> None:
-        """``aside``: most calls that wait for files at a time."""
+        """Prepare the seats; ``aside``: most calls that wait for files at a time."""
         self.threads = count + aside
         self._free = threading.Semaphore(count)
         self._local = threading.local()
@@ -40,13 +40,13 @@ class Seats:
         self._local.seated = True
 
     def give(self) -> None:
-        """Leave it to the next."""
+        """Release the seat for the next call."""
         self._local.seated = False
         self._free.release()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Work without a seat inside the block; nothing for a thread that has none."""
+        """Give up the seat inside the block; do nothing for a thread without one."""
         if not getattr(self._local, "seated", False):
             yield
             return
@@ -58,7 +58,7 @@ class Seats:
 
 
 class WorkerPool:
-    """Threads that run one call each."""
+    """A pool of threads that run one call each."""
 
     def __init__(self, seats: Seats, run: Callable[[Call], None], done: Callable[[Call], None]) -> None:
         self._seats = seats
@@ -70,12 +70,12 @@ class WorkerPool:
         ]
 
     def start(self) -> None:
-        """Start working."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, timeout: float) -> None:
-        """Finish what is queued and end; threads that are busy beyond the time-out are left to the process's end."""
+        """Finish queued calls and end; threads that are busy beyond the time-out are left to the process's end."""
         for _ in self._threads:
             self._queue.put(None)
         ends_at = time.monotonic() + timeout
@@ -88,11 +88,11 @@ class WorkerPool:
             self._run(call)
             self._seats.give()
             self._done(call)
-            del call  # or its arguments would stay until this thread has its next call
+            del call  # Otherwise its arguments would stay until this thread has its next call.
 
 
 class Lane:
-    """Calls that are run together: those that gathered while the batch before was in work."""
+    """A group of calls that run together: those that gathered while the previous batch was in work."""
 
     def __init__(
         self,
@@ -101,9 +101,10 @@ class Lane:
         done: Callable[[Batch], None],
         wanted: Callable[["Lane"], None],
     ) -> None:
-        """``finish``: makes a result the call's reply. ``done`` hears of calls that have one, or are parked.
+        """Prepare a lane. ``finish``: makes a result the call's reply.
 
-        ``wanted`` hears, on any thread, that there is something to do; the loop then calls `go`.
+        ``done``: gets calls that have one, or are parked.
+        ``wanted`` is called, on any thread, when there is work; the loop then calls `go`.
         """
         self._run, self._finish, self._done, self._wanted = run, finish, done, wanted
         self._queue: deque[Call] = deque()
@@ -111,7 +112,7 @@ class Lane:
         self._fiber: PgFiber | None = None
 
     def put(self, call: Call) -> None:
-        """Let a call wait for its turn; on any thread."""
+        """Queue a call for its turn; on any thread."""
         self._queue.append(call)
         self._wanted(self)
 
@@ -122,7 +123,7 @@ class Lane:
         self._wanted(self)
 
     def go(self, waits: "FiberWaits") -> None:
-        """Begin the next batch if it is its turn; returns when the batch first waits for PostgreSQL, or is done."""
+        """Begin the next batch if it is its turn; return when the batch first waits for PostgreSQL, or is done."""
         if self._queue and not self._in_work:
             self._in_work = True
             if self._fiber is None or self._fiber.dead:
@@ -142,9 +143,9 @@ class Lane:
 
 
 class PgFiber(Fiber):
-    """A fiber of the loop's thread: each `switch` from there runs it once, as far as it gets without waiting.
+    """A fiber of the loop's thread: each `switch` from there runs it until it waits.
 
-    It is used again, because making it anew costs more than the work of a client that is alone.
+    It is reused, because a new one costs more than the work of a single client.
     """
 
     def __init__(self, run: Callable[[], None], waits: "FiberWaits") -> None:
@@ -157,14 +158,14 @@ class PgFiber(Fiber):
             self._loop.switch()
 
     def until(self, fd: int, mask: int, seconds: float | None) -> None:
-        """See `Fiber`."""
+        """Wait as `Fiber` does."""
         self._waits.add(self, fd, mask, seconds)
         if not self._loop.switch():
             raise TimeoutError(f"no answer within {seconds:g} s")
 
 
 class FiberWaits:
-    """Which fiber waits for which file descriptor, on the loop's epoll."""
+    """The waits of fibers for file descriptors, on the loop's epoll."""
 
     def __init__(self, polled: epoll) -> None:
         self._epoll = polled
@@ -172,7 +173,7 @@ class FiberWaits:
         self._deadlines: dict[int, float] = {}
 
     def add(self, fiber: Fiber, fd: int, mask: int, seconds: float | None) -> None:
-        """Let the fiber wait from now on."""
+        """Register the fiber's wait."""
         self._fibers[fd] = fiber
         if seconds is not None:
             self._deadlines[fd] = time.monotonic() + seconds
@@ -182,7 +183,7 @@ class FiberWaits:
             self._epoll.register(fd, mask | EPOLLONESHOT)
 
     def end(self, fd: int, *, ready: bool = True) -> None:
-        """Let the fiber that waits for this descriptor go on, if there is any."""
+        """Continue the fiber that waits for this descriptor, if there is any."""
         fiber = self._fibers.pop(fd, None)
         if fiber is not None:
             self._deadlines.pop(fd, None)

@@ -26,7 +26,7 @@ class CatalogHandlers:
         self._databases.create_catalog(catalog_from_thrift(request.catalog))
 
     def alter_catalog(self, _call: Call, request: ttypes.AlterCatalogRequest) -> None:
-        """Change where a catalog is, or what is said of it."""
+        """Change the location or the description of a catalog."""
         self._databases.alter_catalog(_lower(request.name), catalog_from_thrift(request.newCat))
 
     def get_catalog(self, _call: Call, request: ttypes.GetCatalogRequest) -> ttypes.GetCatalogResponse:

@@ -19,7 +19,7 @@ class CompactionHandlers:
     """Thrift's side of the compaction queue."""
 
     def __init__(self, compaction: CompactionService, measuring: MeasuringService) -> None:
-        """``compaction``: where the work is done; ``measuring``: where numbers of deltas are kept."""
+        """Prepare the handlers. ``compaction``: does the work; ``measuring``: keeps numbers of deltas."""
         self._compaction = compaction
         self._measuring = measuring
         self._lists = SharedLists(ttypes.ShowCompactResponseElement)
@@ -35,7 +35,7 @@ class CompactionHandlers:
         return convert.compaction_response(result, newer_client=convert.is_newer_client(rqst))
 
     def show_compact(self, _call: Call, rqst: ttypes.ShowCompactRequest) -> InPieces:
-        """List the queue and the history; those who ask for the same at the same time share a reading."""
+        """List the queue and the history; equal questions at the same time share a reading."""
         wanted, is_old = convert.show_filter(rqst), convert.may_be_old_client(rqst)
         return self._lists.answer(
             (wanted, is_old),
@@ -59,7 +59,7 @@ class CompactionHandlers:
         return ttypes.OptionalCompactionInfoStruct(ci=convert.info(request))
 
     def update_compactor_state(self, call: Call, cr: ttypes.CompactionInfoStruct, txn_id: int) -> None:
-        """Note the snapshot and the transaction of a running compaction."""
+        """Record the snapshot and the transaction of a running compaction."""
         call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id, txn_id=txn_id)
         self._compaction.update_compactor_state(convert.claim(cr), cr.highestWriteId, cr.runas, txn_id)
 
@@ -69,14 +69,17 @@ class CompactionHandlers:
         return self._compaction.find_columns_with_stats(convert.entity(cr.dbname, cr.tablename, cr.partitionname))
 
     def update_compaction_metrics_data(self, _call: Call, data: ttypes.CompactionMetricsDataStruct) -> bool:
-        """Note how many deltas of a kind there are; true: no version of Hive's is lost here, the last word counts."""
+        """Record a number of deltas.
+
+        Return True, since no version of Hive's is lost here and the last report counts.
+        """
         counted = convert.counted(required_struct(data, "CompactionMetricsDataStruct").type)
         entity = convert.entity(data.dbname, data.tblname, data.partitionname)
         self._measuring.update(entity, counted, data.metricvalue or 0, data.threshold or 0)
         return True
 
     def remove_compaction_metrics_data(self, _call: Call, request: ttypes.CompactionMetricsDataRequest) -> None:
-        """Forget how many deltas of a kind there are."""
+        """Forget a number of deltas."""
         counted = convert.counted(required_struct(request, "CompactionMetricsDataRequest").type)
         self._measuring.remove(convert.entity(request.dbName, request.tblName, request.partitionName), counted)
 
@@ -86,7 +89,7 @@ class CompactionHandlers:
         self._compaction.mark_compacted(convert.claim(cr))
 
     def mark_cleaned(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
-        """End a compaction for which there was nothing to do."""
+        """End a compaction that had no work."""
         call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id)
         self._compaction.mark_cleaned(convert.claim(cr))
 
@@ -96,12 +99,12 @@ class CompactionHandlers:
         self._compaction.mark_failed(convert.claim(cr), cr.errorMessage)
 
     def mark_refused(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
-        """End a compaction that there was no reason or no right to do."""
+        """End a compaction that had no reason or no right to run."""
         call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id)
         self._compaction.mark_refused(convert.claim(cr), cr.errorMessage)
 
     def set_hadoop_jobid(self, call: Call, jobId: str, cq_id: int) -> None:
-        """Note the id of a compaction's job."""
+        """Record the id of a compaction's job."""
         call.log(compaction_id=cq_id)
         self._compaction.set_hadoop_jobid(jobId, cq_id)
 
@@ -129,7 +132,7 @@ class CompactionHandlers:
         )
 
     def submit_for_cleanup(self, call: Call, o1: ttypes.CompactionRequest, o2: int | None, o3: int | None) -> bool:
-        """Queue what a soft drop left behind; ``o2``: highest write id, ``o3``: the dropping transaction."""
+        """Queue the leftovers of a soft drop; ``o2``: highest write id, ``o3``: the dropping transaction."""
         if o2 is None or o3 is None:
             raise MetaError("submit_for_cleanup needs a highest write id (o2) and a transaction (o3)")
         call.log(txn_id=o3)

@@ -18,17 +18,17 @@ _PARTITIONS, _MOST_PARTITIONS, _MOST_TABLES = 100, 1000, 10_000
 
 
 class CompactionOperatorHandlers:
-    """Why nothing is compacted or cleaned, and which tables cost their readers most."""
+    """The reasons why nothing is compacted or cleaned, and the tables with the highest read cost."""
 
     def __init__(self, explaining: ExplainingService, measuring: MeasuringService) -> None:
-        """``explaining`` and ``measuring`` know."""
+        """Prepare the handlers. ``explaining`` and ``measuring`` have the answers."""
         self._explaining = explaining
         self._measuring = measuring
 
     def metastore_compaction_examine(
         self, call: Call, question: ttypes.CompactionQuestion
     ) -> ttypes.CompactionExamination:
-        """Return what a compaction would do, why none is done, and why old files are still there."""
+        """Return the plan of a compaction, the reasons why none is done, and why old files are still there."""
         wanted = required_struct(question, "CompactionQuestion")
         entity = convert.entity(wanted.dbname, wanted.tablename, wanted.partitionname, wanted.catName)
         call.log(entity=str(entity))
@@ -39,7 +39,7 @@ class CompactionOperatorHandlers:
         )
 
     def metastore_table_top(self, _call: Call, limit: int | None) -> list[ttypes.ReadCost]:
-        """Return the tables and partitions of which a read costs most beside the base."""
+        """Return the tables and partitions with the highest read cost beside the base."""
         if limit is None or not 0 < limit <= _MOST_TABLES:
             raise InvalidRequestError(f"limit is {limit}: say from 1 to {_MOST_TABLES}")
         return [_read_cost(each) for each in self._measuring.costliest(limit)]

@@ -20,10 +20,10 @@ _Side = tuple[str | None, str | None]
 
 
 class ConstraintHandlers:
-    """For each kind a call to add and a call to read."""
+    """The handlers of constraints: for each kind a call to add and a call to read."""
 
     def __init__(self, constraints: ConstraintService) -> None:
-        """``constraints``: does the work."""
+        """Prepare the handlers. ``constraints``: does the work."""
         self._constraints = constraints
 
     # Write
@@ -88,7 +88,7 @@ class ConstraintHandlers:
         return ttypes.CheckConstraintsResponse(self._get(ConstraintKind.CHECK, request))
 
     def get_foreign_keys(self, _call: Call, request: ttypes.ForeignKeysRequest) -> ttypes.ForeignKeysResponse:
-        """Foreign keys of a child, to a parent, or between both."""
+        """Return foreign keys of a child, to a parent, or between both."""
         catalog, child, parent = _child_and_parent(request)
         keys = self._constraints.get_foreign_keys(catalog, child, parent)
         return ttypes.ForeignKeysResponse(constraints_to_thrift(ConstraintKind.FOREIGN_KEY, keys))
@@ -134,7 +134,7 @@ def _child_and_parent(request: ttypes.ForeignKeysRequest) -> tuple[str, _Side, _
 
 
 def _as_hive(work: Callable[[], None]) -> None:
-    """Answer an object that is not acceptable as Hive does: it raises what these methods do not declare."""
+    """Convert an error about an unacceptable object to the undeclared one that Hive raises here."""
     try:
         work()
     except InvalidObjectError as error:

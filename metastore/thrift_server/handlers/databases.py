@@ -16,14 +16,14 @@ def _name_of(db: str | None, catalog: str | None = None) -> DatabaseName:
 
 
 class DatabaseHandlers:
-    """Databases, in the old and the new dialect."""
+    """Databases, in the old and the new form of calls."""
 
     def __init__(self, databases: DatabaseService, changers: OwnLocks = STRANGERS) -> None:
-        """``databases``: does the work; ``changers``: tells whose locks are in the way."""
+        """Prepare the handlers. ``databases``: does the work; ``changers``: knows the caller's locks."""
         self._databases, self._changers = databases, changers
 
     def get_metastore_db_uuid(self, _call: Call) -> str:
-        """Return which metastore this is."""
+        """Return the id of this metastore."""
         return self._databases.get_metastore_db_uuid()
 
     def create_database(self, call: Call, database: ttypes.Database) -> None:
@@ -60,7 +60,7 @@ class DatabaseHandlers:
     def get_databases_req(
         self, _call: Call, request: ttypes.GetDatabaseObjectsRequest
     ) -> ttypes.GetDatabaseObjectsResponse:
-        """Databases whose names match a pattern."""
+        """Return databases whose names match a pattern."""
         catalog, pattern = pattern_of(request.pattern)
         catalog = (request.catalogName or catalog).lower()
         names = self._databases.get_databases(catalog, pattern)
@@ -73,11 +73,11 @@ class DatabaseHandlers:
         return self._databases.get_databases(DEFAULT_CATALOG, None)
 
     def alter_database(self, _call: Call, name: str | None, database: ttypes.Database) -> None:
-        """Replace what a database is described by."""
+        """Replace a database's description."""
         self._databases.alter_database(_name_of(name), database_from_thrift(database))
 
     def alter_database_req(self, _call: Call, request: ttypes.AlterDatabaseRequest) -> None:
-        """Replace what a database is described by."""
+        """Replace a database's description."""
         self._databases.alter_database(_name_of(request.oldDbName), database_from_thrift(request.newDb))
 
     def drop_database(self, call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:

@@ -1,4 +1,4 @@
-"""fb303: what health checks ask."""
+"""The fb303 interface: the questions of health checks."""
 
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_gen.fb303.ttypes import fb_status
@@ -17,32 +17,32 @@ class Fb303Handlers:
 
     @immediate
     def getName(self, _call: Call) -> str:
-        """Name of the service."""
+        """Return the name of the service."""
         return NAME
 
     @immediate
     def getVersion(self, _call: Call) -> str:
-        """Hive's version of the interface, not that of this product."""
+        """Return Hive's version of the interface, not that of this product."""
         return VERSION
 
     @immediate
     def getStatus(self, _call: Call) -> int:
-        """Alive, or it would not answer."""
+        """Return ALIVE, since a dead server would not answer."""
         return int(fb_status.ALIVE)
 
     @immediate
     def getStatusDetails(self, _call: Call) -> str:
-        """Nothing to add."""
+        """Return an empty text."""
         return ""
 
     @immediate
     def aliveSince(self, _call: Call) -> int:
-        """When the server started, in seconds since the epoch."""
+        """Return the server's start, in seconds since the epoch."""
         return self._started
 
     @immediate
     def getCounters(self, _call: Call) -> dict[str, int]:
-        """Calls answered, by method."""
+        """Return the numbers of answered calls, by method."""
         return {f"calls.{method}": count for method, count in self._stats.counts().items()}
 
     @immediate
@@ -52,10 +52,10 @@ class Fb303Handlers:
 
     @immediate
     def getOptions(self, _call: Call) -> dict[str, str]:
-        """There are no options that can be changed while the server runs."""
+        """Return no options: none can be changed while the server runs."""
         return {}
 
     @immediate
     def getOption(self, _call: Call, _key: str) -> str:
-        """There are no options."""
+        """Return an empty option: there are none."""
         return ""

@@ -11,10 +11,10 @@ from metastore.thrift_server.dispatch.call import Call
 
 
 class FunctionHandlers:
-    """Functions, in the old and the new dialect."""
+    """Functions, in the old and the new form of calls."""
 
     def __init__(self, functions: FunctionService) -> None:
-        """``functions``: does the work."""
+        """Prepare the handlers. ``functions``: does the work."""
         self._functions = functions
 
     def create_function(self, _call: Call, function: ttypes.Function) -> None:

@@ -1,4 +1,4 @@
-"""Indexes, which only Hive 2.3 had and which later metastores gave up: there are none."""
+"""Indexes, which only Hive 2.3 had and later metastores removed: there are none."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ _refused = refused(GONE)
 
 
 class IndexHandlers:
-    """Lists are empty, which is the truth; everything else says that indexes are gone."""
+    """Empty lists of indexes, which are true; every other call is refused."""
 
     @_refused
     @immediate
     def get_indexes(self, _call: Call, _db_name: str, _tbl_name: str, _max_indexes: int) -> list[Index]:
-        """None."""
+        """Return an empty list."""
         return []
 
     @_refused
     @immediate
     def get_index_names(self, _call: Call, _db_name: str, _tbl_name: str, _max_indexes: int) -> list[str]:
-        """None."""
+        """Return an empty list."""
         return []
 
     @_refused
     @immediate
     def get_index_by_name(self, _call: Call, _db_name: str, _tbl_name: str, _index_name: str) -> Index:
-        """There is none."""
+        """Raise an error: there is none."""
         raise NoSuchObjectError(GONE)
 
     @_refused
     @immediate
     def drop_index_by_name(self, _call: Call, _db: str, _table: str, _name: str, _deletes: bool) -> bool:
-        """There is none."""
+        """Raise an error: there is none."""
         raise NoSuchObjectError(GONE)
 
     @_refused
     @immediate
     def add_index(self, _call: Call, _new_index: Index, _index_table: Table) -> Index:
-        """Refuse."""
+        """Refuse the call."""
         raise InvalidObjectError(GONE)
 
     @_refused
     @immediate
     def alter_index(self, _call: Call, _dbname: str, _base_tbl_name: str, _idx_name: str, _new_idx: Index) -> None:
-        """Refuse."""
+        """Refuse the call."""
         raise InvalidOperationError(GONE)

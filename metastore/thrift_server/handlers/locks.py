@@ -24,7 +24,7 @@ _STATES = {
     LockState.WAITING: ttypes.LockState.WAITING,
     LockState.NOT_ACQUIRED: ttypes.LockState.NOT_ACQUIRED,
 }
-_CLIENT_IS_GONE = ttypes.LockResponse(lockid=0, state=ttypes.LockState.NOT_ACQUIRED)  # nobody gets to see it
+_CLIENT_IS_GONE = ttypes.LockResponse(lockid=0, state=ttypes.LockState.NOT_ACQUIRED)  # No client gets this answer.
 _TYPES = {
     LockType.SHARED_READ: ttypes.LockType.SHARED_READ,
     LockType.SHARED_WRITE: ttypes.LockType.SHARED_WRITE,
@@ -46,7 +46,7 @@ Answer: TypeAlias = ttypes.LockResponse | Exception
 
 
 class LockHandlers:
-    """lock, check_lock, unlock, show_locks."""
+    """The calls lock, check_lock, unlock and show_locks."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LockHandlers:
         holders: LockConnections | None = None,
         purges: PurgeService | None = None,
     ) -> None:
-        """``locks``: does the work. The others: as for `ParkedCalls`."""
+        """Prepare the handlers. ``locks``: does the work. The others: as for `ParkedCalls`."""
         self.locks, self._holders = locks, holders
         self._parked = ParkedCalls(locks, waiting, holders, purges)
         self._lists = SharedLists(ttypes.ShowLocksResponseElement)
@@ -65,7 +65,7 @@ class LockHandlers:
         """Queue a request; the answer never waits for the lock.
 
         A request whose client is gone already is not queued; a request whose answer does not arrive comes here again
-        and is withdrawn, unless the client would be recognised when it asks again.
+        and is withdrawn, unless a repetition by the client would be recognised.
         """
         self._withdraw([call for call in calls if call.lost])
         requests, refused = _requests([call for call in calls if not call.lost], self.locks.settings.max_components)
@@ -74,17 +74,20 @@ class LockHandlers:
 
     @coalesced("check_lock")
     def check_lock(self, calls: list[Call]) -> list[Answer | Later]:
-        """Return whether the request is granted by now. While it is not, the call may be parked until there is news."""
+        """Return whether the request is granted by now. If it is not, the call may be parked until there is news."""
         answers = self._parked.check([call for call in calls if not call.connection.closed])
         return [_answer(call, answers.get(call)) for call in calls]
 
     @coalesced("unlock")
     def unlock(self, calls: list[Call]) -> list[MetastoreError | None]:
-        """Give a request up. Calls that are parked behind it are answered where nothing else is in their way."""
+        """Release a request. Parked calls behind it are answered if no other lock blocks them."""
         return self._parked.unlock([_lock_id(call) for call in calls], _answer)
 
     def show_locks(self, _call: Call, rqst: ttypes.ShowLocksRequest) -> InPieces:
-        """Locks that equal every filter that is set; those who ask for the same at the same time share a reading."""
+        """Return locks that equal every filter that is set.
+
+        Equal questions at the same time share a reading.
+        """
         wanted = LockFilter(
             db=database_name(rqst.dbname) if rqst.dbname else None,
             table=rqst.tablename.lower() if rqst.tablename else None,
@@ -96,7 +99,7 @@ class LockHandlers:
         )
 
     def _withdraw(self, lost: list[Call]) -> None:
-        """Take back what was queued for calls whose answer did not arrive."""
+        """Withdraw the requests of calls whose answer did not arrive."""
         queued = {call.effect for call in lost if call.effect is not None}
         if queued:
             self.locks.withdraw(queued)
@@ -112,7 +115,7 @@ class LockHandlers:
 
 
 def _requests(calls: list[Call], most: int) -> tuple[dict[Call, LockRequest], dict[Call, LockResult | MetastoreError]]:
-    """Return what each client asks for that is still there, and what is wrong with it where something is."""
+    """Return the request of each client that is still there, and the error of each bad request."""
     read = {call: _request(call.args[0], most) for call in calls if not call.connection.closed}
     return (
         {call: request for call, request in read.items() if isinstance(request, LockRequest)},
@@ -121,7 +124,7 @@ def _requests(calls: list[Call], most: int) -> tuple[dict[Call, LockRequest], di
 
 
 def _request(sent: ttypes.LockRequest, most: int) -> LockRequest | InvalidRequestError:
-    """Return a request of at most so many components, or what is wrong with it."""
+    """Return a request of at most ``most`` components, or its error."""
     if len(sent.component or ()) > most:
         return InvalidRequestError(
             f"A lock request has at most {most} components (metastore.lock.max.components), this one has "
@@ -144,7 +147,7 @@ def _request(sent: ttypes.LockRequest, most: int) -> LockRequest | InvalidReques
 def _component(sent: ttypes.LockComponent) -> WantedLock:
     if not sent.dbname:
         raise InvalidRequestError(f"A lock component needs a database name: {sent}")
-    # The level that clients send is ignored, as Hive does: what is named is what is locked.
+    # The level that clients send is ignored, as in Hive: the named object is locked.
     table = _text(sent.tablename).lower()
     partition = canonical(_text(sent.partitionname)) if table else ""
     return WantedLock(
@@ -169,7 +172,7 @@ def _lock_id(call: Call) -> int:
 
 
 def _answer(call: Call, answer: LockResult | Exception | Later | None) -> Answer | Later:
-    """Encode an answer. ``answer``: None where the client is gone."""
+    """Encode an answer. ``answer``: None if the client is gone."""
     if answer is None:
         return _CLIENT_IS_GONE
     if not isinstance(answer, LockResult):

@@ -1,4 +1,4 @@
-"""What materialized views remember: decode, ask the service."""
+"""The calls about metadata of materialized views: decode, ask the service."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from metastore.thrift_server.dispatch.call import Call
 
 
 class MaterializedViewHandlers:
-    """update_creation_metadata and update_transaction_statistics."""
+    """The calls update_creation_metadata and update_transaction_statistics."""
 
     def __init__(self, views: MaterializedViewService) -> None:
-        """``views`` does the work."""
+        """Prepare the handlers. ``views`` does the work."""
         self._views = views
 
     def update_creation_metadata(
@@ -25,7 +25,7 @@ class MaterializedViewHandlers:
         name: str | None,
         metadata: ttypes.CreationMetadata | None,
     ) -> None:
-        """Replace what a view remembers of its sources."""
+        """Replace a view's metadata about its sources."""
         if metadata is None:
             raise MetaError("Null creation metadata is not allowed")
         self._views.update_creation_metadata(table_name_of(db, name, catalog), struct_to_json(metadata))

@@ -1,4 +1,4 @@
-"""The calls of the notification log, and of what transactions wrote: decode, ask the service, encode."""
+"""The calls of the notification log, and of transactions' written files: decode, ask the service, encode."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from metastore.txns.events.store import EventFilter
 
 
 class NotificationHandlers:
-    """get_next_notification and what belongs to it."""
+    """The call get_next_notification and related ones."""
 
     def __init__(self, events: EventService, writes: WriteEvents) -> None:
-        """``events`` does the work; ``writes`` knows the tables that writers tell of."""
+        """Prepare the handlers. ``events`` does the work; ``writes`` knows the tables that writers name."""
         self.events, self.writes = events, writes
 
     def get_next_notification(self, _call: Call, rqst: ttypes.NotificationEventRequest) -> InPieces:
@@ -39,7 +39,7 @@ class NotificationHandlers:
     def get_notification_events_count(
         self, _call: Call, rqst: ttypes.NotificationEventsCountRequest
     ) -> ttypes.NotificationEventsCountResponse:
-        """Return how many events of a database there are behind an id."""
+        """Count the events of a database behind an id."""
         wanted = EventFilter(
             rqst.fromEventId,
             rqst.toEventId,
@@ -54,7 +54,7 @@ class NotificationHandlers:
     def add_write_notification_log(
         self, call: Call, rqst: ttypes.WriteNotificationLogRequest
     ) -> ttypes.WriteNotificationLogResponse:
-        """Note which files a transaction wrote to a table or partition, if the log is on."""
+        """Record the files that a transaction wrote to a table or partition, if the log is on."""
         call.log(txn_id=rqst.txnId)
         self.events.add_write_notification_log(self.writes.of_requests(None, [rqst]))
         return ttypes.WriteNotificationLogResponse()
@@ -62,7 +62,7 @@ class NotificationHandlers:
     def add_write_notification_log_in_batch(
         self, call: Call, rqst: ttypes.WriteNotificationLogBatchRequest
     ) -> ttypes.WriteNotificationLogBatchResponse:
-        """Return the same for many partitions: all of them or none."""
+        """Record the same for many partitions: all of them or none."""
         call.log(table=f"{rqst.db}.{rqst.table}")
         self.events.add_write_notification_log(self.writes.of_requests(rqst.catalog, rqst.requestList or ()))
         return ttypes.WriteNotificationLogBatchResponse()
@@ -70,7 +70,7 @@ class NotificationHandlers:
     def get_all_write_event_info(
         self, call: Call, request: ttypes.GetAllWriteEventInfoRequest
     ) -> list[ttypes.WriteEventInfo]:
-        """Return what a transaction wrote, file by file; "*" stands for every database, or table."""
+        """Return a transaction's writes, file by file; "*" stands for every database, or table."""
         call.log(txn_id=request.txnId)
         db, table = (None if name in {None, "*"} else _lower(name) for name in (request.dbName, request.tableName))
         return [info_of(event) for event in self.events.get_all_write_event_info(request.txnId, db, table)]

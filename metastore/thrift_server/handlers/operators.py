@@ -16,16 +16,16 @@ from metastore.txns.history.service import HeldLock, HistoryService, Life, Table
 
 
 class OperatorHandlers:
-    """What became of transactions, and why something waits."""
+    """The calls about outcomes of transactions, and about waits."""
 
     def __init__(self, history: HistoryService, waits: WhyService, locks: LockService) -> None:
-        """``history``, ``waits`` and ``locks`` know."""
+        """Prepare the handlers. ``history``, ``waits`` and ``locks`` have the answers."""
         self._history = history
         self._waits = waits
         self._locks = locks
 
     def metastore_txn_outcome(self, call: Call, txnid: int) -> ttypes.TxnOutcome:
-        """Return what became of a transaction."""
+        """Return the outcome of a transaction."""
         call.log(txn_id=txnid)
         return _outcome(_wanted(txnid, "txnid"), self._history.outcome(txnid))
 
@@ -53,7 +53,7 @@ class OperatorHandlers:
         return [_table_commit(commit) for commit in commits]
 
     def metastore_note_rows(self, call: Call, txnid: int | None, rows: list[ttypes.WrittenRows] | None) -> None:
-        """How many rows a transaction writes."""
+        """Record a transaction's row counts."""
         call.log(txn_id=txnid)
         self._history.note_rows(_wanted(txnid, "txnid"), [_written(one) for one in rows or ()])
 

@@ -1,4 +1,4 @@
-"""Exchanging partitions between tables."""
+"""Exchange of partitions between tables."""
 
 from metastore.catalog.rules.partitions import Partition
 from metastore.catalog.service.partition_exchange import PartitionExchange
@@ -8,10 +8,10 @@ from metastore.thrift_server.dispatch.call import Call
 
 
 class PartitionExchangeHandlers:
-    """exchange_partition, exchange_partitions."""
+    """The calls exchange_partition and exchange_partitions."""
 
     def __init__(self, exchange: PartitionExchange) -> None:
-        """``exchange``: does the work."""
+        """Prepare the handlers. ``exchange``: does the work."""
         self._exchange = exchange
 
     def exchange_partition(
@@ -23,7 +23,7 @@ class PartitionExchangeHandlers:
         dest_db: str,
         dest_table_name: str,
     ) -> ttypes.Partition:
-        """Move partitions; the answer says nothing (Hive's neither)."""
+        """Move partitions; the answer is empty (as Hive's)."""
         self.exchange_partitions(call, partitionSpecs, source_db, source_table_name, dest_db, dest_table_name)
         return ttypes.Partition()
 
@@ -36,7 +36,7 @@ class PartitionExchangeHandlers:
         dest_db: str,
         dest_table_name: str,
     ) -> list[ttypes.Partition]:
-        """Move partitions; those that were moved, as they are in the target."""
+        """Move partitions; return those that were moved, as they are in the target."""
         source, target = table_of(source_db, source_table_name), table_of(dest_db, dest_table_name)
         moved: list[Partition] = self._exchange.exchange_partitions(partitionSpecs or {}, source, target)
         call.log(source=str(source), target=str(target), moved=len(moved))

@@ -1,4 +1,4 @@
-"""Reading partitions, in the positional dialect of 2.3 and 3.x and in the requests of 4.x.
+"""Reads of partitions, in the positional form of 2.3 and 3.x and in the requests of 4.x.
 
 ``max_parts``: negative is unlimited, 0 is none, except for get_partition_names, where 2.3 answers all.
 """
@@ -37,10 +37,13 @@ R = TypeVar("R")
 
 
 class PartitionReadHandlers:
-    """get_partition*, get_part_specs_by_filter, get_num_partitions_by_filter, partition_name_*."""
+    """The calls get_partition*, get_part_specs_by_filter, get_num_partitions_by_filter and partition_name_*."""
 
     def __init__(self, partitions: PartitionReads, *, in_pieces: bool = False) -> None:
-        """``partitions``: does the work. ``in_pieces``: lists are sent as PostgreSQL keeps them, piece by piece."""
+        """Prepare the handlers. ``partitions``: does the work.
+
+        ``in_pieces``: lists are sent as PostgreSQL keeps them, in pieces.
+        """
         self._partitions, self._in_pieces = partitions, in_pieces
 
     def get_partition(self, _call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
@@ -49,14 +52,14 @@ class PartitionReadHandlers:
         return encode_partition(name, self._partitions.get_partition(name, part_vals))
 
     def get_partition_req(self, _call: Call, req: ttypes.GetPartitionRequest) -> ttypes.GetPartitionResponse:
-        """As ``get_partition``."""
+        """Answer as ``get_partition``."""
         name = table_of(req.dbName, req.tblName, req.catName)
         return ttypes.GetPartitionResponse(encode_partition(name, self._partitions.get_partition(name, req.partVals)))
 
     def get_partition_with_auth(
         self, call: Call, db_name: str, tbl_name: str, part_vals: Values, _user_name: str, _group_names: list[str]
     ) -> ttypes.Partition:
-        """As ``get_partition``; no privileges are kept per partition."""
+        """Answer as ``get_partition``; no privileges are kept per partition."""
         return self.get_partition(call, db_name, tbl_name, part_vals)
 
     def get_partition_by_name(self, _call: Call, db_name: str, tbl_name: str, part_name: str) -> ttypes.Partition:
@@ -69,18 +72,18 @@ class PartitionReadHandlers:
         return self._list(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partitions_req(self, _call: Call, req: ttypes.PartitionsRequest) -> ttypes.PartitionsResponse:
-        """As ``get_partitions``."""
+        """Answer as ``get_partitions``."""
         selected = self._partitions.get_partitions(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
         return self._answer(selected, shape_of(req), ttypes.PartitionsResponse)
 
     def get_partitions_with_auth(
         self, call: Call, db_name: str, tbl_name: str, max_parts: int, _user_name: str, _group_names: list[str]
     ) -> Partitions:
-        """As ``get_partitions``; no privileges are kept per partition."""
+        """Answer as ``get_partitions``; no privileges are kept per partition."""
         return self.get_partitions(call, db_name, tbl_name, max_parts)
 
     def get_partitions_pspec(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> Specifications:
-        """As ``get_partitions``, as a specification."""
+        """Answer as ``get_partitions``, as a specification."""
         return self._specification(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partition_names(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> InPieces:
@@ -104,7 +107,7 @@ class PartitionReadHandlers:
         return texts(self._partitions.get_partition_names_ps(table_of(db_name, tbl_name), part_vals, max_parts))
 
     def get_partition_names_ps_req(self, _call: Call, req: ttypes.GetPartitionNamesPsRequest) -> InPieces:
-        """As ``get_partition_names_ps``."""
+        """Answer as ``get_partition_names_ps``."""
         name = table_of(req.dbName, req.tblName, req.catName)
         names = self._partitions.get_partition_names_ps(name, req.partValues, req.maxParts)
         return texts(names, ttypes.GetPartitionNamesPsResponse)
@@ -125,25 +128,25 @@ class PartitionReadHandlers:
         _user_name: str,
         _group_names: list[str],
     ) -> Partitions:
-        """As ``get_partitions_ps``; no privileges are kept per partition."""
+        """Answer as ``get_partitions_ps``; no privileges are kept per partition."""
         return self.get_partitions_ps(call, db_name, tbl_name, part_vals, max_parts)
 
     def get_partitions_ps_with_auth_req(
         self, _call: Call, req: ttypes.GetPartitionsPsWithAuthRequest
     ) -> ttypes.GetPartitionsPsWithAuthResponse:
-        """As ``get_partitions_ps``; by names if there are any, all if there are neither names nor values."""
+        """Answer as ``get_partitions_ps``; by names if there are any, all if there are neither names nor values."""
         name = table_of(req.dbName, req.tblName, req.catName)
         selected = self._by_names_or_values(name, req.partNames, req.partVals, req.maxParts)
         return self._answer(selected, shape_of(req), ttypes.GetPartitionsPsWithAuthResponse)
 
     def get_partitions_by_names(self, _call: Call, db_name: str, tbl_name: str, names: Values) -> Partitions:
-        """Return those of the named partitions that there are."""
+        """Return the named partitions that exist."""
         return self._list(self._by_names(table_of(db_name, tbl_name), names))
 
     def get_partitions_by_names_req(
         self, _call: Call, req: ttypes.GetPartitionsByNamesRequest
     ) -> ttypes.GetPartitionsByNamesResult:
-        """As ``get_partitions_by_names``."""
+        """Answer as ``get_partitions_by_names``."""
         selected = self._by_names(table_of(req.db_name, req.tbl_name), req.names)
         return self._answer(selected, shape_of(req), ttypes.GetPartitionsByNamesResult)
 
@@ -159,7 +162,7 @@ class PartitionReadHandlers:
         return self._list(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
 
     def get_partitions_by_filter_req(self, _call: Call, req: ttypes.GetPartitionsByFilterRequest) -> Partitions:
-        """As ``get_partitions_by_filter``."""
+        """Answer as ``get_partitions_by_filter``."""
         name = table_of(req.dbName, req.tblName, req.catName)
         selected = self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts)
         return self._list(selected, shape_of(req))
@@ -172,12 +175,12 @@ class PartitionReadHandlers:
         filter: str | None,  # noqa: A002 - the IDL's name
         max_parts: int,
     ) -> Specifications:
-        """As ``get_partitions_by_filter``, as a specification."""
+        """Answer as ``get_partitions_by_filter``, as a specification."""
         selected = self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts)
         return self._specification(selected)
 
     def get_num_partitions_by_filter(self, _call: Call, db_name: str, tbl_name: str, filter: str | None) -> int:  # noqa: A002
-        """Return how many partitions a filter string keeps."""
+        """Count the partitions that a filter string keeps."""
         return self._partitions.get_num_partitions_by_filter(table_of(db_name, tbl_name), filter)
 
     def get_partitions_by_expr(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> ttypes.PartitionsByExprResult:
@@ -190,14 +193,17 @@ class PartitionReadHandlers:
     def get_partitions_spec_by_expr(
         self, _call: Call, req: ttypes.PartitionsByExprRequest
     ) -> ttypes.PartitionsSpecByExprResult:
-        """As ``get_partitions_by_expr``, as a specification."""
+        """Answer as ``get_partitions_by_expr``, as a specification."""
         selected = self._by_expr(req)
         return self._specs(selected, lambda specs: ttypes.PartitionsSpecByExprResult(specs, selected.unknown))
 
     def get_partitions_with_specs(
         self, _call: Call, request: ttypes.GetPartitionsRequest
     ) -> ttypes.GetPartitionsResponse:
-        """Partitions by names, by first values or by filter strings, cut down to some fields: MSCK REPAIR of Hive 4."""
+        """Return partitions by names, by first values or by filter strings, cut down to some fields.
+
+        Hive 4's MSCK REPAIR calls this.
+        """
         name = table_of(request.dbName, request.tblName, request.catName)
         selected = self._by_spec(name, request.filterSpec)
         partitions = self._partitions.lists.partitions(selected)
@@ -222,7 +228,7 @@ class PartitionReadHandlers:
 
     @immediate
     def partition_name_to_vals(self, _call: Call, part_name: str | None) -> list[str]:
-        """Return the values in a name; what is not ``key=value`` in it is ignored."""
+        """Return the values in a name; segments that are not ``key=value`` are ignored."""
         return [value for _, value in _parsed(part_name)]
 
     @immediate
@@ -246,7 +252,7 @@ class PartitionReadHandlers:
         return self._partitions.get_partitions_by_names(name, names)
 
     def _by_names_or_values(self, name: TableName, names: Values, values: Values, most: int) -> Selection:
-        """By names if there are any, else by first values, else all."""
+        """Select by names if there are any, else by first values, else all."""
         if names is not None:
             return self._partitions.get_partitions_by_names(name, names)
         if values is not None:

@@ -1,7 +1,6 @@
-"""Changing partitions, in the positional dialect of 2.3 and 3.x and in the requests of 4.x.
+"""Changes of partitions, in the positional form of 2.3 and 3.x and in the requests of 4.x.
 
-Environment contexts are accepted and hold nothing that changes what happens: statistics are the client's, and there is
-no trash to skip.
+Environment contexts are accepted and have no effect: statistics are the client's, and there is no trash to skip.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ Values = list[str] | None
 
 
 class PartitionHandlers:
-    """add_partition*, append_partition*, alter_partition*, rename_partition*, drop_partition*, exchange_partition*."""
+    """The calls add_partition*, append_partition*, alter_partition*, rename_partition* and drop_partition*."""
 
     def __init__(self, partitions: PartitionService, changers: OwnLocks = STRANGERS) -> None:
-        """``partitions``: does the work; ``changers``: tells whose locks are in the way."""
+        """Prepare the handlers. ``partitions``: does the work; ``changers``: knows the caller's locks."""
         self._partitions, self._changers = partitions, changers
 
     def add_partition(self, _call: Call, new_part: ttypes.Partition) -> ttypes.Partition:
@@ -48,18 +47,18 @@ class PartitionHandlers:
     def add_partition_with_environment_context(
         self, call: Call, new_part: ttypes.Partition, _environment_context: ttypes.EnvironmentContext | None
     ) -> ttypes.Partition:
-        """As ``add_partition``."""
+        """Add a partition as ``add_partition``."""
         return self.add_partition(call, new_part)
 
     def add_partitions(self, _call: Call, new_parts: list[ttypes.Partition] | None) -> int:
-        """Add partitions of a table; returns how many."""
+        """Add partitions of a table; return their number."""
         parts = _required(new_parts)
         if not parts:
             return 0
         return len(self._partitions.add_partitions(table_of_partition(parts[0]), drafts_of(parts)))
 
     def add_partitions_pspec(self, _call: Call, new_parts: list[ttypes.PartitionSpec] | None) -> int:
-        """Add those of several specifications; how many."""
+        """Add the partitions of several specifications; return their number."""
         specs = _required(new_parts)
         if not specs:
             return 0
@@ -67,7 +66,7 @@ class PartitionHandlers:
         return len(self._partitions.add_partitions(name, drafts))
 
     def add_partitions_req(self, _call: Call, request: ttypes.AddPartitionsRequest) -> ttypes.AddPartitionsResult:
-        """Add several partitions; existing partitions are left alone if the request says so; those that were added."""
+        """Add several partitions; skip existing ones if the request says so; return those that were added."""
         name, shared = table_of(request.dbName, request.tblName, request.catName), _shared_schema(request)
         drafts = drafts_of(request.parts or (), name, shared)
         added = self._partitions.add_partitions(name, drafts, if_not_exists=bool(request.ifNotExists)) if drafts else []
@@ -86,11 +85,11 @@ class PartitionHandlers:
         part_vals: Values,
         _environment_context: ttypes.EnvironmentContext | None,
     ) -> ttypes.Partition:
-        """As ``append_partition``."""
+        """Add a partition as ``append_partition``."""
         return self.append_partition(call, db_name, tbl_name, part_vals)
 
     def append_partition_by_name(self, _call: Call, db_name: str, tbl_name: str, part_name: str) -> ttypes.Partition:
-        """As ``append_partition``, with values from a name."""
+        """Add a partition as ``append_partition``, with values from a name."""
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.append_partition_by_name(name, part_name))
 
@@ -102,13 +101,13 @@ class PartitionHandlers:
         part_name: str,
         _environment_context: ttypes.EnvironmentContext | None,
     ) -> ttypes.Partition:
-        """As ``append_partition_by_name``."""
+        """Add a partition as ``append_partition_by_name``."""
         return self.append_partition_by_name(call, db_name, tbl_name, part_name)
 
     def append_partition_req(
         self, _call: Call, appendPartitionsReq: ttypes.AppendPartitionsRequest
     ) -> ttypes.Partition:
-        """As ``append_partition``, with values or a name."""
+        """Add a partition as ``append_partition``, with values or a name."""
         req = appendPartitionsReq
         name = table_of(req.dbName, req.tableName, req.catalogName)
         if req.partVals is None:
@@ -127,7 +126,7 @@ class PartitionHandlers:
         new_part: ttypes.Partition,
         environment_context: ttypes.EnvironmentContext | None,
     ) -> None:
-        """As ``alter_partition``."""
+        """Replace a partition as ``alter_partition``."""
         self.alter_partitions(call, db_name, tbl_name, [new_part], environment_context)
 
     def alter_partitions(
@@ -152,11 +151,11 @@ class PartitionHandlers:
         new_parts: list[ttypes.Partition] | None,
         environment_context: ttypes.EnvironmentContext | None,
     ) -> None:
-        """As ``alter_partitions``."""
+        """Replace partitions as ``alter_partitions``."""
         self.alter_partitions(call, db_name, tbl_name, new_parts, environment_context)
 
     def alter_partitions_req(self, call: Call, req: ttypes.AlterPartitionsRequest) -> ttypes.AlterPartitionsResponse:
-        """As ``alter_partitions``."""
+        """Replace partitions as ``alter_partitions``."""
         name = table_of(req.dbName, req.tableName, req.catName)
         self._partitions.alter_partitions(
             name,
@@ -173,7 +172,7 @@ class PartitionHandlers:
         self._partitions.rename_partition(name, part_vals, draft_of(new_part, name), changer=self._changers.of(call))
 
     def rename_partition_req(self, call: Call, req: ttypes.RenamePartitionRequest) -> ttypes.RenamePartitionResponse:
-        """As ``rename_partition``."""
+        """Rename a partition as ``rename_partition``."""
         name = table_of(req.dbName, req.tableName, req.catName)
         self._partitions.rename_partition(
             name, req.partVals, draft_of(req.newPart, name), changer=self._changers.of(call)
@@ -193,7 +192,7 @@ class PartitionHandlers:
         deleteData: bool,
         environment_context: ttypes.EnvironmentContext | None,
     ) -> bool:
-        """As ``drop_partition``."""
+        """Remove a partition as ``drop_partition``."""
         self._partitions.drop_partition(
             table_of(db_name, tbl_name),
             part_vals,
@@ -217,7 +216,7 @@ class PartitionHandlers:
         deleteData: bool,
         environment_context: ttypes.EnvironmentContext | None,
     ) -> bool:
-        """As ``drop_partition_by_name``."""
+        """Remove a partition as ``drop_partition_by_name``."""
         self._partitions.drop_partition_by_name(
             table_of(db_name, tbl_name),
             part_name,
@@ -239,7 +238,7 @@ class PartitionHandlers:
     def drop_partitions_req(
         self, call: Call, req: ttypes.DropPartitionsRequest
     ) -> ttypes.DropPartitionsResult | InPieces:
-        """Remove several, by names or by expressions, all or none; those that were removed."""
+        """Remove several, by names or by expressions, all or none; return those that were removed."""
         name = table_of(req.dbName, req.tblName, req.catName)
         dropped = self._drop(name, req, self._changers.of(call, req.environmentContext))
         call.log(table=str(name), dropped=dropped.size)
@@ -275,7 +274,7 @@ def _required(parts: list[Any] | None) -> list[Any]:
 
 
 def _shared_schema(request: ttypes.AddPartitionsRequest | ttypes.AlterPartitionsRequest) -> list[Any] | None:
-    """Return the columns that all partitions of the request have, if it says so."""
+    """Return the columns that all partitions of the request share, if it says so."""
     return request.partitionColSchema if request.skipColumnSchemaForPartition else None
 
 

@@ -1,4 +1,4 @@
-"""The calls around the rebuild of materialized views: decode, ask the service, encode."""
+"""The calls about rebuilds of materialized views: decode, ask the service, encode."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from metastore.thrift_server.handlers.txns import named_table
 
 
 class RebuildHandlers:
-    """get_lock_materialization_rebuild with its heartbeat, and get_materialization_invalidation_info."""
+    """The calls get_lock_materialization_rebuild with its heartbeat, and get_materialization_invalidation_info."""
 
     def __init__(self, rebuilds: RebuildService) -> None:
-        """``rebuilds`` does the work."""
+        """Prepare the handlers. ``rebuilds`` does the work."""
         self.rebuilds = rebuilds
 
     def get_lock_materialization_rebuild(self, call: Call, db: str, table: str, txn_id: int) -> ttypes.LockResponse:
@@ -31,7 +31,7 @@ class RebuildHandlers:
     def get_materialization_invalidation_info(
         self, call: Call, creation_metadata: ttypes.CreationMetadata, valid_txns: str | None
     ) -> ttypes.Materialization:
-        """Return whether a rebuild must be full; no result where that cannot be known, as Hive has it."""
+        """Return whether a rebuild must be full; null if that is unknown, as in Hive."""
         call.log(view=f"{creation_metadata.dbName}.{creation_metadata.tblName}")
         rebuild = self.rebuilds.get_materialization_invalidation_info(
             creation_metadata.tablesUsed, creation_metadata.validTxnList, valid_txns or ""

@@ -1,6 +1,6 @@
-"""What a client says about itself and asks about the settings; all of it answered from memory.
+"""Session calls: a client's statements about itself, and its questions about settings, answered from memory.
 
-Rule: what is set here belongs to the connection and ends with it.
+Rule: a setting made here belongs to the connection and ends with it.
 """
 
 import re
@@ -24,37 +24,38 @@ _SESSION_KEYS = {
     "metastore.disallow.incompatible.col.type.changes": "true",
     "metastore.expression.proxy": "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore",
 }
-"""What setMetaConf may change, with Hive's defaults."""
+"""The keys that setMetaConf may change, with Hive's defaults."""
 _PROXIES = {
     _SESSION_KEYS["metastore.expression.proxy"],
     "org.apache.hadoop.hive.metastore.MsckPartitionExpressionProxy",
 }
-"""Who writes partition expressions: Hive's compiler as Kryo, MSCK REPAIR as text. Both are always read."""
+"""The writers of partition expressions: Hive's compiler writes Kryo, MSCK REPAIR text. Both are always read."""
 
 _LONGEST_CALLER = 1000
 
 
 class SessionHandlers:
-    """set_ugi, settings for clients, and calls that Hive's clients make out of habit."""
+    """The calls set_ugi, settings for clients, and calls that Hive's clients make out of habit."""
 
     def __init__(self, settings: Settings, limits: AddressLimits | None = None) -> None:
-        """``limits``: of addresses, which follow a planner's caller."""
+        """Prepare the handlers. ``limits``: of addresses, which follow a planner's caller."""
         self._settings, self._limits = settings, limits
 
     @immediate
     def metastore_act_for(self, call: Call, user: str | None, address: str | None) -> None:
-        """Let what follows on a planner's connection be its caller's, and its limits that caller's.
+        """Switch a planner's connection to its caller, with the caller's limits.
 
-        Raises: MetaError for what is no address.
+        Raises: MetaError for an invalid address.
         """
         caller = _caller(user, address)
         call.connection.act_for(caller, self._limits, monotonic())
 
     @immediate
     def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
-        """Note who the client says it is, unless the connection has proven who it is, which stays.
+        """Record the user that the client gives, unless the connection has a proven user, which stays.
 
-        Without execute.setugi nothing is noted, and the answer names the user too. Raises: MetaError for too much.
+        Without execute.setugi nothing is recorded, and the answer names the user too.
+        Raises: MetaError for too long a name.
         """
         groups, proven = list(group_names or ()), call.connection.identity.user
         if not proven and not self._settings.server.execute_setugi:
@@ -66,7 +67,7 @@ class SessionHandlers:
 
     @immediate
     def get_config_value(self, _call: Call, name: str | None, default: str | None) -> str:
-        """Return the value in force of a key that clients may read, their default if it is not set.
+        """Return the value of a key that clients may read, or their default if it is not set.
 
         Raises: ConfigValueSecurityError for names outside of Hive's families, and for passwords.
         """
@@ -82,7 +83,7 @@ class SessionHandlers:
 
     @immediate
     def getMetaConf(self, call: Call, key: str | None) -> str:
-        """Return a setting of this connection. Raises: MetaError for any other key than those that Hive has."""
+        """Return a setting of this connection. Raises: MetaError for a key that Hive does not have."""
         known = _session_key(key)
         if call.connection.metaconf and known in call.connection.metaconf:
             return call.connection.metaconf[known]
@@ -98,7 +99,7 @@ class SessionHandlers:
 
     @immediate
     def flushCache(self, _call: Call) -> None:
-        """Nothing is cached on a client's behalf."""
+        """Do nothing: no data is cached for a client."""
 
 
 def _caller(user: str | None, address: str | None) -> Identity:
@@ -115,7 +116,7 @@ def _session_key(key: str | None) -> str:
 
 
 def _session_value(known: str, value: str, key: str | None) -> str:
-    """Return the value, if the key can have it. ``key``: as it was sent."""
+    """Return the value, if the key allows it. ``key``: as it was sent."""
     if _SESSION_KEYS[known] == "true" and value.lower() not in {"true", "false"}:
         raise MetaError(f"Invalid configuration value {value!r} for key {key}: expected true or false")
     if known == "metastore.expression.proxy" and value not in _PROXIES:

@@ -26,10 +26,10 @@ _HIVE = "hive"
 
 
 class StatisticsHandlers:
-    """Statistics, in the old and the new dialect. Clients before 4.0 name no engine: they are Hive's."""
+    """Statistics, in the old and the new form of calls. Clients before 4.0 name no engine: they are Hive's."""
 
     def __init__(self, statistics: StatisticsService) -> None:
-        """``statistics``: does the work."""
+        """Prepare the handlers. ``statistics``: does the work."""
         self._statistics = statistics
 
     # Write
@@ -101,7 +101,7 @@ class StatisticsHandlers:
         return self._one(table_name_of(db, table), partition or "", column)
 
     def get_table_statistics_req(self, _call: Call, request: ttypes.TableStatsRequest) -> ttypes.TableStatsResult:
-        """Return those of a table's columns that have any."""
+        """Return statistics of a table's columns that have any."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         statistics, is_exact = self._statistics.get(
             name, [""], request.colNames or [], request.engine or _HIVE, _seen(request)
@@ -122,7 +122,7 @@ class StatisticsHandlers:
         )
 
     def get_aggr_stats_for(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> ttypes.AggrStats:
-        """Aggregated statistics of several partitions."""
+        """Aggregate statistics of several partitions."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         if not request.colNames or not request.partNames:
             return ttypes.AggrStats([], 0)
@@ -133,7 +133,7 @@ class StatisticsHandlers:
 
     def _one(self, name: TableName, partition: str, column: str | None) -> Any:
         statistics, _ = self._statistics.get(name, [partition], [column or ""], _HIVE)
-        if not statistics:  # Hive answers with nothing at all, which its clients report so
+        if not statistics:  # Hive's answer is empty, and its clients report it so.
             raise TApplicationException(TApplicationException.MISSING_RESULT, "unknown result")
         return ttypes.ColumnStatistics(
             ttypes.ColumnStatisticsDesc(
@@ -176,7 +176,7 @@ class StatisticsHandlers:
 
 
 def _seen(request: Any) -> Seen:
-    """Return what the sender of a request sees of the table, and its write id there; neither where it does not say."""
+    """Return the sender's snapshot of the table and its write id there; neither if it sends none."""
     text, own = request.validWriteIdList, getattr(request, "writeId", None) or 0
     return Seen(ValidWriteIdList.parse(text) if text else None, own if own > 0 else None)
 

@@ -11,22 +11,22 @@ from metastore.txns.streams.rules import StreamBatch, StreamPosition
 
 
 class StreamHandlers:
-    """Commits that remember which batch of which query they were."""
+    """The commits of streaming queries' batches."""
 
     def __init__(self, commits: CommitService) -> None:
-        """``commits`` does the work."""
+        """Prepare the handlers. ``commits`` does the work."""
         self._commits = commits
 
     def metastore_stream_positions(
         self, call: Call, catalog: str | None, db: str | None, table: str | None
     ) -> list[ttypes.StreamPosition]:
-        """Return how far each query has come in a table."""
+        """Return the position of each query in a table."""
         name = _table(catalog, db, table)
         call.log(table=str(name))
         return [_position(name, position) for position in self._commits.stream_positions(name)]
 
     def metastore_commit_batch(self, call: Call, request: ttypes.CommitBatchRequest | None) -> None:
-        """Commit a transaction and remember its batch."""
+        """Commit a transaction and record its batch."""
         commit = _commit(call, request)
         [error] = self._commits.commit_txn([commit])
         if error is not None:

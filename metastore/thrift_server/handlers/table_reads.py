@@ -1,4 +1,4 @@
-"""RPCs that read tables; all dialects of a call end in one service method."""
+"""RPCs that read tables; all forms of a call end in one service method."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ from metastore.thrift_server.responses.streamed import InPieces, itself, texts
 
 
 class TableReadHandlers:
-    """get_table and everything that lists or describes tables.
+    """The call get_table and all calls that list or describe tables.
 
-    Who gets a whole table in order to read or write it has to be able to; lists and names are for everybody.
+    A client gets a whole table, to read or write it, only if it has the abilities; lists and names are for every
+    client.
     """
 
     def __init__(self, tables: TableReads, access: TableAccess) -> None:
-        """``tables``: does the work. ``access``: who gets transactional tables."""
+        """Prepare the handlers. ``tables``: does the work. ``access``: decides about transactional tables."""
         self._tables, self._access = tables, access
 
     def get_table(self, call: Call, db: str | None, name: str | None) -> ttypes.Table:
-        """Return one table, for a client that says nothing of itself."""
+        """Return one table, for a client that does not describe itself."""
         found = self._tables.get_table(table_name_of(db, name))
         self._access.require(call, found.name, found.parameters, Said())
         return table_to_thrift(found)
@@ -52,18 +53,21 @@ class TableReadHandlers:
         return ttypes.GetTableResult(table_to_thrift(found))
 
     def metastore_table_at(self, _call: Call, place: str | None) -> str:
-        """Return the transactional table that a write to a place by others would harm."""
+        """Return the transactional table that other programs' writes to a place would harm."""
         if not place:
             raise MetaError("The request names no place")
         found = self._tables.metastore_table_at(place)
         return f"{found.db}.{found.table}" if found else ""
 
     def get_table_objects_by_name(self, _call: Call, db: str | None, names: list[str] | None) -> InPieces:
-        """Return those of the named tables that there are."""
+        """Return the named tables that exist."""
         return _whole_tables(itself, self._tables.get_table_objects_by_name(_database(db), names), None)
 
     def get_table_objects_by_name_req(self, _call: Call, request: ttypes.GetTablesRequest) -> InPieces:
-        """Those of the named tables that there are, or those that match a pattern; cut down to the wanted fields."""
+        """Return the named tables that exist, or those that match a pattern.
+
+        They are cut down to the wanted fields.
+        """
         found = self._tables.get_table_objects_by_name(
             _database(request.dbName, request.catName),
             request.tblNames,
@@ -85,7 +89,7 @@ class TableReadHandlers:
         return texts(self._tables.get_tables(_required(db), None))
 
     def get_materialized_views_for_rewriting(self, _call: Call, db: str | None) -> list[str]:
-        """Return names of materialized views that may stand in for their query."""
+        """Return names of materialized views that may replace their query."""
         return self._tables.get_materialized_views_for_rewriting(_required(db))
 
     def get_all_materialized_view_objects_for_rewriting(self, _call: Call) -> list[ttypes.Table]:
@@ -143,7 +147,7 @@ class TableReadHandlers:
 def _whole_tables(
     whole: Callable[[list[Any]], Any], found: Pieces[Wires | TablePiece], fields: ttypes.GetProjectionsSpec | None
 ) -> InPieces:
-    """``fields``: what is wanted of each. Tables that are objects are so until their piece is encoded."""
+    """Return the tables; ``fields``: the wanted ones. Tables stay objects until their piece is encoded."""
     spec = [ttypes.Table, ttypes.Table.thrift_spec]
 
     def encoded(piece: Wires | TablePiece) -> bytes:
@@ -157,7 +161,7 @@ def _whole_tables(
 
 
 def _database(db: str | None, catalog: str | None = None) -> DatabaseName:
-    """Return a database whose name may be absent, for the calls that answer that in their own way."""
+    """Return a database whose name may be absent, for calls with their own answer to that."""
     return database_name(db or "", catalog)
 
 

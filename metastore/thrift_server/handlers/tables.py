@@ -1,4 +1,4 @@
-"""RPCs that change tables; all dialects of a call end in one service method."""
+"""RPCs that change tables; all forms of a call end in one service method."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _CHECK_TYPES = "metastore.disallow.incompatible.col.type.changes"
 
 
 class TableHandlers:
-    """create, alter, drop, truncate."""
+    """The calls that create, alter, drop and truncate tables."""
 
     def __init__(self, tables: TableService, changers: OwnLocks = STRANGERS) -> None:
-        """``tables``: does the work; ``changers``: tells whose locks are in the way."""
+        """Prepare the handlers. ``tables``: does the work; ``changers``: knows the caller's locks."""
         self._tables, self._changers = tables, changers
 
     # Create
@@ -64,7 +64,7 @@ class TableHandlers:
         )
 
     def drop_type(self, _call: Call, _name: str | None) -> bool:
-        """Nothing to do: there are no types but Hive's own. Hive too answers that an unknown type is gone."""
+        """Return True: there are no types but Hive's own, and Hive too answers that an unknown type is gone."""
         return True
 
     # Alter
@@ -117,7 +117,7 @@ class TableHandlers:
     ) -> None:
         old_name = table_name_of(db, name, catalog)
         if table is not None and table.catName is None:
-            table.catName = old_name.catalog  # absent means: unknown to the sender, not the default catalog
+            table.catName = old_name.catalog  # Absent means unknown to the sender, not the default catalog.
         self._tables.alter_table(
             old_name,
             table_from_thrift(table),
@@ -176,7 +176,7 @@ class TableHandlers:
 
 
 def _checks_types(call: Call) -> bool | None:
-    """Return what setMetaConf has said for this connection; None: nothing."""
+    """Return the setMetaConf value of this connection; None: it was not set."""
     own = (call.connection.metaconf or {}).get(_CHECK_TYPES)
     return None if own is None else own.lower() == "true"
 

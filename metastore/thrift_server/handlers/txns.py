@@ -46,10 +46,10 @@ def _is_wide(call: Call) -> bool:
 
 
 class TxnHandlers:
-    """open_txns to commit_txn, heartbeats, snapshots."""
+    """The calls from open_txns to commit_txn, heartbeats and snapshots."""
 
     def __init__(self, txns: TxnService, commits: CommitService, writes: WriteEvents) -> None:
-        """``txns`` and ``commits`` do the work; ``writes`` knows the tables that a replication wrote to."""
+        """Prepare the handlers. ``txns`` and ``commits`` do the work; ``writes`` knows the tables of a replication."""
         self.txns = txns
         self.commits = commits
         self.writes = writes
@@ -96,7 +96,7 @@ class TxnHandlers:
 
     @coalesced("get_open_txns")
     def get_open_txns(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse]:
-        """Open and aborted transactions; read-only transactions count for the minimum only.
+        """Return open and aborted transactions; read-only transactions count for the minimum only.
 
         One snapshot, taken after all of the calls have arrived, answers every one of them.
         """
@@ -104,16 +104,16 @@ class TxnHandlers:
 
     @coalesced("get_open_txns")
     def get_open_txns_req(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse]:
-        """Open and aborted transactions except those of some types: as above, a snapshot for each set of types."""
+        """Return open and aborted transactions except some types: as above, a snapshot for each set of types."""
         return self._snapshots([_hidden(call) for call in calls])
 
     def get_open_txns_info(self, _call: Call) -> InPieces:
-        """Open and aborted transactions with their owners; those who ask at the same time share a reading."""
+        """Return open and aborted transactions with their owners; equal questions at the same time share a reading."""
         return self._infos.answer((), self._read_infos)
 
     @coalesced("add_dynamic_partitions")
     def add_dynamic_partitions(self, calls: list[Call]) -> list[Exception | None]:
-        """Record which partitions a statement wrote."""
+        """Record the partitions that a statement wrote."""
         return list(served(calls, _partitions, self.txns.add_dynamic_partitions))
 
     def get_latest_txnid_in_conflict(self, call: Call, txn_id: int) -> int:
@@ -122,7 +122,7 @@ class TxnHandlers:
         return self.txns.get_latest_txnid_in_conflict(txn_id)
 
     def seed_txn_id(self, _call: Call, rqst: ttypes.SeedTxnIdRequest) -> None:
-        """Let transaction ids go on from an id."""
+        """Continue transaction ids at an id."""
         self.txns.seed_txn_id(rqst.seedTxnId)
 
     def _read_infos(self) -> tuple[Whole, Pieces[bytes]]:
@@ -158,7 +158,7 @@ class TxnHandlers:
 def served(
     calls: list[Call], read: Callable[[Call], Read], serve: Callable[[list[Read]], Sequence[Answer]]
 ) -> list[Answer | MetastoreError]:
-    """Yield one answer for each call: what can be read is served together, the others get what is wrong."""
+    """Return one answer for each call: readable calls are served together, the others get their error."""
     requests: list[Read | MetastoreError] = []
     for call in calls:
         try:
@@ -171,14 +171,14 @@ def served(
 
 
 def owner_text(what: str, sent: str | None) -> str:
-    """Return a text that says whose a transaction or a lock is. Raises: InvalidRequestError when it is a novel."""
+    """Return a text about the owner of a transaction or lock. Raises: InvalidRequestError if it is too long."""
     if sent and len(sent) > LONGEST_OWNER_TEXT:
         raise InvalidRequestError(f"The {what} is {len(sent)} characters long; at most {LONGEST_OWNER_TEXT} are kept")
     return sent or ""
 
 
 def named_table(db: str | None, table: str | None) -> TableName:
-    """Return the table that a request is about. Raises: InvalidRequestError when it names none."""
+    """Return the table of a request. Raises: InvalidRequestError if it names none."""
     if not db or not table:
         raise InvalidRequestError("The request needs the name of a database and of a table")
     return table_name(db, table)
@@ -210,7 +210,10 @@ def _last_repl_id(sent: ttypes.ReplLastIdInfo) -> LastReplId:
 
 
 def _replays(policy: str | None, number: int | None) -> bool:
-    """Whether the call repeats a call of the source warehouse: 4.x says so by the type, 3.1 by the policy alone."""
+    """Return True if the call repeats a call of the source warehouse.
+
+    4.x shows this by the type, 3.1 by the policy alone.
+    """
     replayed = txn_type(number) is TxnType.REPL_CREATED
     if replayed and not policy:
         raise InvalidRequestError("A replicated transaction is named by replPolicy and the id that its source gave it")
@@ -245,7 +248,7 @@ def _abort_request(call: Call) -> AbortRequest:
 def _abort_requests(call: Call) -> list[AbortRequest]:
     sent: ttypes.AbortTxnsRequest = call.args[0]
     code, who = abort_code(sent.errorCode), _who(call)
-    if code is AbortCode.NONE:  # Hive 2 and 3 send none with ABORT TRANSACTIONS; an owner ends his own by abort_txn
+    if code is AbortCode.NONE:  # Hive 2 and 3 send none with ABORT TRANSACTIONS; an owner ends its own by abort_txn.
         code = AbortCode.QUERY_COMMAND
     return [AbortRequest(txn_id, code, who) for txn_id in sent.txn_ids or ()]
 

@@ -26,10 +26,10 @@ def _stands_for_many(call: Call) -> bool:
 
 
 class WriteIdHandlers:
-    """allocate_table_write_ids, get_valid_write_ids and what belongs to them."""
+    """The calls allocate_table_write_ids, get_valid_write_ids and related ones."""
 
     def __init__(self, write_ids: WriteIdService) -> None:
-        """``write_ids`` does the work."""
+        """Prepare the handlers. ``write_ids`` does the work."""
         self.write_ids = write_ids
 
     @coalesced("allocate_table_write_ids")
@@ -43,7 +43,10 @@ class WriteIdHandlers:
 
     @coalesced("get_valid_write_ids", apart=_stands_for_many)
     def get_valid_write_ids(self, calls: list[Call]) -> list[ttypes.GetValidWriteIdsResponse | Exception]:
-        """What a reader may see of each table. Readers of the same tables with the same snapshot share an answer."""
+        """Return the visible write ids of each table.
+
+        Readers of the same tables with the same snapshot share an answer.
+        """
         return served(calls, _reading, self._readings)
 
     def get_max_allocated_table_write_id(
@@ -56,7 +59,7 @@ class WriteIdHandlers:
     def metastore_valid_write_ids_at(
         self, call: Call, catalog: str | None, db: str | None, table: str | None, at: int | None
     ) -> ttypes.TableValidWriteIds:
-        """Return what had been committed to a table at an instant."""
+        """Return the write ids committed to a table at an instant."""
         if not db or not table or at is None:
             raise InvalidRequestError("The request needs the name of a database and of a table, and an instant")
         call.log(table=f"{db}.{table}")
@@ -67,12 +70,12 @@ class WriteIdHandlers:
         return _valid(self.write_ids.valid_write_ids_at(table_name(db, table, catalog), instant))
 
     def add_write_ids_to_min_history(self, call: Call, txn_id: int, write_ids: dict[str, int]) -> None:
-        """Note which tables a transaction reads (WID-14)."""
+        """Record the tables that a transaction reads (WID-14)."""
         call.log(txn_id=txn_id)
         self.write_ids.add_write_ids_to_min_history(txn_id, {full_table_name(name) for name in write_ids or {}})
 
     def metastore_read_snapshot(self, call: Call, request: ReadRequest) -> ReadSnapshot:
-        """Return what a transaction reads by that says what it reads."""
+        """Return the snapshot and write ids of a transaction that declares the tables that it reads."""
         call.log(txn_id=request.txnid)
         txns, known = self.write_ids.read_snapshot(request.txnid, request.fullTableNames, request.validTxnList)
         return ReadSnapshot(txns.format(), [_valid(write_ids) for write_ids in known])

@@ -1,8 +1,8 @@
-"""What the clients of an address have taken of this process, and whether they may have more.
+"""Usage of this process by the clients of an address, and its limits.
 
-Rules: an address is an IPv4 address or a /64 network of IPv6, whose holder chooses the rest. Nothing is counted for
-addresses that are exempt, and where nothing is limited. Calls that end something, or keep it alive, are the last to be
-refused. All of it is memory, cheap enough for every call; the caller says what time it is.
+Rules: an address is an IPv4 address or a /64 network of IPv6, whose holder chooses the rest. Exempt addresses are not
+counted, and none are without limits. Calls that end an object, or keep it alive, are refused last. All state is in
+memory, cheap enough for every call; the caller passes the time.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,12 +18,12 @@ LAST_REFUSED = frozenset(("commit_txn", "abort_txn", "abort_txns", "unlock", "he
 KINDS = ("connections", "open_txns", "locks", "requests", "buffered")
 _WARN_EVERY_SECONDS = 10.0
 _MEMORY_SECONDS = 2.0
-"""How long an address without connections is known, so that who connects anew does not begin a new second."""
+"""The time for which an address without connections is remembered: a reconnection must not begin a new second."""
 _log = structlog.get_logger("metastore.server")
 
 
 class HeldIds:
-    """Ids of one kind that an address got and may still have, each with how much it counts for."""
+    """The ids of one kind that an address got and may still have, each with its weight."""
 
     __slots__ = ("counts", "total")
 
@@ -32,7 +32,7 @@ class HeldIds:
         self.total = 0
 
     def add(self, counts: Mapping[int, int]) -> None:
-        """Note ids that it got."""
+        """Record ids that the address got."""
         self.counts.update(counts)
         self.total += sum(counts.values())
 
@@ -45,15 +45,15 @@ class HeldIds:
 
 
 class Usage:
-    """What an address has taken."""
+    """The usage of an address."""
 
     __slots__ = ("address", "connections", "held", "left_at", "spare", "spared_at", "warned")
 
     def __init__(self, address: str, spare: float, now: float) -> None:
         self.address = address
         self.connections = 0
-        self.left_at = now  # when its last connection was closed
-        self.spare, self.spared_at = spare, now  # calls that it may make at once; as of when
+        self.left_at = now  # The time when its last connection was closed.
+        self.spare, self.spared_at = spare, now  # The calls that it may make at once, and as of when.
         self.held = {"open_txns": HeldIds(), "locks": HeldIds()}
         self.warned: dict[str, float] = {}
 
@@ -62,7 +62,7 @@ class AddressLimits:
     """Every address with connections, or with transactions or locks that may still be there."""
 
     def __init__(self, settings: LimitSettings, forget_after: timedelta = timedelta(0)) -> None:
-        """``forget_after``: a silent transaction or lock is gone by then."""
+        """Prepare the limits; ``forget_after``: a silent transaction or lock is gone by then."""
         self.settings = settings
         self.on = any(getattr(settings, kind) for kind in KINDS)
         self._forget_after = max(forget_after.total_seconds(), _MEMORY_SECONDS)
@@ -79,7 +79,7 @@ class AddressLimits:
         return self._usages[address]
 
     def room(self, host: str, now: float) -> bool:
-        """Return True if another connection may come from there."""
+        """Return True if another connection may come from the host."""
         usage = self.usage(host, now)
         if usage is not None and 0 < self.settings.connections <= usage.connections:
             self.reach(usage, "connections", now)
@@ -87,7 +87,7 @@ class AddressLimits:
         return True
 
     def arrived(self, host: str, now: float) -> Usage | None:
-        """Count a connection; what its address has taken."""
+        """Count a connection; return the usage of its address."""
         usage = self.usage(host, now)
         if usage is not None:
             usage.connections += 1
@@ -95,13 +95,13 @@ class AddressLimits:
 
     @staticmethod
     def left(usage: Usage | None, now: float) -> None:
-        """Note that a connection was closed."""
+        """Record that a connection was closed."""
         if usage is not None:
             usage.connections -= 1
             usage.left_at = now
 
     def refusal(self, usage: Usage, method: str, now: float) -> LimitReachedError | None:
-        """Count a call; why it is refused, None if it is not."""
+        """Count a call; return why it is refused, None if it is not."""
         most = self.settings.requests
         if not most:
             return None

@@ -1,6 +1,6 @@
-"""What a client has said about itself; an upstream hears it as well.
+"""A client's statements about itself, which an upstream gets as well.
 
-Rule: it is kept for as long as the connection lasts, so each piece of it is bounded, and too much is refused.
+Rule: a session lives as long as the connection, so each part of it is bounded, and too large a part is refused.
 """
 
 from metastore.errors import MetaError
@@ -11,7 +11,7 @@ _MOST_SETTINGS = 32
 
 
 class Session:
-    """What is said first on every connection to the upstream that stands for the client."""
+    """The messages that are sent first on every upstream connection for the client."""
 
     __slots__ = ("_settings", "user", "version")
 
@@ -19,17 +19,17 @@ class Session:
         self.version = 0
         """Connections that know an older session are of no use any more."""
         self.user: tuple[bytes, ...] = ()
-        """The message with which it says who it is."""
+        """The message with which the client names its user."""
         self._settings: dict[str, bytes] = {}
 
     def name(self, message: bytes) -> None:
-        """Keep ``set_ugi`` as the client sent it. Raises: MetaError for too long a message."""
+        """Keep the client's ``set_ugi`` message. Raises: MetaError for too long a message."""
         require_short("set_ugi", len(message))
         self.user = (message,)
         self.version += 1
 
     def set(self, key: str, message: bytes) -> None:
-        """Keep a ``setMetaConf`` with nothing but this key and its value. Raises: MetaError for too much."""
+        """Keep a ``setMetaConf`` message with only this key and its value. Raises: MetaError for too much."""
         require_short("setMetaConf", len(message))
         if key not in self._settings and len(self._settings) == _MOST_SETTINGS:
             raise MetaError(

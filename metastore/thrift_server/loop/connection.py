@@ -1,8 +1,8 @@
-"""A client's connection: its socket, what was received and not yet used, what could not be sent yet.
+"""A client's connection: its socket, received bytes that are not used yet, and bytes that could not be sent yet.
 
-Rule: a connection works on one call at a time, so answers are in the order of the requests and memory is bounded by
-one request, one answer and `MOST_AHEAD` bytes of requests sent ahead. Only the event loop touches a connection.
-Half a request and half an answer must move: a connection that does neither send the rest nor read on is closed.
+Rule: a connection works on one call at a time, so answers are in the order of the requests and memory is bounded by one
+request, one answer and `MOST_AHEAD` bytes of requests sent ahead. Only the event loop touches a connection. Half a
+request and half an answer must move: a connection that neither sends the rest nor reads on is closed.
 """
 
 import socket
@@ -61,50 +61,50 @@ class ClientConnection:
         self.sock = sock
         self.fd = sock.fileno()
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
-        self.usage: Usage | None = None  # of its address
+        self.usage: Usage | None = None  # The usage of its address.
         self.identity = NOBODY._replace(address=self.peer)
         self.handshaking = False
         self.user: str | None = None
         self.groups: tuple[str, ...] = ()
         self.metaconf: dict[str, str] | None = None
-        self.link: Any = None  # the forwarder's `Link` to the upstream, which is made of a connection
-        self.session: Session | None = None  # what the upstream learns of the client
+        self.link: Any = None  # The forwarder's `Link` to the upstream, which is made of a connection.
+        self.session: Session | None = None  # The statements about the client that the upstream gets.
         self.closed = False
-        self.cut_off = False  # by us, in the middle of an answer
-        self.calls = 0  # that were begun
-        self.farewell = False  # the client said that it is about to end the connection
-        self.left: float | None = None  # when the client ended the connection without a farewell; None if we ended it
-        self.hurry: Callable[[], None] | None = None  # of a parked call
-        self.busy = False  # a call is being worked on
-        self.waiting = False  # for its next turn, with requests sent ahead
-        self.active = now  # when a message was last completed or answered
-        self.interest = 0  # epoll events that are wanted
+        self.cut_off = False  # We cut it off in the middle of an answer.
+        self.calls = 0  # The number of calls that were begun.
+        self.farewell = False  # The client said that it is about to end the connection.
+        self.left: float | None = None  # When the client ended the connection without a farewell; None if we ended it.
+        self.hurry: Callable[[], None] | None = None  # The function that ends a parked call.
+        self.busy = False  # A call is in progress.
+        self.waiting = False  # It waits for its next turn, with requests sent ahead.
+        self.active = now  # The time when a message was last completed or answered.
+        self.interest = 0  # The epoll events that are wanted.
         self.received: bytes | bytearray = b""
-        self.scanner: Scanner | None = None  # of a message that is not complete
-        self.header: Header | None = None  # of the same
-        self.message: Message | None = None  # a large message that waits for its turn
-        self.sending: memoryview | None = None  # rest of an answer
-        self.since = self.moved = now  # when the half request or answer began, and when some of it was last sent
-        self.size = 0  # of the answer
+        self.scanner: Scanner | None = None  # The scanner of an incomplete message.
+        self.header: Header | None = None  # The header of the same.
+        self.message: Message | None = None  # A large message that waits for its turn.
+        self.sending: memoryview | None = None  # The rest of an answer.
+        self.since = self.moved = now  # When the half request or answer began, and when a part of it was last sent.
+        self.size = 0  # The size of the answer.
 
     @property
     def who(self) -> dict[str, str | None]:
-        """For log lines."""
+        """The client's names for log lines."""
         return {"peer": self.peer, "user": self.user}
 
     @property
     def host(self) -> str:
-        """Its address, without the port."""
+        """The address, without the port."""
         return self.peer.rpartition(":")[0]
 
     @property
     def held(self) -> int:
-        """Bytes of what waits for the rest, for a reader or for its turn."""
+        """The number of bytes that wait for the rest, for a reader or for their turn."""
         waiting = self.message.data if self.message is not None else None
         return len(self.received) + len(self.sending or b"") + len(waiting or b"")
 
     def receive(self, most: int, now: float) -> int:
-        """Take at most so many bytes of what has arrived. Return how many, 0 at the end. Raises: OSError."""
+        """Receive at most ``most`` bytes. Return how many, 0 at the end. Raises: OSError."""
         data = self.sock.recv(most)
         self.moved = now
         if not self.received:
@@ -133,15 +133,15 @@ class ClientConnection:
         return True
 
     def begin(self, now: float, size: int = 0) -> None:
-        """Half a request or half an answer (of this size) is there from now on."""
+        """Record that half a request or half an answer (of this size) begins now."""
         self.since = self.moved = now
         self.size = size
 
     def act_for(self, caller: Identity, limits: AddressLimits | None, now: float) -> None:
-        """Let its calls be those of a planner's caller from now on, and the limits that caller's."""
+        """Switch the connection's calls, and their limits, to a planner's caller from now on."""
         self.identity, self.peer, self.user = caller, caller.address, caller.user or self.user
         if self.session is not None:
-            self.session.version += 1  # the upstream must hear it
+            self.session.version += 1  # The upstream must get this.
         if limits is not None:
             limits.left(self.usage, now)
             self.usage = limits.arrived(self.host, now)
@@ -152,7 +152,7 @@ class ClientConnection:
             self.hurry()
 
     def stuck(self, now: float, seconds: float) -> bool:
-        """Return True if half a request or half an answer does not move, or slower than any network."""
+        """Return True if half a request or half an answer does not move, or moves slower than any network."""
         if self.sending is None and (self.busy or not self.received):
             return False
         patience = seconds + max(self.size, len(self.received)) / SLOWEST
@@ -160,5 +160,5 @@ class ClientConnection:
 
     @property
     def idle(self) -> bool:
-        """Nothing half received, in work, or half sent."""
+        """True if no message is half received, in work, or half sent."""
         return not (self.busy or self.received or self.sending)

@@ -1,6 +1,6 @@
-"""The open connections of a server: what the event loop watches each for, and which of them it closes unasked.
+"""The open connections of a server: the events to watch, and the rules for closing them.
 
-Rule: only the event loop's thread calls this. Nobody is closed for being silent while a call of its own is in work.
+Rule: only the event loop's thread calls this. A silent connection is never closed while a call of its own is in work.
 """
 
 import select
@@ -24,21 +24,21 @@ _log = structlog.get_logger("metastore.server")
 
 
 class Connections:
-    """By the number of their sockets."""
+    """The connections by the number of their sockets."""
 
     def __init__(self, settings: ServerSettings, limits: AddressLimits | None = None) -> None:
         self._settings, self.limits = settings, limits or AddressLimits(LimitSettings())
         most = self.limits.settings.buffered
         self.many = max((min(settings.max_buffered, most) if most else settings.max_buffered) >> 3, _LEAST_MANY)
-        """Bytes from which on `taken` is a reason to `sweep`."""
+        """The bytes from which on `taken` is a reason to `sweep`."""
         self.by_fd: dict[int, ClientConnection] = {}
         self.now = time.monotonic()
-        """When the loop last woke."""
+        """The time when the loop last woke."""
         self.taken = 0
         """Bytes that were received or could not be sent since the last `sweep`."""
         self.refused = 0
         self.closing: Callable[[ClientConnection], None] | None = None
-        """Hears of each connection that is closed."""
+        """A function that gets each connection that is closed."""
         self._warned: dict[tuple[str, object], float] = {}
 
     def start(self, epoll: select.epoll) -> None:
@@ -53,14 +53,14 @@ class Connections:
         return iter(list(self.by_fd.values()))
 
     def warn(self, event: str, **fields: Any) -> None:
-        """Warn of what may come thousands of times: of each kind and reason once every few seconds."""
+        """Log a frequent warning: each kind and reason once every few seconds."""
         kind = event, fields.get("reason")
         if self.now - self._warned.get(kind, -_WARN_EVERY_SECONDS) >= _WARN_EVERY_SECONDS:
             self._warned[kind] = self.now
             _log.warning(event, **fields)
 
     def room(self, peer: str) -> bool:
-        """Return True if another connection may come from there; count and warn if not."""
+        """Return True if another connection may come from the peer; count and warn if not."""
         if len(self.by_fd) < self._settings.max_connections:
             return self.limits.room(peer, self.now)
         self.refused += 1
@@ -78,25 +78,25 @@ class Connections:
         self.add(ClientConnection(sock, address, self.now), READ)
 
     def add(self, connection: ClientConnection, interest: int) -> None:
-        """Watch it for these events."""
+        """Watch the connection for these events."""
         self.by_fd[connection.fd] = connection
         connection.usage = self.limits.arrived(connection.host, self.now)
         connection.interest = interest
         self._epoll.register(connection.fd, interest)
 
     def watch(self, connection: ClientConnection, interest: int) -> None:
-        """Watch it for these events instead."""
+        """Watch the connection for these events instead."""
         if connection.interest != interest:
             connection.interest = interest
             self._epoll.modify(connection.fd, interest)
 
     def watch_once(self, connection: ClientConnection, event: int) -> None:
-        """Watch it for the next event of this kind only."""
+        """Watch the connection for the next event of this kind only."""
         connection.interest = event | select.EPOLLRDHUP | select.EPOLLONESHOT
         self._epoll.modify(connection.fd, connection.interest)
 
     def close(self, connection: ClientConnection) -> None:
-        """Forget the connection; a call that is being worked on goes on, and its answer is dropped."""
+        """Close and forget the connection; a call in work goes on, and its answer is dropped."""
         if not connection.closed:
             connection.closed = True
             del self.by_fd[connection.fd]
@@ -105,19 +105,19 @@ class Connections:
             connection.end_parked_call()
             if self.closing is not None:
                 self.closing(connection)
-            with suppress(OSError):  # the thread of its call may just have closed it
+            with suppress(OSError):  # The thread of its call may just have closed it.
                 self._epoll.unregister(connection.fd)
             if not connection.busy:
                 connection.sock.close()
 
     def ended(self, connection: ClientConnection) -> None:
-        """Close a connection that the client has ended, or its machine."""
+        """Close a connection that the client, or its machine, has ended."""
         if not connection.farewell:
             connection.left = time.monotonic()
         self.close(connection)
 
     def sweep(self) -> None:
-        """Close what is idle or stuck for too long, and what is stuck for longest while all together hold too much.
+        """Close connections that are idle or stuck for too long, and the longest stuck ones while all hold too much.
 
         A message that never gets complete counts as idle.
         """
@@ -150,7 +150,10 @@ class Connections:
         self._relieve(holding, self._settings.max_buffered, "metastore.server.max.buffered")
 
     def _relieve(self, holding: list[ClientConnection], most: int, setting: str) -> bool:
-        """Close those that have not moved for longest, until all together hold no more than this; whether any."""
+        """Close those that have not moved for longest, until all together hold no more than this.
+
+        Return whether any.
+        """
         excess = sum(connection.held for connection in holding) - most
         relieved = False
         for connection in sorted(holding, key=lambda c: c.moved) if excess > 0 else ():

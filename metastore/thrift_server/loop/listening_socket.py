@@ -1,6 +1,6 @@
-"""The listening socket: takes new connections, closes those beyond the limits at once.
+"""The listening socket: it accepts new connections, and closes those beyond the limits at once.
 
-Rule: only the event loop's thread accepts. Where the process is out of file descriptors the loop goes on.
+Rule: only the event loop's thread accepts. If the process is out of file descriptors the loop goes on.
 """
 
 import resource
@@ -18,7 +18,7 @@ BACKLOG = 1024
 
 
 class ListeningSocket:
-    """A port that is listened on until `close`."""
+    """A port that listens until `close`."""
 
     def __init__(
         self,
@@ -28,12 +28,15 @@ class ListeningSocket:
         *,
         reuse_port: bool,
     ) -> None:
-        """``begin``: gets each new connection with its address. ``reuse_port``: several processes share the port."""
+        """Prepare a port. ``begin``: gets each new connection with its address.
+
+        ``reuse_port``: processes share the port.
+        """
         self._settings, self._connections, self._begin, self._reuse_port = settings, connections, begin, reuse_port
         self.fd = -1
 
     def open(self) -> tuple[str, int]:
-        """Listen, with as many file descriptors as this process may have. Returns the address. Raises: OSError."""
+        """Listen, with as many file descriptors as this process may have; return the address. Raises: OSError."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -55,7 +58,7 @@ class ListeningSocket:
         epoll.register(self.fd, select.EPOLLIN)
 
     def close(self) -> bool:
-        """Stop listening. Returns False if that was done before."""
+        """Stop listening; return False if that was done before."""
         if self.fd < 0:
             return False
         self._epoll.unregister(self.fd)
@@ -64,7 +67,7 @@ class ListeningSocket:
         return True
 
     def accept(self) -> None:
-        """Take all waiting connections; those beyond the limits are closed at once."""
+        """Accept all waiting connections; those beyond the limits are closed at once."""
         for _ in range(BACKLOG):
             try:
                 sock, address = self._socket.accept()

@@ -1,8 +1,8 @@
-"""From the bytes of a connection to decoded messages.
+"""A reader that turns the bytes of a connection into decoded messages.
 
-Rule: most messages are small, arrive whole and are decoded at once; any other is looked through for its
-end, and a message that is larger than a piece is left as bytes, to be decoded elsewhere (`Messages.decoded`). Nothing
-is decoded beyond the limits, and a message that its method's decoder refuses leaves the next where it begins.
+Rule: most messages are small, arrive whole and are decoded at once; any other is scanned for its end, and a message
+that is larger than a piece is left as bytes, to be decoded elsewhere (`Messages.decoded`). No message is decoded beyond
+the limits, and a message that its method's decoder refuses leaves the next where it begins.
 """
 
 import gc
@@ -22,7 +22,7 @@ _LENGTH_BYTES = 4
 
 
 class Routes(Protocol):
-    """Which methods are answered where."""
+    """The routes of methods: here or upstream."""
 
     def forwards(self, method: str) -> bool:
         """Return True if calls of the method go to the upstream as they are."""
@@ -32,10 +32,10 @@ class Routes(Protocol):
 
 
 class AllHere:
-    """There is no upstream."""
+    """The routes without an upstream."""
 
     def forwards(self, method: str) -> bool:  # noqa: ARG002 - the protocol's
-        """Forward none."""
+        """Return False: no method is forwarded."""
         return False
 
     keeps = forwards
@@ -45,11 +45,11 @@ ALL_HERE = AllHere()
 
 
 class Messages:
-    """Takes messages off the front of what a connection has received."""
+    """A reader that takes messages off the front of a connection's received bytes."""
 
     def __init__(self, protocol: WireProtocol, settings: ServerSettings, routes: Routes = ALL_HERE) -> None:
-        """``routes``: of which methods the bytes are kept, and which are not even decoded."""
-        # How the arguments of each method are read that is answered here; all others' are stepped over.
+        """Prepare a reader. ``routes``: methods whose bytes are kept, and those that are not even decoded."""
+        # These are the codecs of methods that are answered here; the arguments of all others are skipped.
         self._codecs: dict[str, ArgumentsCodec] = {
             method: codec for method, codec in CODECS.items() if not routes.forwards(method)
         }
@@ -58,7 +58,7 @@ class Messages:
         self._most, self._framing = settings.max_message_objects, settings.framed
         self._counted = StructCounter(settings.max_message_objects)
         self.next = self._framed if settings.framed else self._unframed
-        """The next message of a connection, None when it is not complete. Raises: MalformedError."""
+        """A function that takes the next message of a connection, None if it is incomplete. Raises: MalformedError."""
 
     def _framed(self, connection: ClientConnection) -> Message | None:
         """Take a message with its length in front."""
@@ -83,7 +83,7 @@ class Messages:
         return self._decoded(header, frame, self._codecs.get(header.method))
 
     def _unframed(self, connection: ClientConnection) -> Message | None:
-        """Only the structure of a message says where it ends."""
+        """Take a message whose end only its structure shows."""
         received = connection.received
         if connection.scanner is None or connection.header is None:
             header = self._protocol.header(received, 0)
@@ -111,7 +111,7 @@ class Messages:
         return self._decoded(header, data, self._codecs.get(header.method))
 
     def decoded(self, header: Header, data: bytes) -> Message:
-        """Return a large message, decoded. By one thread at a time."""
+        """Decode a large message. Only one thread may call this at a time."""
         if self._framing:
             try:
                 if not self._protocol.scanner(header.end, len(data), self._most).advance(data):

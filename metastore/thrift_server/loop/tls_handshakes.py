@@ -27,20 +27,23 @@ _log = structlog.get_logger("metastore.server")
 
 
 class HandshakeStep(NamedTuple):
-    """What came of one step: the epoll event that the connection waits for, 0 when it is through, or the error."""
+    """The result of one step: the epoll event to wait for, 0 when the handshake is complete, or the error."""
 
     connection: ClientConnection
     waits_for: int = 0
     error: Exception | None = None
     identity: Identity = NOBODY
-    """Of the client, when it is through."""
+    """The identity of the client, once the handshake is complete."""
 
 
 class Handshakes:
-    """Brings connections from the first byte to the certificate, or to an end."""
+    """The handshakes of connections, from the first byte to the certificate, or to an end."""
 
     def __init__(self, settings: TlsSettings, connections: Connections, ring: Callable[[], None]) -> None:
-        """``ring``: wakes the loop, on any thread. Raises: InvalidInputError (a key store cannot be used)."""
+        """Prepare the threads. ``ring``: wakes the loop, on any thread.
+
+        Raises: InvalidInputError (an unusable key store).
+        """
         self._settings, self._connections, self._ring = settings, connections, ring
         self._context = RenewedContext(settings)
         self._due: queue.SimpleQueue[ClientConnection | None] = queue.SimpleQueue()
@@ -53,7 +56,7 @@ class Handshakes:
             threading.Thread(target=self._run, name=f"tls-handshake-{number}", daemon=True).start()
 
     def stop(self) -> None:
-        """End the threads after the step that each is at."""
+        """End the threads after their present step."""
         for _ in range(_THREADS):
             self._due.put(None)
 
@@ -61,7 +64,7 @@ class Handshakes:
         """Begin a TLS connection; it is watched for one event at a time until its handshake is complete."""
         try:
             tls = TlsSocket(self._context.get().wrap_socket(sock, server_side=True, do_handshake_on_connect=False))
-        except OSError as error:  # gone already
+        except OSError as error:  # The connection is gone already.
             self.failed += 1
             _log.debug("tls_handshake_failed", peer=address[0], reason=str(error))
             sock.close()
@@ -71,13 +74,13 @@ class Handshakes:
         self._connections.add(connection, READ | select.EPOLLONESHOT)
 
     def step(self, connection: ClientConnection) -> None:
-        """Something has arrived: the next step, on another thread. Until it is back nobody closes the socket."""
+        """Run the next step on another thread, after bytes have arrived. Until it is back the socket stays open."""
         if not connection.busy:
             connection.busy = True
             self._due.put(connection)
 
     def completed(self) -> Iterator[ClientConnection]:
-        """Take up the outcomes of steps; the connections that are through, whose first message may have come too."""
+        """Take up the outcomes of steps; yield the complete connections, whose first message may have come too."""
         while self._taken:
             step = self._taken.popleft()
             connection = step.connection
@@ -97,7 +100,7 @@ class Handshakes:
                 yield connection
 
     def sweep(self) -> None:
-        """End those that take too long."""
+        """End handshakes that take too long."""
         patience = self._settings.handshake_timeout.total_seconds()
         for connection in self._connections:
             if connection.handshaking and not connection.busy and self._connections.now - connection.active > patience:
@@ -122,5 +125,5 @@ class Handshakes:
 
 
 def _reason(error: Exception) -> str:
-    """Return what OpenSSL says, without where in its sources it says so."""
+    """Return OpenSSL's message, without its place in the sources."""
     return str(getattr(error, "verify_message", "") or getattr(error, "reason", "") or error).lower().replace("_", " ")

@@ -1,4 +1,4 @@
-"""A socket with TLS, of a client or to the upstream, that looks to the event loop like a plain socket: it never blocks.
+"""A socket with TLS, of a client or to the upstream, that behaves for the event loop like a plain one: it never blocks.
 
 Rule: OpenSSL must not be used by two threads for one connection. The loop reads while the thread of a call may be
 sending, so every use holds the connection's lock, for as long as it takes to encrypt what fits into its buffer.
@@ -16,16 +16,16 @@ _RECORD = 1 << 14
 
 
 class TlsSocket:
-    """What `Server` and `Forwarder` use of a socket."""
+    """The methods of a socket that `Server` and `Forwarder` use."""
 
     def __init__(self, wrapped: ssl.SSLSocket) -> None:
-        """``wrapped``: it may not have shaken hands yet."""
+        """Wrap a socket; ``wrapped``: its handshake may not be complete yet."""
         self._ssl = wrapped
         self._ssl.settimeout(0)
         self._lock = threading.Lock()
 
     def handshake(self) -> int:
-        """Go on with the handshake; 0: it is complete, else the epoll event that it waits for. Raises: OSError."""
+        """Continue the handshake; return 0 if it is complete, else the epoll event to wait for. Raises: OSError."""
         with self._lock:
             try:
                 self._ssl.do_handshake()
@@ -45,7 +45,7 @@ class TlsSocket:
         return self._ssl.fileno()
 
     def recv(self, size: int) -> bytes:
-        """Return what has arrived, at most about ``size`` bytes. Raises: BlockingIOError (nothing), OSError."""
+        """Return the received bytes, at most about ``size``. Raises: BlockingIOError (none), OSError."""
         pieces = []
         with self._lock:
             while size > 0:
@@ -62,7 +62,7 @@ class TlsSocket:
         return b"".join(pieces)
 
     def send(self, data: bytes | memoryview) -> int:
-        """Send what the client takes now. Raises: BlockingIOError (nothing), OSError."""
+        """Send as much as the client takes now. Raises: BlockingIOError (nothing), OSError."""
         sent = 0
         with self._lock:
             while sent < len(data):
@@ -75,7 +75,7 @@ class TlsSocket:
         return sent
 
     def close(self) -> None:
-        """Say goodbye if the client listens, and close."""
+        """Send a TLS goodbye if the client listens, and close."""
         with self._lock:
             with suppress(OSError, ValueError):
                 self._ssl.unwrap()

@@ -1,4 +1,4 @@
-"""The bytes of partitions for a client: what PostgreSQL keeps of each, ended by what many have in common (ADR 59)."""
+"""Encoder of partitions for a client: bytes kept by PostgreSQL, ended by parts that many share (ADR 59)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +16,14 @@ _MOST_KNOWN = 1000
 
 @dataclass
 class PartitionEncoder:
-    """Encoder of a table's partitions. What ends their bytes is encoded once for each digest of a descriptor."""
+    """Encoder of a table's partitions.
+
+    The shared end of their bytes is encoded once for each digest of a descriptor.
+    """
 
     table: TableName
     columns: bool = True
-    """Whether descriptors have theirs."""
+    """True if descriptors keep their columns."""
 
     def __post_init__(self) -> None:
         names = ttypes.Partition(
@@ -30,12 +33,12 @@ class PartitionEncoder:
         self._known: dict[str, bytes] = {"": self._names}
 
     def _learn(self, descriptors: Mapping[str, Json]) -> None:
-        """Encode those that are new."""
+        """Encode the new descriptors."""
         if len(self._known) > _MOST_KNOWN:
             self._known = {"": self._names}
         for digest in descriptors.keys() - self._known.keys():
             sd = struct_from_json(ttypes.StorageDescriptor, descriptors[digest])
-            sd.location = None  # each partition has its own
+            sd.location = None  # Each partition has its own location.
             if not self.columns:
                 sd.cols = None
             encoded: bytes = fastbinary.encode_binary(

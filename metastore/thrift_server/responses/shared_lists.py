@@ -1,7 +1,7 @@
 """Long lists that monitors and consoles ask for, often several at the same time: read once, and piece by piece.
 
-Who is alone with a question gets each piece as it comes. For several a list of more than a piece goes into a file
-without a name, from which each of them is sent at its own speed: it takes no memory either.
+A single client gets each piece as it comes. For several clients a list of more than a piece is written to a file
+without a name, from which each of them is sent at its own speed: this takes no memory either.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -32,7 +32,7 @@ class SharedLists:
         self._kind, self._readings = kind, SingleFlight[_SharedReading]()
 
     def answer(self, question: Hashable, read: Callable[[], tuple[Whole, Pieces[bytes]]]) -> InPieces:
-        """Return the result, and its list, of a reading that begins from now on.  Raises: what ``read`` raises."""
+        """Return the result, and its list, of a reading that begins from now on. Raises: the errors of ``read``."""
         reading = self._readings.answer(question, lambda clients: (_alone if clients == 1 else _for_several)(*read()))
         return InPieces(reading.whole, self._kind, reading.length, reading.open())
 

@@ -1,7 +1,7 @@
 """Lists that several clients ask for at the same time are read once.
 
-Rule: nobody gets an answer that is older than the question. Who asks while a list is being read waits for the next
-reading of it, together with all others who do.
+Rule: no client gets an answer that is older than its question. A client that asks while a list is being read waits for
+the next reading of it, together with all others that do.
 """
 
 from collections.abc import Callable, Hashable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class _SharedQuestion(Generic[T]):
-    """One question: the reading that has not begun, if any, how many wait for it, and the lock of who reads."""
+    """One question: the next reading, if any, the number of its waiters, and the lock of the present reader."""
 
     def __init__(self) -> None:
         self.next: Future[T] | None = None
@@ -23,16 +23,16 @@ class _SharedQuestion(Generic[T]):
 
 
 class SingleFlight(Generic[T]):
-    """Answers to questions that are equal; on any thread that may block."""
+    """Answers to equal questions, shared; on any thread that may block."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._questions: WeakValueDictionary[Hashable, _SharedQuestion[T]] = WeakValueDictionary()
 
     def answer(self, question: Hashable, ask: Callable[[int], T]) -> T:
-        """Return the answer of an ``ask`` for this question that begins from now on.  Raises: what that raises.
+        """Return the answer of an ``ask`` for this question that begins from now on. Raises: its errors.
 
-        ``ask`` is told how many get its answer.
+        ``ask`` gets the number of callers that share its answer.
         """
         with self._lock:
             asked = self._questions.setdefault(question, _SharedQuestion())

@@ -24,12 +24,12 @@ def itself(elements: list[Any]) -> list[Any]:
 
 
 class InPieces(NamedTuple):
-    """In the place of a result whose list is long, or whose map is: a list of its entries."""
+    """A stand-in for a result whose list is long, or whose map is: a list of its entries."""
 
     whole: Callable[[list[Any]], Any]
-    """The result, from that list."""
+    """A function that makes the result from that list."""
     kind: Kind
-    """What the elements are."""
+    """The kind of the elements."""
     length: int
     pieces: AbstractContextManager[Iterable[bytes]]
     """The elements in the binary protocol, several at a time: ``length`` in all."""
@@ -41,7 +41,7 @@ def texts(pieces: Pieces[bytes], whole: Callable[[list[Any]], Any] = itself) -> 
 
 
 def in_file(parts: Iterable[bytes | memoryview], *, framed: bool = False) -> memoryview:
-    """Return the parts, one after the other, where they take no memory; ``framed``: behind their length."""
+    """Return the parts, one after the other, in a mapped file that takes no memory; ``framed``: behind their length."""
     with TemporaryFile() as file:
         file.write(bytes(_FRAME) if framed else b"")
         for part in parts:

@@ -1,1 +1,1 @@
-"""In front of another Hive metastore: calls of the catalog go there as the bytes that they came as (ADR 50)."""
+"""The upstream, another Hive metastore: calls of the catalog go there as the bytes that they came as (ADR 50)."""

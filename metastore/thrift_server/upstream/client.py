@@ -1,4 +1,4 @@
-"""What we ask the upstream ourselves, over connections of our own, in the protocol that it speaks."""
+"""A client of the upstream for our own questions, over own connections, in the upstream's protocol."""
 
 import getpass
 import os
@@ -26,21 +26,21 @@ _EVERYTHING = ttypes.ClientCapabilities([ttypes.ClientCapability.INSERT_ONLY_TAB
 
 
 class UpstreamClient:
-    """Makes single calls."""
+    """A client that makes single calls."""
 
     def __init__(self, upstream: Upstream) -> None:
-        """``upstream``: whom to ask."""
+        """Prepare a client. ``upstream``: the server to ask."""
         self.upstream = upstream
         self._user = upstream.set_ugi(os.environ.get("HADOOP_USER_NAME") or getpass.getuser())
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Ask, and return the result. Raises: our errors; UnavailableError where it does not answer."""
+        """Call a method, and return its result. Raises: our errors; UnavailableError if it does not answer."""
         answer, _ = self.upstream.call(method, self.upstream.written(method, *arguments), (self._user,))
         with domain_errors():
             return self.upstream.read(method, answer)
 
     def table(self, name: TableName) -> Any:
-        """Return the table as the upstream has it, None if it has none of that name."""
+        """Return the table as the upstream has it; None if it has no such table."""
         try:
             return self.ask(
                 "get_table_req",
@@ -59,7 +59,7 @@ class UpstreamClient:
             return None
 
     def answers(self) -> str:
-        """Return why the upstream does not answer; nothing if it does."""
+        """Return why the upstream does not answer; "" if it does."""
         try:
             self.ask("getName")
         except Exception as error:  # noqa: BLE001 - whatever it is, the caller hears it
@@ -71,25 +71,25 @@ class UpstreamTables:
     """The questions before and after changes; see `metastore.catalog.service.upstream_changes.Tables`."""
 
     def __init__(self, client: UpstreamClient) -> None:
-        """``client``: makes the calls."""
+        """Prepare the questions. ``client``: makes the calls."""
         self._client = client
 
     def identity(self, name: TableName) -> int | None:
-        """See `Tables`."""
+        """Return the table's identity: see `Tables`."""
         table = self._client.table(name)
         return None if table is None else identity_of(table)
 
     def has_partition(self, name: TableName, partition: str) -> bool:
-        """See `Tables`."""
+        """Return True if the partition exists: see `Tables`."""
         return self._client.partition(name, partition) is not None
 
     def is_transactional(self, name: TableName) -> bool | None:
-        """See `Tables`."""
+        """Return True if the table is transactional: see `Tables`."""
         table = self._client.table(name)
         return None if table is None else is_transactional(table.parameters or {})
 
     def partitions(self, name: TableName) -> list[str]:
-        """See `Tables`."""
+        """Return the partitions: see `Tables`."""
         table = self._client.table(name)
         if table is None or not table.partitionKeys:
             return [""]
@@ -104,21 +104,21 @@ class UpstreamTables:
 
 
 class UpstreamCatalog:
-    """What compaction needs of a catalog, from the upstream; see `entities.Catalog`."""
+    """The catalog that compaction needs, from the upstream; see `entities.Catalog`."""
 
     def __init__(self, client: UpstreamClient, changes: UpstreamChanges) -> None:
-        """``client``: makes the calls; ``changes``: knows what must be left alone."""
+        """Prepare the catalog. ``client``: makes the calls; ``changes``: knows the tables that must be left alone."""
         self._client, self._changes = client, changes
 
     def described(self, pg: PgTx, entity: Entity) -> Described | None:
-        """Look up a table and its partition; None when the table does not exist. Raises: UnavailableError."""
+        """Look up a table and its partition; None if the table does not exist. Raises: UnavailableError."""
         self._changes.require_settled(pg, entity.table)
         table = self._client.table(entity.table)
         if table is None:
             return None
         try:
             database = self._client.ask("get_database", database_of(entity.table.database))
-        except NoSuchObjectError:  # dropped since the table was asked for, and the table with it
+        except NoSuchObjectError:  # It was dropped since the table was looked up, and the table with it.
             return None
         partition = self._client.partition(entity.table, entity.partition) if entity.partition else None
         location = (partition or table).sd.location or ""
@@ -139,11 +139,11 @@ class UpstreamCatalog:
         )
 
     def described_all(self, pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:
-        """See `described`."""
+        """Look up entities: see `described`."""
         return {entity: found for entity in entities if (found := self.described(pg, entity)) is not None}
 
     def all_partitions(self, _pg: PgTx, table: TableName) -> list[tuple[str, str]]:
-        """(name, location) of every partition of a table."""
+        """Return (name, location) of every partition of a table."""
         described = self._client.table(table)
         if described is None:
             return []
@@ -157,28 +157,31 @@ class UpstreamCatalog:
         return sorted((canonical(make_name(keys, part.values)), part.sd.location) for part in parts)
 
     def user_of(self, _pg: PgTx, location: str, _left_by: Entity | None = None) -> str | None:
-        """Unknown: a Hive metastore finds nothing by location, so what has no table is not removed."""
+        """Return a text for an unknown user: a Hive metastore finds nothing by location.
+
+        Places without a table stay.
+        """
         return f"some table of the upstream, which cannot be asked who has {location}"
 
     def homes(self, _pg: PgTx, _entity: Entity) -> list[str] | None:
-        """Unknown; nothing is removed by it: see `user_of`."""
+        """Return None for unknown; no file is removed by it: see `user_of`."""
         return None
 
     def sharer(self, _pg: PgTx, _table: Described) -> str | None:
-        """Unknown: see `user_of`."""
+        """Return None for unknown: see `user_of`."""
         return None
 
     def places_inside(self, _pg: PgTx, _table: Described, _location: str) -> list[str]:
-        """Unknown: see `user_of`."""
+        """Return an empty list for unknown: see `user_of`."""
         return []
 
     def database_parameters(self, _pg: PgTx, _table: TableName) -> dict[str, str] | None:
-        """As if it were there: directories of databases, and of tables that were dropped, are the upstream's."""
+        """Return parameters as if the database existed: directories of databases and dropped tables are not ours."""
         return {}
 
     def require_available(self) -> None:
-        """See `Catalog`."""
-        with suppress(TApplicationException):  # who knows no such call has answered
+        """Raise UnavailableError: see `Catalog`."""
+        with suppress(TApplicationException):  # A server without this call has answered, too.
             self._client.ask("getName")
 
     def columns_with_statistics(self, _pg: PgTx, entity: Entity) -> list[str]:
@@ -214,12 +217,12 @@ class UpstreamCatalog:
 
 
 def identity_of(table: Any) -> int:
-    """Return what tells a table from another that gets its name later: 4.x has ids, 2.3 the second of the creation."""
+    """Return an id that distinguishes tables of one name: 4.x has ids, 2.3 the second of the creation."""
     return int(table.id) if (table.id or 0) > 0 else int(table.createTime or 0)
 
 
 def database_of(name: DatabaseName) -> str:
-    """Return the database as calls without a catalog name it."""
+    """Return the database name for calls without a catalog."""
     return name.db if name.catalog == DEFAULT_CATALOG else f"@{name.catalog}#{name.db}"
 
 

@@ -1,7 +1,7 @@
-"""A connection to the upstream as its clients make it: which address, what is said first.
+"""A connection to the upstream as its clients make it: the address, and the first messages.
 
-Rule: a connection stands for one client. What the client has said about itself (``set_ugi``) and set for itself
-(``setMetaConf``) is said on it before anything else; a client whose certificate named a user is that user there too.
+Rule: a connection stands for one client. The client's statements about itself (``set_ugi``) and its settings
+(``setMetaConf``) are sent on it first; a client whose certificate named a user is that user there too.
 """
 
 import socket
@@ -31,10 +31,10 @@ PIECE = 1 << 16
 
 
 class Upstream:
-    """Where the upstream is, and how it is spoken to."""
+    """The address of the upstream, and its protocol."""
 
     def __init__(self, settings: UpstreamSettings, server: ServerSettings) -> None:
-        """Raises: InvalidInputError (an address, a store)."""
+        """Prepare the endpoint. Raises: InvalidInputError (an address, a store)."""
         try:
             self._addresses = parse_uris(",".join(settings.uris))
         except ValueError as error:
@@ -50,37 +50,37 @@ class Upstream:
         return ", ".join(map(str, self._addresses))
 
     def message(self, raw: bytes) -> bytes:
-        """Return a message as it is sent."""
+        """Return a message in the form in which it is sent."""
         return len(raw).to_bytes(4) + raw if self._framed else raw
 
     def reply(self, method: str) -> Reply:
-        """Return the reader of an answer that is to come."""
+        """Return a reader of the next answer."""
         limit = self.settings.max_reply_size
         if self._framed:
             return FramedReply(self.protocol, method, limit)
         return UnframedReply(self.protocol, method, limit)
 
     def bare(self, message: bytes) -> bytes:
-        """Return a message as it came, without its frame."""
+        """Return a message without its frame."""
         return message[4:] if self._framed else message
 
     def written(self, method: str, *arguments: Any) -> bytes:
-        """Return a call of ours."""
+        """Encode a call of ours."""
         buffer = TMemoryBuffer()
         getattr(ThriftHiveMetastore.Client(self._accelerated(buffer)), f"send_{method}")(*arguments)
         written: bytes = buffer.getvalue()
         return written
 
     def read(self, method: str, answer: bytes) -> Any:
-        """Return the result in an answer. Raises: the generated exception that it carries, TApplicationException."""
+        """Decode the result of an answer. Raises: the generated exception that it carries, TApplicationException."""
         return getattr(ThriftHiveMetastore.Client(self._accelerated(TMemoryBuffer(answer))), f"recv_{method}")()
 
     def set_ugi(self, user: str) -> bytes:
-        """Return the message that names a user."""
+        """Encode the message that names a user."""
         return self.written("set_ugi", user, [])
 
     def note_setting(self, client: Connection, header: Header, message: bytes) -> bytes:
-        """Remember what ``setMetaConf`` sets, as the message returned. Raises: MetaError for too much."""
+        """Keep a ``setMetaConf`` message, and return it. Raises: MetaError for too much."""
         require_short(header.method, len(message))
         try:
             said, _ = self.protocol.decode(CODECS[header.method], message, header.end)
@@ -91,9 +91,9 @@ class Upstream:
         return written
 
     def open(self, said_first: Sequence[bytes]) -> socket.socket:
-        """Return a connection, that may block, to the first address that answers, beginning with the last that did.
+        """Return a blocking connection to the first address that answers, beginning with the last that did.
 
-        Raises: UnavailableError with what each of them said.
+        Raises: UnavailableError with the failure of each.
         """
         reasons = []
         for turn in range(len(self._addresses)):
@@ -109,15 +109,19 @@ class Upstream:
         raise UnavailableError("; ".join(reasons))
 
     def said_first(self, client: Connection, without: bytes = b"") -> tuple[bytes, ...]:
-        """Return who the client is, proven or not, and what it set; ``without``: what is about to be said."""
+        """Return the messages about the client, proven or not, and its settings.
+
+        ``without``: the one to be sent now.
+        """
         session, proven = session_of(client), client.identity.user
         said = (*((self.set_ugi(proven),) if proven else session.user), *session.settings)
         return tuple(message for message in said if message is not without)
 
     def call(self, method: str, raw: bytes, said_first: Sequence[bytes]) -> tuple[bytes, str]:
-        """Make a call on a connection of its own; the answer as it came, and how it went. For threads that may wait.
+        """Make a call on a connection of its own; return the answer as it came, and its outcome.
 
-        Raises: UnavailableError (it was not sent), OutcomeLostError (it may have been done).
+        For threads that may wait.
+        Raises: UnavailableError (it was not sent), OutcomeLostError (unknown).
         """
         with self.open(said_first) as sock:
             sock.settimeout(self.settings.timeout.total_seconds())
@@ -136,7 +140,7 @@ class Upstream:
             if self._tls is not None:
                 sock = self._tls.get().wrap_socket(sock, server_hostname=address.host)
             for raw in said_first:
-                self._exchange(sock, raw, self.reply("set_ugi"))  # whatever it answers: a server may not want to know
+                self._exchange(sock, raw, self.reply("set_ugi"))  # Its answer does not matter: a server may refuse.
         except BaseException:
             sock.close()
             raise
@@ -155,7 +159,7 @@ class Upstream:
 
 
 def session_of(client: Connection) -> Session:
-    """Return what is said first on the client's connections to the upstream."""
+    """Return the first messages of the client's upstream connections."""
     if client.session is None:
         client.session = Session()
     return client.session
@@ -191,7 +195,7 @@ def reason(error: BaseException) -> str:
 
 
 def lost(upstream: Upstream, method: str, why: str) -> str:
-    """Return the text for a client whose answer did not arrive."""
+    """Return the error text for a client whose answer did not arrive."""
     return (
         f"The connection to the upstream ({upstream}) broke off during {method} ({why}): it may or may not have "
         "been done. Read the state back before you repeat it."

@@ -1,8 +1,8 @@
-"""Calls that go to the upstream and their answers, on the event loop.
+"""Forwarding of calls to the upstream and of their answers, on the event loop.
 
 Rules: each client has a connection to the upstream of its own, made when it is first needed. The loop never waits:
-connections are made by other threads. An answer is passed on piece by piece, and no more is read of it while the client
-has not taken the last piece. A call is sent twice only if that means the same as sending it once.
+connections are made by other threads. An answer is passed on piece by piece, and the next is read only after the client
+has taken the last. A call is sent twice only if that has the same effect as sending it once.
 """
 
 import threading
@@ -36,10 +36,10 @@ _log = structlog.get_logger("metastore.upstream")
 
 
 class ForwardedMethods:
-    """Methods that go to the upstream: those that no handler is for, also where only the upstream knows them."""
+    """The methods that go to the upstream: those without a handler, also if only the upstream knows them."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        """``handlers``: what is answered here."""
+        """Prepare the set. ``handlers``: the methods that are answered here."""
         self._handlers = handlers
 
     def forwards(self, method: str) -> bool:
@@ -47,13 +47,13 @@ class ForwardedMethods:
         return method not in self._handlers
 
     def keeps(self, method: str) -> bool:
-        """Return True if the bytes of the method's calls are needed."""
+        """Return True if a call of this method is forwarded to the upstream as raw bytes."""
         handler = self._handlers.get(method)
         return handler is None or handler.shared
 
 
 class Outgoing:
-    """What the forwarder asks of the server."""
+    """The services of the server that the forwarder uses."""
 
     def __init__(
         self,
@@ -62,33 +62,35 @@ class Outgoing:
         close: Callable[[ClientConnection], None],
         ring: Callable[[], None],
     ) -> None:
-        """``pass_on``: some of an answer, whether the client takes more at once. ``end``: the call is over.
+        """Prepare them. ``pass_on``: sends a part of an answer, and tells if the client takes more at once.
 
-        It gets the answer that is still to be sent. ``close``: the client's connection. ``ring``: wake the loop.
+        ``end``: ends the call.
+        ``end`` gets the answer that is still to be sent. ``close``: closes the client's connection. ``ring``: wakes the
+        loop.
         """
         self.pass_on, self.end, self.close, self.ring = pass_on, end, close, ring
 
 
 class Forwarder:
-    """All connections to the upstream."""
+    """The forwarder with all connections to the upstream."""
 
     def __init__(self, upstream: Upstream, stats: CallStats, refuse: Callable[[Header, MetastoreError], bytes]) -> None:
-        """``stats``: of forwarded calls; ``refuse``: the answer that carries an error."""
+        """Prepare the forwarder. ``stats``: of forwarded calls; ``refuse``: encodes an error as an answer."""
         self.upstream, self._stats, self._refuse = upstream, stats, refuse
         self._links: dict[int, UpstreamLink] = {}
         self._wanted: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
-        """What other threads are to do; each step gives what the loop is to do then."""
+        """The tasks from other threads; each step returns what the loop has to do then."""
         self._done: deque[Callable[[], None]] = deque()
         self._timeout = upstream.settings.timeout.total_seconds()
 
     def start(self, polled: epoll, out: Outgoing) -> None:
-        """Work for this loop from now on."""
+        """Serve this loop from now on."""
         self._epoll, self._out = polled, out
         for number in range(_CONNECTORS):
             threading.Thread(target=self._work, name=f"upstream-{number}", daemon=True).start()
 
     def stop(self) -> None:
-        """Close everything."""
+        """Close all connections."""
         for _ in range(_CONNECTORS):
             self._wanted.put(None)
         for link in list(self._links.values()):
@@ -111,12 +113,12 @@ class Forwarder:
             except MetastoreError as error:
                 self._end(link, error, outcome=type(error).__name__)
                 return
-        if link.said != session_of(client).version:  # it has said since that it is somebody else
+        if link.said != session_of(client).version:  # It has changed its user since.
             self._drop(link)
         self._attempt(link)
 
     def gone(self, client: ClientConnection) -> None:
-        """Close a gone client's way to the upstream, with all that is on it."""
+        """Close a gone client's connection to the upstream, with the call on it."""
         link: UpstreamLink | None = client.link
         client.link = None
         if link is None:
@@ -128,7 +130,7 @@ class Forwarder:
             self._out.end(client, b"")
 
     def turn_to(self, fd: int, event: int) -> bool:
-        """Something has happened at this descriptor; whether it is ours."""
+        """Handle an event of this descriptor; return whether it is ours."""
         link = self._links.get(fd)
         if link is None:
             return False
@@ -142,14 +144,14 @@ class Forwarder:
         return True
 
     def taken(self, client: ClientConnection) -> None:
-        """Read the rest: the client has taken what was passed on."""
+        """Read the rest: the client has taken the passed bytes."""
         link: UpstreamLink | None = client.link
         if link is not None and link.sock is not None and link.header is not None:
             link.moved = time.monotonic()
             self._watch(link, _READ)
 
     def connected(self) -> None:
-        """Go on with those whose connection was made, or could not be, and with answers in other words."""
+        """Continue links whose connection was made or failed, and translated answers."""
         while self._done:
             self._done.popleft()()
 
@@ -158,7 +160,7 @@ class Forwarder:
         for link in list(self._links.values()):
             silent = now - link.moved
             if link.header is not None and link.client.sending is None and silent > self._timeout:
-                link.attempts = 2  # it was waited for long enough
+                link.attempts = 2  # It has waited long enough.
                 self._broken(link, TimeoutError())
 
     # ------------------------------------------------------------------------------------------------ steps
@@ -179,7 +181,7 @@ class Forwarder:
 
     def _take(self, link: UpstreamLink, header: Header, sock: socket) -> None:
         """Take a connection that was made for a link's call."""
-        if link.header is not header:  # the client is gone, or was answered meanwhile
+        if link.header is not header:  # The client is gone, or was answered meanwhile.
             sock.close()
             return
         link.sock, link.fd, link.interest = unblocked(sock), sock.fileno(), _READ
@@ -240,16 +242,16 @@ class Forwarder:
             data, link.held = bytes(link.held), None
         link.passed = True
         if not self._out.pass_on(link.client, data) and not complete:
-            self._watch(link, 0)  # until the client has taken it
+            self._watch(link, 0)  # No event is watched until the client has taken the piece.
         if complete:
             self._end(link, None)
 
     def _is_its_own(self, link: UpstreamLink, header: Header, outcome: str, complete: bool) -> bool:  # noqa: FBT001
-        """Return True if what is held is the method's own answer, to be passed on; else newer words are tried."""
+        """Return True if the held bytes are the method's own answer, to be passed on; else a newer method is tried."""
         assert link.held is not None  # noqa: S101 - the method is of those
         if header.method in link.lacks:
             if complete:
-                link.reply = None  # it is there, even if the connection breaks now
+                link.reply = None  # It is complete, even if the connection breaks now.
                 self._wanted.put(partial(self._in_older_words, link, header, outcome, bytes(link.held)))
             return False
         if complete and outcome == "APPLICATION_EXCEPTION" and is_unknown(link.held):
@@ -263,13 +265,13 @@ class Forwarder:
             self._end(link, None, answer, outcome)
 
     def _broken(self, link: UpstreamLink, error: Exception) -> None:
-        """Begin anew on another connection where that does no harm, else tell the client."""
+        """Repeat the call on another connection if that does no harm, else tell the client."""
         header, pending, passed = link.header, link.asked, link.passed
         self._drop(link)
         if header is None or (pending and link.reply is None):
-            return  # ended while idle, or while the answer is being put into older words
+            return  # It ended while idle, or while the answer is being translated.
         _log.info("upstream_connection_broken", method=header.method, **link.client.who, reason=reason(error))
-        if passed:  # half an answer is with the client already
+        if passed:  # The client has half an answer already.
             self._count(header.method, "BROKEN_OFF", link)
             link.header = None
             self._out.close(link.client)

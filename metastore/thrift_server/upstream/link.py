@@ -1,4 +1,4 @@
-"""What the event loop knows of one client's connection to the upstream, and of the call that is on it."""
+"""The event loop's state of one client's connection to the upstream, and of the call on it."""
 
 from socket import socket
 
@@ -9,7 +9,7 @@ from metastore.thrift_server.wire.protocol import Header
 
 
 class UpstreamLink:
-    """A client's way to the upstream."""
+    """A client's link to the upstream."""
 
     __slots__ = (
         "asked",
@@ -36,15 +36,15 @@ class UpstreamLink:
         self.sock: socket | TlsSocket | None = None
         self.fd = -1
         self.interest = 0
-        self.header: Header | None = None  # of the call in work
+        self.header: Header | None = None  # The header of the call in work.
         self.raw = b""
         self.reply: Reply | None = None
-        self.sending: memoryview | None = None  # rest of the request
-        self.asked = False  # the whole request is on its way
-        self.passed = False  # some of the answer has gone to the client
-        self.held: bytearray | None = None  # the answer so far, of a method that the upstream may lack
-        self.lacks: set[str] = set()  # methods that the other end of this connection does not have
+        self.sending: memoryview | None = None  # The rest of the request.
+        self.asked = False  # The whole request was sent.
+        self.passed = False  # A part of the answer has gone to the client.
+        self.held: bytearray | None = None  # The answer so far, of a method that the upstream may lack.
+        self.lacks: set[str] = set()  # The methods that the other end of this connection does not have.
         self.attempts = 0
-        self.said = 0  # the version of the session that the connection knows
-        self.saying = b""  # what the call in work adds to the session
+        self.said = 0  # The version of the session that the connection knows.
+        self.saying = b""  # The message that the call in work adds to the session.
         self.begun = self.moved = 0.0

@@ -1,4 +1,4 @@
-"""Calls that are answered here in another way because the catalog is elsewhere (ADR 50)."""
+"""Handlers for calls that are answered here in another way because the catalog is elsewhere (ADR 50)."""
 
 from __future__ import annotations
 
@@ -22,57 +22,60 @@ _NO_STREAMS = (
 )
 
 _OURS = {"txns", "locks", "compaction", "planner", "clients"}
-"""Concepts of whose settings this service tells; of all others the upstream does."""
+"""The concepts whose settings this service answers; the upstream answers all others."""
 _OUR_KEYS = {KEY, READABLE, SCHEMES}
-"""Where our own processes may look at files: the upstream knows no such keys."""
+"""The keys about files that our own processes may read: the upstream does not know them."""
 
 
 class UpstreamSessionHandlers:
-    """set_ugi: noted here, and said first on the client's connections to the upstream. Settings: whose they are."""
+    """The call set_ugi, recorded here and sent first on the client's upstream connections, and the settings of both."""
 
     def __init__(self, settings: Settings, forwarding: Forwarding, limits: AddressLimits | None = None) -> None:
-        """``settings``: those of this service; ``forwarding``: passes on; ``limits``: as for `SessionHandlers`."""
+        """Prepare the handlers.
+
+        ``settings``: of this service; ``forwarding``: passes on; ``limits``: as for `SessionHandlers`.
+        """
         self._own, self._forwarding = SessionHandlers(settings, limits), forwarding
 
     @immediate
     @shared
     def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
-        """Note who the client says it is, here and for the upstream; a proven identity stays, there as well."""
+        """Record the user that the client gives, here and for the upstream; a proven identity stays, there as well."""
         if call.connection.identity.user is None:
             session_of(call.connection).name(call.raw)
         return self._own.set_ugi(call, user_name, group_names)
 
     @immediate
     def metastore_act_for(self, call: Call, user: str | None, address: str | None) -> None:
-        """Let what follows on a planner's connection be its caller's, here and at the upstream."""
+        """Switch a planner's connection to its caller, here and at the upstream."""
         self._own.metastore_act_for(call, user, address)
 
     @shared
     def get_config_value(self, call: Call, name: str | None, default: str | None) -> str | PassedOn:
-        """How long a transaction lives, how to lock, where the planner is: as it is here. The rest: as it is there."""
+        """Return our own value for transactions, locks and the planner; for other keys, the upstream's."""
         if concept_of(name) in _OURS or name in _OUR_KEYS:
             return self._own.get_config_value(call, name, default)
         return PassedOn(*self._forwarding.of(call)())
 
 
 class UpstreamTableHandlers:
-    """Questions that the catalog would answer."""
+    """The calls that only the catalog could answer."""
 
     @immediate
     def metastore_table_at(self, _call: Call, _place: str | None) -> str:
-        """Answer that where tables are is not known here."""
+        """Return "": locations of tables are not known here."""
         return ""
 
 
 class UpstreamStreamHandlers:
-    """Commits of batches, which need the catalog here."""
+    """The commits of batches, which need the catalog here."""
 
     @refused("the memory of a batch goes with the table, which is the upstream's")
     def metastore_stream_positions(self, _call: Call, *_: object) -> NoReturn:
-        """Nothing is known of streams."""
+        """Refuse: streams are not known here."""
         raise InvalidOperationError(_NO_STREAMS)
 
     @refused("the memory of a batch goes with the table, which is the upstream's")
     def metastore_commit_batch(self, _call: Call, _request: ttypes.CommitBatchRequest | None) -> NoReturn:
-        """Refused: nothing was committed."""
+        """Refuse: nothing was committed."""
         raise InvalidOperationError(_NO_STREAMS)

@@ -1,4 +1,4 @@
-"""Calls that both sides have to know: their bytes go to the upstream, their meaning is followed here (ADR 50)."""
+"""Handlers for calls that both sides have to know: their bytes go upstream, their effect is followed here (ADR 50)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from metastore.thrift_server.waiting.own_locks import OwnLocks
 
 @dataclass(frozen=True)
 class Forwarding:
-    """Passes on a call, from a thread that may wait."""
+    """A sender of calls to the upstream, from a thread that may wait."""
 
     upstream: Upstream
     stats: CallStats
     aside: Callable[[], AbstractContextManager[None]]
-    """Lets others have this thread's seat meanwhile."""
+    """A context in which others may have this thread's seat."""
 
     def of(self, call: Call) -> Forward:
-        """Return what passes this call on."""
+        """Return a function that sends this call to the upstream."""
 
         def forward() -> Forwarded:
             began, outcome = time.perf_counter(), "UPSTREAM_UNAVAILABLE"
@@ -49,10 +49,13 @@ class Forwarding:
 
 
 class SharedTableHandlers:
-    """Databases and tables."""
+    """The calls about databases and tables."""
 
     def __init__(self, changes: UpstreamChanges, forwarding: Forwarding, changers: OwnLocks) -> None:
-        """``changes``: follows; ``forwarding``: passes on; ``changers``: tells whose locks are in the way."""
+        """Prepare the handlers.
+
+        ``changes``: follows; ``forwarding``: passes on; ``changers``: knows the caller's locks.
+        """
         self._changes, self._forwarding, self._changers = changes, forwarding, changers
 
     @shared
@@ -153,7 +156,7 @@ class SharedTableHandlers:
     def _alter(self, call: Call, name: TableName, table: Any, environment: Any) -> PassedOn:
         forward = self._forwarding.of(call)
         if table is None or not table.tableName or not table.dbName:
-            return PassedOn(*forward())  # which is refused
+            return PassedOn(*forward())  # The upstream refuses this.
         new = table_name_of(table.dbName, table.tableName, table.catName or name.catalog)
         if new != name:
             call.log(table=str(name), renamed_to=str(new))
@@ -164,12 +167,12 @@ class SharedTableHandlers:
 
 
 class SharedPartitionHandlers:
-    """Partitions."""
+    """The calls about partitions."""
 
     def __init__(
         self, changes: UpstreamChanges, forwarding: Forwarding, tables: UpstreamTables, changers: OwnLocks
     ) -> None:
-        """As for `SharedTableHandlers`; ``tables``: knows the names of partitions by their values."""
+        """Prepare the handlers as `SharedTableHandlers`; ``tables``: knows the names of partitions by their values."""
         self._changes, self._forwarding, self._tables, self._changers = changes, forwarding, tables, changers
 
     @shared
@@ -221,7 +224,7 @@ class SharedPartitionHandlers:
 
     @shared
     def drop_partitions_req(self, call: Call, request: ttypes.DropPartitionsRequest) -> PassedOn:
-        """Remove several, by names or by expressions; which partitions an expression means the upstream knows."""
+        """Remove several, by names or by expressions; the upstream evaluates expressions."""
         names = request.parts.names if request.parts is not None else None
         return self._drop(
             call,
@@ -259,7 +262,7 @@ class SharedPartitionHandlers:
             for part in (values, new.values if new is not None else None)
         )
         if not old or not renamed:
-            return PassedOn(*forward())  # which is refused
+            return PassedOn(*forward())  # The upstream refuses this.
         return PassedOn(*self._changes.rename_partition(table, old, renamed, forward, self._changers.of(call)))
 
     def _named(self, table: TableName, values: list[str] | None) -> list[str]:

@@ -1,6 +1,7 @@
-"""Methods that Hive 4 no longer has, in the words of those that took their place, and the answers back (ADR 54).
+"""Translation of methods that Hive 4 no longer has to their replacements, and of the answers back (ADR 54).
 
-Rule: only what the newer words say without loss. It is decoded and encoded anew, which nothing else is.
+Rule: only calls that the newer methods express without loss are translated. They are decoded and encoded anew, unlike
+all other calls.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,13 +18,13 @@ from metastore.thrift_server.wire.scanner import MalformedError
 
 
 class Replacement(NamedTuple):
-    """The method that took the place of another."""
+    """The method that replaced another."""
 
     method: str
     request: Callable[..., Any]
-    """Of the old method's arguments."""
+    """A function that converts the old method's arguments."""
     result: Callable[[Any], Any]
-    """What the old method answered."""
+    """A function that converts the result to that of the old method."""
 
 
 def _database(name: str | None) -> dict[str, str | None]:
@@ -46,12 +47,12 @@ REPLACED: Mapping[str, Replacement] = {
 
 
 def is_unknown(answer: bytes | bytearray) -> bool:
-    """Return True if an exception outside of the method's declaration says that there is no such method."""
+    """Return True if an exception outside of the method's declaration reports an unknown method."""
     return b"Invalid method name" in answer
 
 
 def newer_request(upstream: Upstream, header: Header, raw: bytes) -> bytes:
-    """Return the call in the newer words. Raises: MalformedError (its arguments, which nobody has looked at so far)."""
+    """Translate a call to the newer method. Raises: MalformedError (its arguments, which were not decoded so far)."""
     codec, replacement = CODECS[header.method], REPLACED[header.method]
     try:
         arguments, _ = upstream.protocol.decode(codec, raw, header.end)
@@ -62,7 +63,7 @@ def newer_request(upstream: Upstream, header: Header, raw: bytes) -> bytes:
 
 
 def older_answer(upstream: Upstream, header: Header, answer: bytes) -> bytes:
-    """Return the answer as the call's own method gives it."""
+    """Translate an answer back to the call's own method."""
     codec, replacement, protocol = CODECS[header.method], REPLACED[header.method], upstream.protocol
     try:
         result = upstream.read(replacement.method, upstream.bare(answer))

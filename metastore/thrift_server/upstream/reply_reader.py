@@ -1,7 +1,7 @@
-"""An answer of the upstream on its way to the client: where it ends, and how it went.
+"""A reader of an upstream's answer on its way to the client: it finds its end, and its outcome.
 
-Rule: no byte is changed and, beyond the first few, none is kept: what has been looked at is passed on. Only where the
-framing does not tell, the structure of the message is followed.
+Rule: no byte is changed and, beyond the first few, none is kept: scanned bytes are passed on. The structure of the
+message is followed only if the framing does not show the end.
 """
 
 from typing import Protocol
@@ -13,7 +13,7 @@ from metastore.thrift_server.wire.protocol import CompactProtocol, Header, WireP
 from metastore.thrift_server.wire.scanner import MalformedError, Scanner
 
 WHOLE = 1 << 16
-"""Up to so many bytes an answer is stepped over at once, which is quickest, when it has all arrived."""
+"""The size up to which an answer that has all arrived is skipped at once, which is quickest."""
 _LENGTH_BYTES = 4
 _UNLIMITED = 1 << 62
 
@@ -23,14 +23,14 @@ class Reply(Protocol):
 
     @property
     def outcome(self) -> str:
-        """``ok``, the exception that it carries, or nothing while that is not known."""
+        """The outcome: ``ok``, the exception that it carries, or "" while it is not known."""
 
     def take(self, data: bytes) -> bool:
-        """Look at what has arrived; whether the answer is complete with it. Raises: MalformedError."""
+        """Scan received bytes; return True if the answer is complete with them. Raises: MalformedError."""
 
 
 class _ReplyOutcome:
-    """Reads the beginning of a message."""
+    """A reader of the beginning of a message."""
 
     def __init__(self, protocol: WireProtocol, method: str) -> None:
         self._protocol, self._method = protocol, method
@@ -38,7 +38,7 @@ class _ReplyOutcome:
         self.outcome = ""
 
     def look(self, data: bytes | bytearray) -> None:
-        """Look at a message from its first byte on. Raises: MalformedError."""
+        """Scan a message from its first byte on. Raises: MalformedError."""
         if self.outcome:
             return
         header = self.header = self._protocol.header(data, 0)
@@ -70,7 +70,7 @@ class _ReplyOutcome:
 
 
 class UnframedReply:
-    """Only the structure says where it ends."""
+    """A reply whose end only its structure shows."""
 
     def __init__(self, protocol: WireProtocol, method: str, limit: int) -> None:
         self._protocol, self._limit = protocol, limit
@@ -81,11 +81,11 @@ class UnframedReply:
 
     @property
     def outcome(self) -> str:
-        """See `Reply`."""
+        """The outcome: see `Reply`."""
         return self._outcome.outcome
 
     def take(self, data: bytes) -> bool:
-        """See `Reply`."""
+        """Scan received bytes: see `Reply`."""
         self._size += len(data)
         if self._size > self._limit:
             raise MalformedError(f"the answer has more than {self._limit} bytes (metastore.upstream.max.reply.size)")
@@ -118,7 +118,7 @@ class UnframedReply:
 
 
 class FramedReply:
-    """Its length is in front."""
+    """A reply with its length in front."""
 
     def __init__(self, protocol: WireProtocol, method: str, limit: int) -> None:
         self._limit = limit
@@ -129,11 +129,11 @@ class FramedReply:
 
     @property
     def outcome(self) -> str:
-        """See `Reply`."""
+        """The outcome: see `Reply`."""
         return self._outcome.outcome
 
     def take(self, data: bytes) -> bool:
-        """See `Reply`."""
+        """Scan received bytes: see `Reply`."""
         self._size += len(data)
         if not self._outcome.outcome:
             self._begin += data

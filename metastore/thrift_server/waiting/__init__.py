@@ -1,1 +1,1 @@
-"""Lock requests between their calls: parked calls, and which connection a lock was requested over."""
+"""Lock requests between their calls: parked calls, and the connection of each request."""

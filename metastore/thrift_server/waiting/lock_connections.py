@@ -1,8 +1,8 @@
-"""Which lock requests without a transaction were made over which connection, as far as this process knows.
+"""Connections of lock requests without a transaction, as far as this process knows.
 
 Rules: a request belongs to the connection over which it was last made or checked. It is tied to that connection, and
-may end soon after it, if nobody has asked about it over any other connection (ADR 0045). This is memory only: of a
-process that dies nothing is known, and its clients' locks live for the usual time.
+may end soon after it, if it was never checked over any other connection (ADR 0045). This is memory only: after the
+death of a process, its clients' locks live for the usual time.
 """
 
 import threading
@@ -14,12 +14,12 @@ from metastore.locks.orphans.rules import Gone, Left
 from metastore.thrift_server.dispatch.call import Connection
 
 AT_ONCE = 1.0
-"""Seconds. A client that connects for each call has ended the connection by then."""
+"""The seconds after which a client that connects for each call has ended the connection."""
 
 
 @dataclass(slots=True)
 class _KnownRequest:
-    """A request and its connection, as of the moment when it was made or first looked at over this connection."""
+    """A request and its connection, as of the moment when it was made or first checked over this connection."""
 
     connection: Connection
     tied: bool
@@ -29,20 +29,20 @@ class _KnownRequest:
 
 
 class LockConnections:
-    """Requests and their connections."""
+    """The requests and their connections."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[int, _KnownRequest] = {}
 
     def took(self, lock_id: int, connection: Connection, *, tied: bool = True) -> None:
-        """Note a request that was made. ``tied``: whether its client keeps a connection over several calls."""
+        """Record a request that was made. ``tied``: True if its client keeps a connection over several calls."""
         with self._lock:
-            known = self._held.get(lock_id)  # made again, by a client that lost the answer
+            known = self._held.get(lock_id)  # A client that lost the answer made it again.
             self._held[lock_id] = _held(connection, tied=tied and known is None)
 
     def looked(self, lock_id: int, connection: Connection) -> None:
-        """Note that a request was looked at."""
+        """Record a check of a request."""
         with self._lock:
             known = self._held.get(lock_id)
             if known is None or known.connection is not connection:
@@ -62,7 +62,7 @@ class LockConnections:
             return frozenset(lock_id for lock_id, holder in self._held.items() if holder.connection is connection)
 
     def left(self) -> Left:
-        """Return what became of the connections. As long as a call is in work nothing did: it may rely on the lock."""
+        """Return the outcomes of the connections. During a call there is none: it may rely on the lock."""
         left = Left([], set(), set())
         with self._lock:
             for lock_id, holder in self._held.items():
@@ -76,7 +76,7 @@ class LockConnections:
         return left
 
     def keep(self, lock_ids: Collection[int], left: Left) -> None:
-        """Forget what has left, and of those that were here what is not among ``lock_ids``, because it is no more."""
+        """Forget requests of ended connections, and those here that are missing in ``lock_ids``."""
         self.gave((left.here - set(lock_ids)) | left.over | {request.lock_id for request in left.gone})
 
 

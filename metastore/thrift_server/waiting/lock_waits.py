@@ -1,14 +1,14 @@
-"""Calls that wait for a lock, and what wakes them: wake instead of poll.
+"""Waits of calls for locks: a waiter is woken instead of polling.
 
-Rules. A waiter waits for one lock request to go, the latest of those in its way: as long as that is there it cannot be
-granted anything, and when it goes the waiter looks for itself and perhaps waits for another. So of a queue of writers
-the release of a lock wakes a waiter. Nothing here grants or decides.
+Rules: a waiter waits for one lock request to go, its latest blocker: until then it cannot be granted, and then the
+waiter checks by itself and perhaps waits for another. So the release of a lock wakes one waiter of a queue of writers.
+This module neither grants nor decides.
 
-No wake is lost: a waiter is put here first, then marks the row it waits for (``LockService.watch``), and looks again if
-that is not there any more. From then on a trigger tells this process when the row goes, whichever statement of
-whichever replica removes it. Where its look has seen the mark already, it looks again if the end of the row was heard
-since that look had begun, or may have been. While that cannot be heard nobody waits here. One thread serves all
-waiters, and nothing that it meets ends it: an error wakes everybody, and it begins to listen anew.
+No wake is lost: a waiter is put here first, then marks the row it waits for (``LockService.watch``), and checks again
+if the row is gone. From then on a trigger notifies this process when the row goes, whichever statement of whichever
+replica removes it. If its check has found the mark already, it checks again if a notification about the row came since
+that check had begun, or may have come. Without notifications no call waits here. One thread serves all waiters, and no
+error ends it: an error wakes all waiters, and it begins to listen anew.
 """
 
 import os
@@ -29,14 +29,14 @@ _RECONNECT_SECONDS = 1.0
 _LOOK_SECONDS = 3600.0
 _STOP_SECONDS = 2.0
 _REMEMBERED = 10_000
-"""Releases."""
+"""The number of releases that are remembered."""
 _log = get_logger(__name__)
 
 Waiter = TypeVar("Waiter")
 
 
 class Waiting(Generic[Waiter]):
-    """Who waits for which lock request, until when."""
+    """The waiters, with the lock request and the deadline of each."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Waiting(Generic[Waiter]):
         listener: Listener,
         stats: LockStats,
     ) -> None:
-        """``wake``: there is news for the waiter. ``overdue``: its ``patience`` is at an end.
+        """Prepare the waits. ``wake``: there is news for the waiter. ``overdue``: its ``patience`` is at an end.
 
         One of them is called, once, for each time that the waiter was put here and not removed.
         """
@@ -57,12 +57,12 @@ class Waiting(Generic[Waiter]):
         self._lock = threading.Lock()
         self._waiters: dict[Waiter, tuple[int, float]] = {}
         self._by_lock: dict[int, set[Waiter]] = {}
-        self._released: dict[int, int] = {}  # the latest, each with its place in the order of hearing
+        self._released: dict[int, int] = {}  # The latest, each with its place in the order of notifications.
         self.heard = 0
-        """How many releases were heard; a reading from before a look at the queue goes with it to `add`."""
-        self._hears = False  # other replicas can wake us: without that nobody waits here
+        """The number of releases heard; a value from before a look at the queue goes with it to `add`."""
+        self._hears = False  # Other replicas can wake us: without that no call waits here.
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._looks_at = 0.0  # when the thread looks up by itself
+        self._looks_at = 0.0  # The time when the thread wakes by itself.
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="lock-waits", daemon=True)
 
@@ -71,12 +71,12 @@ class Waiting(Generic[Waiter]):
         return len(self._waiters)
 
     def start(self) -> None:
-        """Listen to the other replicas, and begin to look after patience."""
+        """Listen to the other replicas, and begin to watch deadlines."""
         self._connect()
         self._thread.start()
 
     def stop(self) -> None:
-        """Wake all who still wait, and accept nobody. A thread that is connecting is left to the process's end."""
+        """Wake all waiters, and accept none. A thread that is connecting is left to the process's end."""
         self._stopping = True
         os.eventfd_write(self._bell, 1)
         self._thread.join(_STOP_SECONDS)
@@ -87,9 +87,9 @@ class Waiting(Generic[Waiter]):
         os.close(self._bell)
 
     def add(self, waiter: Waiter, lock_id: int, since: float, heard: int) -> bool:
-        """Let somebody wait, whose patience began ``since`` (a perf_counter); False if nobody can wait here now.
+        """Add a waiter, whose patience began ``since`` (a perf_counter); False if waiting is not possible now.
 
-        ``heard``: from before the look that has seen the lock. What was released since then wakes at once.
+        ``heard``: the count before the check that found the lock. A release since then wakes at once.
         """
         deadline = since + self.patience
         with self._lock:
@@ -106,12 +106,12 @@ class Waiting(Generic[Waiter]):
         return True
 
     def remove(self, waiter: Waiter) -> bool:
-        """Let somebody wait no longer; False if it has been woken already."""
+        """Remove a waiter; False if it has been woken already."""
         with self._lock:
             return self._remove(waiter)
 
     def released(self, lock_ids: Iterable[int]) -> None:
-        """Wake those who wait for any of these."""
+        """Wake the waiters for any of these locks."""
         lock_ids = list(lock_ids)
         with self._lock:
             for lock_id in lock_ids:
@@ -129,11 +129,11 @@ class Waiting(Generic[Waiter]):
         self._wake_all(woken)
 
     def told(self, news: Iterable[str]) -> None:
-        """Take in what PostgreSQL said to the sessions of this process; lines that are not about locks are skipped."""
+        """Process PostgreSQL's notices to sessions of this process; lines that are not about locks are skipped."""
         self.released([int(words[-1]) for line in news if CHANNEL in line and (words := line.split())])
 
     def take(self, lock_ids: Iterable[int], most: int) -> list[Waiter]:
-        """Take at most so many waiters for these locks: they are not woken, who takes them has news for them."""
+        """Take at most ``most`` waiters for these locks: they are not woken, since the caller has news for them."""
         with self._lock:
             waiters = [waiter for lock_id in lock_ids for waiter in self._by_lock.get(lock_id, ())][:most]
             for waiter in waiters:
@@ -157,7 +157,7 @@ class Waiting(Generic[Waiter]):
             self._wake(waiter)
 
     def _run(self) -> None:
-        """The thread."""
+        """Run the thread."""
         while not self._stopping:
             try:
                 self._end_patience()
@@ -167,7 +167,10 @@ class Waiting(Generic[Waiter]):
                 self._deaf()
 
     def _listen(self) -> None:
-        """Wait for news until somebody's patience ends, and pass them on. Descriptors may have any number: poll()."""
+        """Wait for notifications until the next deadline, and pass them on.
+
+        poll() works with any number of descriptors.
+        """
         ears = select.poll()
         for ear in (self._bell, self._listener) if self._hears else (self._bell,):
             ears.register(ear, select.POLLIN)
@@ -200,7 +203,7 @@ class Waiting(Generic[Waiter]):
             self._deaf()
 
     def _deaf(self) -> None:
-        """Accept nobody, and wake everybody: what happens from now on is not heard."""
+        """Accept no waiter, and wake all: notifications are lost from now on."""
         with self._lock:
             self._hears = False
             everybody = [waiter for waiter in list(self._waiters) if self._remove(waiter)]
@@ -213,5 +216,5 @@ class Waiting(Generic[Waiter]):
             _log.warning("lock_listener_not_connected", reason=str(error))
         else:
             with self._lock:
-                self.heard += _REMEMBERED + 1  # something may have been missed: who has looked before looks again
+                self.heard += _REMEMBERED + 1  # Some may have been missed: a waiter with an earlier check checks again.
                 self._hears = True

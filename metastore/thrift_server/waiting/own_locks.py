@@ -1,4 +1,4 @@
-"""Who asks for a change that nobody else may have a lock on: what is known of the caller's own locks."""
+"""The caller's own locks in an exclusive change."""
 
 from typing import Any
 
@@ -10,10 +10,14 @@ from metastore.thrift_server.waiting.lock_connections import LockConnections
 
 
 class OwnLocks:
-    """A transaction is the caller's if the call names it, as Hive 4 does; a lock if its connection is the call's."""
+    """The caller of a change, by its locks.
+
+    A transaction is the caller's if the call names it, as in Hive 4; a lock is the caller's if its connection is the
+    call's.
+    """
 
     def __init__(self, holders: LockConnections | None = None) -> None:
-        """``holders``: who has locks over which connection."""
+        """Prepare the look-up. ``holders``: knows the connection of each lock."""
         self._holders = holders
 
     def of(self, call: Call, environment: Any = None, txn_id: int | None = None) -> Changer:
@@ -25,4 +29,4 @@ class OwnLocks:
 
 
 STRANGERS = OwnLocks()
-"""Where nothing is known of connections."""
+"""The look-up for processes without knowledge of connections."""

@@ -1,7 +1,7 @@
-"""Lock calls that are answered when there is news: parked while a lock is in their way, and handed over by who leaves.
+"""Parked lock calls, which wait while a lock blocks them, and are answered when its release hands over.
 
-Rule: whatever becomes of a look, a release or a mark, no call stays parked without something that will end it: the end
-of the lock in its way, the end of its patience, or the end of its client.
+Rule: whatever the outcome of a check, a release or a mark, no call stays parked without an event that ends it: the end
+of its blocker, the end of its patience, or the end of its client.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _log = get_logger(__name__)
 
 
 class ParkedCalls:
-    """Calls of check_lock, between their first look at a lock and their answer."""
+    """The calls of check_lock, between their first check of a lock and their answer."""
 
     def __init__(
         self,
@@ -32,10 +32,10 @@ class ParkedCalls:
         holders: LockConnections | None,
         purges: PurgeService | None,
     ) -> None:
-        """``waiting``: knows who waits for which lock; without it each call is answered at once.
+        """Prepare the calls. ``waiting``: keeps the waiters; without it each call is answered at once.
 
-        ``holders``: where it is noted who has locks over which connection. ``purges``: ends owners that are in the way
-        and have expired; without it only the house-keeper does.
+        ``holders``: records the connection of each lock. ``purges``: ends blockers that have expired; without it only
+        the house-keeper does.
         """
         self._locks, self._waiting, self._holders, self._purges = locks, waiting, holders, purges
 
@@ -51,7 +51,7 @@ class ParkedCalls:
     def unlock(
         self, lock_ids: Sequence[int], answer: Callable[[Call, LockResult], object]
     ) -> list[MetastoreError | None]:
-        """Give requests up, and answer parked calls behind them for which nothing else is in the way."""
+        """Release requests, and answer parked calls behind them that no other lock blocks."""
         if self._holders is not None:
             self._holders.gave(lock_ids)
         parked = self._waiting.take(lock_ids, MOST) if self._waiting is not None else []
@@ -77,22 +77,22 @@ class ParkedCalls:
     def _note_looks(self, calls: Sequence[Call]) -> None:
         looks = {call.args[0].lockid: call.connection for call in calls}
         if self._holders is not None:
-            for lock_id, connection in looks.items():  # the looks of a batch at a lock count once
+            for lock_id, connection in looks.items():  # The checks of a batch for a lock count once.
                 self._holders.looked(lock_id, connection)
 
     def _end_expired(self, states: Mapping[Call, State]) -> bool:
-        """End owners in the way that have expired. Return True if there were any, so that another look is worth it."""
+        """End expired owners of blockers. Return True if there were any, so that another check is worthwhile."""
         ahead = {lock for state in states.values() if (lock := _waits_for(state)) is not None}
         if not ahead or self._purges is None:
             return False
         try:
             return self._purges.expire_ahead(ahead) > 0
-        except MetastoreError as error:  # the answers are true all the same, and the house-keeper comes
+        except MetastoreError as error:  # The answers are true all the same, and the house-keeper runs later.
             _log.warning("expiry_not_looked_for", reason=str(error))
             return False
 
     def _park(self, waiting: Waiting[Call], states: Mapping[Call, State], heard: int) -> set[Call]:
-        """Let calls wait for the lock in their way. Return those that do. ``heard``: before the look."""
+        """Let calls wait for their blockers. Return those that do. ``heard``: the count before the check."""
         parked: set[Call] = set()
         unwatched: dict[Call, Lock] = {}
         for call, state in states.items():
@@ -106,12 +106,12 @@ class ParkedCalls:
         if unwatched:
             self._watch(waiting, unwatched)
         for call in parked:
-            if call.connection.closed:  # perhaps since before anybody could tell us
+            if call.connection.closed:  # The connection may have closed before we could be notified.
                 self._hurry(waiting, call)
         return parked
 
     def _watch(self, waiting: Waiting[Call], unwatched: Mapping[Call, Lock]) -> None:
-        """Let this process hear when these locks go. Those that are gone already are as if heard."""
+        """Subscribe this process to the release of these locks. Locks that are gone count as released."""
         there: set[int] = set()
         try:
             there = self._locks.watch(unwatched.values())
@@ -130,7 +130,7 @@ class ParkedCalls:
 
 
 def end_patience(call: Call) -> None:
-    """Look once more for a parked call, and answer it: its patience is at an end."""
+    """Check once more for a parked call, and answer it: its patience is at an end."""
     call.patient = False
     call.again()
 

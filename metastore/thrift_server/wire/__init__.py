@@ -1,1 +1,1 @@
-"""Bytes and what they mean: protocols, the end of a message, field tables, bounds of decoding."""
+"""The wire format: protocols, the end of a message, field tables, bounds of decoding."""

@@ -1,9 +1,9 @@
-"""How the messages of each method are read and written: field tables prepared once, used by the accelerated codec.
+"""Codecs of each method's messages: field tables prepared once, used by the accelerated codec.
 
 They are prepared when a method is first called: a process meets a tenth of the interface.
 
-Rule: what a client of any version sent is understood as that client meant it. Where one declaration cannot read two
-versions, a second field table of the same struct reads the other (`OLDER_ARGUMENTS`); where a reply must suit two
+Rule: a message of any client version is understood as that client meant it. If one declaration cannot read two
+versions, a second field table of the same struct reads the other (`OLDER_ARGUMENTS`); if a reply must suit two
 versions, its table names a field twice (`RESULTS`). thrift_idl/README.md lists the cases.
 """
 
@@ -24,11 +24,11 @@ Spec = tuple[Any, ...]
 Complaint = str
 Walk = Callable[[Any], Complaint | None]
 Rule = Callable[[Any], Walk | None]
-"""A struct class → what looks at one of its instances, or None if it has nothing to look at."""
+"""A function from a struct class to a check of its instances, or to None if there is nothing to check."""
 
 
 class ShortError(Exception):
-    """The bytes end before the value does."""
+    """Error: the bytes end before the value does."""
 
 
 class MessageSource:
@@ -43,24 +43,24 @@ class MessageSource:
 
     @property
     def trans(self) -> "MessageSource":
-        """The decoder asks the protocol for its transport."""
+        """The transport, which the decoder asks the protocol for."""
         return self
 
     def cstringio_refill(self, _partial: bytes, _wanted: int) -> NoReturn:
-        """The decoder wants more bytes than there are."""
+        """Raise ShortError: the decoder wants more bytes than there are."""
         raise ShortError
 
 
 class Nothing:
-    """Stands for arguments that are skipped."""
+    """A stand-in for skipped arguments."""
 
 
 SKIP = [Nothing, ()]
-"""Makes the decoder step over a struct."""
+"""A field table that makes the decoder skip a struct."""
 
 
 class ReplyField:
-    """Carrier of the one field that a reply has."""
+    """A carrier of a reply's only field."""
 
     __slots__ = ("message", "type", "value")
 
@@ -127,7 +127,7 @@ def _has_names(arguments: Any) -> bool:
     return arguments.rqst.dbname is not None
 
 
-# method -> (may it be the older layout?, the older field table, does it make sense so?)
+# A row is: method -> (may it be the older layout?, the older field table, does it make sense so?).
 OLDER_ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], Callable[[Spec], Spec], Callable[[Any], bool]]] = {
     "add_dynamic_partitions": (_no_write_id, _dynamic_partitions_2_3, _has_names),
     "fire_listener_event": (_no_replace, _insert_event_2_3, _has_files),
@@ -171,21 +171,21 @@ class MethodCodec:
     )
 
     def __init__(self, name: str) -> None:
-        """Only name the method: what else there is, `_prepare` makes of the generated module."""
+        """Name the method only: `_prepare` makes all other fields from the generated module."""
         self.name = name
         results = METHODS[name].METHODS[name][1]
         self.oneway = results is None
         self.raises_no_such_txn = "NoSuchTxnException" in (results or "").split()
 
     def __getattr__(self, attribute: str) -> Any:
-        """Prepare the method, of which a slot is still empty."""
+        """Prepare the method when a slot is still empty."""
         if attribute not in self.__slots__:
             raise AttributeError(attribute)
         self._prepare()
         return getattr(self, attribute)
 
     def _prepare(self) -> None:
-        """Fill every slot, each at once with what it stays: several threads may be here, and all find the same."""
+        """Fill every slot with its final value: several threads may be here, and all compute the same."""
         name, module = self.name, METHODS[self.name]
         self.arguments_class = getattr(module, f"{name}_args")
         self.arguments = [self.arguments_class, self.arguments_class.thrift_spec]
@@ -211,11 +211,11 @@ class MethodCodec:
         return suspected, [self.arguments_class, older(self.arguments_class.thrift_spec)], sensible
 
     def source(self, data: bytes, at: int) -> MessageSource:
-        """From which arguments are read."""
+        """Return the source from which arguments are read."""
         return MessageSource(data, at)
 
     def unset(self, arguments: Any) -> Complaint | None:
-        """Return the first required field that is missing in the arguments, as a sentence."""
+        """Return a sentence about the first required field that is missing in the arguments."""
         for name in self.requests:
             if getattr(arguments, name) is None:
                 return f"Required argument '{name}' of {self.name} is unset!"
@@ -230,7 +230,7 @@ class MethodCodec:
 
 
 def _is_request(entry: tuple[Any, ...]) -> bool:
-    """Return True if an argument is a whole request: without it there is nothing to do. Other structs may be absent."""
+    """Return True if an argument is a whole request, without which there is no work. Other structs may be absent."""
     struct = entry[3][0] if entry[1] == TType.STRUCT else None
     return struct is not None and (
         struct.__name__.endswith("Request") or struct in {ttypes.AddDynamicPartitions, ttypes.CreationMetadata}
@@ -313,7 +313,7 @@ def _listed(names: Mapping[int, str]) -> str:
 
 @cache
 def _walk_struct(cls: Any, rule: Rule) -> Walk | None:
-    """Return a function that asks a rule about a struct and the structs in it; None: there is nothing to ask."""
+    """Return a function that applies a rule to a struct and the structs in it; None: there are none to check."""
     if not any(rule(struct) for struct in _reachable(cls)):
         return None
     own = rule(cls)
@@ -321,7 +321,7 @@ def _walk_struct(cls: Any, rule: Rule) -> Walk | None:
 
     def walk(value: Any) -> Complaint | None:
         nonlocal nested
-        if nested is None:  # prepared late, since structs may contain themselves
+        if nested is None:  # It is prepared late, since structs may contain themselves.
             entries = filter(None, cls.thrift_spec)
             nested = [(entry[2], walk) for entry in entries if (walk := _walk_of(entry[1], entry[3], rule))]
         if own and (complaint := own(value)):
@@ -352,7 +352,7 @@ def _walk_items(inner: Walk | None) -> Walk | None:
     return lambda items: next((complaint for item in items if (complaint := inner(item))), None)
 
 
-# TApplicationException on the wire.
+# This is TApplicationException on the wire.
 APPLICATION_EXCEPTION = [
     ReplyField,
     (None, (1, TType.STRING, "message", "UTF8", None), (2, TType.I32, "type", None, None)),

@@ -1,7 +1,7 @@
-"""Large messages are bounded in objects.
+"""Bounds of large messages, counted in objects.
 
-Rule: what one message takes is bounded before it is taken. An empty struct is one byte on the wire and hundreds in
-memory, so structs are counted while they are made. Descriptors that are alike share what they hold.
+Rule: the memory of one message is bounded before it is allocated. An empty struct is one byte on the wire and hundreds
+in memory, so structs are counted while they are made. Equal descriptors share their content.
 """
 
 from typing import Any
@@ -14,11 +14,11 @@ from metastore.thrift_server.wire.shared_descriptors import SharedDescriptors
 
 
 class TooManyError(Exception):
-    """More structs than a message may have."""
+    """Error: a message has more structs than it may have."""
 
 
 class CountedCodec:
-    """How the arguments of a method are read when their structs are counted; see `MethodCodec` for the fields."""
+    """The codec of a method's arguments when their structs are counted; see `MethodCodec` for the fields."""
 
     def __init__(self, codec: MethodCodec, counted: "StructCounter") -> None:
         self.arguments_class = codec.arguments_class
@@ -30,32 +30,32 @@ class CountedCodec:
             self.older = (suspected, [cls, counted.spec(spec)], sensible)
 
     def source(self, data: bytes, at: int) -> MessageSource:
-        """See `ArgumentsCodec`."""
+        """Return the source: see `ArgumentsCodec`."""
         return self._counted.source(data, at)
 
 
 class StructCounter:
-    """Field tables in which every struct is made through a counter. For one thread."""
+    """A factory of field tables that count every struct they make. It is for one thread."""
 
     def __init__(self, most: int) -> None:
         self._most, self._left, self._descriptors = most, 0, SharedDescriptors()
-        self._made: dict[int, list[Any]] = {}  # by the identity of a field table, which lives as long as the module
+        self._made: dict[int, list[Any]] = {}  # The key is the identity of a field table, which the module keeps.
         self._codecs: dict[str, CountedCodec] = {}
 
     def codec(self, codec: MethodCodec) -> CountedCodec:
-        """Of this method."""
+        """Return the counting codec of this method."""
         if codec.name not in self._codecs:
             self._codecs[codec.name] = CountedCodec(codec, self)
         return self._codecs[codec.name]
 
     def source(self, data: bytes, at: int) -> MessageSource:
-        """Begin anew, for a message whose arguments are there."""
+        """Begin a new message, whose arguments are complete."""
         source = MessageSource(data, at)
         self._left, self._descriptors = self._most, SharedDescriptors(source)
         return source
 
     def forget(self) -> None:
-        """The message is decoded, and its bytes may go."""
+        """Forget the bytes of a decoded message."""
         self._descriptors = SharedDescriptors()
 
     def spec(self, spec: Spec) -> Spec:
@@ -74,7 +74,7 @@ class StructCounter:
     def _struct(self, cls: type, spec: Spec) -> list[Any]:
         made = self._made.get(id(spec))
         if made is None:
-            made = self._made[id(spec)] = [self._maker(cls), None]  # before its fields: structs may contain themselves
+            made = self._made[id(spec)] = [self._maker(cls), None]  # It precedes its fields: structs may nest.
             made[1] = self.spec(spec)
         return made
 

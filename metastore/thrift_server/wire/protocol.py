@@ -1,8 +1,7 @@
-"""Messages as bytes: whom they call, what they carry and how answers are written, in the binary and compact protocol.
+"""Messages as bytes in the binary and compact protocol: their method, their arguments and their answers.
 
-Rule: nothing that a length in a message claims is believed before the bytes are there. Values are read and written by
-Thrift's accelerated codec; a message that does not arrive whole goes through
-`metastore.thrift_server.wire.scanner` first.
+Rule: a length in a message is not believed before the bytes are there. Values are read and written by Thrift's
+accelerated codec; a message that does not arrive whole goes through `metastore.thrift_server.wire.scanner` first.
 """
 
 import struct
@@ -32,25 +31,25 @@ class Header(NamedTuple):
     method: str
     message_type: int
     seqid: bytes
-    """As received, to be sent back as it is."""
+    """The sequence id as received, to be sent back as it is."""
     end: int
-    """Where the arguments begin."""
+    """The position where the arguments begin."""
 
 
 class Message(NamedTuple):
-    """A message with its decoded arguments, or with what the decoder has against it, or still as bytes."""
+    """A message with its decoded arguments, or with the decoder's complaint, or still as bytes."""
 
     header: Header
     arguments: Any = None
     complaint: str = ""
     data: bytes | None = None
-    """Of a large message: all of it."""
+    """The whole of a large message."""
     raw: bytes | None = None
-    """All of it, where its bytes go on to the upstream."""
+    """The whole message, if its bytes go on to the upstream."""
 
 
 class MapEntry(NamedTuple):
-    """What a map has from texts to lists of structs."""
+    """An entry of a map from texts to lists of structs."""
 
     struct: type
 
@@ -60,55 +59,61 @@ class MapEntry(NamedTuple):
 
 
 Kind = type | MapEntry
-"""What the elements of a list are: the class of a struct, ``str``, or what stands for a map."""
+"""The kind of a list's elements: the class of a struct, ``str``, or a stand-in for a map."""
 
 
 class ArgumentsCodec(Protocol):
-    """How the arguments of a method are read; see `MethodCodec`."""
+    """The codec of a method's arguments; see `MethodCodec`."""
 
     arguments_class: Any
     arguments: list[Any]
     older: Any
 
     def source(self, data: bytes, at: int) -> MessageSource:
-        """From which they are read: a message, where they begin."""
+        """Return the source from which they are read: a message, and their start."""
 
 
 class WireProtocol(Protocol):
     """A protocol of Thrift."""
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:
-        """Return the header at this place, None when it is not complete. Raises: MalformedError."""
+        """Return the header at this position; None if it is not complete. Raises: MalformedError."""
 
     def scanner(self, at: int, limit: int, most: int) -> Scanner:
-        """Looks for the end of the arguments that begin there, within ``limit`` bytes and ``most`` values."""
+        """Return a scanner for the end of the arguments at ``at``, within ``limit`` bytes and ``most`` values."""
 
     def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
-        """The arguments (None for an unknown method) and where they end. Raises: ShortError and the decoder's own."""
+        """Decode the arguments (None for an unknown method); return them and their end.
+
+        Raises: ShortError and the decoder's own.
+        """
 
     def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
-        """Return what goes before the ``body`` of a result."""
+        """Return the bytes before the ``body`` of a result."""
 
     def body(self, codec: MethodCodec, result: Any) -> bytes:
-        """Return the result of a call; encoding errors of all kinds come through."""
+        """Encode the result of a call; encoding errors of all kinds are raised."""
 
     def around(
         self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: Kind, count: int
     ) -> tuple[bytes, bytes]:
-        """What goes before and after a list's elements in the ``body`` of the result that ``whole`` makes of it."""
+        """Return the bytes before and after a list's elements in a ``body``.
+
+        It is the body of the result that ``whole`` makes of the list.
+        """
 
     def elements(self, kind: Kind, piece: bytes) -> bytes:
-        """Elements of a list, one after the other, from the same in the binary protocol."""
+        """Convert elements of a list, one after the other, from the binary protocol."""
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
-        """Return the message that carries an exception which the method declares."""
+        """Encode a message with an exception that the method declares."""
 
     def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
-        """Return the message that carries an error outside of the method's declaration."""
+        """Encode a message with an error outside of the method's declaration."""
 
 
 class _Accelerated:
-    """What both protocols share: they differ in the header and in the codec's two functions."""
+    """The common part of both protocols, which differ in the header and in the codec's two functions."""
 
     def __init__(self, decode: Any, encode: Any) -> None:
         self._decode, self._encode = decode, encode
@@ -120,11 +125,14 @@ class _Accelerated:
         raise NotImplementedError
 
     def _length(self, kind: Kind, count: int, empty: int) -> bytes:
-        """The length of a list, as it stands before its elements; ``empty``: the last byte of that of an empty list."""
+        """Return the length of a list, in the form in which it precedes its elements.
+
+        ``empty``: the last byte of the length of an empty list.
+        """
         raise NotImplementedError
 
     def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
-        """See `WireProtocol`."""
+        """Decode the arguments: see `WireProtocol`."""
         if codec is None:
             source = MessageSource(data, at)
             self._decode(Nothing(), source, SKIP)
@@ -142,29 +150,32 @@ class _Accelerated:
         return arguments, source.cstringio_buf.tell()
 
     def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
-        """See `WireProtocol`."""
+        """Return the bytes before the body: see `WireProtocol`."""
         return self._header(codec.name, TMessageType.REPLY, seqid)
 
     def body(self, codec: MethodCodec, result: Any) -> bytes:
-        """See `WireProtocol`."""
+        """Encode the result: see `WireProtocol`."""
         encoded: bytes = b"\0" if codec.success is None else self._encode(ReplyField(result), codec.success)
         return encoded
 
     def around(
         self, codec: MethodCodec, whole: Callable[[list[Any]], Any], kind: Kind, count: int
     ) -> tuple[bytes, bytes]:
-        """See `WireProtocol`. Where a list of none and of a single element begin to differ, there is its length."""
+        """Return the bytes around elements: see `WireProtocol`.
+
+        The length is where lists of no and of one element differ.
+        """
         empty, single = self.body(codec, whole([])), self.body(codec, whole([kind()]))
         at = next(place for place, (ours, other) in enumerate(zip(empty, single, strict=False)) if ours != other)
         return empty[: at + 1 - self._length_size] + self._length(kind, count, empty[at]), empty[at + 1 :]
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
-        """See `WireProtocol`."""
+        """Encode an exception: see `WireProtocol`."""
         body = self._encode(ReplyField(exception), codec.exceptions[type(exception)])
         return self.head(codec, seqid) + body
 
     def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
-        """See `WireProtocol`."""
+        """Encode an error: see `WireProtocol`."""
         answer = ReplyField(message=exception.message, kind=exception.type)
         return self._header(method, TMessageType.EXCEPTION, seqid) + self._encode(answer, APPLICATION_EXCEPTION)
 
@@ -175,24 +186,24 @@ _LENGTH = struct.Struct(">i")
 
 
 class BinaryProtocol(_Accelerated):
-    """TBinaryProtocol; requests with and without a version in the header, replies always with."""
+    """The TBinaryProtocol; requests with and without a version in the header, replies always with."""
 
     _length_size = 4
 
     def __init__(self) -> None:
         super().__init__(fastbinary.decode_binary, fastbinary.encode_binary)
         self._names = {name.encode(): name for name in CODECS}
-        # How nearly all requests begin, and all their replies, up to the sequence id.
+        # This is the beginning of nearly all requests, and of all their replies, up to the sequence id.
         self._requests = {
             _begin(name, kind): (name, kind) for name in CODECS for kind in (TMessageType.CALL, TMessageType.ONEWAY)
         }
         self._replies = {name: _begin(name, TMessageType.REPLY) for name in CODECS}
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:
-        """See `WireProtocol`."""
+        """Return the header: see `WireProtocol`."""
         if len(data) < at + 8:
             return None
-        end = at + 12 + data[at + 7]  # the low byte of the name's length
+        end = at + 12 + data[at + 7]  # This is the low byte of the name's length.
         request = self._requests.get(bytes(data[at : end - 4]))
         if request is not None and end <= len(data):
             return Header(*request, bytes(data[end - 4 : end]), end)
@@ -201,7 +212,7 @@ class BinaryProtocol(_Accelerated):
             name_at = at + 8
             end = name_at + length + 4
             type_at = -1
-        else:  # without a version: length, name, type, sequence id
+        else:  # Without a version: length, name, type, sequence id.
             length = _LENGTH.unpack_from(data, at)[0]
             name_at = at + 4
             end = name_at + length + 5
@@ -216,15 +227,15 @@ class BinaryProtocol(_Accelerated):
         return Header(self._names.get(raw) or _name(raw), message_type, bytes(data[end - 4 : end]), end)
 
     def scanner(self, at: int, limit: int, most: int) -> Scanner:
-        """See `WireProtocol`."""
+        """Return a scanner: see `WireProtocol`."""
         return BinaryScanner(at, limit, most)
 
     def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
-        """See `WireProtocol`."""
+        """Return the bytes before the body: see `WireProtocol`."""
         return self._replies[codec.name] + seqid
 
     def elements(self, kind: Kind, piece: bytes) -> bytes:  # noqa: ARG002 - they are in this protocol
-        """See `WireProtocol`."""
+        """Convert elements: see `WireProtocol`."""
         return piece
 
     def _length(self, kind: Kind, count: int, empty: int) -> bytes:  # noqa: ARG002 - the type stands before it
@@ -240,14 +251,14 @@ def _begin(method: str, message_type: int) -> bytes:
 
 
 _COMPACT_ID = 0x82
-_MORE = 0x80  # set in every byte of a varint but the last
-_LONG_LIST = 15  # from so many on the number stands in a varint of its own
+_MORE = 0x80  # The bit is set in every byte of a varint but the last.
+_LONG_LIST = 15  # From this size on the number stands in a varint of its own.
 _STRUCT = 0x0C
 _TEXTS_TO_LISTS = b"\x89"
 
 
 class CompactProtocol(_Accelerated):
-    """TCompactProtocol."""
+    """The TCompactProtocol."""
 
     _length_size = 1
 
@@ -255,7 +266,7 @@ class CompactProtocol(_Accelerated):
         super().__init__(fastbinary.decode_compact, fastbinary.encode_compact)
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:
-        """See `WireProtocol`."""
+        """Return the header: see `WireProtocol`."""
         if len(data) < at + 4:
             return None
         if data[at] != _COMPACT_ID or data[at + 1] & 0x1F != 1:
@@ -274,11 +285,11 @@ class CompactProtocol(_Accelerated):
         return Header(_name(data[length_end:end]), message_type, bytes(data[at + 2 : seqid_end]), end)
 
     def scanner(self, at: int, limit: int, most: int) -> Scanner:
-        """See `WireProtocol`."""
+        """Return a scanner: see `WireProtocol`."""
         return CompactScanner(at, limit, most)
 
     def elements(self, kind: Kind, piece: bytes) -> bytes:
-        """See `WireProtocol`. The structs of a piece are there as objects meanwhile, and no longer."""
+        """Convert elements: see `WireProtocol`. The structs of a piece exist as objects only meanwhile."""
         if kind is str:
             return _texts(piece)
         if isinstance(kind, MapEntry):
@@ -295,7 +306,7 @@ class CompactProtocol(_Accelerated):
             end = start + int.from_bytes(piece[at:start])
             source = MessageSource(
                 piece, end + 1 + _LENGTH.size
-            )  # behind the type of the list's structs, and its length
+            )  # It stands behind the type of the list's structs, and its length.
             [count] = _LENGTH.unpack_from(piece, end + 1)
             yield _varint(end - start) + piece[start:end] + self._length(struct, count, _STRUCT)
             for _ in range(count):
@@ -310,9 +321,9 @@ class CompactProtocol(_Accelerated):
         return encoded
 
     def _length(self, kind: Kind, count: int, empty: int) -> bytes:
-        """The type of the elements is in the first byte, also of an empty list; a map has its types behind its length.
+        """Return the length: the type of the elements is in the first byte, also of an empty list.
 
-        Those of an empty map are left out.
+        A map has its types behind its length. Those of an empty map are left out.
         """
         if isinstance(kind, MapEntry):
             return _varint(count) + _TEXTS_TO_LISTS if count else b"\0"
@@ -334,7 +345,7 @@ def _name(raw: bytes | bytearray) -> str:
 
 
 def _texts(piece: bytes) -> bytes:
-    """Return texts with lengths of any size, from texts with lengths of four bytes."""
+    """Convert texts with lengths of four bytes to lengths of any size."""
     parts: list[bytes] = []
     at = 0
     while at < len(piece):
@@ -353,7 +364,7 @@ def _varint(number: int) -> bytes:
 
 
 def _varint_end(data: bytes | bytearray, at: int) -> int:
-    """Return where a number of up to 32 bits ends, 0 when it is not complete."""
+    """Return the end of a number of up to 32 bits, 0 if it is not complete."""
     for i in range(at, min(at + 5, len(data))):
         if data[i] < _MORE:
             return i + 1

@@ -1,10 +1,9 @@
-"""Finds the end of a message that arrives in pieces, each byte looked at once.
+"""A scanner for the end of a message that arrives in pieces; each byte is read once.
 
-An unframed message says nowhere how long it is, so its structure has to be followed. Rule: a scanner goes on where it
-stopped (a message of 100 MB in 1,000 pieces costs no more than in one), takes no memory for what a length claims, and
+An unframed message does not contain its length, so its structure has to be followed. Rule: a scanner goes on where it
+stopped (a message of 100 MB in 1,000 pieces costs no more than in one), allocates no memory for a claimed length, and
 refuses lengths and numbers of values beyond the limits, unknown types and nesting deeper than `DEEPEST` before anything
-is decoded. In long
-lists of structs, which is what large messages consist of, the accelerated decoder steps over those that are complete.
+is decoded. In long lists of structs, of which large messages consist, the accelerated decoder steps over complete ones.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,23 +21,26 @@ _FIXED = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8, 16: 16}
 
 
 class MalformedError(Exception):
-    """The bytes cannot be a message, or the message is too large or too deep."""
+    """Error: the bytes cannot be a message, or the message is too large or too deep."""
 
 
 class Scanner(Protocol):
-    """Looks for the end of a struct."""
+    """A search for the end of a struct."""
 
     at: int
 
     def advance(self, data: bytes | bytearray) -> bool:
-        """Go on with everything received so far; True when the end is found, at ``self.at``. Raises: MalformedError."""
+        """Continue with all bytes received so far; True when the end is found, at ``self.at``.
+
+        Raises: MalformedError.
+        """
 
     def forget(self, size: int) -> None:
-        """The first bytes that were looked at are not shown again: for who passes them on."""
+        """Forget the first bytes, which were passed on and are not shown again."""
 
 
 class _ScannerBase:
-    """Drives the walk over the structure, a generator that yields whenever it needs more bytes."""
+    """The base of scanners: a walk over the structure, by a generator that yields whenever it needs more bytes."""
 
     _decode: Callable[[Any, MessageSource, Any], Any]
 
@@ -50,14 +52,14 @@ class _ScannerBase:
         self._walk = self._struct(0)
 
     def advance(self, data: bytes | bytearray) -> bool:
-        """See `Scanner`."""
+        """Continue the walk: see `Scanner`."""
         self._data = data
-        if self.at > len(data):  # in the middle of a text or of a list of numbers
+        if self.at > len(data):  # It is in the middle of a text or of a list of numbers.
             return False
         return next(self._walk, True) is True and self.at <= len(data)
 
     def forget(self, size: int) -> None:
-        """The first bytes that were looked at are not shown again: for who passes them on."""
+        """Forget the first bytes, which were passed on and are not shown again."""
         self.at -= size
         self._limit -= size
 
@@ -68,7 +70,7 @@ class _ScannerBase:
         raise NotImplementedError
 
     def _structs(self, ttype: int, count: int, depth: int) -> Iterator[bool]:
-        """Yield the structs of a list: complete structs quickly, the last that has begun to arrive field by field."""
+        """Yield in the structs of a list: complete structs are skipped quickly, an incomplete one field by field."""
         while count:
             while len(self._data) <= self.at:
                 yield False
@@ -79,10 +81,10 @@ class _ScannerBase:
                 count -= 1
 
     def _complete_structs(self, most: int) -> int:
-        """Step over complete structs within the next `_WINDOW` bytes, and tell how many."""
+        """Step over complete structs within the next `_WINDOW` bytes, and return their number."""
         window = MessageSource(bytes(memoryview(self._data)[self.at : self.at + _WINDOW]), 0)
         count = end = 0
-        with suppress(Exception):  # not complete, or wrong: the slow way tells
+        with suppress(Exception):  # The struct is not complete, or wrong: the slow way finds out.
             while count < most:
                 self._decode(Nothing(), window, SKIP)
                 count, end = count + 1, window.cstringio_buf.tell()
@@ -108,7 +110,7 @@ class _ScannerBase:
 
 
 class BinaryScanner(_ScannerBase):
-    """For TBinaryProtocol."""
+    """The scanner for TBinaryProtocol."""
 
     _decode = staticmethod(fastbinary.decode_binary)
 
@@ -120,7 +122,7 @@ class BinaryScanner(_ScannerBase):
             self.at += 1
             if ttype == 0:
                 return
-            self.at += 2  # the field's id
+            self.at += 2  # This skips the field's id.
             yield from self._value(ttype, depth)
 
     def _value(self, ttype: int, depth: int) -> Iterator[bool]:
@@ -149,7 +151,7 @@ class BinaryScanner(_ScannerBase):
             raise MalformedError(f"unknown type {ttype}")
 
     def _items(self, types: tuple[int, ...], count: int, depth: int) -> Iterator[bool]:
-        if count < 0 or self.at + count * len(types) > self._limit:  # every value takes at least one byte
+        if count < 0 or self.at + count * len(types) > self._limit:  # Every value takes at least one byte.
             raise MalformedError("the size of a list or map is negative or beyond the size limit")
         sizes = [_FIXED.get(ttype) for ttype in types]
         if count and all(sizes):
@@ -162,7 +164,7 @@ class BinaryScanner(_ScannerBase):
             return
         for _ in range(count):
             for ttype in types:
-                if ttype == _TEXT:  # the frequent case, without a generator for each value
+                if ttype == _TEXT:  # This is the frequent case, without a generator for each value.
                     while len(self._data) < self.at + 4:
                         yield False
                     self._skip(4 + int.from_bytes(self._data[self.at : self.at + 4], signed=True))
@@ -170,17 +172,17 @@ class BinaryScanner(_ScannerBase):
                     yield from self._value(ttype, deeper)
 
 
-# Types of the compact protocol.
+# These are the types of the compact protocol.
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _CLIST, _CSET, _CMAP, _CSTRUCT, _UUID = 1, 2, 3, 7, 8, 9, 10, 11, 12, 13
 _VARINTS = (4, 5, 6)
 _SIZES = {_TRUE: 1, _FALSE: 1, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
 _TYPE_BITS = 0x0F
-_MORE = 0x80  # set in every byte of a varint but the last
+_MORE = 0x80  # The bit is set in every byte of a varint but the last.
 _LONGEST_VARINT = 10
 
 
 class CompactScanner(_ScannerBase):
-    """For TCompactProtocol."""
+    """The scanner for TCompactProtocol."""
 
     _decode = staticmethod(fastbinary.decode_compact)
 
@@ -192,7 +194,7 @@ class CompactScanner(_ScannerBase):
             self.at += 1
             if head == 0:
                 return
-            if head <= _TYPE_BITS:  # the id is not a small step from the last, but a number of its own
+            if head <= _TYPE_BITS:  # The id is not a small step from the last, but a number of its own.
                 yield from self._number()
             ttype = head & _TYPE_BITS
             if ttype not in {_TRUE, _FALSE}:

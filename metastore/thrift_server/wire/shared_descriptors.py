@@ -1,8 +1,8 @@
-"""Storage descriptors that follow each other in a message and differ in their location alone are decoded once.
+"""Storage descriptors that follow each other in a message and differ only in their location are decoded once.
 
-A request for 10,000 partitions has as many descriptors, which are most of its bytes and of what it becomes. Each is
-compared, as bytes, with the last that was decoded; where only the location differs, it shares the rest with that.
-Nobody may change what a descriptor of a request holds.
+A request for 10,000 partitions has as many descriptors, which are most of its bytes and of its objects. Each is
+compared, as bytes, with the last that was decoded; if only the location differs, it shares the rest with that. The
+content of a request's descriptor must never be changed.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _REST = [entry[2] for entry in StorageDescriptor.thrift_spec if entry and entry[
 
 
 class _KnownDescriptor(NamedTuple):
-    """A descriptor that was decoded: its bytes before and behind the text of its location, and what it holds."""
+    """A decoded descriptor: its bytes before and behind the text of its location, and its content."""
 
     before: bytes
     behind: bytes
@@ -29,17 +29,17 @@ class _KnownDescriptor(NamedTuple):
 
 
 class SharedDescriptors:
-    """The descriptors of one message in the binary protocol; in another protocol nothing is alike."""
+    """The descriptors of one message in the binary protocol; in another protocol none are shared."""
 
     def __init__(self, source: MessageSource | None = None) -> None:
-        """``source``: from which the accelerated decoder reads, and by which it is told where to go on."""
+        """Prepare for a message. ``source``: the decoder's bytes, and its position."""
         self._buffer = source.cstringio_buf if source else None
         self._data: bytes = self._buffer.getvalue() if self._buffer else b""
         self._begun: tuple[StorageDescriptor, int] | None = None
         self._known: _KnownDescriptor | None = None
 
     def begin(self, sd: StorageDescriptor) -> None:
-        """Fill a descriptor that begins where the decoder stands, if it is known; else the decoder does."""
+        """Fill a descriptor that begins at the decoder's position, if it is known; else the decoder does."""
         if self._buffer is None:
             return
         if self._begun is not None:
@@ -50,7 +50,7 @@ class SharedDescriptors:
     def _learned(self, sd: StorageDescriptor, at: int) -> _KnownDescriptor | None:
         before = fastbinary.encode_binary(StorageDescriptor(sd.cols, ""), _SPEC)[:-_EMPTY_TEXT_AND_END]
         if sd.location is None or not self._data.startswith(before, at):
-            return None  # its sender writes fields in another order
+            return None  # Its sender writes fields in another order.
         source = MessageSource(self._data, at)
         fastbinary.decode_binary(Nothing(), source, SKIP)
         _, ends = self._text(at + len(before))
@@ -58,7 +58,7 @@ class SharedDescriptors:
         return _KnownDescriptor(before, behind, sd.cols, [getattr(sd, name) for name in _REST])
 
     def _text(self, at: int) -> tuple[bytes, int]:
-        """Return the text whose length stands there, and where it ends."""
+        """Return the text whose length stands at ``at``, and its end."""
         begins = at + _LENGTH
         ends = begins + int.from_bytes(self._data[at:begins])
         return self._data[begins:ends], ends
@@ -70,7 +70,7 @@ class SharedDescriptors:
         location, ends = self._text(at + len(known.before))
         if not self._data.startswith(known.behind, ends):
             return False
-        self._buffer.seek(ends + len(known.behind) - 1)  # the decoder reads the end of the struct
+        self._buffer.seek(ends + len(known.behind) - 1)  # The decoder reads the end of the struct.
         sd.cols, sd.location = known.cols, location.decode(errors="replace")
         for name, value in zip(_REST, known.rest, strict=True):
             setattr(sd, name, value)

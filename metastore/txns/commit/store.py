@@ -72,9 +72,9 @@ class CommitPlan(NamedTuple):
 
     committed: list[int]
     changing: list[int]
-    """Those that updated or deleted anything: later committers are checked against it."""
+    """The transactions that updated or deleted rows: later committers are checked against them."""
     completing: list[int]
-    """Those whose components compaction must learn of."""
+    """The transactions whose components compaction must learn of."""
     compacting: list[int]
 
 

@@ -82,7 +82,7 @@ REASONS = {
 }
 
 BY_ANOTHER = frozenset({AbortCode.QUERY_COMMAND, AbortCode.TIMEOUT, AbortCode.DEADLOCK, AbortCode.RESTORED})
-"""Reasons of somebody else than the owner, who may go on, know nothing of it, and still publish (ADR 0036)."""
+"""The reasons for an abort by another than the owner, who may continue, and still publish (ADR 0036)."""
 
 RECORDS_COMMIT_POINT = frozenset({TxnType.COMPACTION, TxnType.SOFT_DELETE})
 """Types whose commit point is noted on the compaction queue entry: the cleaner waits for readers from before it."""
@@ -91,7 +91,7 @@ COMPONENTS_STAY_BEHIND = frozenset({TxnType.COMPACTION, TxnType.REBALANCE_COMPAC
 """Types whose components are dropped at commit instead of becoming completed components."""
 
 LARGEST_ID = 2**62
-"""Ids beyond this are not seeded: there must be room for all that follow."""
+"""The largest id that may be seeded: there must be room for all that follow."""
 
 HEARTBEAT_RANGE_LIMIT = 100_000
 KEY_VALUE_PREFIX = "_meta"

@@ -27,7 +27,7 @@ class EventFilter(NamedTuple):
 
 
 SIZES = Sizes(1000, 5000, 5000)
-"""Of the pieces in which events are read."""
+"""The sizes of the pieces in which events are read."""
 _MESSAGE_FORMAT = "json-0.2"
 """Plain JSON, which readers of every version understand."""
 _EVENT = wires.struct(

@@ -25,7 +25,7 @@ LATE = 1000
 """Aborts that are looked through for the former owner of a lock."""
 
 LATEST = "txn_id > (SELECT next_txn_id FROM txn_counter) - 1 - %(keep)s"
-"""Condition: the id is among the latest, as many as are remembered at all."""
+"""A condition that the id is among the latest, as many as are remembered at all."""
 
 _EVIDENCE = _SQL.text("evidence", record=RECORD)
 

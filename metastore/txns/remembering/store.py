@@ -46,7 +46,7 @@ _RENAME = _SQL.text(
 )
 
 WROTE = _SQL.text("wrote", rebalance=_REBALANCE)
-"""What committed transactions wrote, as a query of the table ``wanted``."""
+"""The writes of committed transactions, as a query of the table ``wanted``."""
 
 
 COMMITS_REMEMBERED = _SQL.text(

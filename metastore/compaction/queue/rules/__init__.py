@@ -1,5 +1,5 @@
 """The decisions about requests.
 
-``requests``: states, duplicates, retries, retention; ``properties``: what of a table or a request may reach a job;
-``turns``: which of those that wait is next; ``scaling``: how many Workers a pool needs.
+``requests``: states, duplicates, retries, retention; ``properties``: the properties of a table or a request that may
+reach a job; ``turns``: the order of waiting requests; ``scaling``: the number of Workers that a pool needs.
 """

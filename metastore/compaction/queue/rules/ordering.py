@@ -1,7 +1,7 @@
-"""The ORDER BY of a rebalance, as a client's text, read into columns.
+"""A parser of the ORDER BY of a rebalance, a client's text, into columns.
 
-Rule: names of columns and directions, nothing else: the text never becomes part of a query. Without a word NULLs stand
-last, in descending order first, as in Hive 4 (``hive.default.nulls.last``). Source: COMP-16.
+Rule: only names of columns and directions are accepted: the text never becomes part of a query. Without a word NULLs
+stand last, in descending order first, as in Hive 4 (``hive.default.nulls.last``). Source: COMP-16.
 """
 
 import re
@@ -18,7 +18,7 @@ _TERM = re.compile(
 
 
 class SortColumn(NamedTuple):
-    """A column to order by; its name in lower case."""
+    """A column to order by; its name is in lower case."""
 
     name: str
     descending: bool = False
@@ -26,7 +26,7 @@ class SortColumn(NamedTuple):
 
 
 def sort_columns(text: str | None) -> tuple[SortColumn, ...]:
-    """``ORDER BY a, `b` DESC NULLS LAST``, with or without the first two words; nothing for no text.
+    """Parse ``ORDER BY a, `b` DESC NULLS LAST``, with or without the first two words; no text gives no columns.
 
     Raises: InvalidRequestError.
     """

@@ -1,9 +1,10 @@
-"""Which settings of a compaction's job come from a request, a table or a database, and which may.
+"""Settings of a compaction's job from a request, a table or a database, and the limits on them.
 
 Rule: a job runs as the service's user, so a user who may set a property must not be able to name code, files, hosts or
-secrets in it. How much a job may take, where it queues, and how ORC lays out its output is harmless; all else is the
-operator's (``metastore.compactor.spark.conf``). Refused when it is set, and again when a job is to use it. The request
-wins over the table, the table over the database, that over the global settings. Source: COMP-15.
+secrets in it. The resources of a job, its queue, and the layout of its ORC output are harmless; all else is for the
+operator (``metastore.compactor.spark.conf``). Other properties are refused when they are set, and again when a job is
+to use them. The request wins over the table, the table over the database, that over the global settings. Source:
+COMP-15.
 """
 
 import re
@@ -40,7 +41,7 @@ _OF_SPARK = {
     "spark.sql.shuffle.partitions": _COUNT,
     "spark.dynamicAllocation.maxExecutors": _COUNT,
 }
-# What users of Hive set for its own Workers. Our jobs have no containers of that kind.
+# Users of Hive set these for its own Workers. Our jobs have no containers of that kind.
 _OF_HIVE = {"mapreduce.map.memory.mb": _COUNT, "mapreduce.reduce.memory.mb": _COUNT, "hive.tez.container.size": _COUNT}
 _HARMLESS = _OF_SPARK | _OF_HIVE | dict.fromkeys(_QUEUES, _QUEUE)
 _OF_ORC = {
@@ -59,7 +60,10 @@ _SECRETS_OF_ORC = frozenset({"orc.encrypt", "orc.mask", "orc.key.provider"})
 
 
 def job_properties(database: Mapping[str, str], table: Mapping[str, str], request: Mapping[str, str]) -> dict[str, str]:
-    """What a job goes by: ``compactor.`` of all; ``orc.`` of the table, over it ``tblprops.orc.`` of the request."""
+    """Return a job's properties.
+
+    They are ``compactor.`` of all; ``orc.`` of the table, over it ``tblprops.orc.`` of the request.
+    """
     merged: dict[str, str] = {}
     for level in (_of(database, _PREFIX), _of(table, _PREFIX, _ORC_PREFIX), _requested(request)):
         if any(_is_queue(key) for key in level):
@@ -69,7 +73,7 @@ def job_properties(database: Mapping[str, str], table: Mapping[str, str], reques
 
 
 def spark_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of the job's Spark session that properties ask for and may."""
+    """Return the allowed settings of the job's Spark session that properties ask for."""
     asked = {
         key.removeprefix(_PREFIX): value
         for key, value in properties.items()
@@ -81,7 +85,7 @@ def spark_settings(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def orc_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of ORC's writer that properties ask for and may."""
+    """Return the allowed settings of ORC's writer that properties ask for."""
     return {
         key: value
         for key, value in properties.items()
@@ -90,7 +94,10 @@ def orc_settings(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def refused_property(properties: Mapping[str, str], known: Mapping[str, str] | None = None) -> str | None:
-    """Why a database, table or request cannot have these properties, None if it can; ``known``: it has them already."""
+    """Return why a database, table or request cannot have these properties, None if it can.
+
+    ``known``: properties that it has already.
+    """
     for key, value in properties.items():
         if key.lower().startswith(_PREFIX) and not _is_harmless(key, value) and (known or {}).get(key) != value:
             return (
@@ -101,7 +108,10 @@ def refused_property(properties: Mapping[str, str], known: Mapping[str, str] | N
 
 
 def refused_output(request: Mapping[str, str]) -> str | None:
-    """Why a request cannot ask for such an output, None if it can: nothing is accepted that would have no effect."""
+    """Return why a request cannot ask for such an output, None if it can.
+
+    A property without effect is refused.
+    """
     for key, value in request.items():
         name = key.lower().removeprefix(_OUTPUT_PREFIX)
         if name != key.lower() and not orc_settings({name: value}):
@@ -113,13 +123,13 @@ def refused_output(request: Mapping[str, str]) -> str | None:
 
 
 def refused_for_others(request: Mapping[str, str]) -> str | None:
-    """Return why a request cannot be for a table that is not stored as ORC, None if it can."""
+    """Return why a request cannot be for a table that is not stored as ORC; None if it can."""
     keys = sorted(key for key in request if key.lower().startswith(_OUTPUT_PREFIX))
     return f"The property {keys[0]!r} would have no effect: the table is not stored as ORC" if keys else None
 
 
 def refused_format(properties: Mapping[str, str]) -> str | None:
-    """Return why the files of a table with these properties cannot be written anew, None if they can."""
+    """Return why the files of a table with these properties cannot be rewritten; None if they can."""
     for key, value in properties.items():
         if key in _SECRETS_OF_ORC:
             return f"The table has the property {key}, and a compaction would write its columns unencrypted"

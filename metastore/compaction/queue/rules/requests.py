@@ -1,4 +1,4 @@
-"""What a compaction request may become, who stands in its way, when it is tried again and when it is forgotten.
+"""Rules of compaction requests: their states, their obstacles, their repetition and their retention.
 
 Rule: a request moves only along ``TRANSITIONS``; while it is queued it is initiated, working or ready for cleaning,
 after that it is history. At most one request of a table or partition is initiated or working.
@@ -20,7 +20,7 @@ NO_AUTO_COMPACTION = "no_auto_compaction"
 
 
 class CompactionState(StrEnum):
-    """States, as stored; ``code`` and ``display`` are Hive's."""
+    """The states, as stored; ``code`` and ``display`` are Hive's."""
 
     INITIATED = "initiated"
     WORKING = "working"
@@ -43,7 +43,7 @@ class CompactionState(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> "CompactionState":
-        """Read a letter or the words of SHOW COMPACTIONS, in any case.
+        """Parse a letter or the words of SHOW COMPACTIONS, in any case.
 
         Raises: InvalidRequestError.
         """
@@ -55,7 +55,7 @@ class CompactionState(StrEnum):
 
 
 class CompactionType(StrEnum):
-    """Kinds of compaction, as stored; ``number`` is the wire's."""
+    """The kinds of compaction, as stored; ``number`` is the wire's."""
 
     MINOR = "minor"
     MAJOR = "major"
@@ -69,7 +69,7 @@ class CompactionType(StrEnum):
 
     @classmethod
     def of_number(cls, number: int) -> "CompactionType":
-        """The kind behind a Thrift enum value.
+        """Return the kind behind a Thrift enum value.
 
         Raises: InvalidRequestError.
         """
@@ -109,7 +109,7 @@ TRANSITIONS: dict[CompactionState | None, frozenset[CompactionState]] = {
 }
 
 CHANNEL = "metastore_compaction_queued"
-"""On which PostgreSQL says that a request was queued."""
+"""The channel on which PostgreSQL announces queued requests."""
 NO_CLEANUP = "no_cleanup"
 LOCATION = "location"
 """The property of a soft drop, or of a CREATE TABLE AS that failed: what the Cleaner removes."""
@@ -117,7 +117,7 @@ _SOFT_DROPPED = re.compile(r"\.v\d+$")
 
 
 MOST_DEATHS = 5
-"""Of Workers at one compaction, which may be what they die of: it fails then, and no more of them go."""
+"""The most Workers that may die at one compaction, which may be the cause: then it fails."""
 
 
 OUTSIDE_CAUSES = (
@@ -125,8 +125,8 @@ OUTSIDE_CAUSES = (
     "quota exceeded",
     "quotaexceeded",
     "read-only file system",
-    "mkdirs failed to create",  # Hadoop's words where the file system is read-only, or a right is missing
-    "the file system refuses to",  # ours, there
+    "mkdirs failed to create",  # Hadoop uses these words if the file system is read-only, or a right is missing.
+    "the file system refuses to",  # Our own files use these words.
     "permission denied",
     "accesscontrolexception",
     "access denied",
@@ -145,19 +145,19 @@ OUTSIDE_CAUSES = (
     "did not answer within",
     "does not answer",
 )
-"""What the message of a failure says, in any case of its letters, where somebody else ends its cause."""
+"""Phrases of a failure's message, in any case, whose cause lies outside of the table."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
-"""Before a compaction is tried again that failed for such a cause."""
+"""The pauses before a compaction is tried again after a failure with such a cause."""
 
 
 class Entity(NamedTuple):
-    """What is compacted: an unpartitioned table (partition "") or one partition."""
+    """An unpartitioned table (partition "") or one partition."""
 
     table: TableName
     partition: str = ""
 
     def __str__(self) -> str:
-        """``db.table`` or ``db.table/part=1``."""
+        """Return ``db.table`` or ``db.table/part=1``."""
         return f"{self.table}/{self.partition}" if self.partition else str(self.table)
 
 
@@ -189,7 +189,7 @@ class Compaction:
     hadoop_job_id: str | None = None
     error_message: str | None = None
     meta_info: str | None = None
-    """How far its job is, and where to look at it."""
+    """The progress of its job, and the place to look at it."""
     attempt: int = 0
     heartbeat_at: datetime | None = None
     failures: int = 0
@@ -202,7 +202,7 @@ class Compaction:
 
     @property
     def has_files_to_clean(self) -> bool:
-        """Whether it has a result, and what that replaced is still to be removed."""
+        """True if it has a result, and the replaced files are still to be removed."""
         return self.state is CompactionState.READY_FOR_CLEANING and self.type is not CompactionType.ABORT_TXN_CLEANUP
 
 
@@ -218,15 +218,15 @@ class Claim(NamedTuple):
 
 
 def may_become(before: CompactionState | None, after: CompactionState) -> bool:
-    """Whether a request may go from one state to another; None is "not there yet"."""
+    """Return True if a request may go from one state to another; None is "not there yet"."""
     return after in TRANSITIONS.get(before, frozenset())
 
 
 def is_active_duplicate(existing: Compaction, kind: CompactionType, current_write_id: int) -> bool:
-    """Whether a new request would repeat a request that is waiting, running, or finished with nothing written since.
+    """Return True if a new request would repeat one that waits, runs, or finished with nothing written since.
 
-    A rebalance has something to do even where nothing was written: into other buckets, or in another order. A major
-    one has, too, behind a minor one, whose cleaning may wait for as long as the table keeps its past.
+    A rebalance has work even if nothing was written: into other buckets, or in another order. A major one has, too,
+    behind a minor one, whose cleaning may wait for as long as the table keeps its past.
     """
     does_more = kind is CompactionType.REBALANCE or (
         kind is CompactionType.MAJOR and existing.type is CompactionType.MINOR
@@ -239,10 +239,10 @@ def is_active_duplicate(existing: Compaction, kind: CompactionType, current_writ
 def is_stopped_by_failures(
     newest_first: Iterable[Compaction], threshold: int, retry_after: timedelta, now: datetime
 ) -> bool:
-    """Whether the Initiator must leave a table or partition alone: its last ``threshold`` compactions all failed.
+    """Return True if the Initiator must leave a table or partition alone.
 
-    It is tried again once the newest failed request is older than ``retry_after``; zero or less means never. What
-    failed for an `outside_cause` does not count.
+    Its last ``threshold`` compactions all failed. It is tried again once the newest failed request is older than
+    ``retry_after``; zero or less means never. Failures with an `outside_cause` do not count.
     """
     ended = [request for request in _ended(newest_first) if not _failed_outside(request)]
     latest = ended[:threshold]
@@ -252,25 +252,25 @@ def is_stopped_by_failures(
 
 
 def outside_cause(message: str | None) -> str | None:
-    """What a failure's message says of a cause that lies outside of the table: full disks, lost machines, rights.
+    """Return the cause outside of the table in a failure's message: full disks, lost machines, rights.
 
-    The error of a job is a text, whatever it met; what is not known here counts as the table's.
+    The error of a job is a text of any kind; an unknown cause counts as the table's.
     """
     text = (message or "").lower()
     return next((cause for cause in OUTSIDE_CAUSES if cause in text), None)
 
 
 class PutOff(NamedTuple):
-    """When to try a compaction again, and what it failed for."""
+    """The time to try a compaction again, and the cause of its failure."""
 
     until: datetime
     cause: str
 
 
 def put_off(newest_first: Iterable[Compaction]) -> PutOff | None:
-    """Of what last failed for an `outside_cause`; None: it did not.
+    """Return the pause after a last failure with an `outside_cause`; None: there was none.
 
-    The pause is twice the time between the last two such failures: it doubles, and what takes long is tried seldom.
+    The pause is twice the time between the last two such failures: it doubles, so a slow failure is repeated seldom.
     """
     failed = list(takewhile(_failed_outside, _ended(newest_first)))[:2]
     ends = [request.ended_at or request.enqueued_at for request in failed]
@@ -281,7 +281,7 @@ def put_off(newest_first: Iterable[Compaction]) -> PutOff | None:
 
 
 def _ended(newest_first: Iterable[Compaction]) -> list[Compaction]:
-    """Those of a history that tell how compactions went."""
+    """Return the requests of a history that show how compactions went."""
     return [request for request in newest_first if request.state in (CompactionState.SUCCEEDED, CompactionState.FAILED)]
 
 
@@ -292,10 +292,10 @@ def _failed_outside(request: Compaction) -> bool:
 def is_claim_dead(
     claimed: Compaction, now: datetime, lease: timedelta, worker_timeout: timedelta, txn_state: str | None
 ) -> str | None:
-    """Why a working request's claim is void, or None while its worker may be alive.
+    """Return why a working request's claim is void, or None while its worker may be alive.
 
     Our workers renew a lease. Hive's do not, but they keep their transaction alive: once it is aborted, they are dead.
-    ``txn_state``: the compaction transaction's, None when it has none (yet) or it is forgotten.
+    ``txn_state``: the compaction transaction's, None if it has none (yet) or it is forgotten.
     """
     worker = claimed.worker_id or "unknown"
     if claimed.heartbeat_at is not None and is_silent(claimed, now, lease):
@@ -308,12 +308,12 @@ def is_claim_dead(
 
 
 def is_silent(claimed: Compaction, now: datetime, lease: timedelta) -> bool:
-    """Whether a Worker of ours has let its lease run out: it died, or its machine did."""
+    """Return True if a Worker of ours has let its lease run out: it died, or its machine did."""
     return claimed.heartbeat_at is not None and claimed.heartbeat_at + lease < now
 
 
 def too_deadly(deaths: int, reason: str) -> str | None:
-    """Why a compaction is not begun once more whose Workers died, or None: it may have nothing to do with it."""
+    """Return why a compaction whose Workers died is not begun once more; None: it may not be the cause."""
     if deaths < MOST_DEATHS:
         return None
     return (
@@ -323,18 +323,21 @@ def too_deadly(deaths: int, reason: str) -> str | None:
 
 
 def cleaner_retry_delay(failures: int, first: timedelta) -> timedelta:
-    """How long the Cleaner waits after its ``failures``-th failure on a request: doubling, from ``first``."""
+    """Return how long the Cleaner waits after its ``failures``-th failure on a request: doubling, from ``first``."""
     return first * (1 << max(failures - 1, 0))
 
 
 def is_final_failure(failures: int, max_attempts: int) -> bool:
-    """Whether the Cleaner gives up with this failure: ``max_attempts`` are retried, 0 means that the first is final."""
+    """Return True if the Cleaner gives up with this failure.
+
+    ``max_attempts`` are retried, 0 means that the first is final.
+    """
     return failures > max_attempts
 
 
 @dataclass(frozen=True)
 class Retention:
-    """How much history a table or partition keeps."""
+    """The amount of history that a table or partition keeps."""
 
     succeeded: int
     failed: int
@@ -343,7 +346,10 @@ class Retention:
     timeout: timedelta
 
     def kept(self, state: CompactionState) -> int:
-        """How many rows of a state stay. Hive never purges aborted requests; here they are kept like the refused."""
+        """Return the number of rows of a state that stay.
+
+        Hive never purges aborted requests; here they are kept like the refused.
+        """
         return {
             CompactionState.SUCCEEDED: self.succeeded,
             CompactionState.FAILED: self.failed,
@@ -352,11 +358,11 @@ class Retention:
 
 
 def expendable(newest_first: Sequence[Compaction], retention: Retention, now: datetime) -> list[int]:
-    """The ids of one entity's history that may go.
+    """Return the ids of one entity's history that may go.
 
     A row goes when enough newer rows of its state exist, or when it did not succeed, is older than the time-out and a
-    newer success covers it (a major success covers everything, any other only minor requests). One stays that alone
-    tells how far files have been removed, also by a cleaning that failed: who reads the past asks.
+    newer success covers it (a major success covers everything, any other only minor requests). The only row that tells
+    how far files have been removed stays, even after a failed cleaning: readers of the past check it.
     """
     gone, seen, removed_up_to = [], dict.fromkeys(CompactionState, 0), 0
     newer: set[CompactionType] = set()
@@ -382,12 +388,12 @@ def _is_timed_out(compaction: Compaction, newer: set[CompactionType], timeout: t
 
 
 def is_switched_on(parameters: Mapping[str, str], key: str) -> bool:
-    """Whether a table or database property, in any spelling of its case, is true."""
+    """Return True if a table or database property, in any spelling of its case, is true."""
     return any(name.lower() == key and value.strip().lower() == "true" for name, value in parameters.items())
 
 
 def is_opted_out(of_database: Mapping[str, str], of_table: Mapping[str, str]) -> bool:
-    """Whether nothing is compacted by itself, by the properties of a database, and if it has none, of the table."""
+    """Return True if automatic compaction is off, by the properties of the database, or else of the table."""
     deciding = of_database if any(name.lower() == NO_AUTO_COMPACTION for name in of_database) else of_table
     return is_switched_on(deciding, NO_AUTO_COMPACTION)
 

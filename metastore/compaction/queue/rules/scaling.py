@@ -1,7 +1,7 @@
-"""How many Workers a pool needs: what arrives and what waits, by how long one compaction takes.
+"""Scaling of pools: the number of Workers, from arrivals, waiting requests and the duration of a compaction.
 
-Rule: only what was measured counts. Where no compaction has ended yet, the Workers of now are enough, and one for what
-waits. Source: ours; Hive has no such number.
+Rule: only measured figures count. If no compaction has ended yet, the present Workers are enough, and one for waiting
+requests. Source: ours; Hive has no such number.
 """
 
 from datetime import timedelta
@@ -9,11 +9,11 @@ from math import ceil
 from typing import NamedTuple
 
 CLEARED_WITHIN = timedelta(hours=1)
-"""In what time the wanted Workers work off a backlog."""
+"""The time in which the wanted Workers clear a backlog."""
 
 
 class PoolLoad(NamedTuple):
-    """Requests of a pool within a window. ``each_s``: how long one took, None where none has ended."""
+    """The requests of a pool within a window. ``each_s``: the duration of one, None if none has ended."""
 
     pool: str
     waiting: int
@@ -23,7 +23,7 @@ class PoolLoad(NamedTuple):
 
 
 def workers_wanted(load: PoolLoad, window: timedelta) -> int:
-    """Return how many Workers do what arrives, and what waits within `CLEARED_WITHIN`."""
+    """Return how many Workers handle arrivals, and clear waiting requests within `CLEARED_WITHIN`."""
     if load.each_s is None:
         return max(load.working, min(load.waiting, 1))
     each = timedelta(seconds=load.each_s)

@@ -1,4 +1,4 @@
-"""What compaction remembers, and what it reads of others.
+"""The rows of compaction, and its queries of other concepts' rows.
 
-``requests``: the queue and its history; ``components``: what transactions left; ``entities``: what the catalog says.
+``requests``: the queue and its history; ``components``: leftovers of transactions; ``entities``: facts of the catalog.
 """

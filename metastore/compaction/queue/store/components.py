@@ -1,7 +1,7 @@
-"""What transactions left behind that compaction must look at: their components, write ids and open neighbours.
+"""Leftovers of transactions that compaction must look at: components, write ids and open transactions.
 
-Rule: only reads rows of the transaction side, except that a compaction's own component is recorded. Everything about
-one question is read in one statement, hence one snapshot.
+Rule: only reads rows of the transaction side, except that a compaction's own component is recorded. All facts of one
+question are read in one statement, hence one snapshot.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from metastore.ids import TableName
 from metastore.txns.core.rules import TxnType
 
 _NAMES = 'c.catalog, c.db, c."table", c.partition'
-# A writer has such a component too: "somewhere in the table", once it has named partitions (txns/core/partitions.sql).
+# A writer has such a component too: "somewhere in the table", after it has named partitions (txns/core/partitions.sql).
 OF_COMPACTION = (
     f"{{component}}.operation = 'c' AND t.type IN ({TxnType.COMPACTION:d}, {TxnType.REBALANCE_COMPACTION:d})"
 )
@@ -42,7 +42,7 @@ _SELECT_LISTS = (
 
 
 class AbortedWrites(NamedTuple):
-    """How much aborted transactions left in an entity."""
+    """The leftovers of aborted transactions in an entity."""
 
     entity: Entity
     txns: int
@@ -52,7 +52,7 @@ class AbortedWrites(NamedTuple):
 def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity | None) -> list[Entity]:
     """Return entities that committed transactions wrote, ordered by name, from behind ``after``; ``since`` None: ever.
 
-    With ``since`` also those whose newest history row is a failure, since nothing else would bring them back.
+    With ``since`` also those whose newest history row is a failure, since no other event would bring them back.
     """
     rows = pg.sql(
         f"SELECT DISTINCT {_NAMES} FROM completed_txn_components AS c"
@@ -70,11 +70,10 @@ def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity |
 def select_aborted(
     pg: PgTx, limit: int | None, after: Entity | None = None, *, cleaned: bool, table: TableName | None = None
 ) -> list[AbortedWrites]:
-    """Entities that aborted transactions wrote, ordered by name; those whose files are still there, or ``cleaned``.
+    """Return entities that aborted transactions wrote, ordered by name.
 
-    ``limit`` None: all; ``table``: only those of it.
-
-    Compactions do not count: they leave nothing that another compaction has to get rid of.
+    They are those whose files are still there, or ``cleaned``. ``limit`` None: all; ``table``: only its entities.
+    Compactions do not count: they leave nothing that another compaction has to remove.
     """
     rows = pg.sql(
         f"SELECT {_NAMES}, count(DISTINCT t.id), min(t.started_at) FROM {_OF_ABORTED}"
@@ -88,7 +87,7 @@ def select_aborted(
 
 
 def every_aborted(db: Database, page: int, *, cleaned: bool) -> Iterator[AbortedWrites]:
-    """Yield all that ``select_aborted`` knows, page by page: a limit must never hide an entity for good."""
+    """Yield all entities of ``select_aborted``, page by page: a limit must never hide an entity for good."""
     after: Entity | None = None
     while True:
         with db.begin(durable=False) as pg:
@@ -100,7 +99,7 @@ def every_aborted(db: Database, page: int, *, cleaned: bool) -> Iterator[Aborted
 
 
 def select_aborted_compactions(pg: PgTx) -> list[Entity]:
-    """Return entities with an aborted compaction, whose files nobody has removed yet."""
+    """Return entities with an aborted compaction whose files are not removed yet."""
     rows = pg.sql(
         f"SELECT DISTINCT {_NAMES} FROM {_OF_ABORTED} WHERE {OF_COMPACTION.format(component='c')} AND NOT c.cleaned"
     )
@@ -129,7 +128,7 @@ class Lists(NamedTuple):
 
 
 def select_lists(pg: PgTx, table: TableName) -> Lists:
-    """Return what a cleaning or a job goes by."""
+    """Return the lists for a cleaning or a job."""
     return select_lists_of(pg, [table])[table]
 
 
@@ -150,7 +149,7 @@ def select_lists_of(pg: PgTx, tables: Iterable[TableName]) -> dict[TableName, Li
 
 
 def _listed(rows: Sequence[tuple[int, str | None]]) -> tuple[int, int | None, tuple[int, ...], frozenset[int]]:
-    """Return the mark (which has no state), the smallest that is open, all exceptions, and those that are aborted."""
+    """Return the mark (which has no state), the smallest open id, all exceptions, and the aborted ones."""
     mark = max((number for number, state in rows if state is None), default=0)
     states = {number: state for number, state in rows if state is not None}
     aborted = frozenset(number for number, state in states.items() if state == "aborted")
@@ -159,7 +158,7 @@ def _listed(rows: Sequence[tuple[int, str | None]]) -> tuple[int, int | None, tu
 
 
 def select_txn_states(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, str]:
-    """States of transactions that are still recorded."""
+    """Return states of transactions that are still recorded."""
     return dict(pg.sql("SELECT id, state FROM txns WHERE id = ANY(%s)", (list(txn_ids),)))
 
 

@@ -1,4 +1,4 @@
-"""What the catalog says about a table or partition that is to be compacted or cleaned, in one statement."""
+"""Facts of the catalog about a table or partition that is to be compacted or cleaned, in one statement."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,27 +44,27 @@ class Described:
     root: str = ""
     """The table's directory, whichever partition is named; "" where it is not known."""
     descriptors: tuple[dict[str, Any], ...] = ()
-    """How the table is stored, and the partition that is named; none where it is not known."""
+    """The storage descriptors of the table and of the named partition; none if they are unknown."""
 
     @property
     def is_transactional(self) -> bool:
-        """Whether Hive's transactions govern the table."""
+        """True if Hive's transactions govern the table."""
         return is_transactional(self.parameters)
 
     @property
     def is_insert_only(self) -> bool:
-        """Whether it is a transactional table without row ids."""
+        """True if it is a transactional table without row ids."""
         return is_insert_only(self.parameters)
 
     @property
     def is_orc(self) -> bool:
-        """Whether ORC's settings may have a meaning for the table."""
+        """True if ORC's settings may have a meaning for the table."""
         input_format = self.descriptors[0].get("inputFormat") if self.descriptors else ""
         return not input_format or "orc" in input_format.lower()
 
     @property
     def lacks_partition(self) -> bool:
-        """Whether the table is partitioned and no partition is named: the trace of an aborted dynamic insert."""
+        """True if the table is partitioned and no partition is named: the trace of an aborted dynamic insert."""
         return bool(self.partition_keys) and not self.entity.partition
 
 
@@ -72,41 +72,41 @@ class EntityCatalog(Protocol):
     """Who knows tables and partitions."""
 
     def described(self, pg: PgTx, entity: Entity) -> Described | None:
-        """Look up a table and its partition; None when the table does not exist."""
+        """Look up a table and its partition; None if the table does not exist."""
 
     def described_all(self, pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:
-        """Look up several; without those whose table does not exist."""
+        """Look up several; those whose table does not exist are left out."""
 
     def all_partitions(self, pg: PgTx, table: TableName) -> list[tuple[str, str]]:
-        """(name, location) of every partition of a table."""
+        """Return (name, location) of every partition of a table."""
 
     def user_of(self, pg: PgTx, location: str, left_by: Entity | None = None) -> str | None:
-        """Who has a location, or a place below it; a table or partition also: a place above it.
+        """Return the object that has a location, or a place below it; for a table or partition also a place above it.
 
-        ``left_by``: the partition that was there; its table is above it, as it should be.
+        ``left_by``: the partition that was there; its table may be above it.
         """
 
     def homes(self, pg: PgTx, entity: Entity) -> list[str] | None:
-        """The directories in which a table, or a partition, would be without a location; None: unknown."""
+        """Return the directories in which a table, or a partition, would be without a location; None: unknown."""
 
     def sharer(self, pg: PgTx, table: Described) -> str | None:
-        """Another transactional table that has the directory of this table or partition, or a directory around it."""
+        """Return another transactional table with the same directory as a table or partition, or with one around it."""
 
     def places_inside(self, pg: PgTx, table: Described, location: str) -> list[str]:
-        """What others have inside a directory of a table: databases, tables, partitions but its own or the named."""
+        """Return places of other objects inside a directory of a table: databases, tables, other partitions."""
 
     def database_parameters(self, pg: PgTx, table: TableName) -> dict[str, str] | None:
-        """Those of a table's database; None when it does not exist."""
+        """Return the parameters of a table's database; None if it does not exist."""
 
     def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
-        """Names of the columns that have statistics, in the table or in the partition."""
+        """Return names of the columns that have statistics, in the table or in the partition."""
 
     def require_available(self) -> None:
-        """Raises: UnavailableError where nobody gets an answer, whichever table is asked for."""
+        """Raise UnavailableError if no table at all can be looked up."""
 
 
 class OwnCatalog:
-    """The tables of this database."""
+    """The catalog in this database."""
 
     def described(self, pg: PgTx, entity: Entity) -> Described | None:
         """See `EntityCatalog`."""
@@ -163,7 +163,7 @@ class OwnCatalog:
         return select_columns_with_statistics(pg, entity)
 
     def require_available(self) -> None:
-        """It is available where the database is."""
+        """Do nothing: the catalog is available whenever the database is."""
 
 
 OWN_CATALOG = OwnCatalog()
@@ -176,7 +176,7 @@ def require_available(db: Database, catalog: EntityCatalog) -> None:
 
 
 def select_described(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:
-    """Look up tables and their partitions; without those whose table does not exist."""
+    """Look up tables and their partitions; those whose table does not exist are left out."""
     found = {}
     for row in pg.sql(_SELECT_DESCRIBED, all_named(entities)):
         catalog, db, name, wanted, table_id, location, parameters, database, keys, sd, owner, *of_partition = row
@@ -201,7 +201,7 @@ def select_described(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Descr
 
 
 def is_still(table: Described, now: Described | None) -> bool:
-    """Whether the name, and the partition, belong to the table that was looked up, in the place where it was."""
+    """Return True if the name and the partition still belong to the same table in the same place."""
     return now is not None and (now.table_id, now.location, now.partition_exists) == (
         table.table_id,
         table.location,
@@ -210,7 +210,7 @@ def is_still(table: Described, now: Described | None) -> bool:
 
 
 def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:
-    """(name, location) of every partition of a table."""
+    """Return (name, location) of every partition of a table."""
     rows = pg.sql(
         "SELECT p.name, p.location, t.location FROM partitions AS p JOIN tables AS t ON t.id = p.table_id"
         " WHERE t.catalog = %s AND t.db = %s AND t.name = %s ORDER BY p.name",
@@ -220,7 +220,7 @@ def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:
 
 
 def select_columns_with_statistics(pg: PgTx, entity: Entity) -> list[str]:
-    """Names of the columns that have statistics, in the table or in the partition."""
+    """Return names of the columns that have statistics, in the table or in the partition."""
     rows = pg.sql(
         'SELECT DISTINCT s."column" FROM column_statistics AS s JOIN tables AS t ON t.id = s.table_id'
         ' WHERE t.catalog = %s AND t.db = %s AND t.name = %s AND s.partition = %s ORDER BY s."column"',

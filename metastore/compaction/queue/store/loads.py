@@ -1,4 +1,4 @@
-"""What was requested and done of late, by pool."""
+"""Recent requests and compactions, by pool."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""How often tables are opened: a sum in which an open counts half after each `HALF_LIFE_OF_OPENS` (ADR 87)."""
+"""Opens of tables: a sum in which an open counts half after each `HALF_LIFE_OF_OPENS` (ADR 87)."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
@@ -10,7 +10,7 @@ from metastore.ids import TableName
 
 HALF_LIFE_OF_OPENS = timedelta(hours=6)
 FORGOTTEN_AFTER = 20 * HALF_LIFE_OF_OPENS
-"""Without an open for so long, a million of them count as one."""
+"""The time without an open after which a million of them count as one."""
 _HOURLY = log(2) * timedelta(hours=1) / HALF_LIFE_OF_OPENS
 _SQL = Statements(__file__)
 _UPSERT = _SQL.text("upsert_opens")
@@ -19,7 +19,7 @@ _SELECT = _SQL.text("select_opens")
 
 
 def upsert_opens(db: Database, counts: Mapping[TableName, int]) -> None:
-    """Add opens of tables that have write ids. The rows are taken in their order, so that replicas do not deadlock."""
+    """Add opens of tables that have write ids. The rows are locked in their order, so that replicas do not deadlock."""
     catalogs, dbs, tables = zip(*counts, strict=True)
     db.once(
         _UPSERT,
@@ -35,11 +35,11 @@ def upsert_opens(db: Database, counts: Mapping[TableName, int]) -> None:
 
 
 def delete_forgotten(db: Database) -> None:
-    """Remove tables that nobody opens any more. Rows that somebody is working on wait for the next time."""
+    """Remove tables that are not opened any more. Locked rows wait for the next time."""
     db.once(_FORGET, {"forgotten": FORGOTTEN_AFTER}, durable=False)
 
 
 def select_opens(pg: PgTx, tables: Collection[TableName]) -> dict[TableName, float]:
-    """The opens of tables in an hour: what as many all the time would sum up to is the sum now."""
+    """Return the opens of tables in an hour: the constant rate that would give the present sum."""
     rows = pg.sql(_SELECT, {"tables": tuple(tables), "half_life": HALF_LIFE_OF_OPENS.total_seconds()})
     return dict.fromkeys(tables, 0.0) | {TableName(*name): float(opens) * _HOURLY for *name, opens in rows}

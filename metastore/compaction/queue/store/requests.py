@@ -1,7 +1,7 @@
 """Rows of the compaction queue and its history.
 
 Rule: every write to a queued request names the state it expects, and a worker's also names its worker id and attempt;
-a write that touches no row has lost its claim. Moving a request into the history is one statement (delete and insert).
+if a write touches no row, the claim is lost. Moving a request into the history is one statement (delete and insert).
 """
 
 import json
@@ -38,7 +38,7 @@ _ENTITY = 'catalog = %s AND db = %s AND "table" = %s AND partition = %s'
 
 @dataclass(frozen=True)
 class NewRequest:
-    """What is stored when a request is accepted."""
+    """The stored fields of an accepted request."""
 
     entity: Entity
     type: CompactionType
@@ -54,14 +54,14 @@ class NewRequest:
 
 
 class Job(NamedTuple):
-    """The job of a running compaction, as people are shown it."""
+    """The job of a running compaction, as people see it."""
 
     id: str
     meta_info: str
 
 
 class Shares(NamedTuple):
-    """Which part of the working compactions of a pool those of a database and of a table may be, while others wait."""
+    """The largest part of a pool's working compactions for a database and for a table, while others wait."""
 
     database: float = 1.0
     table: float = 1.0
@@ -69,7 +69,7 @@ class Shares(NamedTuple):
 
 @dataclass(frozen=True)
 class Filter:
-    """What SHOW COMPACTIONS is narrowed to; None means "any"."""
+    """The filter of SHOW COMPACTIONS; None means "any"."""
 
     id: int | None = None
     catalog: str | None = None
@@ -110,7 +110,10 @@ _DEFAULT_ORDER = "greatest(ended_at, started_at, committed_at) DESC NULLS FIRST,
 
 
 def insert_request(pg: PgTx, request: NewRequest) -> int | None:
-    """Queue a request, of which Workers hear, and return its id; None when another one of the entity is active."""
+    """Queue a request, of which Workers are notified, and return its id.
+
+    None if another one of the entity is active.
+    """
     rows = pg.sql(
         'INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, properties, run_as, initiator_id,'
         " initiator_version, pool, number_of_buckets, order_by, enqueued_at, turn_at)"
@@ -143,7 +146,7 @@ def insert_ready_for_cleaning(
     error: str | None = None,
     not_before: datetime | None = None,
 ) -> int:
-    """Queue something that only the Cleaner has to do (a soft drop, the retry of an abort clean-up)."""
+    """Queue a request that only the Cleaner has to process (a soft drop, the retry of an abort clean-up)."""
     [(request_id,)] = pg.sql(
         'INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, properties, run_as, initiator_id,'
         " initiator_version, enqueued_at, highest_write_id, txn_id, error_message, not_before, failures)"
@@ -167,7 +170,7 @@ def insert_ready_for_cleaning(
 
 
 def insert_history(pg: PgTx, request: NewRequest, state: CompactionState, error: str | None) -> int:
-    """Write a history row for something that was never queued; started and ended now."""
+    """Write a history row for a request that was never queued; it started and ended now."""
     [(request_id,)] = pg.sql(
         'INSERT INTO completed_compactions (id, catalog, db, "table", partition, state, type, properties, initiator_id,'
         " initiator_version, enqueued_at, started_at, ended_at, error_message, pool)"
@@ -193,18 +196,21 @@ _CLAIMABLE = (
     "state = 'initiated' AND (not_before IS NULL OR not_before <= %(now)s)"
     " AND (coalesce(pool, '') = ANY(%(pools)s) OR '' = ANY(%(pools)s) AND enqueued_at < %(abandoned)s)"
 )
-"""What Workers of some pools may claim; the default pool, "", has what other pools left too long."""
+"""The condition for requests that Workers of some pools may claim.
+
+The default pool, "", has those that others left too long.
+"""
 
 
 class Backlog(NamedTuple):
-    """Requests that Workers of ours may claim now, and those that they work on."""
+    """The numbers of requests that our Workers may claim now, and of those that they work on."""
 
     waiting: int = 0
     working: int = 0
 
 
 def count_backlog(pg: PgTx, pools: Sequence[str], pool_timeout: timedelta) -> Backlog:
-    """How much there is to do for Workers of these pools. Index: compaction_queue_state_id_idx."""
+    """Count the requests for Workers of these pools. Index: compaction_queue_state_id_idx."""
     rows = pg.sql(
         f"SELECT count(*) FILTER (WHERE {_CLAIMABLE}), count(*) FILTER (WHERE heartbeat_at IS NOT NULL)"
         " FROM compaction_queue WHERE state IN ('initiated', 'working')",
@@ -224,10 +230,10 @@ def claim_next(
 ) -> Compaction | None:
     """Claim a waiting request of a pool; a worker without a pool also takes what other pools left too long.
 
-    ``shares``: of a worker that renews a lease, which takes whose turn it is. None: one that renews none, as Hive's;
-    it takes the oldest.
+    ``shares``: of a worker that renews a lease, which takes the request whose turn it is. None: a worker without a
+    lease, as Hive's; it takes the oldest.
 
-    ``limits``: how many of a pool may be worked on; where there are any, claims wait for each other to count.
+    ``limits``: how many of a pool may run at a time; if there are any, claims wait for each other to count.
 
     Locks: the claimed row, skipping rows that others are claiming. Index: compaction_queue_state_id_idx.
     """
@@ -260,7 +266,7 @@ _BY_TURN = (
     "catalog || '.' || db = ANY(%(databases)s), catalog || '.' || db || '.' || \"table\" = ANY(%(tables)s),"
     " coalesce(turn_at, enqueued_at), id"
 )
-"""Those that have their share come last; a release that knows of no turns leaves them out."""
+"""The order of turns: requests above their share come last; a release without turns leaves them out."""
 
 
 def _full_pools(pg: PgTx, limits: Mapping[str, int]) -> list[str]:
@@ -269,7 +275,7 @@ def _full_pools(pg: PgTx, limits: Mapping[str, int]) -> list[str]:
 
 
 def count_working(pg: PgTx) -> dict[str, int]:
-    """How many are worked on, of the pools with any."""
+    """Count the requests in work, of the pools with any."""
     return dict(pg.sql("SELECT coalesce(pool, ''), count(*) FROM compaction_queue WHERE state = 'working' GROUP BY 1"))
 
 
@@ -286,14 +292,14 @@ def _over_share(pg: PgTx, pool: str, shares: Shares) -> dict[str, list[str]]:
 
 
 def update_lease(pg: PgTx, claim: Claim, job: Job | None = None) -> bool:
-    """Renew a worker's lease, and note the job where there is one; False when the claim is lost."""
+    """Renew a worker's lease, and record the job if there is one; False if the claim is lost."""
     if job is None:
         return _touch(pg, "heartbeat_at = %s", (pg.now,), claim)
     return _touch(pg, "heartbeat_at = %s, hadoop_job_id = %s, meta_info = %s", (pg.now, *job), claim)
 
 
 def update_started(pg: PgTx, claim: Claim, highest_write_id: int | None, run_as: str | None, txn_id: int) -> bool:
-    """Note the snapshot and the transaction of a running compaction; False when the claim is lost."""
+    """Record the snapshot and the transaction of a running compaction; False if the claim is lost."""
     return _touch(
         pg,
         "highest_write_id = %s, run_as = coalesce(%s, run_as), txn_id = %s",
@@ -303,7 +309,7 @@ def update_started(pg: PgTx, claim: Claim, highest_write_id: int | None, run_as:
 
 
 def update_remote_job_id(pg: PgTx, request_id: int, job_id: str) -> bool:
-    """Note the job's id for a remote worker, whose call does not say who it is: once, and not for ours."""
+    """Record the job's id for a remote worker, whose call does not name it: once, and not for ours."""
     pg.sql(
         "UPDATE compaction_queue SET hadoop_job_id = %s WHERE id = %s AND state = 'working' AND heartbeat_at IS NULL"
         " AND coalesce(hadoop_job_id, %s) = %s",
@@ -313,7 +319,7 @@ def update_remote_job_id(pg: PgTx, request_id: int, job_id: str) -> bool:
 
 
 def update_ready_for_cleaning(pg: PgTx, claim: Claim) -> bool:
-    """Working → ready for cleaning; False when the claim is lost."""
+    """Move a request from working to ready for cleaning; False if the claim is lost."""
     return _touch(
         pg,
         "state = 'ready_for_cleaning', worker_id = NULL, heartbeat_at = NULL, error_message = NULL, failures = 0",
@@ -334,7 +340,10 @@ def update_committed(pg: PgTx, request_id: int) -> None:
 def update_waiting_again(
     pg: PgTx, claimed: Compaction, reason: str, not_before: datetime | None, deaths: int | None = None
 ) -> bool:
-    """Working → initiated, fenced by the attempt; the reason shows in SHOW COMPACTIONS. ``deaths``: of its Workers."""
+    """Move a request from working to initiated, fenced by the attempt; SHOW COMPACTIONS shows the reason.
+
+    ``deaths``: of its Workers.
+    """
     pg.sql(
         "UPDATE compaction_queue SET state = 'initiated', worker_id = NULL, worker_version = NULL,"
         " started_at = NULL, heartbeat_at = NULL, txn_id = NULL, highest_write_id = NULL, hadoop_job_id = NULL,"
@@ -347,7 +356,10 @@ def update_waiting_again(
 
 
 def update_waiting_reason(pg: PgTx, reason: str, pool: str | None) -> int:
-    """Note why nobody takes the waiting requests of a pool, where no worker has said so yet; how many rows changed."""
+    """Record why the waiting requests of a pool are not taken, if no worker has done so.
+
+    Return the number of changed rows.
+    """
     pg.sql(
         "UPDATE compaction_queue SET error_message = %s WHERE state = 'initiated' AND coalesce(pool, '') = %s"
         " AND coalesce(error_message, '') NOT LIKE 'Worker %% cannot run it:%%'",
@@ -357,7 +369,7 @@ def update_waiting_reason(pg: PgTx, reason: str, pool: str | None) -> int:
 
 
 def update_cleaner_started(pg: PgTx, request_id: int) -> None:
-    """Note that from now on files may be missing: this stays, whatever becomes of the cleaning."""
+    """Record that from now on files may be missing: this stays, whatever the outcome of the cleaning."""
     pg.sql(
         "UPDATE compaction_queue SET cleaner_started_at = %s WHERE id = %s AND state = 'ready_for_cleaning'",
         (pg.now, request_id),
@@ -365,7 +377,7 @@ def update_cleaner_started(pg: PgTx, request_id: int) -> None:
 
 
 def update_cleaner_waiting(pg: PgTx, request_id: int, reason: str, not_before: datetime | None = None) -> None:
-    """Note why a request is not cleaned, and when it is looked at again."""
+    """Record why a request is not cleaned, and the time of the next look."""
     pg.sql(
         "UPDATE compaction_queue SET error_message = %s, not_before = %s"
         " WHERE id = %s AND state = 'ready_for_cleaning'",
@@ -374,7 +386,7 @@ def update_cleaner_waiting(pg: PgTx, request_id: int, reason: str, not_before: d
 
 
 def lock_ready_for_cleaning(pg: PgTx, request_id: int) -> Compaction | None:
-    """A request that is ready for cleaning, kept so until this PostgreSQL transaction ends."""
+    """Return a request that is ready for cleaning, locked until this PostgreSQL transaction ends."""
     rows = pg.sql(
         f"SELECT {_QUEUED} FROM compaction_queue WHERE id = %s AND state = 'ready_for_cleaning' FOR UPDATE",
         (request_id,),
@@ -383,7 +395,7 @@ def lock_ready_for_cleaning(pg: PgTx, request_id: int) -> Compaction | None:
 
 
 def update_cleaner_failure(pg: PgTx, request_id: int, failures: int, error: str, not_before: datetime) -> bool:
-    """Note a failed cleaning and when it is tried again."""
+    """Record a failed cleaning and the time of its repetition."""
     pg.sql(
         "UPDATE compaction_queue SET failures = %s, error_message = %s, not_before = %s"
         " WHERE id = %s AND state = 'ready_for_cleaning'",
@@ -400,7 +412,7 @@ def move_to_history(
     error: str | None,
     claim: Claim | None = None,
 ) -> bool:
-    """End a queued request; False when it is not there in the expected state (or the claim is lost).
+    """End a queued request; False if it is not there in the expected state (or the claim is lost).
 
     Raises: ValueError for an end that the expected state does not have.
     """
@@ -420,18 +432,18 @@ def move_to_history(
 
 
 def delete_retries(pg: PgTx, entity: Entity) -> None:
-    """Remove an entity's marker of a failed abort clean-up, which has been done otherwise."""
+    """Remove an entity's marker of a failed abort clean-up, which is done by now."""
     pg.sql(f"DELETE FROM compaction_queue WHERE {_ENTITY} AND type = 'abort_txn_cleanup'", _key(entity))
 
 
 def select_queued(pg: PgTx, request_id: int) -> Compaction | None:
-    """A queued request."""
+    """Return a queued request."""
     rows = pg.sql(f"SELECT {_QUEUED} FROM compaction_queue WHERE id = %s", (request_id,))
     return _compaction(rows[0]) if rows else None
 
 
 def select_any(pg: PgTx, request_ids: Sequence[int]) -> list[Compaction]:
-    """Requests by id, queued or ended."""
+    """Return requests by id, queued or ended."""
     rows = pg.sql(
         f"SELECT {_QUEUED} FROM compaction_queue WHERE id = ANY(%(ids)s) UNION ALL"
         f" SELECT {_HISTORY} FROM completed_compactions WHERE id = ANY(%(ids)s)",
@@ -441,13 +453,13 @@ def select_any(pg: PgTx, request_ids: Sequence[int]) -> list[Compaction]:
 
 
 def select_queue_of(pg: PgTx, entity: Entity) -> list[Compaction]:
-    """The queued requests of an entity, oldest first."""
+    """Return the queued requests of an entity, oldest first."""
     rows = pg.sql(f"SELECT {_QUEUED} FROM compaction_queue WHERE {_ENTITY} ORDER BY id", _key(entity))
     return [_compaction(row) for row in rows]
 
 
 def select_of(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, tuple[list[Compaction], list[Compaction]]]:
-    """Of each entity its queued requests, oldest first, and its history, newest first."""
+    """Return for each entity its queued requests, oldest first, and its history, newest first."""
     found: dict[Entity, tuple[list[Compaction], list[Compaction]]] = {entity: ([], []) for entity in entities}
     for place, (rows, table, order) in enumerate(
         ((_QUEUED, "compaction_queue", "id"), (_HISTORY, "completed_compactions", "id DESC"))
@@ -462,19 +474,19 @@ def select_of(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, tuple[list[C
 
 
 def select_in_state(pg: PgTx, state: CompactionState) -> list[Compaction]:
-    """Every queued request in a state, oldest first."""
+    """Return every queued request in a state, oldest first."""
     rows = pg.sql(f"SELECT {_QUEUED} FROM compaction_queue WHERE state = %s ORDER BY id", (state,))
     return [_compaction(row) for row in rows]
 
 
 def select_history_of(pg: PgTx, entity: Entity) -> list[Compaction]:
-    """An entity's history, newest first."""
+    """Return an entity's history, newest first."""
     rows = pg.sql(f"SELECT {_HISTORY} FROM completed_compactions WHERE {_ENTITY} ORDER BY id DESC", _key(entity))
     return [_compaction(row) for row in rows]
 
 
 def select_history(pg: PgTx, after: Entity | None, limit: int) -> list[Compaction]:
-    """The next rows of the history, by entity, newest first, from behind ``after``; None: from the beginning."""
+    """Return the next rows of the history, by entity, newest first, from behind ``after``; None: from the beginning."""
     rows = pg.sql(
         f"SELECT {_HISTORY} FROM completed_compactions"
         ' WHERE (catalog, db, "table", partition) > (%s, %s, %s, %s)'
@@ -490,7 +502,7 @@ def delete_history(pg: PgTx, request_ids: Sequence[int]) -> None:
 
 
 def select_shown(pg: PgTx, wanted: Filter) -> list[Compaction]:
-    """SHOW COMPACTIONS: queue and history together, filtered, ordered and cut."""
+    """Return the rows of SHOW COMPACTIONS: queue and history together, filtered, ordered and cut."""
     rows, order, values = shown(wanted)
     return [_compaction(row) for row in pg.sql(f"SELECT * FROM ({rows}) AS shown ORDER BY {order}", values)]
 
@@ -522,7 +534,7 @@ def shown(wanted: Filter) -> tuple[str, str, list[Any]]:
 def select_latest_committed(
     pg: PgTx, table: TableName, partitions: Iterable[str] | None, newer_than: int | None
 ) -> list[Compaction]:
-    """The newest ready or succeeded request of each partition (or of the table), newer than an id."""
+    """Return the newest ready or succeeded request of each partition (or of the table), newer than an id."""
     names = list(partitions) if partitions is not None else None
     where = (
         "catalog = %(catalog)s AND db = %(db)s AND \"table\" = %(table)s AND state IN ('ready_for_cleaning',"
@@ -548,7 +560,10 @@ def _touch(pg: PgTx, assignment: str, values: tuple[Any, ...], claim: Claim) -> 
 
 
 def _fence(claim: Claim) -> tuple[str, tuple[Any, ...]]:
-    """The row must be this worker's; what a remote worker says never fits a claim of ours, which is under a lease."""
+    """Return a condition that the row is this worker's.
+
+    The name of a remote worker never matches a claim of ours, which is under a lease.
+    """
     if claim.attempt is None:
         return " AND worker_id = %s AND heartbeat_at IS NULL", (claim.worker_id,)
     return " AND worker_id = %s AND attempt = %s", (claim.worker_id, claim.attempt)
