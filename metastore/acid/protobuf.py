@@ -54,7 +54,7 @@ def bytes_field(number: int, data: bytes) -> bytes:
 
 
 def fields(message: bytes) -> Iterator[ProtobufField]:
-    """The fields of a message, in their order. Raises: ValueError for bytes that are no whole message."""
+    """Yield the fields of a message, in their order. Raises: ValueError for an incomplete message."""
     at = 0
     while at < len(message):
         start = at

@@ -125,5 +125,5 @@ def _day(text: str) -> date | None:
 
 
 def all_of(parts: Sequence[Restriction]) -> Restriction | None:
-    """The conditions joined by AND; None for no condition."""
+    """Return the conditions joined by AND; None for no condition."""
     return AndRestriction(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None

@@ -42,7 +42,7 @@ class DatabasePlace:
             raise PlaceError(f"There is no PostgreSQL in {self.data_dir}. Say --data-dir or --database-url.")
 
     def elsewhere(self, url: str | None, data_dir: Path | None) -> "DatabasePlace":
-        """The same settings with another database."""
+        """Return the same settings with another database."""
         return replace(self, database_url=url or "", data_dir=data_dir or self.data_dir)
 
     @contextmanager

@@ -66,7 +66,7 @@ class EnabledConstraints(NamedTuple):
         return self
 
     def rules(self) -> tuple[RowRule, ...]:
-        """What every row that is written must keep."""
+        """Return the rules that every written row must meet."""
         return (
             *(RowRule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in self.not_null),
             *(RowRule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in self.checks),

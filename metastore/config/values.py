@@ -46,7 +46,10 @@ class ValueKind:
 
 
 def duration(unit: str, low: timedelta | None = None, high: timedelta | None = None) -> ValueKind:
-    """A time span between the bounds, both included; a plain number counts in ``unit``, as Hive has it for this key."""
+    """Return the kind of a time span between the bounds, both included.
+
+    A plain number counts in ``unit``, as in Hive for this key.
+    """
 
     def parse(text: str) -> timedelta:
         match = _DURATION.fullmatch(text)

@@ -324,7 +324,7 @@ class Database:
 
 
 def _translated(link: PooledConnection, error: psycopg2.Error, *, committing: bool) -> MetastoreError:
-    """The error to raise instead; programming errors and violated constraints are raised as they are."""
+    """Return the error to raise instead; programming errors and violated constraints stay as they are."""
     code = error.pgcode
     if link.raw.closed:
         if committing:

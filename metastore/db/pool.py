@@ -85,7 +85,7 @@ class ConnectionPool:
         return self._lent
 
     def take(self) -> PooledConnection:
-        """A connection that was alive a moment ago. Raises: UnavailableError, having sent nothing."""
+        """Return a connection that was alive a moment ago. Raises: UnavailableError, having sent nothing."""
         if not in_fiber() and not self._places.acquire(timeout=self._wait_s):
             raise UnavailableError(
                 f"The metastore is busy: all {self.size} database connections were in use for "

@@ -50,7 +50,7 @@ def text(value: str) -> str:
 
 
 def struct(shape: Sequence[ThriftField]) -> str:
-    """SQL for the bytes of a row."""
+    """Return SQL for the bytes of a row."""
     return " || ".join([*map(_field, shape), r"'\x00'::bytea"])
 
 

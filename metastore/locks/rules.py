@@ -310,7 +310,7 @@ def refusal(request: LockRequest, blocked: Sequence[Blocked]) -> str | None:
 
 
 def components(request: LockRequest) -> list[DeclaredWrite]:
-    """What the request's transaction will write, as far as its locks tell (LOCK-14, LOCK-15).
+    """Return the writes of the request's transaction, as far as its locks tell (LOCK-14, LOCK-15).
 
     A dynamic-partition write does not know its partitions yet. It leaves a placeholder without a partition, so that the
     files of a writer that dies before it reports them are still found (HIVE-21052).

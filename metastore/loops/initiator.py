@@ -233,7 +233,7 @@ class Initiator:
         return self._queue(entity, kind, reason, gain, inputs.table)
 
     def _state(self, inputs: CandidateFacts, table: Described) -> AcidState | None:
-        """The directories; None for a whole partitioned table, whose partitions are looked at one by one."""
+        """Return the directories; None for a whole partitioned table, whose partitions are read one by one."""
         if table.lacks_partition:
             return None
         location = table.location.rstrip("/")

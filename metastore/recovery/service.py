@@ -75,7 +75,7 @@ def recover(pg: PgTx, files: Files | None) -> Report:
 
 
 def _directories(files: Files, table: store.TablePlaces) -> Iterator[RestoredDirectory]:
-    """The bases and deltas of a table, each in the partition whose location it is in."""
+    """Yield the bases and deltas of a table, each in the partition whose location it is in."""
     places = sorted(((_plain(location), location, partition) for partition, location in table.places), reverse=True)
     seen: set[str] = set()
     for place, location, _ in sorted(places):

@@ -97,7 +97,7 @@ def select_locations(pg: PgTx) -> list[str]:
 
 
 def select_transactional(pg: PgTx) -> list[TablePlaces]:
-    """The transactional tables with their partitions."""
+    """Return the transactional tables with their partitions."""
     rows = pg.sql("""
         SELECT t.catalog, t.db, t.name, t.location, p.name, p.location FROM tables AS t
         LEFT JOIN partitions AS p ON p.table_id = t.id

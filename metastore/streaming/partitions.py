@@ -34,7 +34,7 @@ class Partitions:
         self._one_at_a_time = Lock()
 
     def place(self, values: PartitionValues) -> NamedLocation:
-        """The partition with these values, created if need be."""
+        """Return the partition with these values; create it if it does not exist."""
         place = self._known.get(values)
         if place is None:
             with self._one_at_a_time:

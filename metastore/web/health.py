@@ -37,7 +37,7 @@ class _Probe:
         self._lock = threading.Lock()
 
     def part(self) -> HealthPart:
-        """The state a moment ago."""
+        """Return the state a moment ago."""
         with self._lock:
             if self._done.is_set() and time.monotonic() - self._at > _PROBE_LASTS_S:
                 self._done.clear()
@@ -65,7 +65,7 @@ class Health:
         self.stopping = False
 
     def report(self, name: str, part: HealthPart) -> None:
-        """A part says its own state."""
+        """Record a part's own report of its state."""
         self._parts[name] = part
 
     def probe(self, name: str, look: Callable[[], HealthPart]) -> None:

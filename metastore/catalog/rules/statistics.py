@@ -58,7 +58,10 @@ class DescribedColumn(NamedTuple):
 
 
 def origin(write_id: int | None, seen: ValidWriteIdList | None) -> StatisticsOrigin:
-    """The origin of statistics by a transaction that sees a list of write ids, and has one itself if it writes."""
+    """Return the origin of statistics by a transaction.
+
+    ``seen``: its list of write ids; ``write_id``: its own, if it writes.
+    """
     if seen is None or seen.high_watermark == NO_OPEN:
         return StatisticsOrigin(write_id)
     if write_id is None:
@@ -70,7 +73,7 @@ def origin(write_id: int | None, seen: ValidWriteIdList | None) -> StatisticsOri
 def merged_origin(
     new: StatisticsOrigin, stored: StatisticsOrigin | None, seen: ValidWriteIdList | None
 ) -> StatisticsOrigin:
-    """The origin of statistics that were joined with the stored ones, by a transaction that sees ``seen``."""
+    """Return the origin of statistics that were joined with the stored ones, by a transaction that sees ``seen``."""
     is_whole = seen is not None and (are_exact([stored], seen) if stored else seen.highest_valid == 0)
     return new._replace(is_whole=new.is_whole and is_whole)
 
@@ -92,7 +95,7 @@ def _is_settled(seen: ValidWriteIdList) -> bool:
 
 
 def aggregated(described: Iterable[DescribedColumn], columns: Sequence[str]) -> tuple[list[ColumnStatistics], int]:
-    """(a result for each column, how many partitions have all of the columns)."""
+    """Return a result for each column, and the number of partitions that have all of the columns."""
     by_column = {each.column: each for each in described if each.partitions}
     results = []
     for each in (by_column[column] for column in columns if column in by_column):

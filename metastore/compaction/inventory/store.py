@@ -35,7 +35,7 @@ def upsert(pg: PgTx, listings: Sequence[MeasuredListing]) -> None:
 
 
 def select_kept(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, StoredInventory]:
-    """The last listings of those of which there is one."""
+    """Return the last listings of the entities that have one."""
     kept = {}
     for row in pg.sql(_SELECT_KEPT, all_named(entities)):
         catalog, db, table, partition, location, listed_at, mark, *measured, written, compacted_at = row

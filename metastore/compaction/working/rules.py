@@ -144,7 +144,7 @@ def later_deletes(state: AcidState, mark: int) -> DeltaName | None:
 
 
 def differences(evidence: OutputEvidence) -> list[str]:
-    """What is wrong, in sentences; empty when the outputs are proven."""
+    """Return the faults in sentences; empty if the outputs are proven."""
     return [
         *_inputs(evidence),
         *_names(evidence),

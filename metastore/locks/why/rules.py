@@ -44,7 +44,7 @@ def owner_of(lock: Lock) -> Owner:
 
 
 def walk(locks: Iterable[Lock], callable_lockbool: Callable[[Lock], bool]) -> list[WalkStep]:
-    """The owners of the locks in question, then those whom they wait for, then those whom these wait for, and so on.
+    """Return the owners of the locks in question, then their blockers, then the blockers of these, and so on.
 
     ``locks``: all that wait, and at least their possible blockers.
     """

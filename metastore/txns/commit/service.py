@@ -217,7 +217,7 @@ class CommitService:
 
     @staticmethod
     def _commit_replayed(pg: PgTx, request: CommitRequest, txn_id: int) -> CommitVerdict:
-        """The source warehouse has decided: no conflict check; what was written is as it reports."""
+        """Commit as the source warehouse decided: without a conflict check, with the writes that it reports."""
         facts = commit_store.lock_for_commit(pg, [txn_id], ())
         refusal = refused(txn_id, facts)
         if refusal is not None or txn_id not in open_ones(facts):

@@ -171,7 +171,10 @@ def conflicts(component: Component, written: CommittedWrite) -> bool:
 
 
 def first_conflict(components: Iterable[Component], written: Sequence[CommittedWrite]) -> Conflict | None:
-    """The conflict with the earliest winner, and there the first by name; None when the transaction may commit."""
+    """Return the conflict with the earliest winner, and the first by name among its conflicts.
+
+    None if the transaction may commit.
+    """
     by_object: dict[tuple[TableName, str], list[CommittedWrite]] = {}
     for theirs in written:
         by_object.setdefault((theirs.name, theirs.partition), []).append(theirs)

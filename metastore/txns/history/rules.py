@@ -71,7 +71,7 @@ class Answer(NamedTuple):
 
 
 def outcome(left: TxnEvidence) -> Answer:
-    """What became of the transaction."""
+    """Decide the outcome of the transaction."""
     if left.record is not None:
         return _recorded(left.record)
     if left.txn_id <= 0:
@@ -159,7 +159,7 @@ _CONFLICT = re.compile(
 
 
 def conflict(reason: str | None) -> LostConflict | None:
-    """The conflict that an abort's reason tells of (the inverse of ``core.rules.Conflict.message``)."""
+    """Parse the conflict from an abort's reason (the inverse of ``core.rules.Conflict.message``)."""
     match = _CONFLICT.match(reason or "")
     if match is None:
         return None

@@ -137,7 +137,7 @@ def select_table_commits(db: Database, name: TableName, after: int, limit: int, 
 
 
 def select_left(db: Database, txn_id: int) -> list[LeftWrite]:
-    """What an aborted transaction is still listed for."""
+    """Return the records that keep an aborted transaction listed."""
     return [
         LeftWrite(f"{catalog}.{database}.{table}" + (f"/{partition}" if partition else ""), *rest)
         for catalog, database, table, partition, *rest in db.once(_LEFT, {"txn": txn_id})

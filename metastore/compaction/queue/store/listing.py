@@ -35,7 +35,7 @@ _WIRE = wires.struct(_SHAPE)
 
 
 def list_of(wanted: Filter, *, is_old_client: bool) -> SortedList:
-    """What is wanted, of the queue and of the history; an old client does not know every type."""
+    """Return the wanted part of the queue and the history; an old client does not know every type."""
     rows, order, values = shown(wanted)
     known = [str(kind) for kind in OLD_CLIENT_TYPES]
     return SortedList(
