@@ -62,6 +62,19 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+def anchors_in(page):
+    """Return the anchors that GitHub makes of the titles of a page."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", title).lower() for title in titles]
+    return {re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_to_sections_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#:\s]*\.md)?#([^)\s]+)\)", page.read_text())
+    assert [f"{target}#{anchor}" for target, anchor in links if anchor not in anchors_in((page.parent / target) if target else page)] == []
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_make_targets_that_are_named_exist(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
