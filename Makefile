@@ -79,7 +79,7 @@ idl: setup ## Regenerate metastore/thrift_gen from thrift_idl/
 idl-check: setup
 	@bash tools/idl.sh --check
 
-docs: setup ## Write the generated pages anew: docs/reference, the index of decisions, the chart's README
+docs: setup ## Write the generated pages anew: docs/reference, the index of decisions, the chart's README, the table of performance.md
 	@$(bin)/python -m tests.docs.reference
 
 docs-check: setup

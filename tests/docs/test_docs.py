@@ -15,9 +15,11 @@ import yaml
 from metastore.cli.main import COMMANDS, cli
 from metastore.config.settings import ROWS
 from metastore.db import tables
-from tests.docs import chart, decisions, reference
+from tests.docs import chart, decisions, figures, reference
 
 ROOT = Path(__file__).parents[2]
+FIGURE = {"name": "open + commit", "command": "python -m benchmarks.transactions", "peer": "Hive 4.2.0", "values": {"ours": 300, "peer": 100},
+          "unit": "/s", "goal": {"ratio": 2}, "measured": "2026-11-28", "conditions": "load average 1"}
 HEAD = "# {}. T\n\n- Date: {}\n- Status: {}\n- Theme: {}\n\n## Situation\n"
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.md")]
 
@@ -58,6 +60,19 @@ def test_every_key_is_listed():
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def anchors_in(page):
+    """Return the anchors that GitHub makes of the titles of a page."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", title).lower() for title in titles]
+    return {re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_to_sections_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#:\s]*\.md)?#([^)\s]+)\)", page.read_text())
+    assert [f"{target}#{anchor}" for target, anchor in links if anchor not in anchors_in((page.parent / target) if target else page)] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
@@ -149,6 +164,49 @@ def test_a_decision_is_read():
     read = decisions.decision("0007-t.md", HEAD.format("7", "2026-11-21", "superseded by 9", "Spark"))
 
     assert (read.number, read.title, str(read.date), read.status, read.theme) == (7, "T", "2026-11-21", "superseded by 9", "Spark")
+
+
+@pytest.mark.parametrize(("change", "ratio", "verdict"), [
+    ({}, (3, 3), "≥2: yes"), ({"goal": {"ratio": 4}}, (3, 3), "≥4: no"), ({"goal": {"ours": 3000}}, (3, 3), "≥3,000/s: no"),
+    ({"unit": "ms"}, (3, 3), "≤2: no"), ({"unit": "ms", "goal": {"ours": 300}}, (3, 3), "≤300 ms: yes"),
+    ({"values": {"ours": 300, "peer": 100, "ratio": 2.5}}, (2.5, 2.5), "≥2: yes"), ({"values": {"ratio": [1.5, 2.5]}}, (1.5, 2.5), "≥2: partly"),
+    ({"values": {"ours": [200, 300], "peer": [50, 100]}}, (2, 6), "≥2: yes"), ({"goal": {}}, (3, 3), ""),
+    ({"values": {"ours": 300}, "peer": "", "goal": {}}, None, "")])
+def test_a_figure_tells_its_ratio_and_whether_it_meets_its_goal(change, ratio, verdict):
+    read = figures.figure(FIGURE | change)
+
+    assert (read.ratio, read.verdict) == (ratio, verdict)
+
+
+@pytest.mark.parametrize(("change", "wrong"), [
+    ({"values": {}}, "its values lack ours"), ({"values": {"peer": 100}}, "its values lack ours"), ({"values": {"theirs": 1}}, "theirs is not known"),
+    ({"peer": ""}, "name the peer"), ({"values": {"ours": 300}}, "name the peer"), ({"load": 1}, "load is not known"), ({"measured": "today"}, "'today' is no date"),
+    ({"values": {"ratio": 2}, "goal": {"ours": 1}}, "its goal is for a value that it lacks"),
+    ({"values": {"ours": 2}, "peer": ""}, "its goal is for a value that it lacks")])
+def test_a_malformed_figure_is_refused(change, wrong):
+    with pytest.raises(figures.MalformedFigureError, match=f"open .*: {wrong}"):
+        figures.figure(FIGURE | change)
+
+
+def test_a_figure_without_a_key_is_refused():
+    with pytest.raises(figures.MalformedFigureError, match="add command, conditions, measured, peer, unit, values"):
+        figures.figure({"name": "open + commit"})
+
+
+def test_commands_of_figures_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for one in (row for rows in figures.figures().values() for row in rows):
+        module = re.match(r"python -m (benchmarks\.\w+)(?: |$)", one.command)
+        target = re.match(r"make ([a-z-]+)", one.command)
+        assert (module and importlib.util.find_spec(module[1])) or (target and target[1] in targets), one
+
+
+def test_a_page_without_its_markers_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "PAGE", tmp_path / "performance.md")
+    figures.PAGE.write_text(figures.BEGIN)
+
+    with pytest.raises(figures.MalformedFigureError, match="performance.md lacks the lines between which the table stands"):
+        list(figures.page())
 
 
 def test_help_loads_nothing_heavy():
