@@ -129,7 +129,7 @@ def _dump(url: str, schema: str, target: Path) -> None:
     try:
         part.unlink(missing_ok=True)  # of a process that was killed
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # names, users and texts of statements
-        # Unlogged tables hold what is true of a PostgreSQL that runs, not of its copy (ADR 0005).
+        # Unlogged tables hold what is true of a PostgreSQL that runs, not of its copy (ADR 0003).
         programs.run(
             program,
             "--format=custom",

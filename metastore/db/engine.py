@@ -245,7 +245,7 @@ class Database:
     def begin(self, *, durable: bool = True, snapshot: bool = False) -> Iterator[PgTx]:
         """One PostgreSQL transaction: committed when the block ends, undone when it raises. Does not nest.
 
-        ``durable=False`` lets COMMIT return before the disk has it (ADR 5). ``snapshot``: it only reads, and all its
+        ``durable=False`` lets COMMIT return before the disk has it (ADR 3). ``snapshot``: it only reads, and all its
         statements see the same.
         Raises: UnavailableError, ConflictRetryError (nothing done), OutcomeUnknownError.
         """

@@ -6,7 +6,7 @@ disk, yet an id that a client has seen must never be allocated again after a cra
 blocks: ``txn_counter.reserved_until`` is raised durably before any id below it is handed out. ``txn_id_block`` is an
 unlogged table with one row: PostgreSQL empties it whenever it recovers from a crash (also when a replica is promoted),
 exactly when asynchronous commits may be lost. No row there means: the rest of the block may have been used, go on
-behind it. Skipped ids have no record, which every reader takes for "finished" (ADR 0005).
+behind it. Skipped ids have no record, which every reader takes for "finished" (ADR 0003).
 
 **Locks.** Who ends a transaction first locks its row FOR UPDATE, in a statement of its own and in id order; who
 adds something to a transaction (a lock, a component, a write id) locks the row FOR KEY SHARE or more. So the next
