@@ -117,7 +117,7 @@ class LockRequest(NamedTuple):
 
     @property
     def is_recognisable(self) -> bool:
-        """Whether the same request again can only be a repetition (ADR 0014).
+        """Whether the same request again can only be a repetition (ADR 0045).
 
         Inside a transaction it does not matter whether it is. Without a transaction only Iceberg gives each lock
         a name of its own; what others send may be the same for two threads of a client, both of which would believe
