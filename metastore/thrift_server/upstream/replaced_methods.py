@@ -1,4 +1,4 @@
-"""Methods that Hive 4 no longer has, in the words of those that took their place, and the answers back (ADR 54).
+"""Methods that Hive 4 no longer has, in the words of those that took their place, and the answers back (ADR 50).
 
 Rule: only what the newer words say without loss. It is decoded and encoded anew, which nothing else is.
 """
