@@ -1,6 +1,6 @@
 """What the clients of an address may take: connections, open transactions, locks, calls, memory.
 
-Rule: nothing is limited unless somebody says so; a count is one server process's own (ADR 51).
+Rule: nothing is limited unless somebody says so; a count is one server process's own (ADR 42).
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Open transactions and locks of each client address: open_txns and lock are refused where there are too many.
 
 Rules: it is noted which ids an address got from this process; whether they are still there PostgreSQL says, whatever
-ended them, and is asked only when the notes reach the limit (ADR 51). Nothing is counted by the names that clients give
+ended them, and is asked only when the notes reach the limit (ADR 42). Nothing is counted by the names that clients give
 themselves. A call is counted for those behind it in its batch before it has got anything.
 """
 
