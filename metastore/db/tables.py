@@ -145,7 +145,7 @@ stream_batches = Table(
     Column("batch_id", BigInteger, nullable=False), Column("plan", Text, nullable=False),
     Column("txn_id", BigInteger, nullable=False), _instant("at"))
 
-# One row: the PostgreSQL, and the timeline, on which the metastore works (ADR 0052).
+# One row: the PostgreSQL, and the timeline, on which the metastore works (ADR 0049).
 database_origin = Table(
     "database_origin", metadata,
     Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
