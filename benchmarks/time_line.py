@@ -28,7 +28,7 @@ from benchmarks.transactions import own_postgres, settings
 from metastore.app import App
 from metastore.client import MetastoreClient
 from metastore.client.domain_client import table_request
-from metastore.config.settings import Source, build
+from metastore.config.settings import SettingsSource, build
 from metastore.db.engine import _Lease
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.dispatch.middleware import Middleware
@@ -74,7 +74,7 @@ def serve(url: str, work: Path, pipe: Connection) -> None:
         "hive.metastore.warehouse.dir": (work / "warehouse").as_uri(),
         "metastore.warehouse.roots": work.as_uri(),
     }
-    app = App(build([Source("benchmark", given)]), loops=False)
+    app = App(build([SettingsSource("benchmark", given)]), loops=False)
     app.start()
     pipe.send(app.thrift_uri)
     while pipe.recv():

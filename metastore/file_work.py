@@ -69,7 +69,7 @@ class FilePool:
         self._local = threading.local()
 
     def ask(self, uri: str, question: Callable[[], T], times: float = 1, going: Callable[[], None] = _going) -> T:
-        """The answer, within ``times`` the time-out. Raises: NoAnswerFromFilesError.
+        """Return the answer, within ``times`` the time-out. Raises: NoAnswerFromFilesError.
 
         ``going`` is called now and then while the answer is waited for, and raises to give it up.
         """

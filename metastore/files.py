@@ -66,7 +66,7 @@ class FileSystem(Protocol):
     """
 
     def exists(self, uri: str, /) -> bool:
-        """Whether a file or directory is there."""
+        """Return True if a file or directory is there."""
 
     def rename(self, source: str, target: str, /) -> None:
         """Move a file or directory to a place that is free."""
@@ -123,7 +123,7 @@ class Files:
         return Made(new)
 
     def exists(self, uri: str) -> bool:
-        """Whether a file or directory is there."""
+        """Return True if a file or directory is there."""
         path = local_path(uri)
         if path is not None:
             return path.exists()
@@ -131,7 +131,7 @@ class Files:
             return bool(store.fs.exists(store.key))
 
     def read(self, uri: str) -> bytes:
-        """The content of a small file (a marker, a JSON)."""
+        """Return the content of a small file (a marker, a JSON)."""
         path = local_path(uri)
         if path is not None:
             return path.read_bytes()
@@ -139,7 +139,7 @@ class Files:
             return bytes(store.fs.cat_file(store.key))
 
     def open(self, uri: str) -> BinaryIO:
-        """A file to read from any position; the caller closes it."""
+        """Return a file to read from any position; the caller closes it."""
         path = local_path(uri)
         if path is not None:
             return path.open("rb")
@@ -160,7 +160,7 @@ class Files:
             store.fs.pipe_file(store.key, content)
 
     def create(self, uri: str) -> BinaryIO:
-        """A new file to write from its beginning to its end, with its parents; the caller closes it.
+        """Return a new file to write from its beginning to its end, with its parents; the caller closes it.
 
         Raises: FileExistsError.
         """
@@ -221,7 +221,7 @@ class Files:
             store.move(to.key)
 
     def moves_in_one_step(self, source: str, target: str) -> bool:
-        """Whether ``rename`` is one step of the file system, so that nobody ever sees half of it."""
+        """Return True if ``rename`` is one step of the file system, so that nobody ever sees half of it."""
         path, to_path = local_path(source), local_path(target)
         if path is not None and to_path is not None:
             return _device(path) == _device(to_path)
@@ -258,7 +258,7 @@ class Files:
             return store.listing()
 
     def files_of(self, uri: str) -> list[str]:
-        """The URIs of a file, or of all files below a directory; [] if nothing is there."""
+        """Return the URIs of a file, or of all files below a directory; [] if nothing is there."""
         path = local_path(uri)
         if path is not None:
             is_file = path.is_file()
@@ -270,7 +270,7 @@ class Files:
         return [f"{uri.rstrip('/')}/{entry.path}" for entry in self.listing(uri) if not entry.is_dir]
 
     def checksum(self, uri: str) -> str:
-        """What tells a file's content from any other under its name, in hexadecimal.
+        """Return what tells a file's content from any other under its name, in hexadecimal.
 
         Of an object that has an ETag it is what Hadoop's S3A says (``fs.s3a.etag.checksum.enabled``), else its MD5.
         Raises: OSError for HDFS: it has a checksum of its own, which cannot be had here.
@@ -318,7 +318,7 @@ class Files:
             return store.changed()
 
     def children(self, uri: str) -> list[str]:
-        """The names directly below a directory, sorted; [] if there is none."""
+        """Return the names directly below a directory, sorted; [] if there is none."""
         path = local_path(uri)
         if path is not None:
             return sorted(child.name for child in path.iterdir()) if path.is_dir() else []
@@ -464,7 +464,7 @@ class _Store(NamedTuple):
 
 
 def _device(path: Path) -> int:
-    """The file system on which a path is, or will be."""
+    """Return the file system on which a path is, or will be."""
     return next(device for place in (path, *path.parents) if (device := _stat(place)) is not None)
 
 

@@ -55,18 +55,18 @@ def split_catalog(name: str | None) -> tuple[str, str | None]:
 
 
 def database_name(db: str, catalog: str | None = None) -> DatabaseName:
-    """The stored name for a database argument; ``catalog`` is the request's catName field, if it has it."""
+    """Return the stored name for a database argument; ``catalog`` is the request's catName field, if it has it."""
     prefix_catalog, rest = split_catalog(db)
     return DatabaseName((catalog or prefix_catalog).lower(), (rest or "").lower())
 
 
 def table_name(db: str, table: str, catalog: str | None = None) -> TableName:
-    """The stored name for a pair of database and table arguments."""
+    """Return the stored name for a pair of database and table arguments."""
     return TableName(*database_name(db, catalog), table.lower())
 
 
 def split_table_name(text: str) -> tuple[str | None, str]:
-    """The database and the table of ``db.table``, as a user writes it; None without a database.
+    """Return the database and the table of ``db.table``, as a user writes it; None without a database.
 
     Raises: ValueError for anything else.
     """
@@ -77,6 +77,6 @@ def split_table_name(text: str) -> tuple[str | None, str]:
 
 
 def full_table_name(text: str) -> TableName:
-    """The stored name for ``db.table`` or ``cat.db.table``, as get_valid_write_ids receives it."""
+    """Return the stored name for ``db.table`` or ``cat.db.table``, as get_valid_write_ids receives it."""
     *catalog, db, table = text.split(".", 2) if text.count(".") else ("", text)
     return table_name(db, table, catalog[0] if catalog else None)

@@ -16,17 +16,17 @@ _PAIR = re.compile(r"([^/]+)=([^/]+)", re.DOTALL)
 
 
 def escape(text: str) -> str:
-    """The spelling of a key or a non-empty value inside a name: ``a/b`` → ``a%2Fb``."""
+    """Return the spelling of a key or a non-empty value inside a name: ``a/b`` → ``a%2Fb``."""
     return _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def unescape(text: str) -> str:
-    """The opposite of ``escape``; a ``%`` without two hexadecimal digits stands for itself."""
+    """Return the opposite of ``escape``; a ``%`` without two hexadecimal digits stands for itself."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def make_name(keys: Sequence[str], values: Sequence[str | None], default: str = DEFAULT_PARTITION) -> str:
-    """The name for as many values as keys; a null or empty value is written as ``default``."""
+    """Return the name for as many values as keys; a null or empty value is written as ``default``."""
     return "/".join(
         f"{escape(key.lower())}={escape(value or default)}" for key, value in zip(keys, values, strict=True)
     )
@@ -46,7 +46,7 @@ def values_for(keys: Iterable[str], name: str) -> list[str] | None:
 
 
 def canonical(name: str) -> str:
-    """The stored spelling of a name that came from a client: keys lower case, escapes as ``escape`` writes them.
+    """Return the stored spelling of a name that came from a client: keys lower case, escapes as ``escape`` writes them.
 
     A name with a segment that is not ``key=value`` is returned as it is. Applying it twice changes nothing.
     """

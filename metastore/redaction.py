@@ -20,12 +20,12 @@ _ACTED_ON = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def is_secret(name: str) -> bool:
-    """Whether what has this name is hidden."""
+    """Return True if what has this name is hidden."""
     return _NAME.search(name) is not None
 
 
 def redacted(text: str) -> str:
-    """The text with the secrets in it hidden."""
+    """Return the text with the secrets in it hidden."""
     shown, end = [], 0
     for pair in _PAIR.finditer(text) if "=" in text else ():
         if pair.start() >= end and is_secret(pair[1]):

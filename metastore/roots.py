@@ -34,13 +34,13 @@ def local_path(uri: str) -> Path | None:
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme, in lower case; ``file`` for a bare path."""
+    """Return the scheme, in lower case; ``file`` for a bare path."""
     first = uri.split("/", 1)[0]
     return first.split(":", 1)[0].lower() if ":" in first else "file"
 
 
 def host_of(uri: str) -> str:
-    """What answers for a location, for people: ``hdfs://name:8020``, ``s3://bucket``, ``file:``."""
+    """Return what answers for a location, for people: ``hdfs://name:8020``, ``s3://bucket``, ``file:``."""
     scheme = scheme_of(uri)
     host = uri.partition("://")[2].split("/", 1)[0] if "://" in uri else ""
     scheme = _SAME_STORE.get(scheme, scheme)
@@ -48,7 +48,7 @@ def host_of(uri: str) -> str:
 
 
 def spellings(uri: str) -> list[str]:
-    """A location by each scheme that leads to the same store: ``s3://``, ``s3a://`` and ``s3n://`` are one."""
+    """Return a location by each scheme that leads to the same store: ``s3://``, ``s3a://`` and ``s3n://`` are one."""
     scheme, colon, rest = uri.partition(":")
     store = _SAME_STORE.get(scheme, scheme)
     if not colon:
@@ -84,7 +84,7 @@ class Roots:
 
 
 def refusal(location: str) -> str:
-    """The sentence for a location outside."""
+    """Return the sentence for a location outside."""
     return (
         f"{location} does not lie inside the warehouse: nothing is made, moved, emptied or removed there unless "
         f"{KEY} lists a directory above it"

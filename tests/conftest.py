@@ -55,9 +55,9 @@ def server_settings():
 def server(database_url, database, tmp_path, server_settings):
     """A whole server in this process on free ports, over ``database``; no loop runs."""
     from metastore.app import App
-    from metastore.config.settings import Source, build
+    from metastore.config.settings import SettingsSource, build
 
-    chosen = build([Source("test", {
+    chosen = build([SettingsSource("test", {
         "metastore.database.url": database_url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
         "metastore.http.port": "0", "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(),
         "metastore.database.pool.size": "12", "metastore.lock.check.wait": "0", "metastore.warehouse.roots": tmp_path.as_uri(), **server_settings})])

@@ -28,12 +28,12 @@ _NOT_HASHED = ("boolean", "tinyint")
 
 
 def bucket_of(values: Sequence[Any], types: Sequence[HiveType], buckets: int, version: int) -> int:
-    """The bucket of a row, given its bucketing columns in CLUSTERED BY order."""
+    """Return the bucket of a row, given its bucketing columns in CLUSTERED BY order."""
     return (row_hash(values, types, version) & 0x7FFFFFFF) % buckets
 
 
 def row_hash(values: Sequence[Any], types: Sequence[HiveType], version: int) -> int:
-    """The combined hash of several columns, as a Java int.
+    """Return the combined hash of several columns, as a Java int.
 
     Values are Python's: int, float, str, bytes, Decimal, date, datetime (naive: as shown), list, dict, tuple; or None.
     Raises: InvalidInputError for a type that the version cannot hash.
@@ -125,7 +125,7 @@ def _java_hash(value: Any, kind: HiveType) -> int:
 
 
 def _bytes(value: Any, kind: HiveType) -> bytes:
-    """What version 2 hashes."""
+    """Return what version 2 hashes."""
     match kind.kind:
         case name if name in _INTEGER_BYTES:
             return int(value).to_bytes(_INTEGER_BYTES[name], "big", signed=True)

@@ -47,7 +47,7 @@ class BaseName(NamedTuple):
     visibility_txn_id: int = 0
 
     def __str__(self) -> str:
-        """The name as it is written."""
+        """Return the name as it is written."""
         return f"{BASE_PREFIX}{self.write_id:07d}{_visibility(self.visibility_txn_id)}"
 
 
@@ -61,7 +61,7 @@ class DeltaName(NamedTuple):
     is_delete: bool = False
 
     def __str__(self) -> str:
-        """The name as it is written."""
+        """Return the name as it is written."""
         prefix = DELETE_DELTA_PREFIX if self.is_delete else DELTA_PREFIX
         statement = "" if self.statement_id is None else f"_{self.statement_id:04d}"
         ids = f"{self.min_write_id:07d}_{self.max_write_id:07d}"
@@ -117,22 +117,22 @@ def parse_file(name: str) -> FileName:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether readers pass over this name: staging directories, checksums, markers."""
+    """Return True if readers pass over this name: staging directories, checksums, markers."""
     return name.startswith(("_", "."))
 
 
 def is_bucket_file(name: str) -> bool:
-    """Whether a file of a delta holds events: named ``bucket_...`` and not the side file of such a file."""
+    """Return True if a file of a delta holds events: named ``bucket_...`` and not the side file of such a file."""
     return name.startswith(BUCKET_PREFIX) and not name.endswith(SIDE_FILE_SUFFIX)
 
 
 def unproven_directory(txn_id: int) -> str:
-    """Where a compaction that did not write what it read leaves its outputs, for a human to look at."""
+    """Return where a compaction that did not write what it read leaves its outputs, for a human to look at."""
     return f"{_UNPROVEN_PREFIX}{txn_id:07d}"
 
 
 def unproven_owner(name: str) -> int | None:
-    """The transaction of the compaction whose refused outputs a directory holds; None for others."""
+    """Return the transaction of the compaction whose refused outputs a directory holds; None for others."""
     match = _UNPROVEN.fullmatch(name)
     return int(match[1]) if match else None
 
@@ -143,18 +143,18 @@ def staging_directory(txn_id: int, part: int | str) -> str:
 
 
 def compaction_staging(txn_id: int, part: int | None = None) -> str:
-    """The hidden directory where a compaction stages an output; ``part``: its number, if there are several."""
+    """Return the hidden directory where a compaction stages an output; ``part``: its number, if there are several."""
     return f".compaction_{txn_id}" + ("" if part is None else f"_{part}")
 
 
 def staging_owner(name: str) -> int | None:
-    """The transaction that a hidden directory of unfinished work belongs to; None for others."""
+    """Return the transaction that a hidden directory of unfinished work belongs to; None for others."""
     match = _STAGING.fullmatch(name)
     return int(match[1]) if match else None
 
 
 def side_file(name: str) -> str:
-    """The file beside a streaming writer's bucket file that says how much of it is committed."""
+    """Return the file beside a streaming writer's bucket file that says how much of it is committed."""
     return name + SIDE_FILE_SUFFIX
 
 

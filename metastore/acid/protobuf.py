@@ -7,7 +7,7 @@ VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 
 
-class Field(NamedTuple):
+class ProtobufField(NamedTuple):
     """One field of a message: an integer for VARINT, else its bytes; and how it stood in the message."""
 
     number: int
@@ -53,7 +53,7 @@ def bytes_field(number: int, data: bytes) -> bytes:
     return varint(number << 3 | BYTES) + varint(len(data)) + data
 
 
-def fields(message: bytes) -> Iterator[Field]:
+def fields(message: bytes) -> Iterator[ProtobufField]:
     """The fields of a message, in their order. Raises: ValueError for bytes that are no whole message."""
     at = 0
     while at < len(message):
@@ -72,7 +72,7 @@ def fields(message: bytes) -> Iterator[Field]:
                 value, at = _taken(message, at, 4)
             case wire_type:
                 raise ValueError(f"wire type {wire_type} at byte {start} is none of ORC's")
-        yield Field(tag >> 3, tag & 7, value, message[start:at])
+        yield ProtobufField(tag >> 3, tag & 7, value, message[start:at])
 
 
 def _taken(data: bytes, at: int, size: int) -> tuple[bytes, int]:

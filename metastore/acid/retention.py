@@ -15,7 +15,7 @@ _DIGITS = 5
 
 
 def history_retention(parameters: Mapping[str, str]) -> timedelta:
-    """How long points of the past are kept at least; no time where the table says nothing. Raises: MetaError."""
+    """Return how long points of the past are kept at least; no time where the table says nothing. Raises: MetaError."""
     text = next((value for key, value in parameters.items() if key.lower() == HISTORY_RETENTION), "0").strip()
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) <= _MOST_DAYS):
         raise MetaError(f"'{HISTORY_RETENTION}' must be a whole number of days from 0 to {_MOST_DAYS}, not {text!r}")

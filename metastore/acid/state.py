@@ -238,7 +238,7 @@ class _Children:
     with_version: set[str] = field(default_factory=set)
 
     def size_of(self, paths: set[str]) -> int:
-        """The bytes of directories and files."""
+        """Return the bytes of directories and files."""
         inside = sum(entry.size for path in paths for entry in self.directories.get(path, ()))
         return inside + sum(file.size for file in self.files if file.path in paths)
 
@@ -310,7 +310,7 @@ class _Selection:
         return current
 
     def _is_published(self, directory: BaseDirectory | DeltaDirectory) -> bool:
-        """Whether the compaction that wrote it is committed for this reader."""
+        """Return True if the compaction that wrote it is committed for this reader."""
         txn_id = directory.name.visibility_txn_id
         if self.txns.is_valid(txn_id):
             return True
@@ -386,7 +386,7 @@ def _reading_order(delta: DeltaDirectory) -> tuple[int, int, int, int, str]:
 
 
 def _is_its_other_kind(name: DeltaName, other: DeltaName) -> bool:
-    """Whether two deltas of one range are the inserts and the deletes of the same writer or compaction."""
+    """Return True if two deltas of one range are the inserts and the deletes of the same writer or compaction."""
     return name[:4] == other[:4]
 
 

@@ -28,7 +28,7 @@ class HiveType(NamedTuple):
     """A struct's field names, beside ``children``."""
 
     def __str__(self) -> str:
-        """The type as Hive writes it."""
+        """Return the type as Hive writes it."""
         inner = [str(child) for child in self.children]
         if self.kind == "struct":
             inner = [f"{_written(name)}:{text}" for name, text in zip(self.names, inner, strict=True)]

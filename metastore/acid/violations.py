@@ -24,7 +24,7 @@ from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, Liste
 from metastore.errors import MetaError
 
 
-class Rule(StrEnum):
+class LayoutRule(StrEnum):
     """What a finding breaks."""
 
     MALFORMED_NAME = "malformed name"
@@ -63,7 +63,7 @@ class Rule(StrEnum):
 class Finding:
     """A violation; ``path`` is relative to the ACID directory."""
 
-    rule: Rule
+    rule: LayoutRule
     path: str
     text: str
     is_unneeded: bool = False
@@ -80,7 +80,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Listing:
+class CheckedListing:
     """What a listing showed: the findings, and the state that readers have of it (None if they can have none)."""
 
     findings: tuple[Finding, ...]
@@ -89,7 +89,7 @@ class Listing:
 
 def check_listing(
     listing: Iterable[Listed], table: Surroundings, read_metadata: Callable[[str], str | bytes]
-) -> Listing:
+) -> CheckedListing:
     """Look through one recursive listing of an ACID directory."""
     entries = list(listing)
     malformed = list(_malformed(entries))
@@ -99,12 +99,12 @@ def check_listing(
     try:
         state = acid_state(entries, table.write_ids, table.txns, read_metadata)
     except NotEnoughHistoryError as error:
-        return Listing((*findings, Finding(Rule.HISTORY, "", str(error))), None)
+        return CheckedListing((*findings, Finding(LayoutRule.HISTORY, "", str(error))), None)
     except MetaError as error:
-        return Listing((*findings, Finding(Rule.UNREADABLE_FILE, "", str(error))), None)
+        return CheckedListing((*findings, Finding(LayoutRule.UNREADABLE_FILE, "", str(error))), None)
     findings += [
         Finding(
-            Rule.ABORTED_WRITER,
+            LayoutRule.ABORTED_WRITER,
             path,
             "Its transaction was aborted: no reader looks at it, and the Cleaner removes it in time",
             is_unneeded=True,
@@ -117,7 +117,7 @@ def check_listing(
     findings += _overlaps(state)
     findings += _originals(state, table)
     findings += _unknown_write_ids(directories, entries, table.write_ids)
-    return Listing(tuple(findings), state)
+    return CheckedListing(tuple(findings), state)
 
 
 def _malformed(entries: Iterable[Listed]) -> Iterator[Finding]:
@@ -130,7 +130,7 @@ def _malformed(entries: Iterable[Listed]) -> Iterator[Finding]:
         try:
             parse_directory(name)
         except MalformedNameError as error:
-            yield Finding(Rule.MALFORMED_NAME, name, str(error))
+            yield Finding(LayoutRule.MALFORMED_NAME, name, str(error))
 
 
 def _staging(entries: Iterable[Listed], txns: ValidTxnList) -> Iterator[Finding]:
@@ -140,7 +140,7 @@ def _staging(entries: Iterable[Listed], txns: ValidTxnList) -> Iterator[Finding]
         owner = staging_owner(name)
         if owner is not None and (txns.is_valid(owner) or txns.is_aborted(owner)):
             yield Finding(
-                Rule.DEAD_STAGING,
+                LayoutRule.DEAD_STAGING,
                 name,
                 f"Transaction {owner} has ended and left its staging directory",
                 is_unneeded=True,
@@ -161,11 +161,11 @@ def _contents(
         }
     )
     for path in nested if table.is_full_acid else ():
-        yield Finding(Rule.NESTED_DIRECTORY, path, "Some readers pass over what lies below a base or delta")
+        yield Finding(LayoutRule.NESTED_DIRECTORY, path, "Some readers pass over what lies below a base or delta")
     if not directory.files:
         if isinstance(directory, DeltaDirectory):  # a base may say by its marker alone that there is nothing
             yield Finding(
-                Rule.EMPTY_DIRECTORY,
+                LayoutRule.EMPTY_DIRECTORY,
                 directory.path,
                 "It holds no data file, and object stores have no directories without files",
                 is_unneeded=True,
@@ -173,7 +173,7 @@ def _contents(
         return
     for file in directory.side_files:
         yield Finding(
-            Rule.SIDE_FILE,
+            LayoutRule.SIDE_FILE,
             file.path,
             "A streaming writer has not closed this file: only its flushed part "
             "counts, and engines that do not know side files fail on it",
@@ -181,7 +181,9 @@ def _contents(
     if table.is_full_acid:
         yield from _bucket_files(directory, table.bucket_count)
         if not directory.is_marked and not directory.may_be_raw:
-            yield Finding(Rule.NO_VERSION_FILE, directory.path, "Readers look at each footer to learn the ACID version")
+            yield Finding(
+                LayoutRule.NO_VERSION_FILE, directory.path, "Readers look at each footer to learn the ACID version"
+            )
 
 
 def _bucket_files(directory: BaseDirectory | DeltaDirectory, bucket_count: int) -> Iterator[Finding]:
@@ -189,14 +191,14 @@ def _bucket_files(directory: BaseDirectory | DeltaDirectory, bucket_count: int) 
     names = [(path, parse_file(path.rpartition("/")[2])) for path in directly]
     for path, name in names:
         if name.bucket == NO_BUCKET:
-            yield Finding(Rule.UNKNOWN_FILE, path, "Its name is of no known form: some fail, some ignore it")
+            yield Finding(LayoutRule.UNKNOWN_FILE, path, "Its name is of no known form: some fail, some ignore it")
         elif bucket_count and name.bucket >= bucket_count:
-            yield Finding(Rule.BUCKET_OUT_OF_RANGE, path, f"The table has {bucket_count} buckets")
+            yield Finding(LayoutRule.BUCKET_OUT_OF_RANGE, path, f"The table has {bucket_count} buckets")
     counts = Counter(name.bucket for _, name in names if not name.is_original and name.bucket != NO_BUCKET)
     for path, name in names:
         if not name.is_original and counts[name.bucket] > 1:
             yield Finding(
-                Rule.TWO_FILES_FOR_A_BUCKET,
+                LayoutRule.TWO_FILES_FOR_A_BUCKET,
                 path,
                 f"Every file of bucket {name.bucket} in one directory is read: rows may come twice",
             )
@@ -212,7 +214,7 @@ def _overlaps(state: AcidState) -> Iterator[Finding]:
             clash = widest if widest and reaches and not _are_statements(widest.name, delta.name) else twin
             if clash is not delta:
                 yield Finding(
-                    Rule.OVERLAPPING_RANGES,
+                    LayoutRule.OVERLAPPING_RANGES,
                     delta.path,
                     f"It is read beside {clash.path}, and both may hold the same events",
                 )
@@ -222,7 +224,7 @@ def _overlaps(state: AcidState) -> Iterator[Finding]:
     for delta in state.deltas:
         if state.base and delta.name.min_write_id <= state.base.name.write_id < delta.name.max_write_id:
             yield Finding(
-                Rule.OVERLAPPING_RANGES,
+                LayoutRule.OVERLAPPING_RANGES,
                 delta.path,
                 f"It begins within {state.base.path} and ends behind it: events may be read twice",
             )
@@ -236,7 +238,7 @@ def _twins(state: AcidState) -> Iterator[Finding]:
         twin = chosen.get((name[:3], name.is_delete)) if isinstance(name, DeltaName) else None
         if twin is not None:
             yield Finding(
-                Rule.OVERLAPPING_RANGES,
+                LayoutRule.OVERLAPPING_RANGES,
                 path,
                 f"It has the range of {twin.path}, which is read instead; Hive before 4.2 reads both until "
                 "the Cleaner has been here",
@@ -252,7 +254,9 @@ def _are_statements(name: DeltaName, other: DeltaName) -> bool:
 def _originals(state: AcidState, table: Surroundings) -> Iterator[Finding]:
     for file in state.stranded:
         yield Finding(
-            Rule.STRANDED, file.path, "Written past the transactions: it lies beside the base, and no reader shows it"
+            LayoutRule.STRANDED,
+            file.path,
+            "Written past the transactions: it lies beside the base, and no reader shows it",
         )
     for file in state.originals:
         name = file.path.rpartition("/")[2]
@@ -260,13 +264,13 @@ def _originals(state: AcidState, table: Surroundings) -> Iterator[Finding]:
             continue
         if not table.is_full_acid:
             yield Finding(
-                Rule.ORIGINAL_FILE,
+                LayoutRule.ORIGINAL_FILE,
                 file.path,
                 "It lies outside of bases and deltas: readers of insert-only tables do not show it",
             )
         elif parse_file(name).bucket == NO_BUCKET:
             yield Finding(
-                Rule.UNKNOWN_FILE,
+                LayoutRule.UNKNOWN_FILE,
                 file.path,
                 "Its name tells no bucket: its rows cannot be updated or deleted, and Trino refuses the table",
             )
@@ -282,7 +286,7 @@ def _unknown_write_ids(
         parsed = parse_directory(name) if name not in chosen and not is_hidden(name) else None
         if isinstance(parsed, DeltaName) and parsed.min_write_id > write_ids.high_watermark:
             yield Finding(
-                Rule.UNKNOWN_WRITE_ID,
+                LayoutRule.UNKNOWN_WRITE_ID,
                 name,
                 f"The table's write ids end at {write_ids.high_watermark}: "
                 "its rows would appear when later ones are given out",

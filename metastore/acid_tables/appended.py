@@ -24,7 +24,7 @@ class Range(NamedTuple):
     up_to: int
 
     def overlap(self, low: int, high: int) -> range:
-        """The write ids of another range, whose ends are included, that are in this one."""
+        """Return the write ids of another range, whose ends are included, that are in this one."""
         return range(max(low, self.after + 1), min(high, self.up_to) + 1)
 
 
@@ -49,7 +49,7 @@ def settled(write_ids: ValidWriteIdList, after: int, most: int | None) -> int:
 
 
 def changes(directories: Iterable[Directory], wanted: Range, write_ids: ValidWriteIdList) -> Changes:
-    """The changes that the names of bases and deltas show."""
+    """Return the changes that the names of bases and deltas show."""
     certain: set[int] = set()
     unclear: set[int] = set()
     for state in (directory.state for directory in directories):
@@ -87,7 +87,7 @@ def changed(name: str, changes: Changes, record: Mapping[int, bool], *, skips: b
 
 
 def is_in(location: str, path: str, wanted: Range) -> bool:
-    """Whether a file of a directory can have rows of these write ids."""
+    """Return True if a file of a directory can have rows of these write ids."""
     match parse_directory(path.removeprefix(f"{location}/").partition("/")[0]):
         case BaseName(write_id=write_id):
             return write_id > wanted.after

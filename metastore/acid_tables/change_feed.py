@@ -39,13 +39,13 @@ class ChangeRange:
         return tuple(number for number in self.before.invalid if number <= self.after and self.until.is_valid(number))
 
     def has_any(self, low: int, high: int) -> bool:
-        """Whether some of these write ids can be among those of the changes. Both ends are included."""
+        """Return True if some of these write ids can be among those of the changes. Both ends are included."""
         is_new = max(low, self.after + 1) <= min(high, self.until.high_watermark)
         return is_new or any(low <= number <= high for number in self.late)
 
 
 def between(write_ids: ValidWriteIdList, first: int, last: int | None) -> ChangeRange:
-    """The changes of the write ids from ``first`` to ``last``, both included; None: all that are final by now.
+    """Return the changes of the write ids from ``first`` to ``last``, both included; None: all that are final by now.
 
     Raises: InvalidOperationError for write ids that the table has not given out, or that may still be committed.
     """
@@ -112,14 +112,14 @@ def require_ids(directories: Iterable[Directory]) -> None:
 
 
 def can_have_deletes(directory: Directory, wanted: ChangeRange) -> bool:
-    """Whether the changes can have deleted rows of a directory: then all its files have to be read."""
+    """Return True if the changes can have deleted rows of a directory: then all its files have to be read."""
     return any(
         wanted.has_any(delta.name.min_write_id, delta.name.max_write_id) for delta in directory.state.delete_deltas
     )
 
 
 def can_have_inserts(directory: Directory, path: str, wanted: ChangeRange) -> bool:
-    """Whether a file of a directory can have rows that the changes inserted."""
+    """Return True if a file of a directory can have rows that the changes inserted."""
     match parse_directory(path.removeprefix(f"{directory.location}/").partition("/")[0]):
         case BaseName(write_id=write_id):
             return wanted.has_any(0, write_id)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from metastore.acid.types import parse_type
-from metastore.acid_tables.pruning import AnyOf, Comparison, Missing, Restriction, all_of, typed
+from metastore.acid_tables.pruning import KeyComparison, Missing, OrRestriction, Restriction, all_of, typed
 from metastore.acid_tables.table import HiveColumn
 from metastore.errors import InvalidInputError
 
@@ -62,7 +62,9 @@ def _condition(condition: Any, places: Mapping[str, int], keys: Sequence[HiveCol
     if kind.kind == "char" and holds not in _EQUALITIES:
         return None
     constants = [typed(text, kind) for text in texts]
-    parts = tuple(Comparison(place, kind, COMPARED[holds], constant) for constant in constants if constant is not None)
+    parts = tuple(
+        KeyComparison(place, kind, COMPARED[holds], constant) for constant in constants if constant is not None
+    )
     if len(parts) < len(texts):
         return None
-    return AnyOf(parts) if len(parts) > 1 else parts[0]
+    return OrRestriction(parts) if len(parts) > 1 else parts[0]

@@ -148,7 +148,7 @@ def _cut(values: pa.Array, kind: HiveType) -> pa.Array:
 
 
 def _as_java_writes(value: float) -> str | None:
-    """A number as Double.toString writes it; NaN is NULL, as in ORC's reader."""
+    """Return a number as Double.toString writes it; NaN is NULL, as in ORC's reader."""
     if math.isnan(value):
         return None
     if math.isinf(value):
@@ -161,7 +161,7 @@ def _as_java_writes(value: float) -> str | None:
 
 
 def _trimmed(value: Decimal) -> str:
-    """A decimal without zeros at its end."""
+    """Return a decimal without zeros at its end."""
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -91,7 +91,7 @@ def orc_tails(files: Files, paths: Iterable[str]) -> list[OrcTail]:
 
 
 def event_counts(tail: OrcTail) -> EventCounts | None:
-    """The numbers of events that the writer noted; None where it noted none."""
+    """Return the numbers of events that the writer noted; None where it noted none."""
     try:
         return EventCounts(*map(int, tail.notes[STATS].split(b",")))
     except (KeyError, ValueError, TypeError):
@@ -99,7 +99,7 @@ def event_counts(tail: OrcTail) -> EventCounts | None:
 
 
 def has_old_events(files: Files, tail: OrcTail) -> bool:
-    """Whether an insert delta's file holds update or delete events, as Hive wrote them before version 2 of ACID.
+    """Return True if an insert delta's file holds update or delete events, as Hive wrote them before version 2 of ACID.
 
     Raises: OSError, with the path, when it cannot be read.
     """

@@ -21,16 +21,16 @@ class PartitionPlace(NamedTuple):
 
 
 def partition_key(values: Sequence[str | None]) -> str:
-    """The key of a partition: what ``to_json`` makes of its values."""
+    """Return the key of a partition: what ``to_json`` makes of its values."""
     return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
 
 
 def partition_values(key: str) -> list[str | None]:
-    """The partition values that a key stands for."""
+    """Return the partition values that a key stands for."""
     values: list[str | None] = json.loads(key)
     return values
 
 
 def partition_name(table: AcidTable, values: Sequence[str | None]) -> str:
-    """The partition's name; NULL and "" are the default partition."""
+    """Return the partition's name; NULL and "" are the default partition."""
     return make_name(table.partition_names, values)

@@ -26,7 +26,7 @@ _TEXT = ("string", "varchar")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class KeyComparison:
     """``values[key] holds constant``; the constant is of the key's type."""
 
     key: int
@@ -57,7 +57,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class AllOf:
+class AndRestriction:
     """Conditions joined by AND."""
 
     parts: tuple["Restriction", ...]
@@ -68,7 +68,7 @@ class AllOf:
 
 
 @dataclass(frozen=True)
-class AnyOf:
+class OrRestriction:
     """Conditions joined by OR."""
 
     parts: tuple["Restriction", ...]
@@ -78,14 +78,14 @@ class AnyOf:
         return any(part.may_hold(values) for part in self.parts)
 
 
-Restriction: TypeAlias = Comparison | Missing | AllOf | AnyOf
+Restriction: TypeAlias = KeyComparison | Missing | AndRestriction | OrRestriction
 
 
 def exact_texts(where: Restriction, count: int) -> list[str]:
     """For each of ``count`` keys the text that it must have, as the metastore can look it up; "": any."""
     texts = [""] * count
-    for part in where.parts if isinstance(where, AllOf) else (where,):
-        if isinstance(part, Comparison) and part.holds is operator.eq and is_text(part.type):
+    for part in where.parts if isinstance(where, AndRestriction) else (where,):
+        if isinstance(part, KeyComparison) and part.holds is operator.eq and is_text(part.type):
             texts[part.key] = str(part.constant) if _SIMPLE.fullmatch(str(part.constant)) else ""
     return texts
 
@@ -123,4 +123,4 @@ def _day(text: str) -> date | None:
 
 def all_of(parts: Sequence[Restriction]) -> Restriction | None:
     """The conditions joined by AND; None for no condition."""
-    return AllOf(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+    return AndRestriction(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None

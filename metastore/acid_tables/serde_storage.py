@@ -130,11 +130,11 @@ class HiveStorage:
         return self.serde == AVRO and bool({_SCHEMA, SCHEMA_URL} & dict(self.properties).keys())
 
     def raw(self) -> "HiveStorage":
-        """The same files as whole records, which no SerDe decodes."""
+        """Return the same files as whole records, which no SerDe decodes."""
         return replace(self, is_raw=True)
 
     def text(self) -> str:
-        """All of it as a text that java.util.Properties reads."""
+        """Return all of it as a text that java.util.Properties reads."""
         names = [name for name, _ in self.columns]
         properties = {
             "columns": ("\0" if any("," in name for name in names) else ",").join(names),
@@ -215,12 +215,12 @@ def stored_classes(file_format: str, serde: str | None, properties: Mapping[str,
 
 
 def serde_properties(serde: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """The SerDe's own properties: those that a statement gives, and one that Hive always has."""
+    """Return the SerDe's own properties: those that a statement gives, and one that Hive always has."""
     return ({"serialization.format": "1"} if serde == LAZY_SIMPLE else {}) | dict(properties)
 
 
 def seen_columns(serde: str, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Columns with the types that the SerDe gives them, whatever is declared: CSV's knows strings only."""
+    """Return columns with the types that the SerDe gives them, whatever is declared: CSV's knows strings only."""
     if serde == OPEN_CSV:
         return [(name, "string") for name, _ in columns]
     if serde == AVRO:
@@ -229,7 +229,7 @@ def seen_columns(serde: str, columns: Sequence[tuple[str, str]]) -> list[tuple[s
 
 
 def require_seen_as_declared(serde: str, declared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The declared columns. Raises: InvalidOperationError where the SerDe would give a column another type."""
+    """Return the declared columns. Raises: InvalidOperationError where the SerDe would give a column another type."""
     seen = seen_columns(serde, declared)
     for (name, kind), (_, other) in zip(declared, seen, strict=True):
         if kind != other:
@@ -278,7 +278,7 @@ def require_alterable(
 
 
 def without_lengths(kind: str) -> str:
-    """A Hive type with CHAR and VARCHAR as strings, as files have them: Hive cuts the values when it reads."""
+    """Return a Hive type with CHAR and VARCHAR as strings, as files have them: Hive cuts the values when it reads."""
     return _WITH_LENGTH.sub("string", kind)
 
 

@@ -84,7 +84,7 @@ def acid_sources(files: Files, location: str, state: AcidState) -> Sources:
 
 
 def insert_only_sources(table: AcidTable, location: str, stored_as: FileFormat | None, state: AcidState) -> Sources:
-    """The files of a directory of an insert-only table, nested files included (Hive writes those for UNION ALL).
+    """Return the files of a directory of an insert-only table, nested files included (Hive writes those for UNION ALL).
 
     ``stored_as``: the directory's own format; None: the table's. Raises: InvalidOperationError.
     """
@@ -103,7 +103,7 @@ def insert_only_sources(table: AcidTable, location: str, stored_as: FileFormat |
 
 
 def committed_bytes(files: Files, file: CutFile) -> bytes:
-    """The first ``length`` bytes of a file. Raises: InvalidOperationError when it has fewer."""
+    """Return the first ``length`` bytes of a file. Raises: InvalidOperationError when it has fewer."""
     with files.open(file.path) as source:
         size = source.seek(0, SEEK_END)
         source.seek(0)
@@ -117,7 +117,7 @@ def committed_bytes(files: Files, file: CutFile) -> bytes:
 
 
 def _is_raw(files: Files, location: str, directory: BaseDirectory | DeltaDirectory) -> bool:
-    """Whether LOAD DATA made the directory: its first file decides, since a directory never mixes."""
+    """Return True if LOAD DATA made the directory: its first file decides, since a directory never mixes."""
     filled = _filled(directory.files)
     if not directory.may_be_raw or not filled:
         return False
@@ -149,7 +149,7 @@ def _numbered(
 def _event_files(
     files: Files, location: str, directory: BaseDirectory | DeltaDirectory
 ) -> tuple[list[Listed], list[CutFile]]:
-    """Files to read whole, and files of which a streaming writer has flushed only a part.
+    """Return files to read whole, and files of which a streaming writer has flushed only a part.
 
     A listing may say any size of a file that is being written: HDFS says 0 for its first block.
     """
@@ -167,7 +167,7 @@ def _event_files(
 
 
 def _flushed(files: Files, path: str) -> int | None:
-    """The committed length of a file that its writer may be appending to; None when it was closed meanwhile."""
+    """Return the committed length of a file that its writer may be appending to; None when it was closed meanwhile."""
     side = side_file(path)
     try:
         return flushed_length(files.read(side), side)

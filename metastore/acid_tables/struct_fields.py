@@ -13,7 +13,7 @@ _STEPS = {"array": ("element",), "map": ("key", "value")}
 
 
 def with_field(kind: HiveType, path: Sequence[str], new: HiveType) -> HiveType:
-    """The type with a field at the end of the struct that holds it. Raises: InvalidOperationError."""
+    """Return the type with a field at the end of the struct that holds it. Raises: InvalidOperationError."""
 
     def added(struct: HiveType) -> HiveType:
         if struct.kind != "struct":
@@ -26,12 +26,12 @@ def with_field(kind: HiveType, path: Sequence[str], new: HiveType) -> HiveType:
 
 
 def retyped(kind: HiveType, path: Sequence[str], new: HiveType) -> HiveType:
-    """The type with another type of what the path leads to. Raises: InvalidOperationError."""
+    """Return the type with another type of what the path leads to. Raises: InvalidOperationError."""
     return _changed(kind, path, lambda _: new)
 
 
 def is_extended(old: HiveType, new: HiveType) -> bool:
-    """Whether ``new`` is ``old``, or differs from it by fields at the ends of its structs alone."""
+    """Return True if ``new`` is ``old``, or differs from it by fields at the ends of its structs alone."""
     if old == new:
         return True
     if old.kind != new.kind or not old.children or len(new.children) < len(old.children):
@@ -52,5 +52,5 @@ def _changed(kind: HiveType, path: Sequence[str], change: Callable[[HiveType], H
 
 
 def _steps(kind: HiveType) -> tuple[str, ...]:
-    """The names of what a type consists of."""
+    """Return the names of what a type consists of."""
     return _STEPS.get(kind.kind, tuple(name.lower() for name in kind.names))

@@ -22,7 +22,7 @@ class Visibility(NamedTuple):
 
 
 def visibility(states: Sequence[AcidState], write_ids: ValidWriteIdList, *, deletes: bool) -> Visibility:
-    """The conditions on the insert events of directories, or with ``deletes`` on their delete events."""
+    """Return the conditions on the insert events of directories, or with ``deletes`` on their delete events."""
     is_marked = all(part.is_marked for state in states for part in (state.base, *state.insert_deltas) if part)
     deltas = [part for state in states for part in (state.delete_deltas if deletes else state.insert_deltas)]
     is_part = any(delta.visible is RangeState.SOME for delta in deltas)

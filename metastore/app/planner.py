@@ -39,7 +39,7 @@ class PlannerBeside:
 
     @staticmethod
     def is_installed() -> bool:
-        """Whether the planner's libraries are installed; the image of only the server lacks them."""
+        """Return True if the planner's libraries are installed; the image of only the server lacks them."""
         return all(find_spec(name) is not None for name in _NEEDED)
 
     def listen(self) -> str:

@@ -36,7 +36,7 @@ from metastore.thrift_server.dispatch.workers import Seats
 from metastore.thrift_server.upstream.endpoint import Upstream
 from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 from metastore.tls.contexts import RenewedContext
-from metastore.web.health import Health, Part
+from metastore.web.health import Health, HealthPart
 from metastore.web.server import WebServer
 
 VERSION = __version__
@@ -135,12 +135,12 @@ class Process:
         database.check()
         self.metrics.watch_pool(lambda: database.pool.lent, settings.pool_size)
 
-        def look() -> Part:
+        def look() -> HealthPart:
             try:
                 database.once("SELECT 1")
             except MetastoreError as error:
-                return Part(ready=False, reason=str(error))
-            return Part(ready=True)
+                return HealthPart(ready=False, reason=str(error))
+            return HealthPart(ready=True)
 
         self.health.probe("database", look)
         return database
@@ -186,7 +186,7 @@ class Process:
             heard = RequestsHeard(url, lambda: scheduler.wake(woken))
             heard.start()
             self.running.callback(heard.stop)
-        self.health.report("loops", Part(ready=True))
+        self.health.report("loops", HealthPart(ready=True))
 
 
 def bound(name: str, host: str, port: int, start: Callable[[], tuple[str, int]]) -> tuple[str, int]:

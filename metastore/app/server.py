@@ -24,7 +24,7 @@ from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.server import Server
 from metastore.thrift_server.waiting.lock_waits import CHANNEL, Waiting
 from metastore.thrift_server.waiting.parked_calls import end_patience
-from metastore.web.health import Part
+from metastore.web.health import HealthPart
 
 log = get_logger(__name__)
 
@@ -73,7 +73,7 @@ class App(Process):
             jobs = environment_of_jobs(self.settings.tls)
             self._start_loops(url, [*server_loops(self.services, self.settings), *self.compaction_loops(jobs)])
         else:
-            self.health.report("loops", Part(ready=True, reason="switched off here"))
+            self.health.report("loops", HealthPart(ready=True, reason="switched off here"))
         self.running.callback(self.server.begin_drain)  # first of all, so that calls and ticks end side by side
         log.info(
             "serving",
@@ -116,7 +116,7 @@ class App(Process):
             log.warning("schema_is_newer", database=before.database, release=before.release)
         elif before.database < before.release:
             log.info("schema_upgraded", before=before.database or "empty", now=before.release)
-        self.health.report("schema", Part(ready=True))
+        self.health.report("schema", HealthPart(ready=True))
         return before.schema
 
     def _switch_event_log(self, services: Services) -> None:
@@ -166,14 +166,14 @@ class App(Process):
             self._watch_upstream(services.upstream.client.answers)
         self.thrift_uri = f"thrift://{reachable(host)}:{port}"
         self.health.probe(
-            "thrift", lambda: Part(server.ready, exposed if server.ready else "not accepting connections")
+            "thrift", lambda: HealthPart(server.ready, exposed if server.ready else "not accepting connections")
         )
         return server
 
     def _watch_upstream(self, answers: Callable[[], str]) -> None:
         """Show in /readyz whether the upstream answers. Transactions go on without it, so this stays ready."""
-        self.health.report("upstream", Part(ready=True, reason="not asked yet"))
-        self.health.probe("upstream", lambda: Part(ready=True, reason=answers()))
+        self.health.report("upstream", HealthPart(ready=True, reason="not asked yet"))
+        self.health.probe("upstream", lambda: HealthPart(ready=True, reason=answers()))
 
 
 def _access(settings: TlsSettings) -> Access:

@@ -26,7 +26,7 @@ from metastore.compaction.explaining.service import ExplainingService
 from metastore.compaction.initiating.service import InitiatorService
 from metastore.compaction.measuring.service import MeasuringService
 from metastore.compaction.queue.service import CompactionService
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog
+from metastore.compaction.queue.store.entities import OWN_CATALOG, EntityCatalog
 from metastore.compaction.working.service import WorkerService
 from metastore.config import Settings
 from metastore.db.engine import Database
@@ -116,7 +116,7 @@ class CompactionServices:
     measuring: MeasuringService
 
     @classmethod
-    def of(cls, db: Database, settings: Settings, files: Files, catalog: Catalog) -> "CompactionServices":
+    def of(cls, db: Database, settings: Settings, files: Files, catalog: EntityCatalog) -> "CompactionServices":
         """Build each. ``catalog``: whom to ask about tables."""
         return cls(
             queue=CompactionService(db, settings.compaction, files.roots, catalog),

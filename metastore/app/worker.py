@@ -7,7 +7,7 @@ from metastore.config import Settings
 from metastore.db import migrate
 from metastore.errors import UnavailableError
 from metastore.telemetry.logs import get_logger
-from metastore.web.health import Part
+from metastore.web.health import HealthPart
 
 log = get_logger(__name__)
 
@@ -43,5 +43,5 @@ class WorkerApp(Process):
                 f"The database has schema version {usable.database or 'none'}, this worker needs {usable.release}. "
                 "Start a server of the same release first, or run `metastore db upgrade`."
             )
-        self.health.report("schema", Part(ready=True))
+        self.health.report("schema", HealthPart(ready=True))
         return usable.schema

@@ -94,7 +94,7 @@ class Function:
     resource_uris: list[Json] = field(default_factory=list)
 
 
-class Origin(NamedTuple):
+class StatisticsOrigin(NamedTuple):
     """Which state of a transactional table statistics describe.
 
     ``write_id``: the last that counts in them; None where nobody has said it. ``is_whole``: no other write id up to it
@@ -105,7 +105,7 @@ class Origin(NamedTuple):
     is_whole: bool = False
 
 
-NO_ORIGIN = Origin()
+NO_ORIGIN = StatisticsOrigin()
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class ColumnStatistics:
     partition: str = ""
     engine: str = "hive"
     last_analyzed: int = 0
-    origin: Origin = NO_ORIGIN
+    origin: StatisticsOrigin = NO_ORIGIN
 
 
 class ConstraintKind(StrEnum):

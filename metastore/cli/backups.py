@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from metastore.cli.output import form_option, say, show_fields
-from metastore.cli.places import Place, PlaceError, with_place
+from metastore.cli.places import DatabasePlace, PlaceError, with_place
 from metastore.db.embedded import EmbeddedPostgres
 from metastore.redaction import redacted
 
@@ -38,7 +38,7 @@ _STRANGE = "of no table: move it away before a table of that name is made"
 )
 @with_place
 @form_option
-def backup(file: Path, *, base: bool, place: Place, form: str) -> None:
+def backup(file: Path, *, base: bool, place: DatabasePlace, form: str) -> None:
     """Write the database to FILE, as of one instant, while servers run or not. The tables' files are not in it.
 
     FILE can be restored into an embedded or an outside PostgreSQL, of the same or of a newer version.
@@ -81,7 +81,7 @@ def restore(
     to_time: datetime | None,
     sha256: str | None,
     directories: bool,
-    place: Place,
+    place: DatabasePlace,
     form: str,
 ) -> None:
     """Let the database hold what a backup holds, all of it or nothing. Stop servers, workers and writers before.
@@ -104,7 +104,9 @@ def restore(
     recovery.show(form)
 
 
-def _go_back(base: Path, to_time: datetime | None, place: Place, *, replace: bool, last: Callable[[str], None]) -> None:
+def _go_back(
+    base: Path, to_time: datetime | None, place: DatabasePlace, *, replace: bool, last: Callable[[str], None]
+) -> None:
     archive = place.settings.database.archive_dir
     if place.settings.database.url or archive is None:
         raise click.UsageError(
@@ -131,7 +133,7 @@ def _go_back(base: Path, to_time: datetime | None, place: Place, *, replace: boo
 @_LOOK
 @with_place
 @form_option
-def restored(*, nothing_lost: bool, directories: bool, place: Place, form: str) -> None:
+def restored(*, nothing_lost: bool, directories: bool, place: DatabasePlace, form: str) -> None:
     """Make a database fit that PostgreSQL's own means brought back to an earlier time, before a server starts on it.
 
     For point-in-time recovery, copies of volumes, and standbys that had not received everything. Does what restore
@@ -160,7 +162,7 @@ def restored(*, nothing_lost: bool, directories: bool, place: Place, form: str) 
 @click.option("--replace", is_flag=True, help="Drop the metastore that is there.")
 @with_place
 @form_option
-def move(to: str | None, to_data_dir: Path | None, *, replace: bool, place: Place, form: str) -> None:
+def move(to: str | None, to_data_dir: Path | None, *, replace: bool, place: DatabasePlace, form: str) -> None:
     """Move the database from the embedded PostgreSQL to another server, or from any to any other. Stop servers before.
 
     The rows are counted before anything is given up; afterwards no server starts on the database that was left. The

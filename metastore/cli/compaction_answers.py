@@ -15,7 +15,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _STEP = 1000
 
 
-class Place(NamedTuple):
+class CompactedPlace(NamedTuple):
     """A table, or a partition of it."""
 
     db: str
@@ -27,7 +27,7 @@ class Place(NamedTuple):
         return f"{self.db}.{self.table}" + (f"/{self.partition}" if self.partition else "")
 
 
-def place_argument(text: str) -> Place:
+def place_argument(text: str) -> CompactedPlace:
     """Read ``DB.TABLE``, ``DB.TABLE/KEY=VALUE/...`` or, with a dot before the partition, ``DB.TABLE.KEY=VALUE``."""
     db, dot, rest = text.partition(".")
     end = min((at for at in (rest.find("."), rest.find("/")) if at >= 0), default=len(rest))
@@ -35,7 +35,7 @@ def place_argument(text: str) -> Place:
     is_table = dot and db and name and "/" not in db
     if not is_table or (end < len(rest) and "=" not in partition):
         raise click.BadParameter(f"{text!r} is not a table or partition: write DB.TABLE or DB.TABLE/KEY=VALUE")
-    return Place(db, name, partition or None)
+    return CompactedPlace(db, name, partition or None)
 
 
 def _most_option(command: Any) -> Any:
@@ -55,7 +55,7 @@ def _most_option(command: Any) -> Any:
 @_most_option
 @uri_option
 @form_option
-def plan(place: Place, most: int, uri: str | None, form: str, *, run: bool, counts: bool) -> None:
+def plan(place: CompactedPlace, most: int, uri: str | None, form: str, *, run: bool, counts: bool) -> None:
     """Show what a compaction would read and write, the thresholds, and how long one took before.
 
     Of a partitioned table: all partitions with something to compact. With --run, what is due is requested; exit code 1
@@ -87,7 +87,7 @@ def plan(place: Place, most: int, uri: str | None, form: str, *, run: bool, coun
 @_most_option
 @uri_option
 @form_option
-def explain(place: Place, most: int, uri: str | None, form: str) -> None:
+def explain(place: CompactedPlace, most: int, uri: str | None, form: str) -> None:
     """Say what a table or partition waits for: who is in the way, since when, and the command that ends it.
 
     Exit code 1 if nothing waits: nothing is due, nothing is left to be cleaned.
@@ -104,7 +104,7 @@ def explain(place: Place, most: int, uri: str | None, form: str) -> None:
     sys.exit(0 if any(each["waits"] for each in reasons) else 1)
 
 
-def _examined(client: DomainClient, place: Place, most: int, *, with_files: bool = False) -> Any:
+def _examined(client: DomainClient, place: CompactedPlace, most: int, *, with_files: bool = False) -> Any:
     return client.metastore_compaction_examine(
         client.operators_types.CompactionQuestion(
             dbname=place.db, tablename=place.table, partitionname=place.partition, limit=most, withFiles=with_files
@@ -112,7 +112,7 @@ def _examined(client: DomainClient, place: Place, most: int, *, with_files: bool
     )
 
 
-def _requested(client: DomainClient, place: Place, each: Any) -> dict[str, Any]:
+def _requested(client: DomainClient, place: CompactedPlace, each: Any) -> dict[str, Any]:
     types = client.types
     answer = client.compact2(
         types.CompactionRequest(
@@ -130,11 +130,11 @@ def _requested(client: DomainClient, place: Place, each: Any) -> dict[str, Any]:
     }
 
 
-def _name(place: Place, each: Any) -> str:
+def _name(place: CompactedPlace, each: Any) -> str:
     return str(place._replace(partition=each.partitionname))
 
 
-def _plan(place: Place, each: Any) -> dict[str, Any]:
+def _plan(place: CompactedPlace, each: Any) -> dict[str, Any]:
     return {
         "entity": _name(place, each),
         "type": each.type,
@@ -166,7 +166,7 @@ def _plan(place: Place, each: Any) -> dict[str, Any]:
     }
 
 
-def _explained(place: Place, each: Any) -> dict[str, Any]:
+def _explained(place: CompactedPlace, each: Any) -> dict[str, Any]:
     reasons = [("compaction", each.compaction), *(("cleaning", cleaning) for cleaning in each.cleanings)]
     return {
         "entity": _name(place, each),

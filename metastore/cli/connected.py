@@ -73,7 +73,7 @@ def repeated(show: Callable[[], None], *, watch: bool, every: float, pause: thre
 
 
 def instant(millis: int | None) -> str | None:
-    """A point in time for people and programs alike; 0 and None are "never"."""
+    """Return a point in time for people and programs alike; 0 and None are "never"."""
     if not millis:
         return None
     return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

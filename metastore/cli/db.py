@@ -6,7 +6,7 @@ import click
 
 from metastore.cli.backups import backup, move, restore, restored
 from metastore.cli.output import form_option, show_fields
-from metastore.cli.places import Place, with_place
+from metastore.cli.places import DatabasePlace, with_place
 from metastore.db import migrate
 
 
@@ -22,7 +22,7 @@ for _command in (backup, restore, restored, move):
 @db.command()
 @with_place
 @form_option
-def version(*, place: Place, form: str) -> None:
+def version(*, place: DatabasePlace, form: str) -> None:
     """Compare the database's schema version with this release's; exit code 1 when they differ. Changes nothing."""
     if not place.is_made:
         show_fields({"database": "none", "release": migrate.release_version()}, form)
@@ -36,7 +36,7 @@ def version(*, place: Place, form: str) -> None:
 @db.command()
 @with_place
 @form_option
-def upgrade(*, place: Place, form: str) -> None:
+def upgrade(*, place: DatabasePlace, form: str) -> None:
     """Bring the schema to this release's version. Servers do the same when they start."""
     with place.database() as url:
         before = migrate.upgrade(url)

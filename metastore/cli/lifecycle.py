@@ -26,7 +26,7 @@ class ThreadLostError(MetastoreError):
     """A thread that the service lives by ended with an error."""
 
 
-class Service(Protocol):
+class StartedService(Protocol):
     """What is started and stopped."""
 
     def start(self) -> None:
@@ -39,7 +39,7 @@ class Service(Protocol):
         """Where it answers, for the ready file."""
 
 
-def run(service: Service, stopping: threading.Event, lost: list[str], ready_file: Path | None) -> None:
+def run(service: StartedService, stopping: threading.Event, lost: list[str], ready_file: Path | None) -> None:
     """Start, write the ready file, wait to be told, stop. Raises: ThreadLostError, and what the start raises."""
     service.start()
     try:

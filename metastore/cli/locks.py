@@ -15,7 +15,7 @@ from metastore.redaction import printable
 _MOST_CLAIMS = 3
 
 
-class Question(NamedTuple):
+class WhySubject(NamedTuple):
     """The subject of ``lock why``: exactly one of the three."""
 
     lock_id: int | None = None
@@ -31,21 +31,21 @@ def lock_number(text: str) -> int:
     return int(number)
 
 
-def question_of(text: str) -> Question:
+def question_of(text: str) -> WhySubject:
     """Read ``7`` or ``7.1`` or ``lockid:7``; ``txn:5`` or ``txnid:5``; ``DB.TABLE`` or ``CATALOG.DB.TABLE``."""
     prefix, colon, rest = text.partition(":")
     if colon and prefix in {"txn", "txnid"} and rest.isdecimal():
-        return Question(txn_id=int(rest))
+        return WhySubject(txn_id=int(rest))
     if colon and prefix in {"lock", "lockid"}:
-        return Question(lock_id=lock_number(rest))
+        return WhySubject(lock_id=lock_number(rest))
     if text[:1].isdecimal() and text.replace(".", "").isdecimal():
-        return Question(lock_id=lock_number(text))
+        return WhySubject(lock_id=lock_number(text))
     parts = text.split(".")
     if colon or not all(parts) or len(parts) not in {2, 3}:
         raise click.BadParameter(
             f"{text!r} is neither a lock (7 or 7.1), nor a transaction (txn:5), nor a table (DB.TABLE)"
         )
-    return Question(table=(parts[0] if len(parts) == 3 else None, parts[-2], parts[-1]))  # noqa: PLR2004
+    return WhySubject(table=(parts[0] if len(parts) == 3 else None, parts[-2], parts[-1]))  # noqa: PLR2004
 
 
 @click.group()
@@ -98,7 +98,7 @@ def _released(client: DomainClient, lock_id: int, owners: dict[int, int]) -> tup
 @click.argument("question", metavar="LOCK|txn:ID|DB.TABLE", type=question_of)
 @uri_option
 @form_option
-def why(question: Question, uri: str | None, form: str) -> None:
+def why(question: WhySubject, uri: str | None, form: str) -> None:
     """Walk from a lock request (7 or 7.1), a transaction (txn:5) or a table to those who have to end first.
 
     Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the

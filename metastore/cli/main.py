@@ -52,7 +52,7 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are used, so that help and start are quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of help."""
+        """Return the commands in the order of help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def exit_code(error: MetastoreError) -> int:
-    """The exit code that tells scripts what kind of error it was."""
+    """Return the exit code that tells scripts what kind of error it was."""
     if isinstance(error, InvalidInputError):
         return WRONG_USE
     # The client's error by its name: importing the client would cost every command a tenth of a second.

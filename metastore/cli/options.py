@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from metastore.config import Settings, build, sources
-from metastore.config.settings import Source
+from metastore.config.settings import SettingsSource
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -70,6 +70,6 @@ def settings_of(files: tuple[Path, ...], assignments: tuple[str, ...], **options
             *map(sources.file, files),
             sources.environment(os.environ),
             sources.command_line(assignments),
-            Source("command line", values),
+            SettingsSource("command line", values),
         ]
     )

@@ -64,7 +64,7 @@ def show_value(value: Any, form: str) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Columns as wide as their widest cell; the last is not padded."""
+    """Return columns as wide as their widest cell; the last is not padded."""
     lines = [[column.upper() for column in columns], *([_cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(

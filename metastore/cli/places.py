@@ -18,7 +18,7 @@ class PlaceError(MetastoreError):
 
 
 @dataclass(frozen=True)
-class Place:
+class DatabasePlace:
     """What the options of a command say about its database; a server with the same options works on the same."""
 
     data_dir: Path
@@ -41,7 +41,7 @@ class Place:
         if not self.is_made:
             raise PlaceError(f"There is no PostgreSQL in {self.data_dir}. Say --data-dir or --database-url.")
 
-    def elsewhere(self, url: str | None, data_dir: Path | None) -> "Place":
+    def elsewhere(self, url: str | None, data_dir: Path | None) -> "DatabasePlace":
         """The same settings with another database."""
         return replace(self, database_url=url or "", data_dir=data_dir or self.data_dir)
 
@@ -76,6 +76,6 @@ def with_place(command: Callable[..., None]) -> Callable[..., None]:
     def run(
         *, data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], **rest: Any
     ) -> None:
-        command(place=Place(data_dir, database_url, files, assignments), **rest)
+        command(place=DatabasePlace(data_dir, database_url, files, assignments), **rest)
 
     return place_options(settings_options(run))

@@ -44,7 +44,7 @@ def planner(
     if ready_file:
         ready_file.unlink(missing_ok=True)
 
-    from metastore.planner.process import PlannerProcess
+    from metastore.planner.planner_process import PlannerProcess
 
     if inherited is not None:
         lifecycle.end_with_input(stopping)

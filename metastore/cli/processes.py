@@ -132,7 +132,7 @@ class Processes:
 
 
 def _reserved(host: str, port: int) -> socket.socket:
-    """A port on which several processes can listen from now on, and nobody else does."""
+    """Return a port on which several processes can listen from now on, and nobody else does."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family) as alone:  # without sharing: also a metastore that shares its port is in the way

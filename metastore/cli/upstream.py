@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 import click
 
 from metastore.cli.output import form_option, say, show_fields
-from metastore.cli.places import Place, with_place
+from metastore.cli.places import DatabasePlace, with_place
 from metastore.db import migrate
 from metastore.db.engine import Database
 from metastore.txns.adoption.service import AdoptionService
@@ -27,7 +27,7 @@ def upstream() -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would be taken over, and change nothing.")
 @with_place
 @form_option
-def adopt(*, hive_database_url: str, dry_run: bool, place: Place, form: str) -> None:
+def adopt(*, hive_database_url: str, dry_run: bool, place: DatabasePlace, form: str) -> None:
     """Take over the marks, the open and aborted transactions and the locks of a Hive metastore.
 
     Nothing of it may begin a transaction from now on. Refused where an id would go backwards.
@@ -38,7 +38,7 @@ def adopt(*, hive_database_url: str, dry_run: bool, place: Place, form: str) -> 
 
 @upstream.command(short_help="Print the SQL with which a Hive metastore goes on from here.")
 @with_place
-def release(*, place: Place) -> None:
+def release(*, place: DatabasePlace) -> None:
     """Print the SQL with which the transactions of a Hive metastore 4.x go on above those of this service.
 
     Stop this service's writers first: refused while a transaction is open.
@@ -48,7 +48,7 @@ def release(*, place: Place) -> None:
 
 
 @contextmanager
-def _service(place: Place) -> Iterator[AdoptionService]:
+def _service(place: DatabasePlace) -> Iterator[AdoptionService]:
     with place.database() as url:
         migrate.upgrade(url)
         with closing(Database(url, pool_size=1)) as database:

@@ -46,6 +46,6 @@ def is_undeclared(error: errors.MetastoreError) -> bool:
 
 
 def is_unknown_method(error: Exception) -> bool:
-    """Whether the server does not have the method at all (an older server, or another product)."""
+    """Return True if the server does not have the method at all (an older server, or another product)."""
     cause = error if isinstance(error, TApplicationException) else error.__cause__
     return isinstance(cause, TApplicationException) and cause.type == TApplicationException.UNKNOWN_METHOD

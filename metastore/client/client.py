@@ -157,7 +157,7 @@ class MetastoreClient:
         self._server: Address | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """The Thrift method of that name, ready to be called."""
+        """Return the Thrift method of that name, ready to be called."""
         if name.startswith("_") or not hasattr(_Thrift, name):
             raise AttributeError(f"the metastore's Thrift interface has no method {name!r}")
 
@@ -301,7 +301,7 @@ def _is_repeatable(name: str, args: tuple[Any, ...]) -> bool:
 
 
 def is_repeatable(name: str) -> bool:
-    """Whether doing a method's call twice means the same as doing it once, whatever its arguments are."""
+    """Return True if doing a method's call twice means the same as doing it once, whatever its arguments are."""
     return name in _REPEATABLE or (name.startswith(("get_", "show_", "metastore_")) and name not in _NOT_READS)
 
 
@@ -310,7 +310,7 @@ def _is_timeout(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """A phrase without library names."""
+    """Return a phrase without library names."""
     inner = getattr(error, "inner", None) or error
     if _is_timeout(error):
         return "no answer in time"

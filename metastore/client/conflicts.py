@@ -41,7 +41,7 @@ def lost_at_commit(client: MetastoreClient, loser: int, error: TxnAbortedError) 
 def lost_while_waiting(
     client: MetastoreClient, loser: int, winner: int, locked: Collection[tuple[str, str]]
 ) -> WriteConflictError:
-    """The error of a transaction whose snapshot lacks a change of what it has locked now: (database, table)."""
+    """Return the error of a transaction whose snapshot lacks a change of what it has locked now: (database, table)."""
     life = _life(client, winner)
     changed = sorted(
         _name(write)
@@ -57,7 +57,7 @@ def lost_while_waiting(
 
 
 def lost_by(text: str) -> WriteConflictError:
-    """The error of a sentence that one of these has made: a planner's answer has it as a text."""
+    """Return the error of a sentence that one of these has made: a planner's answer has it as a text."""
     winner = _NAMED.search(text)
     return WriteConflictError(text, int(winner[1]) if winner else 0)
 

@@ -27,7 +27,7 @@ _ADDING = {
 """The metastore's call and its request for each kind."""
 
 
-class Rule(NamedTuple):
+class RowRule(NamedTuple):
     """A condition that no row may meet which is written."""
 
     label: str
@@ -65,11 +65,11 @@ class EnabledConstraints(NamedTuple):
                 )
         return self
 
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[RowRule, ...]:
         """What every row that is written must keep."""
         return (
-            *(Rule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in self.not_null),
-            *(Rule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in self.checks),
+            *(RowRule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in self.not_null),
+            *(RowRule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in self.checks),
         )
 
 

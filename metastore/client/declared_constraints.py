@@ -52,7 +52,7 @@ def arguments(types: Any, table: TableName, declared: Sequence[Declaration]) -> 
 
 
 def thrift_rows(types: Any, table: TableName, constraint: Declaration) -> list[Any]:
-    """A declared constraint as the metastore's calls take it: a row, or for a key a row per column."""
+    """Return a declared constraint as the metastore's calls take it: a row, or for a key a row per column."""
     flags = {"enable_cstr": constraint.is_enabled, "validate_cstr": False, "rely_cstr": constraint.is_relied_on}
     of_table = {"table_db": table.db, "table_name": table.table, "catName": table.catalog, **flags}
     match constraint.kind:

@@ -32,13 +32,13 @@ class LostError(MetastoreError):
 
 
 def txn_timeout(client: MetastoreClient) -> timedelta:
-    """What the server says about hive.txn.timeout; Hive's default if it does not say."""
+    """Return what the server says about hive.txn.timeout; Hive's default if it does not say."""
     with domain_errors():
         return parse_duration(str(client.get_config_value("hive.txn.timeout", "300s")), DEFAULT_TIMEOUT)
 
 
 def parse_duration(text: str, default: timedelta) -> timedelta:
-    """A time span as Hive writes it, a plain number being seconds; the default if it is none."""
+    """Return a time span as Hive writes it, a plain number being seconds; the default if it is none."""
     match = re.fullmatch(r"\s*(\d+)\s*(ms|s|m|h|d|)[a-z]*\s*", text)
     return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else default
 

@@ -53,7 +53,7 @@ class LockWait:
 
 
 def told_wait(ask: Callable[[str, str], str]) -> LockWait:
-    """How long to wait by the metastore's settings; ``ask``: get_config_value, with the key and the default."""
+    """Return how long to wait by the metastore's settings; ``ask``: get_config_value, with the key and the default."""
     patience = LockWait()
     retries = ask("hive.lock.numretries", str(patience.retries)).strip()
     ceiling = ask("hive.lock.sleep.between.retries", f"{patience.ceiling.total_seconds():.0f}s")
@@ -119,7 +119,7 @@ class LockManager:
             self.client.unlock(ttypes.UnlockRequest(lockid=lock_id))
 
     def explain(self, lock_id: int, plans: tuple[LockPlan, ...]) -> str:
-        """A sentence on what a request waits for: who has to end first, and what ends it.
+        """Return a sentence on what a request waits for: who has to end first, and what ends it.
 
         Another product's metastore only knows the next lock in the way.
         """
@@ -147,7 +147,7 @@ class LockManager:
         return f"lock {lock_id} is not waiting any more; try again"
 
     def _poll(self, lock_id: int, txn_id: int, stop: Stop | None) -> int:
-        """The state of the request once it is decided, or WAITING when there is no patience left."""
+        """Return the state of the request once it is decided, or WAITING when there is no patience left."""
         pause = stop or threading.Event()
         for delay in self.wait.delays():
             if pause.wait(delay.total_seconds()):

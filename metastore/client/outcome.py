@@ -1,14 +1,16 @@
-"""How a transaction ends when answers get lost: the metastore is asked for its outcome, nothing is guessed.
+"""Whether a transaction is open, and how it ends when answers get lost: the metastore is asked, nothing is guessed.
 
-Rule: a commit counts as done only when the metastore says so, and as not done only when the transaction is aborted.
-That it is open says nothing: the first commit may be on its way yet. So it is sent again, because a commit of a
-committed transaction changes nothing; and where that leads nowhere the transaction is aborted, for good. Whoever
-removes files of a transaction that he has sent a commit of does it after such an abort, and not when that has met a
-commit (ADR 0035).
+Rules: right before files get names that readers look at, the last heartbeat's answer is not enough: a process can be
+stopped for longer than the time-out, and goes on without noticing. A commit counts as done only when the metastore says
+so, and as not done only when the transaction is aborted. That it is open says nothing: the first commit may be on its
+way yet. So it is sent again, because a commit of a committed transaction changes nothing; and where that leads nowhere
+the transaction is aborted, for good. Whoever removes files of a transaction that he has sent a commit of does it after
+such an abort, and not when that has met a commit (ADR 0035).
 """
 
 import threading
 from datetime import timedelta
+from time import monotonic
 from typing import TypeAlias
 
 from metastore.backoff import doubling
@@ -23,10 +25,49 @@ from metastore.txns.history.rules import Answer, Outcome
 CommitRequest: TypeAlias = ttypes.CommitTxnRequest | CommitBatchRequest
 
 _FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS = timedelta(milliseconds=100), timedelta(seconds=5), 10
+_HOLDS_S = 1.0
+
+
+class Fence:
+    """The fence of a transaction, for several threads. An answer holds for a second, and is a heartbeat as well."""
+
+    def __init__(self, client: MetastoreClient, txn_id: int, asked_at: float | None = None) -> None:
+        """``asked_at``: when, by ``monotonic``, a call was sent that is answered only for an open transaction."""
+        self._client = client
+        self._request = ttypes.HeartbeatRequest(txnid=txn_id, lockid=0)
+        self._asked_at = asked_at
+
+    def require_open(self) -> None:
+        """Ask the metastore, unless the last answer is young; repeats for some seconds while it is away.
+
+        Raises: TxnAbortedError, NoSuchTxnError (it has ended), MetastoreUnreachableError, MetaError (unknown): nothing
+        may be published then.
+        """
+        if self._asked_at is not None and monotonic() - self._asked_at < _HOLDS_S:
+            return
+        self._asked_at = self._asked()
+
+    def _asked(self) -> float:
+        """Return the time of the question that was answered."""
+        pause = threading.Event()
+        failure: MetastoreError | None = None
+        for delay in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS):
+            if failure is not None:
+                pause.wait(delay.total_seconds())
+            asked_at = monotonic()
+            try:
+                with domain_errors():
+                    self._client.heartbeat(self._request)
+            except (MetastoreUnreachableError, MetaError) as error:
+                failure = error
+            else:
+                return asked_at
+        assert failure is not None  # noqa: S101 - every question failed
+        raise failure
 
 
 def outcome_of(client: MetastoreClient, txn_id: int) -> Answer:
-    """What became of a transaction, and how that is known.
+    """Return what became of a transaction, and how that is known.
 
     Raises: MetastoreUnreachableError; MetaError when the metastore is another product, which cannot be asked.
     """

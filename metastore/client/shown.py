@@ -27,7 +27,7 @@ def transaction_rows(client: MetastoreClient) -> list[dict[str, Any]]:
 
 
 def lock_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
-    """Locks that are held and requests that wait. ``request``: a ShowLocksRequest."""
+    """Return locks that are held and requests that wait. ``request``: a ShowLocksRequest."""
     states, kinds = names(client.types.LockState), names(client.types.LockType)
     return [
         {
@@ -50,7 +50,7 @@ def lock_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
 
 
 def compaction_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
-    """Compactions that wait or run, and the last that ended. ``request``: a ShowCompactRequest."""
+    """Return compactions that wait or run, and the last that ended. ``request``: a ShowCompactRequest."""
     return shown_compactions(client, client.show_compact(request).compacts)
 
 

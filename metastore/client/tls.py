@@ -17,7 +17,7 @@ KEYS = (USE_SSL, TRUSTSTORE, TRUSTSTORE_PASSWORD, KEYSTORE, KEYSTORE_PASSWORD, V
 
 
 def of_values(value: Callable[[str], str | None]) -> ClientSide | None:
-    """The TLS settings, None for no TLS. ``value``: the text that a key is set to, None if it is not set."""
+    """Return the TLS settings, None for no TLS. ``value``: the text that a key is set to, None if it is not set."""
     if not _is_true(value(USE_SSL)):
         return None
     return ClientSide(
@@ -35,7 +35,7 @@ def of_environment(environ: Mapping[str, str]) -> ClientSide | None:
 
 
 def variable(key: str) -> str:
-    """The environment variable of a key in ``KEYS``."""
+    """Return the environment variable of a key in ``KEYS``."""
     return key.removeprefix("hive.").replace(".", "_").upper()
 
 

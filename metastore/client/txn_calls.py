@@ -39,7 +39,7 @@ def heartbeat(client: MetastoreClient, txn_id: int) -> None:
 
 
 def latest_conflict(client: MetastoreClient, txn_id: int) -> int | None:
-    """The last transaction that committed a change of what this has locked; None if the server cannot tell."""
+    """Return the last transaction that committed a change of what this has locked; None if the server cannot tell."""
     try:
         with domain_errors():
             return int(client.get_latest_txnid_in_conflict(txn_id))
@@ -50,7 +50,7 @@ def latest_conflict(client: MetastoreClient, txn_id: int) -> int | None:
 
 
 def valid_txns(client: MetastoreClient, txn_id: int) -> ValidTxnList:
-    """The snapshot that a transaction takes now."""
+    """Return the snapshot that a transaction takes now."""
     with domain_errors():
         answer = client.get_open_txns_req(ttypes.GetOpenTxnsRequest(excludeTxnTypes=[ttypes.TxnType.READ_ONLY]))
     opened = list(answer.open_txns or ())
@@ -62,7 +62,7 @@ def valid_txns(client: MetastoreClient, txn_id: int) -> ValidTxnList:
 def valid_write_ids(
     client: MetastoreClient, txns: ValidTxnList | None, tables: Iterable[str]
 ) -> dict[str, ValidWriteIdList]:
-    """What may be read of each ``db.table`` in a snapshot; None: now."""
+    """Return what may be read of each ``db.table`` in a snapshot; None: now."""
     names = list(tables)
     request = ttypes.GetValidWriteIdsRequest(fullTableNames=names, validTxnList=txns and txns.format())
     with domain_errors():
@@ -103,7 +103,7 @@ def read_snapshot(
 
 
 def valid_write_ids_at(client: MetastoreClient, name: TableName, at: datetime) -> ValidWriteIdList:
-    """What had been committed to a table at an instant.
+    """Return what had been committed to a table at an instant.
 
     Raises: InvalidOperationError for a point that is not on record, or still to come.
     """
@@ -113,7 +113,7 @@ def valid_write_ids_at(client: MetastoreClient, name: TableName, at: datetime) -
 
 
 def allocate_write_id(client: MetastoreClient, txn_id: int, db: str, table: str) -> int:
-    """The write id of a transaction for a table: the same each time."""
+    """Return the write id of a transaction for a table: the same each time."""
     request = ttypes.AllocateTableWriteIdsRequest(dbName=db, tableName=table, txnIds=[txn_id])
     with domain_errors():
         [pair] = client.allocate_table_write_ids(request).txnToWriteIds

@@ -25,10 +25,10 @@ from metastore.client import outcome, txn_calls
 from metastore.client.answers import domain_errors
 from metastore.client.client import MetastoreClient
 from metastore.client.conflicts import lost_while_waiting
-from metastore.client.fence import Fence
 from metastore.client.heartbeat import Heartbeater, txn_timeout
 from metastore.client.lock_manager import LockManager, LockWait, told_wait
 from metastore.client.lock_plan import LockModes, LockPlan, StatementLocks, lock_modes
+from metastore.client.outcome import Fence
 from metastore.errors import MetastoreError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.locks.rules import LockType, Operation

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.config.values import Kind
+from metastore.config.values import ValueKind
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Key:
     """One key: how it is spelled, read and explained."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     default: str
     help: str
     aliases: tuple[str, ...] = ()
@@ -41,14 +41,14 @@ class Key:
         return tuple(spellings)
 
 
-def key(kind: Kind, name: str, default: str, text: str, *aliases: str, secret: bool = False) -> Any:
+def key(kind: ValueKind, name: str, default: str, text: str, *aliases: str, secret: bool = False) -> Any:
     """Return a dataclass field that is one row of the table of keys."""
     return dataclasses.field(
         default=kind.parse(default), metadata={"key": Key(name, kind, default, text, aliases, secret)}
     )
 
 
-def inert(kind: Kind, name: str, default: str, reason: str, *aliases: str) -> Any:
+def inert(kind: ValueKind, name: str, default: str, reason: str, *aliases: str) -> Any:
     """Return a field for a key of Hive that is read, checked and told to clients, and changes nothing here."""
     return dataclasses.field(
         default=kind.parse(default), metadata={"key": Key(name, kind, default, "", aliases, without_effect=reason)}

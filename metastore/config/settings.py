@@ -28,7 +28,7 @@ from metastore.errors import ConfigValueSecurityError, InvalidInputError
 from metastore.redaction import MASK, is_secret, redacted
 
 
-class Source(NamedTuple):
+class SettingsSource(NamedTuple):
     """The keys of a source. ``foreign``: it may hold keys that are not ours (a hive-site.xml has hundreds)."""
 
     name: str
@@ -128,7 +128,7 @@ def concept_of(name: str | None) -> str | None:
     return row.concept if row else None
 
 
-def build(sources: Iterable[Source]) -> Settings:
+def build(sources: Iterable[SettingsSource]) -> Settings:
     """Put the sources together, the last winning.
 
     Raises: InvalidInputError naming the key, the value, where it stands and what is expected.

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from metastore.config.settings import ROWS, Source
+from metastore.config.settings import ROWS, SettingsSource
 from metastore.errors import InvalidInputError
 
 # Not METASTORE_ alone: Kubernetes sets METASTORE_PORT for a Service of that name, and the CLI reads METASTORE_URI.
 PREFIX = "METASTORE_CONF_"
 
 
-def command_line(assignments: Iterable[str]) -> Source:
+def command_line(assignments: Iterable[str]) -> SettingsSource:
     """``--set KEY=VALUE``; the last wins."""
     values = {}
     for assignment in assignments:
@@ -25,28 +25,28 @@ def command_line(assignments: Iterable[str]) -> Source:
                 f"--set {assignment!r} is not valid: expected KEY=VALUE, for example hive.txn.timeout=300s."
             )
         values[name.strip()] = text
-    return Source("--set", values)
+    return SettingsSource("--set", values)
 
 
-def environment(environ: Mapping[str, str]) -> Source:
+def environment(environ: Mapping[str, str]) -> SettingsSource:
     """``METASTORE_CONF_HIVE_TXN_TIMEOUT=300s``: a key in capitals, with each dot or dash an underscore."""
     spellings = {_variable(name): name for name in ROWS}
-    return Source(
+    return SettingsSource(
         "environment",
         {spellings.get(variable, variable): text for variable, text in environ.items() if variable.startswith(PREFIX)},
     )
 
 
-def file(path: Path) -> Source:
+def file(path: Path) -> SettingsSource:
     """Return a .yaml file of ours, or a Hadoop .xml file (hive-site.xml, metastore-site.xml)."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidInputError(f"The configuration file {path} cannot be read: {error.strerror}.") from error
     if path.suffix == ".xml":
-        return Source(str(path), dict(_hadoop_xml(content, path)), foreign=True)
+        return SettingsSource(str(path), dict(_hadoop_xml(content, path)), foreign=True)
     if path.suffix in {".yaml", ".yml"}:
-        return Source(str(path), dict(_yaml(content, path)))
+        return SettingsSource(str(path), dict(_yaml(content, path)))
     raise InvalidInputError(f"The configuration file {path} is of no known kind: expected .yaml or .xml.")
 
 

@@ -37,7 +37,7 @@ _SIZES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """How a sort of value is read, written and described."""
 
     expected: str
@@ -45,7 +45,7 @@ class Kind:
     format: Callable[[Any], str] = str
 
 
-def duration(unit: str, low: timedelta | None = None, high: timedelta | None = None) -> Kind:
+def duration(unit: str, low: timedelta | None = None, high: timedelta | None = None) -> ValueKind:
     """A time span between the bounds, both included; a plain number counts in ``unit``, as Hive has it for this key."""
 
     def parse(text: str) -> timedelta:
@@ -69,10 +69,10 @@ def duration(unit: str, low: timedelta | None = None, high: timedelta | None = N
 
     bounds = ([] if low is None else [f"at least {write(low)}"]) + ([] if high is None else [f"at most {write(high)}"])
     expected = f"a number with a unit us, ms, s, m, h or d (300s, 5m, 12h), or a plain number of {unit}"
-    return Kind(f"{expected}, {' and '.join(bounds)}" if bounds else expected, parse, write)
+    return ValueKind(f"{expected}, {' and '.join(bounds)}" if bounds else expected, parse, write)
 
 
-def integer(low: int | None = None, high: int | None = None) -> Kind:
+def integer(low: int | None = None, high: int | None = None) -> ValueKind:
     """Return a whole number between the bounds, both included."""
 
     def parse(text: str) -> int:
@@ -82,7 +82,7 @@ def integer(low: int | None = None, high: int | None = None) -> Kind:
         return value
 
     bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
-    return Kind(" ".join(["a whole number", " and ".join(bounds)]).strip(), parse)
+    return ValueKind(" ".join(["a whole number", " and ".join(bounds)]).strip(), parse)
 
 
 _NATURAL = integer(0)
@@ -140,44 +140,44 @@ def _storage_classes(word: str) -> tuple[str, str, str]:
     raise ValueError(word)
 
 
-def choice(*allowed: str) -> Kind:
+def choice(*allowed: str) -> ValueKind:
     """Return a word of a few, in any case."""
 
     def parse(text: str) -> str:
         word = text.strip().lower()
         return word if word in allowed else _no(text)
 
-    return Kind("one of " + ", ".join(allowed), parse)
+    return ValueKind("one of " + ", ".join(allowed), parse)
 
 
-SIZE = Kind("a number of bytes, or one with a unit kb, mb or gb", _size)
-FLAG = Kind("true or false", _flag, lambda value: str(value).lower())
-FRACTION = Kind("a number not below 0, for example 0.1", _fraction)
-TEXT = Kind("text", lambda text: text.strip())
-WORDS = Kind(
+SIZE = ValueKind("a number of bytes, or one with a unit kb, mb or gb", _size)
+FLAG = ValueKind("true or false", _flag, lambda value: str(value).lower())
+FRACTION = ValueKind("a number not below 0, for example 0.1", _fraction)
+TEXT = ValueKind("text", lambda text: text.strip())
+WORDS = ValueKind(
     "words separated by commas", lambda text: tuple(word.strip() for word in text.split(",") if word.strip()), ",".join
 )
-NUMBERS = Kind(
+NUMBERS = ValueKind(
     "names with whole numbers separated by commas, NAME=N",
     lambda text: tuple(dict(map(_number, filter(None, map(str.strip, text.split(","))))).items()),
     lambda numbers: ",".join(f"{name}={number}" for name, number in numbers),
 )
-STORAGE_CLASSES = Kind(
+STORAGE_CLASSES = ValueKind(
     "input format, output format and SerDe of one way to store, joined by colons; several separated by commas",
     lambda text: tuple(_storage_classes(word.strip()) for word in text.split(",") if word.strip()),
     lambda classes: ",".join(map(":".join, classes)),
 )
-NETWORKS = Kind(
+NETWORKS = ValueKind(
     "addresses or networks separated by commas (10.0.0.7, 10.1.0.0/16, fd00::/8)",
     lambda text: tuple(ip_network(word.strip()) for word in text.split(",") if word.strip()),
     lambda networks: ",".join(map(str, networks)),
 )
-CLIENTS = Kind(
+CLIENTS = ValueKind(
     "users, addresses and networks separated by commas (hive, 10.0.0.7, 10.1.0.0/16)",
     lambda text: tuple(_user_or_network(word.strip()) for word in text.split(",") if word.strip()),
     lambda clients: ",".join(map(str, clients)),
 )
-DATABASE_URL = Kind(
+DATABASE_URL = ValueKind(
     "postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name; PostgreSQL is the "
     "only database that can be used",
     _database_url,

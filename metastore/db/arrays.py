@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 
 
 def bigints(ids: Iterable[int]) -> str:
-    """The text of a ``bigint[]``."""
+    """Return the text of a ``bigint[]``."""
     return "{" + ",".join(map(str, ids)) + "}"
 
 
 def literal(items: Sequence[str | int | None]) -> str:
-    """The text of an array of texts or of numbers; None is NULL."""
+    """Return the text of an array of texts or of numbers; None is NULL."""
     if not items:
         return "{}"
     try:
@@ -26,7 +26,7 @@ def literal(items: Sequence[str | int | None]) -> str:
 
 
 def columns(rows: Iterable[Sequence[str | int | None]], width: int) -> list[str]:
-    """Rows as an array for each of their ``width`` columns."""
+    """Return rows as an array for each of their ``width`` columns."""
     return [literal(column) for column in zip(*rows, strict=True)] or ["{}"] * width
 
 

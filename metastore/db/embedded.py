@@ -464,7 +464,7 @@ def _end_with_parent() -> None:
 
 
 def _in_shell(path: Path) -> str:
-    """A path in a command that PostgreSQL hands to the shell, of which it replaces what stands behind a %."""
+    """Return a path in a command that PostgreSQL hands to the shell, of which it replaces what stands behind a %."""
     return shlex.quote(str(path)).replace("%", "%%")
 
 

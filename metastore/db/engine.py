@@ -17,7 +17,7 @@ from psycopg2.extensions import BYTES, connection, register_type
 
 from metastore.db import failpoints, sessions
 from metastore.db.fibers import wait
-from metastore.db.pool import Link, Pool, first_line
+from metastore.db.pool import ConnectionPool, PooledConnection, first_line
 from metastore.db.prepared import Prepared
 from metastore.errors import (
     ConflictRetryError,
@@ -126,7 +126,7 @@ class _Lease:
 
     __slots__ = ("_pool", "cursor", "in_binary", "link")
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
         self.in_binary = False
         """Whether what is asked next is a binary cursor: its columns are taken as they come."""
@@ -198,7 +198,7 @@ class _Joined(_Lease):
     __slots__ = ()
 
     def __init__(self, raw: connection) -> None:
-        self.link = Link(raw)
+        self.link = PooledConnection(raw)
         self.cursor, self.in_binary = raw.cursor(), False
 
     def _send(self, text: str, parameters: Parameters) -> None:
@@ -230,7 +230,7 @@ class Database:
             "lock_timeout": str(lock_timeout_ms),
             **sessions.PLANNING,
         }
-        self.pool = Pool(url, pool_size, pool_timeout_s, self._settings, schema)
+        self.pool = ConnectionPool(url, pool_size, pool_timeout_s, self._settings, schema)
         if statement_timeout_ms:  # PostgreSQL itself ends what takes too long; if it is frozen we do
             self.pool.silence_s = 2 * statement_timeout_ms / 1000 + _GRACE_S
 
@@ -309,7 +309,7 @@ class Database:
             raise RuntimeError("a PostgreSQL transaction is open in this thread already: pass its PgTx down")
 
 
-def _translated(link: Link, error: psycopg2.Error, *, committing: bool) -> MetastoreError:
+def _translated(link: PooledConnection, error: psycopg2.Error, *, committing: bool) -> MetastoreError:
     """The error to raise instead; programming errors and violated constraints are raised as they are."""
     code = error.pgcode
     if link.raw.closed:

@@ -15,7 +15,7 @@ class Fiber(greenlet):
 
 
 def in_fiber() -> bool:
-    """Whether the caller must not block its thread."""
+    """Return True if the caller must not block its thread."""
     return isinstance(getcurrent(), Fiber)
 
 

@@ -40,11 +40,11 @@ class Listener:
         self._session = session
 
     def fileno(self) -> int:
-        """What becomes readable when something was said, or the connection is lost."""
+        """Return what becomes readable when something was said, or the connection is lost."""
         return -1 if self._session is None else int(self._session.fileno())
 
     def heard(self) -> list[str]:
-        """The payloads that have arrived. Raises: UnavailableError when the connection is lost."""
+        """Return the payloads that have arrived. Raises: UnavailableError when the connection is lost."""
         if self._session is None:
             return []
         try:

@@ -80,14 +80,14 @@ class Lendable(connection):
 
 
 def directory() -> Path:
-    """Where the migrations are: inside the package when installed, beside it in a checkout."""
+    """Return where the migrations are: inside the package when installed, beside it in a checkout."""
     package = Path(metastore.__file__).parent
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
 def release_version() -> str:
-    """The newest migration of this release."""
+    """Return the newest migration of this release."""
     return max(_migrations())
 
 
@@ -106,7 +106,7 @@ def versions(url: str) -> Versions:
 
 
 def usable(url: str) -> Versions:
-    """The same, of a database that is not too new for this release; it may be too old. Changes nothing.
+    """Return the same, of a database that is not too new for this release; it may be too old. Changes nothing.
 
     Raises: SchemaTooNewError, MovedError, UnavailableError.
     """
@@ -180,7 +180,7 @@ def require_here(known: Versions) -> None:
 
 
 def table_names() -> set[str]:
-    """Every table that a metastore of this release has."""
+    """Return every table that a metastore of this release has."""
     import metastore.db.catalog_tables  # noqa: F401 - it adds its tables to the metadata
     from metastore.db.tables import metadata
 
@@ -219,7 +219,7 @@ def _too_new(version: str, release: str) -> SchemaTooNewError:
 
 
 def _is_for(session: connection, release: str) -> bool:
-    """Whether a newer release's schema says that this release can work on it."""
+    """Return True if a newer release's schema says that this release can work on it."""
     with session.cursor() as cursor:
         cursor.execute("SELECT EXISTS (SELECT FROM oldest_release WHERE version <= %s)", [release])
         return bool(cursor.fetchall()[0][0])
@@ -231,7 +231,7 @@ def _known(session: connection) -> Versions:
 
 
 def _schema(session: connection) -> str:
-    """The namespace with our tables; where there are none yet, that in which the role makes tables."""
+    """Return the namespace with our tables; where there are none yet, that in which the role makes tables."""
     with session.cursor() as cursor:
         cursor.execute(_OURS)
         rows = cursor.fetchall()

@@ -31,7 +31,7 @@ SILENCE = {
 
 
 def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
-    """An asynchronous connection that is ready; ``seconds``: of a look-up, and of each address.
+    """Return an asynchronous connection that is ready; ``seconds``: of a look-up, and of each address.
 
     Raises: UnavailableError.
     """
@@ -50,7 +50,7 @@ def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
 
 
 def why(failure: Exception | None) -> str:
-    """What the driver says about a connection that was not made, and what to look at where it only says that."""
+    """Return what the driver says about a connection that was not made, and what to look at where it only says that."""
     said = str(failure).strip().splitlines()[0]
     if "certificate verify failed" not in said:
         return said
@@ -58,7 +58,7 @@ def why(failure: Exception | None) -> str:
 
 
 def ask(raw: connection, query: str, parameters: Any = None, seconds: float | None = None) -> list[tuple[Any, ...]]:
-    """One answer on an asynchronous connection. Raises: psycopg2.Error, TimeoutError."""
+    """Return one answer on an asynchronous connection. Raises: psycopg2.Error, TimeoutError."""
     cursor = raw.cursor()
     cursor.execute(query, parameters)
     wait(raw, seconds)
@@ -84,7 +84,7 @@ def _connected(parameters: Mapping[str, Any], seconds: float) -> connection:
 
 
 def _places(parameters: Mapping[str, Any], seconds: float) -> Iterator[dict[str, str]]:
-    """Where to try, in order: parameters that lead to a single address each."""
+    """Yield where to try, in order: parameters that lead to a single address each."""
     hosts = str(parameters.get("host") or os.environ.get("PGHOST", "")).split(",")
     if parameters.get("hostaddr") or hosts == [""]:
         yield {}
@@ -133,7 +133,7 @@ _look_ups: dict[str, _LookUp] = {}
 
 
 def _addresses(host: str, seconds: float) -> list[str]:
-    """What a name stands for. Raises: OSError (which TimeoutError is)."""
+    """Return what a name stands for. Raises: OSError (which TimeoutError is)."""
     mine, its = socket.socketpair()
     with mine:
         with _asking:

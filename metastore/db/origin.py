@@ -19,7 +19,7 @@ class OtherOriginError(UnavailableError):
     """The database is not that which was served before, and may have lost what was acknowledged."""
 
 
-class Origin(NamedTuple):
+class DatabaseOrigin(NamedTuple):
     """A PostgreSQL; ``timeline`` is None on a standby. ``is_synchronous``: commits wait for a standby."""
 
     system: str
@@ -50,8 +50,8 @@ def require(sql: Callable[[str], list[tuple[Any, ...]]], seen: int) -> int:
         [(*recorded, system, timeline, is_synchronous)] = sql(_LOOK)
     except psycopg2.errors.UndefinedTable:  # there is no metastore yet
         return seen
-    here = Origin(*recorded)
-    noted = None if system is None else Origin(system, timeline, is_synchronous)
+    here = DatabaseOrigin(*recorded)
+    noted = None if system is None else DatabaseOrigin(system, timeline, is_synchronous)
     if must_be_noted(here, noted, seen):
         with suppress(psycopg2.errors.ReadOnlySqlTransaction):  # `sessions.check` says what is wrong with the session
             sql(_NOTE)
@@ -63,7 +63,7 @@ def note(sql: Callable[[str], list[tuple[Any, ...]]]) -> None:
     sql(_NOTE)
 
 
-def must_be_noted(here: Origin, noted: Origin | None, seen: int) -> bool:
+def must_be_noted(here: DatabaseOrigin, noted: DatabaseOrigin | None, seen: int) -> bool:
     """Whether a usable session's place is to be recorded. Raises: OtherOriginError, UnavailableError."""
     if here.timeline is None:
         raise UnavailableError(

@@ -41,7 +41,7 @@ class Sizes(NamedTuple):
     """A list that cannot be longer is one piece."""
 
 
-class Piece(Protocol):
+class PieceOfRows(Protocol):
     """Some rows of a list."""
 
     @property
@@ -53,13 +53,13 @@ class Piece(Protocol):
         """The key of the last row."""
 
 
-P = TypeVar("P", bound=Piece)
-P_co = TypeVar("P_co", bound=Piece, covariant=True)
+P = TypeVar("P", bound=PieceOfRows)
+P_co = TypeVar("P_co", bound=PieceOfRows, covariant=True)
 T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Listing(Protocol[P_co]):
+class OrderedRows(Protocol[P_co]):
     """Rows in the order of a key."""
 
     def piece(self, asked: Asked, after: Any, most: int) -> P_co:
@@ -97,7 +97,7 @@ def _anything(_count: int) -> None:
 
 
 def read(
-    db: Database, listing: Listing[P], limit: int, sizes: Sizes, require: Callable[[int], None] = _anything
+    db: Database, listing: OrderedRows[P], limit: int, sizes: Sizes, require: Callable[[int], None] = _anything
 ) -> Pieces[P]:
     """The first ``limit`` rows, all if that is negative.
 
@@ -116,7 +116,7 @@ def read(
         return Pieces(count, _all(asked, listing, count, sizes), opened.pop_all())
 
 
-def _all(asked: Asked, listing: Listing[P], count: int, sizes: Sizes) -> Iterator[P]:
+def _all(asked: Asked, listing: OrderedRows[P], count: int, sizes: Sizes) -> Iterator[P]:
     after, most = None, sizes.first
     while count > 0:
         with TURN:

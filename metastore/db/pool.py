@@ -24,7 +24,7 @@ from metastore.errors import UnavailableError
 _CONNECT_SECONDS = 5.0
 
 
-class Link:
+class PooledConnection:
     """A connection, the names of what it has prepared, and the means to look at its socket."""
 
     __slots__ = ("_poll", "prepared", "raw", "spoiled")
@@ -61,7 +61,7 @@ class Link:
         return fit and bool(self.raw.get_transaction_status() == TRANSACTION_STATUS_IDLE)
 
 
-class Pool:
+class ConnectionPool:
     """At most ``size`` connections for threads, and a connection for each fiber; the last used is lent first."""
 
     def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str], schema: str) -> None:
@@ -76,7 +76,7 @@ class Pool:
             url, "metastore", {**session, "metastore.process": self.process}, schema=schema
         )
         self._places = threading.BoundedSemaphore(size)
-        self._idle: deque[Link] = deque()
+        self._idle: deque[PooledConnection] = deque()
         self._lent = self._timeline = 0
 
     @property
@@ -84,7 +84,7 @@ class Pool:
         """Connections in use, about."""
         return self._lent
 
-    def take(self) -> Link:
+    def take(self) -> PooledConnection:
         """A connection that was alive a moment ago. Raises: UnavailableError, having sent nothing."""
         if not in_fiber() and not self._places.acquire(timeout=self._wait_s):
             raise UnavailableError(
@@ -103,7 +103,7 @@ class Pool:
             self._free_place()
             raise
 
-    def give(self, link: Link) -> None:
+    def give(self, link: PooledConnection) -> None:
         """Take a connection back, or close it if it is not fit to be lent again."""
         texts = link.told
         if link.idle:
@@ -124,7 +124,7 @@ class Pool:
         if not in_fiber():
             self._places.release()
 
-    def _connect(self) -> Link:
+    def _connect(self) -> PooledConnection:
         raw = network.connect(self._parameters, _CONNECT_SECONDS)
         try:
             self._timeline = origin.require(
@@ -137,7 +137,7 @@ class Pool:
                     f"The metastore's database does not answer, nothing was changed, try again: {first_line(error)}"
                 ) from error
             raise
-        return Link(raw)
+        return PooledConnection(raw)
 
 
 def first_line(error: Exception) -> str:
@@ -145,7 +145,7 @@ def first_line(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
-def _close(link: Link) -> None:
+def _close(link: PooledConnection) -> None:
     try:
         link.raw.close()
     except psycopg2.Error:

@@ -57,7 +57,7 @@ class PostgresUser:
 
 
 def chosen(cluster: Path, programs: Path) -> PostgresUser:
-    """Who runs the PostgreSQL in ``cluster``, which need not exist yet. Raises: UnavailableError."""
+    """Return who runs the PostgreSQL in ``cluster``, which need not exist yet. Raises: UnavailableError."""
     if os.geteuid() != 0:
         return PostgresUser(os.geteuid())
     account = _account()
@@ -85,7 +85,7 @@ def chosen(cluster: Path, programs: Path) -> PostgresUser:
 
 
 def _account() -> pwd.struct_passwd | None:
-    """The user of its own, added where it is missing and may be added."""
+    """Return the user of its own, added where it is missing and may be added."""
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(STAND_IN)
     useradd = shutil.which("useradd")
@@ -119,7 +119,7 @@ def _alone() -> Iterator[None]:
 
 
 def _closed_to(account: pwd.struct_passwd, paths: Iterable[Path]) -> Iterator[Path]:
-    """The directories above these that the user may not pass."""
+    """Yield the directories above these that the user may not pass."""
     for path in paths:
         for parent in path.parents:
             status = parent.stat()

@@ -18,7 +18,7 @@ from metastore.errors import InvalidInputError, UnavailableError
 
 
 def fitting(name: str, server_major: int) -> Path:
-    """The program, at least of the server's major version. Raises: InvalidInputError."""
+    """Return the program, at least of the server's major version. Raises: InvalidInputError."""
     versions = {}
     for path in _places(name):
         version = _major(path)
@@ -33,7 +33,7 @@ def fitting(name: str, server_major: int) -> Path:
 
 
 def reached(url: str) -> tuple[str, dict[str, str]]:
-    """The URL for a program's arguments, and the environment that has its password."""
+    """Return the URL for a program's arguments, and the environment that has its password."""
     parts = parse_dsn(url)
     password = parts.pop("password", None)
     return make_dsn("", **parts), {**os.environ, **({"PGPASSWORD": password} if password else {})}
@@ -55,7 +55,7 @@ def run(program: Path, *arguments: str, env: dict[str, str], **process: Any) -> 
 
 
 def failure(program: Path, said: str) -> str:
-    """One sentence about a program that failed."""
+    """Return one sentence about a program that failed."""
     last = next((line for line in said.strip().splitlines() if "error" in line), said.strip() or "it does not say why")
     return f"{program.name} failed, nothing was changed: {last}"
 

@@ -71,12 +71,12 @@ _IN_FORCE = "SELECT lower(name), setting FROM pg_settings WHERE lower(name) = AN
 
 
 def search_path(schema: str) -> str:
-    """The setting that leads to our tables, and to nobody's of the same name."""
+    """Return the setting that leads to our tables, and to nobody's of the same name."""
     return '"' + schema.replace('"', '""') + '"'
 
 
 def parameters(url: str, application: str, settings: Mapping[str, str], *, schema: str | None = None) -> dict[str, Any]:
-    """What psycopg2.connect needs for a session with these settings on top of `CORRECTNESS`.
+    """Return what psycopg2.connect needs for a session with these settings on top of `CORRECTNESS`.
 
     ``options`` of the URL come first, so that ours win. Without a ``schema`` the role's own search path decides.
 

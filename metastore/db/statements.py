@@ -25,7 +25,7 @@ class Statements:
         }
 
     def text(self, name: str, **parts: object) -> str:
-        """The SQL of a statement. Raises: KeyError, where the parts are not those that the statement names."""
+        """Return the SQL of a statement. Raises: KeyError, where the parts are not those that the statement names."""
         text = self._texts[name]
         if surplus := parts.keys() - set(_PART.findall(text)):
             raise KeyError(f"{self.path.name}: {name} has no part {', '.join(sorted(surplus))}")

@@ -22,7 +22,7 @@ _SIZE, _LOWER_BOUND = slice(12, 16), 4
 _LAST_OF_ONE, _LAST_OF_MORE = "max({})::text", "(array_agg({}::text))[count(*)]"
 
 
-class Kind(Enum):
+class WireType(Enum):
     """What a field holds: the protocol's number for it."""
 
     BOOL = "02"
@@ -33,11 +33,11 @@ class Kind(Enum):
     """A map from texts to texts; its value is JSON."""
 
 
-class Field(NamedTuple):
+class ThriftField(NamedTuple):
     """A field of a struct."""
 
     id: int
-    kind: Kind
+    kind: WireType
     value: str
     """SQL."""
     optional: bool = False
@@ -49,7 +49,7 @@ def text(value: str) -> str:
     return f"int4send(octet_length({value})) || textsend({value})"
 
 
-def struct(shape: Sequence[Field]) -> str:
+def struct(shape: Sequence[ThriftField]) -> str:
     """SQL for the bytes of a row."""
     return " || ".join([*map(_field, shape), r"'\x00'::bytea"])
 
@@ -204,14 +204,14 @@ def _texts(value: str) -> str:
 
 
 _WRITERS = {
-    Kind.BOOL: r"CASE WHEN {} THEN '\x01'::bytea ELSE '\x00'::bytea END".format,
-    Kind.I32: "int4send({})".format,
-    Kind.I64: "int8send({})".format,
-    Kind.TEXT: text,
-    Kind.TEXTS: _texts,
+    WireType.BOOL: r"CASE WHEN {} THEN '\x01'::bytea ELSE '\x00'::bytea END".format,
+    WireType.I32: "int4send({})".format,
+    WireType.I64: "int8send({})".format,
+    WireType.TEXT: text,
+    WireType.TEXTS: _texts,
 }
 
 
-def _field(field: Field) -> str:
+def _field(field: ThriftField) -> str:
     written = rf"'\x{field.kind.value}{field.id:04x}'::bytea || {_WRITERS[field.kind](field.value)}"
     return f"coalesce({written}, ''::bytea)" if field.optional else written

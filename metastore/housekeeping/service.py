@@ -36,7 +36,7 @@ class PurgeService:
 
     @classmethod
     def of_new_server(cls, db: Database, settings: TxnSettings, started_at: datetime) -> "PurgeService":
-        """The house-keeping as a server does it that has just started."""
+        """Return the house-keeping as a server does it that has just started."""
         return cls(db, settings, not_before=started_at + settings.reaper_start)
 
     def expire_locks(self) -> Expiry:

@@ -65,7 +65,7 @@ SELECT metastore_now(), min(heard_at) FILTER (WHERE NOT replicated), min(heard_a
        AS owners""")
 
 
-class Entity(NamedTuple):
+class ComponentEntity(NamedTuple):
     """What a component is about; also a place in their order."""
 
     catalog: str
@@ -74,7 +74,7 @@ class Entity(NamedTuple):
     partition: str
 
 
-FIRST_ENTITY = Entity("", "", "", "")
+FIRST_ENTITY = ComponentEntity("", "", "", "")
 
 
 class Visited(NamedTuple):
@@ -88,7 +88,7 @@ class Compared(NamedTuple):
     """One batch of a walk through entities: how many were removed, and where to go on, if there are more."""
 
     removed: int
-    start: Entity | None
+    start: ComponentEntity | None
     beyond: bool
     """Go on behind that place, not at it."""
 
@@ -176,7 +176,7 @@ def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
     return int(count)
 
 
-def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit: int = BATCH) -> Compared:
+def delete_duplicate_components(pg: PgTx, start: ComponentEntity, *, beyond: bool, limit: int = BATCH) -> Compared:
     """Remove completed components whose whole content a newer component, visible to everybody, repeats.
 
     Compares the next ``limit`` components, in the order of what they are about, with each other: those with a write id
@@ -194,7 +194,7 @@ def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit:
     )
     if size < limit:
         return Compared(removed, None, beyond=False)
-    return Compared(removed, Entity(*last), beyond=first == last and not removed)
+    return Compared(removed, ComponentEntity(*last), beyond=first == last and not removed)
 
 
 def empty_aborted(pg: PgTx, after_id: int, limit: int = BATCH) -> Visited:

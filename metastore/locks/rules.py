@@ -157,7 +157,7 @@ class Blocked(NamedTuple):
     last: Lock
 
 
-class Component(NamedTuple):
+class DeclaredWrite(NamedTuple):
     """What a transaction says it writes; operation ``i``, ``u`` or ``d``."""
 
     object: LockObject
@@ -306,7 +306,7 @@ def refusal(request: LockRequest, blocked: Sequence[Blocked]) -> str | None:
     return None
 
 
-def components(request: LockRequest) -> list[Component]:
+def components(request: LockRequest) -> list[DeclaredWrite]:
     """What the request's transaction will write, as far as its locks tell (LOCK-14, LOCK-15).
 
     A dynamic-partition write does not know its partitions yet. It leaves a placeholder without a partition, so that the
@@ -314,7 +314,7 @@ def components(request: LockRequest) -> list[Component]:
     """
     if request.txn_id == NO_TXN:
         return []
-    written: dict[Component, None] = {}
+    written: dict[DeclaredWrite, None] = {}
     placeholders: dict[LockObject, str] = {}
     for wanted in request.components:
         operation = _written(wanted)
@@ -324,9 +324,12 @@ def components(request: LockRequest) -> list[Component]:
             table = wanted.object._replace(partition="")
             placeholders[table] = "i" if operation == "i" and placeholders.get(table, "i") == "i" else "u"
         else:
-            written[Component(wanted.object, operation)] = None
+            written[DeclaredWrite(wanted.object, operation)] = None
     named = {component.object._replace(partition="") for component in written}
-    return [*written, *(Component(table, operation) for table, operation in placeholders.items() if table not in named)]
+    return [
+        *written,
+        *(DeclaredWrite(table, operation) for table, operation in placeholders.items() if table not in named),
+    ]
 
 
 def _written(wanted: WantedLock) -> str | None:

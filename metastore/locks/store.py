@@ -19,7 +19,7 @@ from metastore.ids import DatabaseName
 from metastore.locks.rules import (
     NO_TXN,
     WAITS_FOR,
-    Component,
+    DeclaredWrite,
     Lock,
     LockObject,
     LockRequest,
@@ -295,7 +295,7 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
 
 
 def finish_requests(
-    pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, Component]], awaited: Iterable[Lock]
+    pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, DeclaredWrite]], awaited: Iterable[Lock]
 ) -> None:
     """Add rows to the queue, and components with their write id, if they have it, to transactions; and commit.
 

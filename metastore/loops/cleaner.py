@@ -26,9 +26,9 @@ from metastore.compaction.cleaning.rules import (
     GONE,
     LOOK_AGAIN,
     WHOLE_TABLE,
+    CleaningVerdict,
     Covered,
     Gate,
-    Verdict,
     acid_directories,
     cleaning_write_ids,
     dead_staging,
@@ -132,10 +132,10 @@ class Cleaner:
         ]
 
     def _decided(self, request: Compaction, gate: Gate) -> Cleaned:
-        if gate.verdict is Verdict.WAIT:
+        if gate.verdict is CleaningVerdict.WAIT:
             return Cleaned(request.id, request.entity, CleanOutcome.WAITING, gate.reason)
         try:
-            if gate.verdict is Verdict.FAIL:
+            if gate.verdict is CleaningVerdict.FAIL:
                 self.compactions.end(request, CompactionState.FAILED, gate.reason)
                 return Cleaned(request.id, request.entity, CleanOutcome.FAILED, gate.reason)
             return self._one(request)
@@ -157,7 +157,7 @@ class Cleaner:
         if cleaning is None:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else took it")
         if isinstance(cleaning, Gate):
-            outcome = CleanOutcome.REFUSED if cleaning.verdict is Verdict.REFUSE else CleanOutcome.WAITING
+            outcome = CleanOutcome.REFUSED if cleaning.verdict is CleaningVerdict.REFUSE else CleanOutcome.WAITING
             return Cleaned(request.id, request.entity, outcome, cleaning.reason)
         return self._clean(cleaning)
 
@@ -297,12 +297,12 @@ class Cleaner:
 
     def _clean_aborted(self, cleaning: AbortCleaning) -> Cleaned:
         entity, table, kept = cleaning.entity, cleaning.table, cleaning.gate
-        if kept.verdict is Verdict.REFUSE:
+        if kept.verdict is CleaningVerdict.REFUSE:
             return Cleaned(None, entity, CleanOutcome.REFUSED, kept.reason)
         if table is None or not table.partition_exists:
             forgotten = self.compactions.forget_aborted(cleaning, (), GONE)
             return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped", (), forgotten)
-        if kept.verdict is Verdict.WAIT:
+        if kept.verdict is CleaningVerdict.WAIT:
             raise InvalidOperationError(kept.reason)
         removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
         if left:

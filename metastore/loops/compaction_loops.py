@@ -81,7 +81,7 @@ def compaction_loops(
 
 
 def _in_turn(workers: deque[Worker]) -> WorkReport:
-    """A tick of a thread with a Worker for each of its pools: the next in turn that has a request."""
+    """Build the tick of a thread with a Worker for each of its pools: the next in turn that has a request."""
     report = WorkReport(WorkOutcome.IDLE)
     for _ in range(len(workers)):
         worker = workers[0]

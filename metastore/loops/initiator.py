@@ -11,9 +11,9 @@ from threading import Event
 from typing import NamedTuple
 
 from metastore.acid.state import AcidState, NotEnoughHistoryError, acid_state
-from metastore.compaction.initiating.rules import Limits, Thresholds, benefit, ineligible, ruled_out, verdict
-from metastore.compaction.initiating.service import Candidate, InitiatorService, Inputs, Revoked
-from metastore.compaction.inventory.rules import Listing, measure
+from metastore.compaction.initiating.rules import EligibilityLimits, Thresholds, benefit, ineligible, ruled_out, verdict
+from metastore.compaction.initiating.service import Candidate, CandidateFacts, InitiatorService, Revoked
+from metastore.compaction.inventory.rules import MeasuredListing, measure
 from metastore.compaction.measuring.rules import Deltas, DeltasOf, deltas_of
 from metastore.compaction.queue.rules.requests import CompactionType, Entity
 from metastore.compaction.queue.rules.turns import Benefit, head_start
@@ -29,7 +29,7 @@ POOL = "hive.compactor.worker.pool"
 _log = get_logger(__name__)
 
 
-class Finding(NamedTuple):
+class CandidateOutcome(NamedTuple):
     """What became of a candidate. ``id``: the queued request; ``again``: look at it in the next round too.
 
     ``known``: what is there was known without a listing; ``failed``: it could not be looked at.
@@ -48,13 +48,13 @@ class Finding(NamedTuple):
 class InitiatorReport:
     """What a round did. ``listed``: directories of tables and partitions; ``known``: what needed no listing."""
 
-    findings: list[Finding]
+    findings: list[CandidateOutcome]
     revoked: list[Revoked]
     listed: int = 0
     known: int = 0
 
     @property
-    def queued(self) -> list[Finding]:
+    def queued(self) -> list[CandidateOutcome]:
         """What was queued."""
         return [finding for finding in self.findings if finding.id is not None]
 
@@ -82,7 +82,7 @@ class Initiator:
     """When it last looked at everything."""
     _again: set[Entity] = field(default_factory=set)
     _measured: dict[Entity, Deltas] = field(default_factory=dict)
-    _listed: list[Listing] = field(default_factory=list)
+    _listed: list[MeasuredListing] = field(default_factory=list)
     _unmeasured: dict[Entity, str] = field(default_factory=dict)
     """What could not be measured in this round, and why."""
 
@@ -92,7 +92,7 @@ class Initiator:
         for claim, reason in revoked:
             _log.warning("compaction_claim_revoked", compaction_id=claim.id, worker_id=claim.worker_id, reason=reason)
         candidates = self.compactions.candidates(self._since, self._again)
-        findings: list[Finding] = []
+        findings: list[CandidateOutcome] = []
         known = listed = 0
         page = self.compactions.settings.fetch_size
         for start in range(0, len(candidates.found), page):
@@ -129,7 +129,7 @@ class Initiator:
         self._since = as_of if as_of - self._began < self.compactions.settings.listing_max_age else None
         self.compactions.forget_old_listings()
 
-    def _looked_at_all(self, candidates: Sequence[Candidate]) -> list[Finding]:
+    def _looked_at_all(self, candidates: Sequence[Candidate]) -> list[CandidateOutcome]:
         inputs = self._inputs([candidate.entity for candidate in candidates])
         return in_parallel(
             lambda candidate: self._looked_at(candidate, inputs.get(candidate.entity)),
@@ -138,7 +138,7 @@ class Initiator:
             self.stopping,
         )
 
-    def _inputs(self, entities: Sequence[Entity]) -> dict[Entity, Inputs]:
+    def _inputs(self, entities: Sequence[Entity]) -> dict[Entity, CandidateFacts]:
         """Look all of them up at once; nothing if one of them is in the way of the others: each is looked up alone."""
         try:
             return self.compactions.inputs(entities)
@@ -175,7 +175,7 @@ class Initiator:
         self._measured = {}
         return self._keep_listings()
 
-    def _measure(self, entity: Entity, inputs: Inputs | None) -> None:
+    def _measure(self, entity: Entity, inputs: CandidateFacts | None) -> None:
         try:
             inputs = inputs or self._alone(entity)
             if inputs.table is None or not inputs.table.partition_exists:
@@ -186,10 +186,10 @@ class Initiator:
             self._require_available(error)
             self._unmeasured[entity] = f"{type(error).__name__}: {error}"
 
-    def _alone(self, entity: Entity) -> Inputs:
+    def _alone(self, entity: Entity) -> CandidateFacts:
         return self.compactions.inputs([entity])[entity]
 
-    def _looked_at(self, candidate: Candidate, inputs: Inputs | None) -> Finding:
+    def _looked_at(self, candidate: Candidate, inputs: CandidateFacts | None) -> CandidateOutcome:
         entity = candidate.entity
         try:
             try:
@@ -201,33 +201,35 @@ class Initiator:
             reason = f"{type(error).__name__}: {error}"
             if self.compactions.note_not_initiated(entity, self.initiator_id, reason):
                 _log.warning("compaction_did_not_initiate", entity=str(entity), error=reason)
-            return Finding(entity, None, reason, failed=True)
+            return CandidateOutcome(entity, None, reason, failed=True)
 
-    def _examine(self, candidate: Candidate, inputs: Inputs) -> Finding:
+    def _examine(self, candidate: Candidate, inputs: CandidateFacts) -> CandidateOutcome:
         entity, settings = candidate.entity, self.compactions.settings
-        limits = Limits(settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only)
+        limits = EligibilityLimits(
+            settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only
+        )
         no = ineligible(entity, inputs.table, inputs.queued, inputs.history, candidate.aborts, limits, inputs.now)
         if no is not None or inputs.table is None:
             if no is not None and no.recorded:
                 self.compactions.note_not_initiated(entity, self.initiator_id, no.reason)
-            return Finding(entity, None, no.reason if no else "", again=no is not None and no.again)
+            return CandidateOutcome(entity, None, no.reason if no else "", again=no is not None and no.again)
         is_open, thresholds = (
             bool(inputs.write_ids.open),
             Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold),
         )
         not_due = ruled_out(inputs.table, candidate.aborts, inputs.known, thresholds)
         if not_due is not None:
-            return Finding(entity, None, _with_blocker(not_due.reason, inputs), again=is_open, known=True)
+            return CandidateOutcome(entity, None, _with_blocker(not_due.reason, inputs), again=is_open, known=True)
         state, write_ids = self._state(inputs, inputs.table), inputs.write_ids.for_compactor()
         kind, reason = verdict(
             inputs.table, candidate.aborts, inputs.queued, state, write_ids, thresholds, settings.aborted_txn_threshold
         )
         if kind is None:
-            return Finding(entity, None, _with_blocker(reason, inputs), again=is_open)
+            return CandidateOutcome(entity, None, _with_blocker(reason, inputs), again=is_open)
         gain = None if state is None else benefit(kind, measure(state), inputs.opens)
         return self._queue(entity, kind, reason, gain, inputs.table)
 
-    def _state(self, inputs: Inputs, table: Described) -> AcidState | None:
+    def _state(self, inputs: CandidateFacts, table: Described) -> AcidState | None:
         """The directories; None for a whole partitioned table, whose partitions are looked at one by one."""
         if table.lacks_partition:
             return None
@@ -237,13 +239,13 @@ class Initiator:
             self.files.listing(location), write_ids, inputs.txns, lambda path: self.files.read(f"{location}/{path}")
         )
         self._measured[table.entity] = deltas_of(state, self.compactions.settings.metrics_small_delta)
-        listing = Listing(table.entity, table.location, inputs.now, write_ids.high_watermark, measure(state))
+        listing = MeasuredListing(table.entity, table.location, inputs.now, write_ids.high_watermark, measure(state))
         self._listed.append(listing)
         return state
 
     def _queue(
         self, entity: Entity, kind: CompactionType, reason: str, gain: Benefit | None, table: Described
-    ) -> Finding:
+    ) -> CandidateOutcome:
         run_as = self.compactions.settings.run_as_user or table.owner
         pool = stored_pool(table.parameters.get(POOL) or table.database_parameters.get(POOL)) or None
         request_id = self.compactions.enqueue(
@@ -258,11 +260,11 @@ class Initiator:
             )
         )
         if request_id is None:
-            return Finding(entity, None, "somebody else requested a compaction at the same moment", again=True)
-        return Finding(entity, kind, reason, request_id)
+            return CandidateOutcome(entity, None, "somebody else requested a compaction at the same moment", again=True)
+        return CandidateOutcome(entity, kind, reason, request_id)
 
 
-def _with_blocker(reason: str, inputs: Inputs) -> str:
+def _with_blocker(reason: str, inputs: CandidateFacts) -> str:
     if not inputs.write_ids.open:
         return reason
     return f"{reason}; write id {inputs.write_ids.open[0]} is still open, and nothing from it on can be compacted"

@@ -54,7 +54,7 @@ class JobRunner(Protocol):
     """Runs a compaction job to its end."""
 
     def unavailable(self) -> str | None:
-        """Why no job can be run here, or None."""
+        """Return why no job can be run here, or None."""
 
     def run(self, spec: CompactionJobSpec, pulse: Pulse) -> JobOutcome:
         """Run the job. ``pulse`` is called every second or so; when it raises, the job is killed.
@@ -132,7 +132,7 @@ class SubprocessRunner:
             return JobOutcome(succeeded=True, result=result)
 
     def end_idle(self) -> IdleReport:
-        """A round that ends what waits for jobs in vain."""
+        """Return a round that ends what waits for jobs in vain."""
         return self.sparks.end_idle()
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class SubprocessRunner:
             process.end()
 
     def _kept_log(self, log: Path, spec: CompactionJobSpec) -> str:
-        """Where the log of a failed job is from now on; the oldest of too many goes."""
+        """Return where the log of a failed job is from now on; the oldest of too many goes."""
         try:
             directory = Path(
                 tempfile.mkdtemp(prefix=f"failed-compaction-{spec.compaction_id}-", dir=self.settings.log_dir or None)
@@ -202,7 +202,7 @@ def _result(path: Path) -> CompactionJobResult | None:
 
 
 def _progress(path: Path) -> JobProgress | None:
-    """What the job has said last; None while it has said nothing."""
+    """Return what the job has said last; None while it has said nothing."""
     with suppress(FileNotFoundError):
         return JobProgress.from_json(path.read_text(encoding="utf-8"))
     return None

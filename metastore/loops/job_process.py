@@ -83,7 +83,7 @@ class JobProcess:
                 self._child.stdin.write(f"{line}\n".encode())
 
     def answer(self, pulse: Callable[[], None]) -> str:
-        """The next line that it prints, or "" when it has ended. ``pulse``: as for ``wait``."""
+        """Return the next line that it prints, or "" when it has ended. ``pulse``: as for ``wait``."""
         source, said = self._child.stdout, b""
         if source is None:
             return ""

@@ -37,7 +37,7 @@ class Holders(Protocol):
     """Who knows over which connections lock requests were made: the server of this process."""
 
     def left(self) -> Left:
-        """What became of the connections."""
+        """Return what became of the connections."""
 
     def keep(self, lock_ids: Collection[int], left: Left) -> None:
         """Forget what has left, and of those that were here what is not among ``lock_ids``."""

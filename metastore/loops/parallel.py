@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], threads: int, stopping: Event) -> list[Result]:
-    """The results, in the order of the items.
+    """Return the results, in the order of the items.
 
     Nothing more is begun once ``stopping`` is set or something is unavailable. An error of one item does not stop the
     others; the first is raised when all are done.

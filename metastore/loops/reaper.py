@@ -75,7 +75,7 @@ class Reaper:
 
 
 def until_due(report: object) -> timedelta | None:
-    """How soon a house-keeper wants its next round: when something may expire. None: at its usual time."""
+    """Return how soon a house-keeper wants its next round: when something may expire. None: at its usual time."""
     return report.spare if isinstance(report, ReaperReport) else None
 
 

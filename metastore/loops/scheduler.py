@@ -33,7 +33,7 @@ class Leader(Protocol):
     """Who runs the cluster's loops."""
 
     def is_leader(self, role: str) -> bool:
-        """Whether this process runs the loop of that name, as far as it can tell now; never raises."""
+        """Return True if this process runs the loop of that name, as far as it can tell now; never raises."""
 
 
 class Observer(Protocol):
@@ -194,7 +194,7 @@ class Scheduler:
 
 
 def _ahead() -> float:
-    """How far this machine's clock is ahead of a clock that only goes forward, in seconds."""
+    """Return how far this machine's clock is ahead of a clock that only goes forward, in seconds."""
     return _now().timestamp() - monotonic()
 
 

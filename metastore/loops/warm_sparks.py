@@ -109,7 +109,7 @@ class WarmSparks:
             _end(spark)
 
     def _taken(self, conf: Mapping[str, str]) -> _Spark:
-        """One that waits, or a new one; for that, one with other settings makes room."""
+        """Return one that waits, or a new one; for that, one with other settings makes room."""
         with self._lock:
             gone = [spark for spark in self._waiting if not spark.process.lives]
             alive = [spark for spark in self._waiting if spark.process.lives]
@@ -125,7 +125,7 @@ class WarmSparks:
         return _Spark(conf, JobProcess(self.command, log, self.environment, answers=True), log)
 
     def _kept(self, spark: _Spark) -> bool:
-        """Whether it waits for its next job from now on."""
+        """Return True if it waits for its next job from now on."""
         with self._lock:
             if self._closed or not self.idle or spark.jobs >= self.most_jobs:
                 return False

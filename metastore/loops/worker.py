@@ -295,7 +295,7 @@ class _Work:
             )
 
     def _state(self, started: Started, write_ids: ValidWriteIdList | None = None) -> AcidState:
-        """What the compaction sees of the location; or another list of write ids."""
+        """Return what the compaction sees of the location; or another list of write ids."""
         with self._kept_alive():
             listing = self._worker.files.listing(self._location)
         return acid_state(
@@ -348,7 +348,7 @@ class _Work:
         return outcome.result.statistics if outcome.result is not None else {}
 
     def _columns_with_statistics(self) -> tuple[str, ...]:
-        """The columns whose statistics this compaction renews. No compaction fails for want of them."""
+        """Return the columns whose statistics this compaction renews. No compaction fails for want of them."""
         statistics, entity = self._worker.statistics, self._claimed.entity
         is_wanted = self._worker.compactions.settings.gather_stats and self._claimed.type is CompactionType.MAJOR
         if statistics is None or not is_wanted:
@@ -513,7 +513,7 @@ class _Work:
         return results_of(top_directories(listing), self._started_txn().txn_id)
 
     def _staging(self) -> list[str]:
-        """What a job that was killed leaves: nobody else may use it."""
+        """Return what a job that was killed leaves: nobody else may use it."""
         if not self._location:
             return []
         return staging_of(self._worker.files.children(self._location), self._started_txn().txn_id)

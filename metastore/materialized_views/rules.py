@@ -25,7 +25,7 @@ class Staleness(NamedTuple):
 
 
 def stored_snapshot(text: str | None) -> TxnWriteIds:
-    """The snapshot in a view's creation metadata: the lists as text, bare or inside of the JSON that 4.x writes.
+    """Return the snapshot in a view's creation metadata: the lists as text, bare or inside of the JSON that 4.x writes.
 
     Raises: NoAnswerError when it is an Iceberg snapshot, or none at all; InvalidInputError.
     """

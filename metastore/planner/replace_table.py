@@ -16,7 +16,7 @@ from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient, outcome
 from metastore.client.client import AnswerLostError
 from metastore.client.constraints import EnabledConstraints, has_constraints
-from metastore.client.fence import Fence
+from metastore.client.outcome import Fence
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError
 from metastore.ids import TableName
 from metastore.planner.body import Body

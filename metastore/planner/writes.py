@@ -18,7 +18,7 @@ from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient, txn_calls
 from metastore.client.constraints import enabled_constraints
-from metastore.client.fence import Fence
+from metastore.client.outcome import Fence
 from metastore.client.partitions import Locations, partition_places, places_named, typed_values
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.locks.rules import Operation

@@ -20,7 +20,7 @@ MOST_VOID = 1_000_000
 """Void write ids of a table; each is a row, and stands in the lists of its readers."""
 
 
-class Directory(NamedTuple):
+class RestoredDirectory(NamedTuple):
     """A base or delta, the partition that it is in, and its path."""
 
     partition: str
@@ -61,7 +61,7 @@ class Known:
 
 
 @dataclass
-class Verdict:
+class RecoveryVerdict:
     """What to record of a table, and what to tell: ``hidden`` and ``kept`` directories.
 
     ``void`` write ids have no owner yet, those ``in_doubt`` have an owner that is to be aborted.
@@ -72,13 +72,13 @@ class Verdict:
     in_doubt: set[Void] = field(default_factory=set)
     void_results: set[VoidResult] = field(default_factory=set)
     finished: set[int] = field(default_factory=set)
-    hidden: list[Directory] = field(default_factory=list)
-    kept: list[Directory] = field(default_factory=list)
+    hidden: list[RestoredDirectory] = field(default_factory=list)
+    kept: list[RestoredDirectory] = field(default_factory=list)
 
 
-def verdict(directories: Iterable[Directory], known: Known) -> Verdict:
+def verdict(directories: Iterable[RestoredDirectory], known: Known) -> RecoveryVerdict:
     """Decide what the directories of a table mean. Raises: InvalidInputError for a name with too many ids."""
-    result = Verdict()
+    result = RecoveryVerdict()
     results, sources = [], []
     for directory in directories:
         first, last = span(directory.name)
@@ -116,7 +116,7 @@ def span(name: DirectoryName) -> tuple[int, int]:
     return name.min_write_id, name.max_write_id
 
 
-def _new_ids(directory: Directory, first: int, last: int, known: Known) -> range:
+def _new_ids(directory: RestoredDirectory, first: int, last: int, known: Known) -> range:
     ids = range(max(first, known.next_write_id), last + 1)
     if len(ids) > MOST_VOID:
         raise InvalidInputError(
@@ -131,13 +131,13 @@ def _is_unknown_result(name: DirectoryName, known: Known) -> bool:
     return txn_id >= known.next_txn_id or txn_id in known.open_txns
 
 
-def _lost(directory: Directory, known: Known) -> bool:
+def _lost(directory: RestoredDirectory, known: Known) -> bool:
     """Whether something in it is of a write that the restored database does not know to be committed."""
     first, last = span(directory.name)
     return last >= known.next_write_id or any(first <= write_id <= last for write_id in known.in_doubt)
 
 
-def _has_sources(result: Directory, sources: Iterable[Directory], required: Collection[int]) -> bool:
+def _has_sources(result: RestoredDirectory, sources: Iterable[RestoredDirectory], required: Collection[int]) -> bool:
     """Whether all that went into a compaction's result can be read without it."""
     first, last = span(result.name)
     spans = [span(source.name) for source in sources if source.partition == result.partition]

@@ -12,7 +12,7 @@ from metastore.db.engine import PgTx
 from metastore.files import FileEntry, Files
 from metastore.ids import TableName
 from metastore.recovery import rules, store
-from metastore.recovery.rules import Directory, Known, Verdict
+from metastore.recovery.rules import Known, RecoveryVerdict, RestoredDirectory
 from metastore.roots import local_path
 
 
@@ -35,7 +35,7 @@ def recover(pg: PgTx, files: Files | None) -> Report:
     report = Report()
     next_txn_id, reserved_until = store.select_counter(pg)
     open_txns, aborted = store.select_txns(pg)
-    verdicts: dict[TableName, Verdict] = {}
+    verdicts: dict[TableName, RecoveryVerdict] = {}
     highest: dict[TableName, int] = {}
     tables = store.select_transactional(pg)
     for table in tables:
@@ -74,7 +74,7 @@ def recover(pg: PgTx, files: Files | None) -> Report:
     return report
 
 
-def _directories(files: Files, table: store.Located) -> Iterator[Directory]:
+def _directories(files: Files, table: store.TablePlaces) -> Iterator[RestoredDirectory]:
     """The bases and deltas of a table, each in the partition whose location it is in."""
     places = sorted(((_plain(location), location, partition) for partition, location in table.places), reverse=True)
     seen: set[str] = set()
@@ -85,10 +85,12 @@ def _directories(files: Files, table: store.Located) -> Iterator[Directory]:
         for path, name in _acid(files.listing(location)):
             whole = f"{place}/{path}"
             partition = next(inner for above, _, inner in places if whole.startswith(f"{above}/"))
-            yield Directory(partition, f"{location.rstrip('/')}/{path}", name)
+            yield RestoredDirectory(partition, f"{location.rstrip('/')}/{path}", name)
 
 
-def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dict[TableName, list[Directory]]:
+def _strangers(
+    pg: PgTx, files: Files, tables: Collection[store.TablePlaces]
+) -> dict[TableName, list[RestoredDirectory]]:
     """Bases and deltas beside the tables, by the name of the table that would find them: it is not known any more."""
     databases = store.select_databases(pg)
     known = {
@@ -96,7 +98,7 @@ def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dic
         *(_plain(location) for *_, location in databases),
         *(_plain(location) for table in tables for _, location in table.places),
     }
-    strange: dict[TableName, list[Directory]] = {}
+    strange: dict[TableName, list[RestoredDirectory]] = {}
     for catalog, db, location in databases:
         for child in files.children(location):
             place = f"{_plain(location)}/{child}"
@@ -106,7 +108,9 @@ def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dic
                 continue
             for path, name in _acid(files.listing(f"{location.rstrip('/')}/{child}")):
                 owner = _owner(catalog, db, child, path)
-                strange.setdefault(owner, []).append(Directory("", f"{location.rstrip('/')}/{child}/{path}", name))
+                strange.setdefault(owner, []).append(
+                    RestoredDirectory("", f"{location.rstrip('/')}/{child}/{path}", name)
+                )
     return strange
 
 
@@ -142,5 +146,5 @@ def _plain(location: str) -> str:
     return str(local_path(location) or location).rstrip("/")
 
 
-def _rows(name: TableName, directories: list[Directory]) -> list[tuple[str, str, str]]:
+def _rows(name: TableName, directories: list[RestoredDirectory]) -> list[tuple[str, str, str]]:
     return [(str(name), directory.partition, directory.path) for directory in directories]

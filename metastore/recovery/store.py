@@ -39,7 +39,7 @@ SELECT c.oid::regclass::text FROM pg_class AS c
 WHERE c.relkind = 'S' AND c.relnamespace = current_schema()::regnamespace"""
 
 
-class Located(NamedTuple):
+class TablePlaces(NamedTuple):
     """A transactional table and its places: (partition, location); "" is the table's own."""
 
     name: TableName
@@ -96,7 +96,7 @@ def select_locations(pg: PgTx) -> list[str]:
     return [location for (location,) in pg.sql("SELECT location FROM tables WHERE location IS NOT NULL")]
 
 
-def select_transactional(pg: PgTx) -> list[Located]:
+def select_transactional(pg: PgTx) -> list[TablePlaces]:
     """The transactional tables with their partitions."""
     rows = pg.sql("""
         SELECT t.catalog, t.db, t.name, t.location, p.name, p.location FROM tables AS t
@@ -108,7 +108,7 @@ def select_transactional(pg: PgTx) -> list[Located]:
         places = places_of.setdefault(TableName(catalog, db, table), {"": location})
         if partition is not None:
             places[partition] = place or f"{location}/{partition}"
-    return [Located(name, tuple(places.items())) for name, places in places_of.items()]
+    return [TablePlaces(name, tuple(places.items())) for name, places in places_of.items()]
 
 
 def insert_void(pg: PgTx, first_txn_id: int, void: Iterable[tuple[TableName, Collection[Void]]]) -> None:

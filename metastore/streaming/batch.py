@@ -11,9 +11,9 @@ from contextlib import suppress
 from time import monotonic
 
 from metastore.client import DomainClient, TxnManager, outcome
-from metastore.client.fence import Fence
 from metastore.client.heartbeat import BatchHeartbeater
 from metastore.client.lock_plan import Kind, Output, StatementLocks, Target, statement_locks
+from metastore.client.outcome import Fence
 from metastore.errors import MetaError, MetastoreError
 from metastore.streaming.table import StreamTable
 from metastore.telemetry.logs import get_logger
@@ -167,5 +167,5 @@ class Batch:
 
 
 def default_agent() -> str:
-    """How the transactions of this process are shown to operators."""
+    """Return how the transactions of this process are shown to operators."""
     return f"streaming-{socket.gethostname()}"

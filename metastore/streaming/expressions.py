@@ -49,7 +49,7 @@ _CASTS = {
 
 
 def evaluated(text: str, rows: pa.Table) -> Any:
-    """The value of an expression for each row, or an Arrow scalar for all.
+    """Return the value of an expression for each row, or an Arrow scalar for all.
 
     Raises: InvalidOperationError for what is not understood here, pa.ArrowException for an overflow.
     """
@@ -57,7 +57,7 @@ def evaluated(text: str, rows: pa.Table) -> Any:
 
 
 def constant(text: str, kind: pa.DataType) -> Any:
-    """The value of an expression without columns, as Python's. Raises: InvalidOperationError."""
+    """Return the value of an expression without columns, as Python's. Raises: InvalidOperationError."""
     value = evaluated(text, pa.table({}))
     try:
         if pa.types.is_decimal(kind):
@@ -230,7 +230,7 @@ def _aligned(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _numbers(node: exp.Expr, left: Any, right: Any) -> tuple[Any, Any]:
-    """Both for arithmetic: whole numbers, or doubles."""
+    """Return both for arithmetic: whole numbers, or doubles."""
     kinds = (left.type, right.type)
     if not all(map(_is_number, kinds)) or any(map(pa.types.is_decimal, kinds)):
         raise InvalidOperationError(f"{node.sql(_DIALECT)} is not computed without Spark")

@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from metastore.acid.protobuf import FIXED_64, VARINT, Field, bytes_field, fields, number_field, unzigzag, varint, zigzag
+from metastore.acid.protobuf import (
+    FIXED_64,
+    VARINT,
+    ProtobufField,
+    bytes_field,
+    fields,
+    number_field,
+    unzigzag,
+    varint,
+    zigzag,
+)
 
 _COUNT, _HAS_NULL, _BYTES_ON_DISK = 1, 10, 11
 _INT_64 = range(-(2**63), 2**63)
@@ -73,7 +83,7 @@ def merged(first: bytes, other: bytes) -> bytes:
     return result
 
 
-def _number(side: Mapping[int, Field], number: int) -> int:
+def _number(side: Mapping[int, ProtobufField], number: int) -> int:
     field = side.get(number)
     return field.value if field and field.wire_type == VARINT and isinstance(field.value, int) else 0
 

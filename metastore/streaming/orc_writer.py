@@ -57,7 +57,7 @@ _OF_NUMBERS, _OF_TIMES = 2, 9
 """Fields of a column's statistics."""
 
 
-class Part(NamedTuple):
+class OrcPart(NamedTuple):
     """A complete ORC file among the bytes that a writer wrote: its end, and where it begins."""
 
     end: bytes
@@ -70,7 +70,7 @@ class OrcWriter:
     def __init__(self, out: BinaryIO, compression: str) -> None:
         self._sink = _Sink(out)
         self._compression = compression
-        self._parts: list[Part] = []
+        self._parts: list[OrcPart] = []
         self._part: _ArrowPart | _EarlyPart | None = None
 
     @property
@@ -89,7 +89,7 @@ class OrcWriter:
             self._part = _ArrowPart(self._sink, self._compression)
         self._part.write(arrays, rows.schema.names)
 
-    def close(self) -> list[Part]:
+    def close(self) -> list[OrcPart]:
         """End the last part. Returns all parts."""
         self._end()
         return self._parts
@@ -98,7 +98,7 @@ class OrcWriter:
         if self._part is not None:
             self._part.close()
             end = self._sink.end(tail_size(self._sink.end(MAX_POSTSCRIPT)))
-            self._parts.append(Part(end, self._part.start))
+            self._parts.append(OrcPart(end, self._part.start))
             self._part = None
 
 

@@ -15,7 +15,7 @@ from metastore.streaming.routing import PartitionValues
 from metastore.streaming.table import StreamTable
 
 
-class Place(NamedTuple):
+class NamedLocation(NamedTuple):
     """A partition's name and location; of an unpartitioned table "" and the table's."""
 
     name: str
@@ -28,10 +28,12 @@ class Partitions:
     def __init__(self, client: DomainClient, table: StreamTable) -> None:
         self._client = client
         self._table = table
-        self._known: dict[PartitionValues, Place] = {} if table.partition_keys else {(): Place("", table.location)}
+        self._known: dict[PartitionValues, NamedLocation] = (
+            {} if table.partition_keys else {(): NamedLocation("", table.location)}
+        )
         self._one_at_a_time = Lock()
 
-    def place(self, values: PartitionValues) -> Place:
+    def place(self, values: PartitionValues) -> NamedLocation:
         """The partition with these values, created if need be."""
         place = self._known.get(values)
         if place is None:
@@ -44,12 +46,12 @@ class Partitions:
         """The name of a partition."""
         return make_name([key.name for key in self._table.partition_keys], values)
 
-    def _found_or_created(self, values: PartitionValues) -> Place:
+    def _found_or_created(self, values: PartitionValues) -> NamedLocation:
         texts = [value or DEFAULT_PARTITION for value in values]
         db, table, types = self._table.name.db, self._table.name.table, self._client.types
         name = self.name(values)
         try:
-            return Place(name, str(self._client.get_partition(db, table, texts).sd.location))
+            return NamedLocation(name, str(self._client.get_partition(db, table, texts).sd.location))
         except NoSuchObjectError:
             pass
         sd = copy.copy(self._client.get_table(db, table).sd)
@@ -60,4 +62,4 @@ class Partitions:
         self._client.add_partitions_req(
             types.AddPartitionsRequest(dbName=db, tblName=table, parts=[partition], ifNotExists=True, needResult=False)
         )
-        return Place(name, str(self._client.get_partition(db, table, texts).sd.location))
+        return NamedLocation(name, str(self._client.get_partition(db, table, texts).sd.location))

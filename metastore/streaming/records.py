@@ -42,7 +42,7 @@ class RecordFormat(Protocol):
     """How texts are read as records."""
 
     def read(self, texts: Sequence[bytes], columns: Sequence[Column]) -> pa.Table:
-        """The records as a table of these columns. Raises: RecordError."""
+        """Return the records as a table of these columns. Raises: RecordError."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _given(records: Sequence[Mapping[str, Any]], column: Column) -> list[Any]:
 
 
 def _default(record: int, column: Column) -> Any:
-    """What a column is in a record that leaves it out. Raises: RecordError where that is not known here."""
+    """Return what a column is in a record that leaves it out. Raises: RecordError where that is not known here."""
     if column.default is None:
         return None
     try:
@@ -187,7 +187,7 @@ def _default(record: int, column: Column) -> Any:
 
 
 def lines(data: bytes) -> list[bytes]:
-    """The records of a block of text, each on a line."""
+    """Return the records of a block of text, each on a line."""
     parts = data.split(b"\n")
     if parts and not parts[-1]:
         parts.pop()
@@ -239,7 +239,7 @@ _EXACT: dict[str, tuple[type, ...]] = {
 
 
 def _converter(kind: HiveType) -> Callable[[Any], Any]:
-    """What makes Arrow understand a value, or raises TypeError or ValueError."""
+    """Return what makes Arrow understand a value, or raise TypeError or ValueError."""
     match kind.kind:
         case "array":
             return _each(kind.children[0])

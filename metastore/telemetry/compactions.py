@@ -86,7 +86,7 @@ class CompactionCollector(Collector):
         self._seen = seen
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """All gauges."""
+        """Yield all gauges."""
         seen = self._seen()
         for what, gauge in GAUGES.items() if seen else ():
             labels = [gauge.label] if gauge.label else []

@@ -27,7 +27,7 @@ _PIECE = select.PIPE_BUF
 
 
 def get_logger(name: str) -> Any:
-    """A logger whose events carry the module they come from."""
+    """Return a logger whose events carry the module they come from."""
     return structlog.get_logger(module=name)
 
 
@@ -109,7 +109,7 @@ class Lines:
 
 
 def _never_raising(level: int, lines: Lines) -> Any:
-    """The class of loggers from a level on. An event that cannot be written out is counted as a lost line."""
+    """Return the class of loggers from a level on. An event that cannot be written out is counted as a lost line."""
 
     class Logger(structlog.make_filtering_bound_logger(level)):  # type: ignore[misc]
         def _proxy_to_logger(self, method_name: str, event: str | None = None, *args: Any, **fields: Any) -> Any:

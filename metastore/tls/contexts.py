@@ -76,7 +76,7 @@ class RenewedContext:
         self._lock = threading.Lock()
 
     def get(self) -> ssl.SSLContext:
-        """The context for the next connection. Files are looked at once a second."""
+        """Return the context for the next connection. Files are looked at once a second."""
         if time.monotonic() - self._looked < _LOOK_EVERY_SECONDS:
             return self._context
         with self._lock:
@@ -109,7 +109,7 @@ def _identity(path: str) -> tuple[int, int, int] | None:
 
 
 def server_context(settings: ServerSide) -> ssl.SSLContext:
-    """What the Thrift and the HTTP port shake hands with. Raises: InvalidInputError."""
+    """Return what the Thrift and the HTTP port shake hands with. Raises: InvalidInputError."""
     if not settings.keystore:
         raise InvalidInputError(
             "hive.metastore.use.SSL is true, but hive.metastore.keystore.path is not set: TLS "
@@ -145,7 +145,7 @@ def server_context(settings: ServerSide) -> ssl.SSLContext:
 
 
 def client_context(settings: ClientSide) -> ssl.SSLContext:
-    """What our clients shake hands with. Raises: InvalidInputError."""
+    """Return what our clients shake hands with. Raises: InvalidInputError."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.verify_hostname
     _load_trusted(context, settings, ssl.Purpose.SERVER_AUTH)

@@ -24,7 +24,7 @@ class JavaKeyStore(NamedTuple):
 
 
 def read(data: bytes, password: str) -> JavaKeyStore:
-    """The first key of the store, and its trusted certificates.
+    """Return the first key of the store, and its trusted certificates.
 
     Raises: ValueError with a phrase: not a JKS store, cut short, or the password is wrong.
     """
@@ -83,7 +83,7 @@ def _certificate(fields: _Fields, version: int) -> bytes:
 
 
 def _unprotected(protected: bytes, secret: bytes) -> bytes:
-    """The key out of its EncryptedPrivateKeyInfo: whitened with a chain of SHA-1, and followed by a digest."""
+    """Return the key out of its EncryptedPrivateKeyInfo: whitened with a chain of SHA-1, and followed by a digest."""
     info = _Der(protected).inside()
     info.inside()  # which algorithm: there is only this
     sealed = info.value()

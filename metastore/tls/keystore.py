@@ -29,12 +29,12 @@ class KeyStore(NamedTuple):
     certificates: tuple[x509.Certificate, ...]
 
     def pem(self) -> bytes:
-        """The key, then the certificates, the key's own first."""
+        """Return the key, then the certificates, the key's own first."""
         key = self.key and self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         return (key or b"") + self.certificate_pem().encode()
 
     def certificate_pem(self) -> str:
-        """The certificates alone."""
+        """Return the certificates alone."""
         return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in self.certificates)
 
 

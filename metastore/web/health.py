@@ -19,7 +19,7 @@ _SILENCE_S = 5.0
 """How long the last answer counts while a probe has not come back."""
 
 
-class Part(NamedTuple):
+class HealthPart(NamedTuple):
     """A part's state; ``reason`` says what it waits for."""
 
     ready: bool
@@ -29,14 +29,14 @@ class Part(NamedTuple):
 class _Probe:
     """Asks for a part's state when somebody wants to know."""
 
-    def __init__(self, look: Callable[[], Part], part: Part) -> None:
+    def __init__(self, look: Callable[[], HealthPart], part: HealthPart) -> None:
         self._look, self._part = look, part
         self._at = self._began = float("-inf")
         self._done = threading.Event()
         self._done.set()
         self._lock = threading.Lock()
 
-    def part(self) -> Part:
+    def part(self) -> HealthPart:
         """The state a moment ago."""
         with self._lock:
             if self._done.is_set() and time.monotonic() - self._at > _PROBE_LASTS_S:
@@ -44,14 +44,14 @@ class _Probe:
                 self._began = time.monotonic()
                 threading.Thread(target=self._run, name="probe", daemon=True).start()
         if not self._done.wait(_PATIENCE_S) and (silent := time.monotonic() - self._began) > _SILENCE_S:
-            return Part(ready=False, reason=f"has not answered for {silent:.0f} s")
+            return HealthPart(ready=False, reason=f"has not answered for {silent:.0f} s")
         return self._part
 
     def _run(self) -> None:
         try:
             self._part = self._look()
         except Exception as error:  # noqa: BLE001 - whatever a probe meets, the next is to run
-            self._part = Part(ready=False, reason=redacted(str(error)) or type(error).__name__)
+            self._part = HealthPart(ready=False, reason=redacted(str(error)) or type(error).__name__)
         self._at = time.monotonic()
         self._done.set()
 
@@ -60,18 +60,18 @@ class Health:
     """The parts of this process."""
 
     def __init__(self, *names: str) -> None:
-        self._parts = dict.fromkeys(names, Part(ready=False, reason="not started yet"))
+        self._parts = dict.fromkeys(names, HealthPart(ready=False, reason="not started yet"))
         self._probes: dict[str, _Probe] = {}
         self.stopping = False
 
-    def report(self, name: str, part: Part) -> None:
+    def report(self, name: str, part: HealthPart) -> None:
         """A part says its own state."""
         self._parts[name] = part
 
-    def probe(self, name: str, look: Callable[[], Part]) -> None:
+    def probe(self, name: str, look: Callable[[], HealthPart]) -> None:
         """Ask for a part's state whenever somebody wants to know, at most once a second."""
         self._probes[name] = _Probe(look, self._parts[name])
 
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, HealthPart]:
         """Every part's state now."""
         return {name: self._probes[name].part() if name in self._probes else part for name, part in self._parts.items()}

@@ -68,7 +68,7 @@ class Request:
     gone: threading.Event
 
 
-class Service(Protocol):
+class HttpService(Protocol):
     """What answers on a port."""
 
     def refusal(self, request: Request, /) -> Page | None:
@@ -108,7 +108,12 @@ class HttpServer:
     """A port, and everything that is connected to it."""
 
     def __init__(
-        self, name: str, service: Service, bounds: Bounds, tls: RenewedContext | None, visitors: Visitors | None = None
+        self,
+        name: str,
+        service: HttpService,
+        bounds: Bounds,
+        tls: RenewedContext | None,
+        visitors: Visitors | None = None,
     ) -> None:
         """``name``: of the threads; ``tls``: None: in the clear."""
         self._name, self._service, self._bounds, self._tls, self._visitors = name, service, bounds, tls, visitors

@@ -37,7 +37,7 @@ def high_watermark(table: TableWriteIds) -> int:
 
 
 def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> ValidWriteIdList:
-    """The list of a reader with this transaction snapshot.
+    """Return the list of a reader with this transaction snapshot.
 
     Where nothing below the first invalid id can be seen apart from that, the list is cut there: as good and shorter.
     """
@@ -112,7 +112,7 @@ def plan_allocations(
 def first_refusal(
     txn_ids: Iterable[int], txns: Mapping[int, TxnRecord]
 ) -> NoSuchTxnError | TxnAbortedError | InvalidRequestError | None:
-    """Why the transactions cannot get write ids; None if all can."""
+    """Return why the transactions cannot get write ids; None if all can."""
     for txn_id in txn_ids:
         record = txns.get(txn_id)
         refusal = required_open(txn_id, record.state if record else None)

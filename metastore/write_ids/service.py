@@ -91,7 +91,7 @@ class Opens:
                     self._counts[name] += 1
 
     def taken(self) -> dict[TableName, int]:
-        """What was counted since the last look; it is forgotten here."""
+        """Return what was counted since the last look; it is forgotten here."""
         with self._lock:
             counts = dict(self._counts)
             self._counts.clear()
@@ -150,7 +150,7 @@ class WriteIdService:
         return wanted
 
     def get_valid_write_ids(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
-        """The tables' write-id lists for each reader, in the order and spelling of its ``names``.
+        """Return the tables' write-id lists for each reader, in the order and spelling of its ``names``.
 
         Gives for a member: InvalidRequestError for a write id that nobody owns, InvalidInputError.
         """
@@ -165,7 +165,7 @@ class WriteIdService:
     def read_snapshot(
         self, txn_id: int, names: Sequence[str], valid_txns: str | None
     ) -> tuple[ValidTxnList, list[ValidWriteIdList]]:
-        """What a transaction reads by that says what it reads: the Cleaner waits for it with these tables only.
+        """Return what a transaction reads by that says what it reads: the Cleaner waits for it with these tables only.
 
         ``names``: all that it has read so far among them; ``valid_txns``: its snapshot, if it has one. Serialises on:
         the transaction's row. Retry: idempotent. Raises: TxnAbortedError, NoSuchTxnError, InvalidInputError, MetaError
@@ -247,7 +247,7 @@ class WriteIdService:
         return past_rules.write_ids_at(name, past, at)
 
     def get_max_allocated_table_write_id(self, name: TableName) -> int:
-        """The highest write id allocated for the table, 0 if none."""
+        """Return the highest write id allocated for the table, 0 if none."""
         return store.select_next_write_id(self.db, name) - 1
 
     def seed_write_id(self, name: TableName, write_id: int) -> None:

@@ -110,7 +110,7 @@ def _names(names: Collection[TableName]) -> dict[str, str]:
 
 
 def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList) -> dict[TableName, TableWriteIds]:
-    """What a reader with this snapshot must know of each table."""
+    """Return what a reader with this snapshot must know of each table."""
     answers = select_tables_of_readers(db, [(name, txns) for name in names])
     return {name: known for (_, name), known in answers.items()}
 
@@ -147,7 +147,7 @@ def select_tables_of_readers(
 
 
 def select_tables_now(db: Database, names: Collection[TableName]) -> tuple[Snapshot, dict[TableName, TableWriteIds]]:
-    """Who is open or aborted now, and what somebody who begins at this instant must know of the tables."""
+    """Return who is open or aborted now, and what somebody who begins at this instant must know of the tables."""
     rows = db.once(_TABLES_NOW, {**_names(sorted(set(names))), "hidden": []})
     packed, aborted, min_open, mark, *_ = rows[0]
     return (
@@ -164,7 +164,7 @@ def _known(sequence_any: Sequence[Any]) -> TableWriteIds:
 
 
 def select_owner_and_snapshot(db: Database, name: TableName, write_id: int) -> tuple[int | None, Snapshot]:
-    """The transaction that owns a write id, and who is open or aborted at the same instant."""
+    """Return the transaction that owns a write id, and who is open or aborted at the same instant."""
     [(owner, *snapshot)] = db.once(
         f"""
         SELECT (SELECT txn_id FROM txn_write_ids
@@ -235,7 +235,7 @@ def finish_allocations(pg: PgTx, plan: AllocationPlan) -> None:
 
 
 def select_next_write_id(db: Database, name: TableName) -> int:
-    """The id that the table's next allocation gets."""
+    """Return the id that the table's next allocation gets."""
     rows = db.once('SELECT next_write_id FROM next_write_ids WHERE catalog = %s AND db = %s AND "table" = %s', name)
     return rows[0][0] if rows else 1
 

@@ -61,7 +61,7 @@ def test_kubernetes_knows_every_field(path, version):
 def test_our_server_takes_the_settings(path):
     for document in objects(path):
         if document["kind"] == "ConfigMap" and "settings.yaml" in document["data"]:
-            settings = build([sources.Source("chart", dict(sources._yaml(document["data"]["settings.yaml"].encode(), path)))])
+            settings = build([sources.SettingsSource("chart", dict(sources._yaml(document["data"]["settings.yaml"].encode(), path)))])
             exposed = exposure(settings.server.host, settings.tls)  # raises if the server would not start
             assert bool(exposed) == (path.stem != "closed")
 

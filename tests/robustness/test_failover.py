@@ -9,7 +9,7 @@ from thrift.Thrift import TApplicationException
 from metastore.app import App
 from metastore.cli.main import main
 from metastore.client import MetastoreClient
-from metastore.config.settings import Source, build
+from metastore.config.settings import SettingsSource, build
 from metastore.errors import MetastoreError
 from tests.robustness.harness.processes import remove, scratch, wait_for
 from tests.robustness.harness.run import PROCESSES, THREADS, Cluster
@@ -46,7 +46,7 @@ def test_with_synchronous_replication_nothing_acknowledged_is_lost():
 def test_without_it_nothing_is_served_until_ids_go_on(capsys):
     place = scratch()
     pair = Pair(place / "pg", synchronous=False)
-    settings = build([Source("test", {
+    settings = build([SettingsSource("test", {
         "metastore.database.url": pair.url, "hive.metastore.port": "0", "metastore.http.port": "0",
         "hive.metastore.warehouse.dir": (place / "warehouse").as_uri()})])
     try:

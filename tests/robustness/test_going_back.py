@@ -12,7 +12,7 @@ import pytest
 
 from metastore.app import App
 from metastore.client import MetastoreClient
-from metastore.config.settings import Source, build
+from metastore.config.settings import SettingsSource, build
 from tests.robustness.harness.processes import remove, scratch
 
 pytestmark = [pytest.mark.robustness, pytest.mark.timeout(900)]
@@ -26,7 +26,7 @@ def place():
 
 
 def serving(place):
-    return App(build([Source("test", {
+    return App(build([SettingsSource("test", {
         "metastore.database.embedded.archive": str(place / "archive"), "hive.metastore.port": "0", "metastore.http.port": "0"})]),
         data_dir=place / "data", loops=False)
 

@@ -13,7 +13,7 @@ import pytest
 from metastore.app import App
 from metastore.client import MetastoreClient, TxnManager
 from metastore.config import build
-from metastore.config.settings import Source
+from metastore.config.settings import SettingsSource
 from metastore.db import migrate
 from metastore.errors import UnavailableError
 from tests.support.certificates import Authority
@@ -89,7 +89,7 @@ def url(port, authority):
 
 
 def test_a_server_whose_every_session_is_encrypted(url, tmp_path):
-    app = App(build([Source("test", {
+    app = App(build([SettingsSource("test", {
         "metastore.database.url": url, "hive.metastore.port": "0", "metastore.http.port": "0",
         "hive.metastore.warehouse.dir": tmp_path.as_uri()})]))
     app.start()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg2
 import pytest
 
-from metastore.db.pool import Pool
+from metastore.db.pool import ConnectionPool
 
 _WAITING = ("SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'metastore' "
             "AND datname = current_database() AND pid <> %s")
@@ -23,13 +23,13 @@ def commit_in_flight(database_url, monkeypatch):
     whatever that wants. ``seen`` of what the block is given: how many sessions have waited.
     """
     links = []
-    take = Pool.take
+    take = ConnectionPool.take
 
     def noted(pool):
         links.append(take(pool))
         return links[-1]
 
-    monkeypatch.setattr(Pool, "take", noted)
+    monkeypatch.setattr(ConnectionPool, "take", noted)
 
     @contextmanager
     def holding():

@@ -5,12 +5,12 @@ import time
 import pytest
 
 from metastore.config import build, sources
-from metastore.config.settings import Source
+from metastore.config.settings import SettingsSource
 from metastore.errors import ConfigValueSecurityError
 from metastore.redaction import MASK, is_secret, redacted
 from metastore.telemetry import logs
 from metastore.thrift_server.handlers.session import SessionHandlers
-from metastore.web.health import Part
+from metastore.web.health import HealthPart
 
 SECRET = ["fs.s3a.secret.key", "fs.s3a.access.key", "fs.azure.account.key.store.dfs.core.windows.net", "hive.x.credential",
           "hive.server2.authentication.ldap.bindpw", "javax.jdo.option.ConnectionPassword", "hive.repl.token", "encryption.key"]
@@ -32,7 +32,7 @@ SHOWN = f"spark.hadoop.fs.s3a.secret.key={MASK},spark.executor.memory=2g,spark.j
 
 def test_secrets_within_a_value_are_hidden_from_clients_commands_and_logs():
     own = sources.command_line([f"metastore.compactor.spark.conf={CONF}"])
-    foreign = Source("hive-site.xml", {"hive.spark.opts": CONF, "hive.ldap.bindpw": "hush"}, foreign=True)
+    foreign = SettingsSource("hive-site.xml", {"hive.spark.opts": CONF, "hive.ldap.bindpw": "hush"}, foreign=True)
     settings = build([own, foreign])
     asked = SessionHandlers(settings)
     for name in ("metastore.compactor.spark.conf", "hive.spark.opts"):
@@ -54,4 +54,4 @@ def test_a_long_text_costs_time_in_proportion():
     started = time.thread_time()
     redacted(text)
     assert time.thread_time() - started < 20
-    assert Part(ready=True).reason == ""
+    assert HealthPart(ready=True).reason == ""

@@ -16,7 +16,7 @@ _LONGEST = 255
 
 
 def is_source(database_parameters: Mapping[str, str]) -> bool:
-    """Whether a database is replicated from here."""
+    """Return True if a database is replicated from here."""
     return bool(database_parameters.get(SOURCE_OF_REPLICATION))
 
 
@@ -26,13 +26,13 @@ def is_needed(database_parameters: Mapping[str, str], kind: str) -> bool:
 
 
 def name_in_cmroot(name: str, checksum: str) -> str:
-    """What a file is called there."""
+    """Return what a file is called there."""
     whole = f"{name}_{checksum}"
     return whole if len(whole) <= _LONGEST else whole[: _LONGEST - 1]
 
 
 def replicated(uris: Iterable[str], root: str) -> list[str]:
-    """Those of the files that are part of a table: below ``root``, and it included, nothing hidden by a dot.
+    """Return those of the files that are part of a table: below ``root``, and it included, nothing hidden by a dot.
 
     Names that begin with ``_`` are: Hive needs some of them.
     """
@@ -41,5 +41,5 @@ def replicated(uris: Iterable[str], root: str) -> list[str]:
 
 
 def expired(files: Sequence[tuple[str, datetime]], now: datetime, retention: timedelta) -> list[str]:
-    """The files that came longer ago than they are kept."""
+    """Return the files that came longer ago than they are kept."""
     return [name for name, came_at in files if now - came_at > retention]

@@ -21,7 +21,7 @@ _DERIVED = "<derived from deserializer>"
 
 
 def leading_word(type_text: str) -> str:
-    """What decides about a type."""
+    """Return what decides about a type."""
     if type_text.startswith(_LOCAL_ZONE):
         return _LOCAL_ZONE
     word = re.match(r"\w+", type_text)
@@ -29,7 +29,7 @@ def leading_word(type_text: str) -> str:
 
 
 def is_known(type_text: str) -> bool:
-    """Whether Hive accepts the type of a column."""
+    """Return True if Hive accepts the type of a column."""
     return type_text == _DERIVED or leading_word(type_text) in _PRIMITIVES | _COMPLEX
 
 
@@ -42,7 +42,7 @@ def require_known(columns: list[Json], partition_keys: list[Json]) -> None:
 
 
 def incompatible_columns(old: list[Json], new: list[Json]) -> list[str]:
-    """The names of new columns whose type does not fit the old column in the same position."""
+    """Return the names of new columns whose type does not fit the old column in the same position."""
     return [
         column["name"]
         for before, column in zip(old, new, strict=False)

@@ -25,7 +25,7 @@ _OF_COLUMNS = (*_KEYS, ConstraintKind.FOREIGN_KEY, ConstraintKind.NOT_NULL)
 def named(
     drafts: Iterable[ConstraintColumn], taken: Collection[str], table_id: int, now_ms: int
 ) -> list[ConstraintColumn]:
-    """The constraints with the names that they are stored under.
+    """Return the constraints with the names that they are stored under.
 
     Columns of a key come one after the other, and only the first one's position is 1.
     Raises: InvalidObjectError for a name that the table has already.
@@ -70,7 +70,7 @@ def require_one_primary_key(
 
 
 def referenced_key(columns: Sequence[ConstraintColumn], parent_constraints: Iterable[ConstraintColumn]) -> str:
-    """The name of the parent's primary or unique key that a foreign key refers to. Raises: MetaError."""
+    """Return the name of the parent's primary or unique key that a foreign key refers to. Raises: MetaError."""
     keys: dict[str, list[str | None]] = {}
     for constraint in parent_constraints:
         if constraint.kind in _KEYS:
@@ -100,7 +100,7 @@ def require_other_columns(columns: Sequence[ConstraintColumn]) -> None:
 
 
 def renamed_columns(old: Table, new: Table) -> dict[str, str | None]:
-    """Columns that an alteration renames, and (None) those that it removes.
+    """Return columns that an alteration renames, and (None) those that it removes.
 
     A column is renamed if as many columns are there as before and a new name stands where the old name stood.
     """

@@ -33,20 +33,20 @@ def normalised(sd: Json) -> Json:
 
 
 def columns(fields: list[Json]) -> list[Json]:
-    """Columns or partition keys with lower-case names."""
+    """Return columns or partition keys with lower-case names."""
     return [{**column, "name": column["name"].strip().lower()} for column in fields]
 
 
 def split_location(sd: Json) -> tuple[str | None, Json]:
-    """The location, and the descriptor as it is stored."""
+    """Return the location, and the descriptor as it is stored."""
     return sd.get("location"), {name: value for name, value in sd.items() if name != "location"}
 
 
 def with_location(sd: Json, location: str | None) -> Json:
-    """The descriptor as it is shown."""
+    """Return the descriptor as it is shown."""
     return {**sd, "location": location} if location is not None else sd
 
 
 def digest(sd: Json) -> str:
-    """What a stored descriptor is known by, the same for equal content."""
+    """Return what a stored descriptor is known by, the same for equal content."""
     return hashlib.sha256(json.dumps(sd, sort_keys=True).encode()).hexdigest()[:32]

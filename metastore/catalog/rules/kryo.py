@@ -87,7 +87,7 @@ _LAYOUTS = {
 
 
 def is_kryo(data: bytes) -> bool:
-    """Whether the bytes begin as a serialized expression does."""
+    """Return True if the bytes begin as a serialized expression does."""
     return data.startswith((_KRYO_4_START, _KRYO_5_START))
 
 
@@ -136,11 +136,11 @@ class _Reader:
     names: list[str] = field(default_factory=list)
 
     def object(self) -> Any:
-        """An object behind its class."""
+        """Return an object behind its class."""
         return self._instance(self._class())
 
     def new_object(self, kind: str, marker: int) -> Any:
-        """An object whose class is known, behind its reference marker."""
+        """Return an object whose class is known, behind its reference marker."""
         if marker == _NULL:
             return None
         if marker != _NEW:
@@ -167,7 +167,7 @@ class _Reader:
         return node
 
     def varint(self) -> int:
-        """An unsigned number of up to nine bytes."""
+        """Return an unsigned number of up to nine bytes."""
         value = shift = 0
         while True:
             byte = self._byte()
@@ -177,7 +177,7 @@ class _Reader:
                 return value
 
     def fixed(self, layout: str) -> Any:
-        """A number of fixed length."""
+        """Return a number of fixed length."""
         size = struct.calcsize(layout)
         self.at += size
         [value] = struct.unpack(("<" if self.kryo_5 else ">") + layout, self.data[self.at - size : self.at])
@@ -200,7 +200,7 @@ class _Reader:
         self.depth -= 1
 
     def _count(self, size: int) -> int:
-        """How many elements follow, each of at least one byte.  Raises: UnreadableError."""
+        """Return how many elements follow, each of at least one byte.  Raises: UnreadableError."""
         if size > len(self.data) - self.at:
             raise UnreadableError(f"The partition expression has a list or text of {size} at byte {self.at}, its end")
         return size
@@ -248,7 +248,7 @@ class _Reader:
                 yield self._instance(kind)
 
     def texts(self) -> list[str | None]:
-        """A list of strings; Kryo 5 knows the element type from the field and leaves it out."""
+        """Return a list of strings; Kryo 5 knows the element type from the field and leaves it out."""
         if not self.kryo_5:
             return _list_of(self.object())
         if self._class() is None or self.varint() != _NEW:
@@ -257,7 +257,7 @@ class _Reader:
         return [self.text() for _ in range(self._count(self.varint() - 1))]
 
     def text(self) -> str | None:
-        """A string field behind its reference marker."""
+        """Return a string field behind its reference marker."""
         number = self.new_object("String", self.varint())
         if number is not None and not isinstance(number, str):
             raise UnreadableError("The partition expression has something else in place of a text")
@@ -284,7 +284,7 @@ class _Reader:
         yield "".join(units).encode("utf-16", "surrogatepass").decode("utf-16")
 
     def _flagged(self) -> tuple[bool, int]:
-        """A flag bit, then a number whose first byte has six bits."""
+        """Return a flag bit, then a number whose first byte has six bits."""
         byte = self._byte()
         value = byte & 0x3F
         return bool(byte & 0x80), value | self.varint() << 6 if byte & 0x40 else value
@@ -298,12 +298,12 @@ class _Reader:
         return self.varint()
 
     def signed(self) -> int:
-        """A zig-zag number."""
+        """Return a zig-zag number."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
     def flag(self) -> bool:
-        """A boolean field."""
+        """Return a boolean field."""
         return bool(self._byte())
 
     def absent(self) -> None:
@@ -312,11 +312,11 @@ class _Reader:
             raise UnreadableError("The partition expression was already evaluated")
 
     def day(self) -> date | None:
-        """A LocalDate."""
+        """Return a LocalDate."""
         return self._day() if self._is_new() else None
 
     def moment(self) -> datetime | None:
-        """A LocalDateTime; None where it is finer than a microsecond."""
+        """Return a LocalDateTime; None where it is finer than a microsecond."""
         if not self._is_new():
             return None
         midnight = datetime.combine(self._day(), time())

@@ -47,7 +47,7 @@ class Like:
         self._end = 1 << place
 
     def matches(self, text: str) -> bool:
-        """Whether the whole text fits the pattern."""
+        """Return True if the whole text fits the pattern."""
         steps, any_step, runs = self._steps, self._any, self._runs
         places = 1
         for character in text:
@@ -59,11 +59,11 @@ class Like:
 
 @lru_cache(maxsize=256)
 def like(pattern: str, *, ignore_case: bool = False) -> Like:
-    """The pattern, read once.  Raises: InvalidRequestError."""
+    """Return the pattern, read once.  Raises: InvalidRequestError."""
     return Like(pattern, ignore_case=ignore_case)
 
 
 def like_prefix(pattern: str) -> str:
-    """The characters that every text that matches the pattern begins with."""
+    """Return the characters that every text that matches the pattern begins with."""
     match = re.match(r"[^%_.\\]*", pattern)
     return match[0] if match else ""

@@ -15,7 +15,7 @@ _SLASHES = re.compile(r"/{2,}")
 
 
 def qualified(location: str, root: str) -> str:
-    """The stored spelling of ``location``; without a scheme it is on the file system of ``root``."""
+    """Return the stored spelling of ``location``; without a scheme it is on the file system of ``root``."""
     match = _SCHEME.fullmatch(location)
     if match is None:
         if not location.startswith("/"):
@@ -36,7 +36,7 @@ def qualified(location: str, root: str) -> str:
 
 
 def _resolved(path: str, location: str) -> str:
-    """The path without ``.`` and ``..``."""
+    """Return the path without ``.`` and ``..``."""
     names: list[str] = []
     for name in path.split("/")[1:]:
         if name == ".." and not names:
@@ -58,13 +58,13 @@ def file_system(location: str) -> str:
 
 
 def around(location: str) -> list[str]:
-    """A stored location and every directory that it lies in."""
+    """Return a stored location and every directory that it lies in."""
     names = location.split("/")
     return ["/".join(names[:count]) for count in range(len(names), 0, -1)]
 
 
 def seen_from(location: str) -> list[str]:
-    """A stored location, and the directories whose readers see what is there: none above a hidden name."""
+    """Return a stored location, and the directories whose readers see what is there: none above a hidden name."""
     seen = []
     for directory in around(location):
         seen.append(directory)
@@ -74,25 +74,25 @@ def seen_from(location: str) -> list[str]:
 
 
 def is_below(location: str, directory: str) -> bool:
-    """Whether a stored location is the directory or lies inside it."""
+    """Return True if a stored location is the directory or lies inside it."""
     return location == directory or location.startswith(directory.rstrip("/") + "/")
 
 
 def common(places: Iterable[str]) -> str:
-    """The innermost directory that all of some places are, or are in; "" if there is none."""
+    """Return the innermost directory that all of some places are, or are in; "" if there is none."""
     split = [place.split("/") for place in places]
     pairs = zip(min(split), max(split), strict=False)
     return "/".join(name for name, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def outermost(places: Iterable[str]) -> list[str]:
-    """Those of some stored locations that lie inside no other of them, in order."""
+    """Return those of some stored locations that lie inside no other of them, in order."""
     known = set(places)
     return sorted(place for place in known if known.isdisjoint(_around(place)))
 
 
 def overlapping(places: Iterable[str], others: Iterable[str]) -> str | None:
-    """The first of some stored locations that is one of the others, is inside one, or has one inside it."""
+    """Return the first of some stored locations that is one of the others, is inside one, or has one inside it."""
     known = set(others)
     above = {outer for other in known for outer in _around(other)}
     hits = (place for place in places if place in known or place in above or not known.isdisjoint(_around(place)))
@@ -100,12 +100,12 @@ def overlapping(places: Iterable[str], others: Iterable[str]) -> str | None:
 
 
 def _around(place: str) -> Iterator[str]:
-    """The directories that a stored location is in; the root of a file system ends with a slash."""
+    """Yield the directories that a stored location is in; the root of a file system ends with a slash."""
     for at, character in enumerate(place[:-1]):
         if character == "/":
             yield from (place[:at], place[: at + 1])
 
 
 def child(directory: str, name: str) -> str:
-    """A name directly below a directory."""
+    """Return a name directly below a directory."""
     return f"{directory.rstrip('/')}/{name}"

@@ -23,12 +23,12 @@ def is_object_name(name: str, *, slash: bool = False) -> bool:
 
 
 def directory_name(table: str) -> str:
-    """The directory of a table below its database's (Hive: every odd character becomes ``-<code>-``)."""
+    """Return the directory of a table below its database's (Hive: every odd character becomes ``-<code>-``)."""
     return re.sub(r"[^a-z0-9_]", lambda match: f"-{ord(match[0])}-", table.lower())
 
 
 def pattern_regex(pattern: str | None) -> str | None:
-    """A regular expression for a client's name pattern; None: every name.
+    """Return a regular expression for a client's name pattern; None: every name.
 
     ``*`` and ``.*`` are any run, ``.`` is one character, ``|`` separates alternatives, nothing else is special.
     It is for PostgreSQL's matching, which does not go back over what it has tried.
@@ -52,7 +52,7 @@ def pattern_range(pattern: str | None) -> tuple[str, str | None]:
 
 
 def is_prefix(pattern: str | None) -> bool:
-    """Whether a pattern matches all names of its range: what they begin with, and then anything.
+    """Return True if a pattern matches all names of its range: what they begin with, and then anything.
 
     Raises: as ``pattern_regex``.
     """
@@ -64,7 +64,7 @@ def is_prefix(pattern: str | None) -> bool:
 
 
 def only_name(pattern: str | None) -> str | None:
-    """The name that a pattern is, or None if it may match others. Raises: as ``pattern_regex``."""
+    """Return the name that a pattern is, or None if it may match others. Raises: as ``pattern_regex``."""
     match _parts(pattern):
         case [name]:
             return name
@@ -73,7 +73,7 @@ def only_name(pattern: str | None) -> str | None:
 
 
 def _parts(pattern: str | None) -> list[str]:
-    """What stands beside wildcards, and these; nothing where there are several alternatives."""
+    """Return what stands beside wildcards, and these; nothing where there are several alternatives."""
     alternatives = _alternatives("*" if pattern is None else pattern)
     return _ANY.split(alternatives[0]) if len(alternatives) == 1 else []
 

@@ -41,7 +41,7 @@ _COMPARISONS = {
 
 
 def parse_expression(expr: bytes, keys: Sequence[PartitionKey], default: str) -> Predicate:
-    """The predicate that the bytes stand for.  Raises: InvalidRequestError if they are neither of the two."""
+    """Return the predicate that the bytes stand for.  Raises: InvalidRequestError if they are neither of the two."""
     if kryo.is_kryo(expr):
         try:
             syntax = require_shallow(_syntax(kryo.read(expr), default))
@@ -72,7 +72,7 @@ def _bound(syntax: Syntax, keys: Sequence[PartitionKey], default: str) -> Predic
 
 
 def _syntax(node: Any, default: str) -> Syntax:
-    """The condition that a node of the tree stands for. ``default``: the token of the default partition."""
+    """Return the condition that a node of the tree stands for. ``default``: the token of the default partition."""
     if _is(node, "ExprNodeConstantDesc") and isinstance(node.fields["value"], bool):
         return AllOf(()) if node.fields["value"] else AnyOf(())
     if not _is(node, "ExprNodeGenericFuncDesc") or not isinstance(node.fields["genericUDF"], Node):
@@ -99,7 +99,7 @@ def _in(_function: Node, children: list[Any], _default: str) -> Syntax:
 
 
 def _null(function: Node, children: list[Any], default: str) -> Syntax:
-    """The default partition is where a key is null."""
+    """Say that the default partition is where a key is null."""
     if len(children) != 1:
         return Unknown("NULL")
     return _condition(children[0], Op.EQ if function.kind == "GenericUDFOPNull" else Op.NE, default)
@@ -146,7 +146,7 @@ _FUNCTIONS: dict[str, Callable[[Node, list[Any], str], Syntax]] = {
 
 
 def _equal(left: Any, right: Any) -> Syntax:
-    """An alternative of IN: a column and a value, or a struct of columns and a list of values."""
+    """Return an alternative of IN: a column and a value, or a struct of columns and a list of values."""
     if _is(left, "ExprNodeColumnDesc"):
         return _condition(left, Op.EQ, _value(right))
     values = _value(right)
@@ -176,7 +176,7 @@ def _value(node: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What Hive's own value classes hold."""
+    """Return what Hive's own value classes hold."""
     if isinstance(value, Node):
         return next(
             (value.fields[name] for name in ("value", "localDate", "localDateTime") if name in value.fields), None

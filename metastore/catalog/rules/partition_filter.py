@@ -169,7 +169,7 @@ class _Parser:
             self._refuse(self._peek().at)
 
     def parse(self) -> Syntax:
-        """The whole filter."""
+        """Return the whole filter."""
         # One frame per open parenthesis: finished OR branches, and the AND terms of the branch being read.
         frames: list[tuple[list[Syntax], list[Syntax]]] = [([], [])]
         while True:
@@ -303,6 +303,6 @@ def _close(branches: list[Syntax], terms: list[Syntax]) -> Syntax:
 
 
 def _integer(text: str) -> int | None:
-    """A 64-bit integer, as Hive reads constants; None beyond."""
+    """Return a 64-bit integer, as Hive reads constants; None beyond."""
     number = int(text[:_LONGEST_INTEGER])
     return number if len(text) <= _LONGEST_INTEGER and -_MAX_INTEGER <= number < _MAX_INTEGER else None

@@ -39,7 +39,7 @@ class Op(StrEnum):
     LIKE = "like"
 
 
-class Kind(StrEnum):
+class KeyKind(StrEnum):
     """How the values of a key are compared, after the key's type."""
 
     TEXT = "text"
@@ -50,7 +50,7 @@ class Kind(StrEnum):
     TIMESTAMP = "timestamp"
 
 
-TEXTS = frozenset({Kind.TEXT, Kind.CHAR})
+TEXTS = frozenset({KeyKind.TEXT, KeyKind.CHAR})
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Comparison:
     """``values[column] op constant``; the constant is of the kind's Python type."""
 
     column: int
-    kind: Kind
+    kind: KeyKind
     op: Op
     constant: Literal
 
@@ -139,7 +139,7 @@ def leading_texts(predicate: Predicate, default: str = DEFAULT_PARTITION) -> lis
 
 def _equal_texts(predicate: Predicate) -> Iterator[tuple[int, str]]:
     match predicate:
-        case Comparison(column, Kind.TEXT, Op.EQ, constant):
+        case Comparison(column, KeyKind.TEXT, Op.EQ, constant):
             yield column, str(constant)
         case And(parts):
             for part in parts:
@@ -183,7 +183,7 @@ def _compare(comparison: Comparison, value: str, default: str) -> bool | None:
 
 def holds_for_text(comparison: Comparison, value: str) -> bool | None:
     """Return the answer for a value of a text key; None where a pattern's backslash decides."""
-    if comparison.kind is Kind.CHAR:
+    if comparison.kind is KeyKind.CHAR:
         value = value.rstrip(" ")
     if comparison.op is Op.LIKE:
         # A backslash quotes in Hive's patterns; in Spark's, which come from startswith() and kin, it is a character.
@@ -232,10 +232,10 @@ def parse_timestamp(text: str) -> datetime | None:
 
 
 # A partition's value as the key's type; None if it is spelled otherwise (the catalog does not check values).
-_PARSERS: dict[Kind, Callable[[str], Literal | None]] = {
-    Kind.INTEGER: parse_integer,
-    Kind.DATE: parse_date,
-    Kind.TIMESTAMP: parse_timestamp,
+_PARSERS: dict[KeyKind, Callable[[str], Literal | None]] = {
+    KeyKind.INTEGER: parse_integer,
+    KeyKind.DATE: parse_date,
+    KeyKind.TIMESTAMP: parse_timestamp,
 }
 
 # Spellings that every engine reads as a value of the type, and as one that fits it.
@@ -253,5 +253,5 @@ _SURE = {
 def _is_surely_of(kind: str, value: str) -> bool:
     if kind in _SURE:
         return bool(_SURE[kind].fullmatch(value))
-    parse = _PARSERS.get(Kind(kind)) if kind in {Kind.DATE, Kind.TIMESTAMP} else None
+    parse = _PARSERS.get(KeyKind(kind)) if kind in {KeyKind.DATE, KeyKind.TIMESTAMP} else None
     return parse is not None and parse(value) is not None

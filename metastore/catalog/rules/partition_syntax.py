@@ -13,7 +13,7 @@ from metastore.catalog.rules.partition_predicate import (
     TEXTS,
     And,
     Comparison,
-    Kind,
+    KeyKind,
     Literal,
     NullTest,
     Op,
@@ -62,17 +62,17 @@ NEGATED = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE,
 MIRRORED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 DEEPEST = 200
 _KINDS = {
-    "string": Kind.TEXT,
-    "char": Kind.CHAR,
-    "varchar": Kind.TEXT,
-    "tinyint": Kind.INTEGER,
-    "smallint": Kind.INTEGER,
-    "int": Kind.INTEGER,
-    "bigint": Kind.INTEGER,
-    "date": Kind.DATE,
-    "timestamp": Kind.TIMESTAMP,
+    "string": KeyKind.TEXT,
+    "char": KeyKind.CHAR,
+    "varchar": KeyKind.TEXT,
+    "tinyint": KeyKind.INTEGER,
+    "smallint": KeyKind.INTEGER,
+    "int": KeyKind.INTEGER,
+    "bigint": KeyKind.INTEGER,
+    "date": KeyKind.DATE,
+    "timestamp": KeyKind.TIMESTAMP,
 }
-_TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP})
+_TIMES = frozenset({KeyKind.DATE, KeyKind.TIMESTAMP})
 _BEYOND = re.compile(r"(?:[+-][0-9]{1,10}|[0-9]{5,10}|0000)-[0-9]{1,2}-[0-9]{1,2}.*|[0-9: -]*\.[0-9]{7,9}", re.DOTALL)
 """Dates and times beyond what is compared here, in range or precision: Spark asks for ``+12345-01-02``."""
 
@@ -171,10 +171,10 @@ def _as_timestamp(constant: Literal) -> datetime | None:
     return constant if isinstance(constant, datetime) else None
 
 
-_TYPED: Mapping[Kind, Callable[[Literal], Literal | None]] = {
-    Kind.TEXT: _as_text,
-    Kind.CHAR: lambda constant: constant.rstrip(" ") if isinstance(constant, str) else None,
-    Kind.INTEGER: _as_integer,
-    Kind.DATE: _as_date,
-    Kind.TIMESTAMP: _as_timestamp,
+_TYPED: Mapping[KeyKind, Callable[[Literal], Literal | None]] = {
+    KeyKind.TEXT: _as_text,
+    KeyKind.CHAR: lambda constant: constant.rstrip(" ") if isinstance(constant, str) else None,
+    KeyKind.INTEGER: _as_integer,
+    KeyKind.DATE: _as_date,
+    KeyKind.TIMESTAMP: _as_timestamp,
 }

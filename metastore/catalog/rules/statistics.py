@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
-from metastore.catalog.model import ColumnStatistics, Json, Origin, Parameters
+from metastore.catalog.model import ColumnStatistics, Json, Parameters, StatisticsOrigin
 
 ACCURATE = "COLUMN_STATS_ACCURATE"
 _SUMS = ("numNulls", "numTrues", "numFalses")
@@ -38,16 +38,16 @@ def joined(descriptions: Sequence[Json]) -> Json:
     return {kind: both}
 
 
-class Described(NamedTuple):
+class DescribedColumn(NamedTuple):
     """What is known of a column in some partitions, by partition."""
 
     column: str
     type: str | None
     partitions: Sequence[str]
     descriptions: Sequence[Json]
-    origins: Sequence[Origin] = ()
+    origins: Sequence[StatisticsOrigin] = ()
 
-    def seen(self, seen: ValidWriteIdList) -> "Described":
+    def seen(self, seen: ValidWriteIdList) -> "DescribedColumn":
         """Without those partitions whose statistics say nothing of what a reader sees."""
         kept = [place for place, origin in enumerate(self.origins) if is_estimate(origin, seen)]
         return self._replace(
@@ -57,28 +57,30 @@ class Described(NamedTuple):
         )
 
 
-def origin(write_id: int | None, seen: ValidWriteIdList | None) -> Origin:
+def origin(write_id: int | None, seen: ValidWriteIdList | None) -> StatisticsOrigin:
     """The origin of statistics by a transaction that sees a list of write ids, and has one itself if it writes."""
     if seen is None or seen.high_watermark == NO_OPEN:
-        return Origin(write_id)
+        return StatisticsOrigin(write_id)
     if write_id is None:
-        return Origin(seen.highest_valid, _is_settled(seen))
+        return StatisticsOrigin(seen.highest_valid, _is_settled(seen))
     own = seen.with_own(write_id)
-    return Origin(write_id, own.highest_valid == write_id and _is_settled(own))
+    return StatisticsOrigin(write_id, own.highest_valid == write_id and _is_settled(own))
 
 
-def merged_origin(new: Origin, stored: Origin | None, seen: ValidWriteIdList | None) -> Origin:
+def merged_origin(
+    new: StatisticsOrigin, stored: StatisticsOrigin | None, seen: ValidWriteIdList | None
+) -> StatisticsOrigin:
     """The origin of statistics that were joined with the stored ones, by a transaction that sees ``seen``."""
     is_whole = seen is not None and (are_exact([stored], seen) if stored else seen.highest_valid == 0)
     return new._replace(is_whole=new.is_whole and is_whole)
 
 
-def is_estimate(origin: Origin, seen: ValidWriteIdList) -> bool:
+def is_estimate(origin: StatisticsOrigin, seen: ValidWriteIdList) -> bool:
     """Whether a reader may take statistics for an estimate: it sees their state, or nobody knows which that is."""
     return origin.write_id is None or seen.is_valid(origin.write_id)
 
 
-def are_exact(origins: Iterable[Origin], seen: ValidWriteIdList) -> bool:
+def are_exact(origins: Iterable[StatisticsOrigin], seen: ValidWriteIdList) -> bool:
     """Whether all of these statistics say exactly what a reader sees."""
     here = origin(None, seen)
     return here.is_whole and all(each == here for each in origins)
@@ -89,7 +91,7 @@ def _is_settled(seen: ValidWriteIdList) -> bool:
     return next(iter(seen.open), NO_OPEN) > seen.highest_valid
 
 
-def aggregated(described: Iterable[Described], columns: Sequence[str]) -> tuple[list[ColumnStatistics], int]:
+def aggregated(described: Iterable[DescribedColumn], columns: Sequence[str]) -> tuple[list[ColumnStatistics], int]:
     """(a result for each column, how many partitions have all of the columns)."""
     by_column = {each.column: each for each in described if each.partitions}
     results = []

@@ -33,7 +33,7 @@ class TableFilter:
         return parsed
 
     def accepts(self, table: Table) -> bool:
-        """Whether the filter keeps the table."""
+        """Return True if the filter keeps the table."""
         return _holds(self.syntax, table)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from metastore.ids import TableName
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """The change that went to the upstream."""
 
     DROP_TABLE = "drop_table"
@@ -23,7 +23,7 @@ class Note(NamedTuple):
     noted; what has a lower id belongs to the table as it was then, for ever.
     """
 
-    kind: Kind
+    kind: ChangeKind
     table: TableName
     identity: int
     mark: int
@@ -34,14 +34,14 @@ class Note(NamedTuple):
     id: int = 0
 
 
-class Seen(NamedTuple):
+class SeenUpstream(NamedTuple):
     """What the upstream has under the noted name: the table's identity (None: no table), and whether the partition."""
 
     table: int | None
     partition: bool = False
 
 
-class Verdict(StrEnum):
+class NoteVerdict(StrEnum):
     """What is to be done with a note that nobody works on."""
 
     HAPPENED = "happened"
@@ -50,10 +50,10 @@ class Verdict(StrEnum):
     DID_NOT_HAPPEN = "did not happen"
 
 
-def verdict(note: Note, seen: Seen, now: datetime, patience: timedelta) -> Verdict:
+def verdict(note: Note, seen: SeenUpstream, now: datetime, patience: timedelta) -> NoteVerdict:
     """Judge by what the upstream has. What is still there after ``patience`` will stay."""
     same = seen.table is not None and note.identity in {0, seen.table}
     unchanged = same and (not note.partition or seen.partition)
     if not unchanged:
-        return Verdict.HAPPENED
-    return Verdict.DID_NOT_HAPPEN if now - note.noted_at > patience else Verdict.WAIT
+        return NoteVerdict.HAPPENED
+    return NoteVerdict.DID_NOT_HAPPEN if now - note.noted_at > patience else NoteVerdict.WAIT

@@ -20,7 +20,7 @@ _log = get_logger(__name__)
 
 
 def needed(pg: PgTx, files: Files, table: Table) -> bool:
-    """Whether a table's files are to be kept when they go. Asks nothing where change management is off."""
+    """Return True if a table's files are to be kept when they go. Asks nothing where change management is off."""
     if not files.cmroot:
         return False
     database = databases.select_database(pg, table.name.database)

@@ -44,7 +44,7 @@ class ConstraintService:
                 )
 
     def get(self, name: TableName, kind: ConstraintKind) -> list[ConstraintColumn]:
-        """The constraints of one kind, by name and position; none if there is no such table."""
+        """Return the constraints of one kind, by name and position; none if there is no such table."""
         return [store.constraint_of(row) for row in self.db.once(store.SELECT_CONSTRAINTS, ([kind], *name))]
 
     def get_foreign_keys(
@@ -57,7 +57,7 @@ class ConstraintService:
         return [store.constraint_of(row) for row in rows]
 
     def get_all(self, name: TableName) -> list[ConstraintColumn]:
-        """All constraints of a table. Raises: NoSuchObjectError."""
+        """Return all constraints of a table. Raises: NoSuchObjectError."""
         rows = self.db.once(store.SELECT_TABLE_AND_CONSTRAINTS, (list(ConstraintKind), *name))
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")

@@ -88,7 +88,7 @@ class DatabaseService:
             )
 
     def get_metastore_db_uuid(self) -> str:
-        """Which metastore this is: always the same, from every server on a PostgreSQL database."""
+        """Return which metastore this is: always the same, from every server on a PostgreSQL database."""
         return str(uuid5(_METASTORES, "/".join(*self.db.once(store.SELECT_CLUSTER))))
 
     # Catalogs
@@ -224,7 +224,7 @@ class DatabaseService:
         return store.database_of(rows[0])
 
     def get_databases(self, catalog: str, pattern: str | None) -> list[str]:
-        """Names that match, sorted; none if there is no such catalog."""
+        """Return names that match, sorted; none if there is no such catalog."""
         regex = pattern_regex(pattern)
         return [name for (name,) in self.db.once(store.SELECT_DATABASE_NAMES, (catalog, regex, regex))]
 

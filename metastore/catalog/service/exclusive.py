@@ -17,17 +17,17 @@ _MOST_SHOWN = 3
 
 
 def database_object(name: DatabaseName) -> list[LockObject]:
-    """A database with everything in it, as something to lock."""
+    """Return a database with everything in it, as something to lock."""
     return [LockObject(*name)]
 
 
 def table_object(name: TableName) -> list[LockObject]:
-    """A table with its partitions, as something to lock."""
+    """Return a table with its partitions, as something to lock."""
     return [LockObject(*name)]
 
 
 def partition_objects(name: TableName, partitions: Sequence[str]) -> list[LockObject]:
-    """Partitions of a table, by their canonical names."""
+    """Return partitions of a table, by their canonical names."""
     return [LockObject(*name, partition) for partition in partitions]
 
 

@@ -31,12 +31,12 @@ class FunctionService:
         return store.function_of(rows[0])
 
     def get_functions(self, database: DatabaseName, pattern: str | None) -> list[str]:
-        """Names that match, sorted; none if there is no such database."""
+        """Return names that match, sorted; none if there is no such database."""
         regex = pattern_regex(pattern)
         return [name for (name,) in self.db.once(store.SELECT_FUNCTION_NAMES, (*database, regex, regex))]
 
     def get_all_functions(self) -> list[Function]:
-        """Every function of the default catalog."""
+        """Return every function of the default catalog."""
         return [store.function_of(row) for row in self.db.once(store.SELECT_FUNCTIONS, (DEFAULT_CATALOG,))]
 
     def alter_function(self, name: TableName, function: Function) -> None:

@@ -16,7 +16,7 @@ from metastore.catalog.rules.partition_predicate import (
     EVERYTHING,
     And,
     Comparison,
-    Kind,
+    KeyKind,
     Op,
     Predicate,
     keeps,
@@ -170,7 +170,7 @@ class PartitionReads:
         given = [value or "" for value in values or ()][: rules.prefix_length(keys, values)]
         known = next((i for i, value in enumerate(given) if not value), len(given))
         rest = And(
-            tuple(Comparison(i, Kind.TEXT, Op.EQ, value) for i, value in enumerate(given) if value and i > known)
+            tuple(Comparison(i, KeyKind.TEXT, Op.EQ, value) for i, value in enumerate(given) if value and i > known)
         )
         return _both(leading(keys, given[:known]), prefilter(rest, default))
 

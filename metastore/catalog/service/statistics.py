@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.table_kinds import is_transactional
-from metastore.catalog.model import ColumnStatistics, Json, Origin, Table
+from metastore.catalog.model import ColumnStatistics, Json, StatisticsOrigin, Table
 from metastore.catalog.rules import statistics as rules
 from metastore.catalog.store import statistics as store
 from metastore.catalog.store import tables
@@ -76,7 +76,9 @@ class StatisticsService:
             raise NoSuchObjectError(f"{name} table not found")
         transactional, has_keys, *_ = rows[0]
         found = [
-            ColumnStatistics(column, kind, data, names[partition], by_engine, analyzed, Origin(write_id, is_whole))
+            ColumnStatistics(
+                column, kind, data, names[partition], by_engine, analyzed, StatisticsOrigin(write_id, is_whole)
+            )
             for _, _, column, kind, data, partition, by_engine, analyzed, write_id, is_whole in rows
             if column is not None
         ]
@@ -124,7 +126,7 @@ class StatisticsService:
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")
         described = [
-            rules.Described(column, kind, partitions_of, data, list(map(Origin, write_ids, whole)))
+            rules.DescribedColumn(column, kind, partitions_of, data, list(map(StatisticsOrigin, write_ids, whole)))
             for _, column, kind, partitions_of, data, write_ids, whole in rows
             if column is not None
         ]

@@ -15,7 +15,7 @@ from metastore.catalog.store import tables as store
 from metastore.catalog.store.table_lists import TableList, TablePiece, TableWires
 from metastore.db import pieces
 from metastore.db.engine import Database as Postgres
-from metastore.db.pieces import UNLIMITED, Listing, Pieces
+from metastore.db.pieces import UNLIMITED, OrderedRows, Pieces
 from metastore.db.wires import Wires
 from metastore.errors import (
     InvalidOperationError,
@@ -70,7 +70,7 @@ class TableReads:
         return found
 
     def _listed(self, tables: TableList, most: int, *, encoded: bool) -> Pieces[Wires | TablePiece]:
-        listing: Listing[Wires | TablePiece] = TableWires(tables) if encoded else tables
+        listing: OrderedRows[Wires | TablePiece] = TableWires(tables) if encoded else tables
         return pieces.read(self.db, listing, most, table_lists.TABLES)
 
     def get_tables(self, database: DatabaseName, pattern: str | None, kind: str | None = None) -> Pieces[bytes]:

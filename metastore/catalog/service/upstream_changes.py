@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from metastore.catalog.rules import transactional
-from metastore.catalog.rules.upstream_changes import Kind, Note, Seen, Verdict, verdict
+from metastore.catalog.rules.upstream_changes import ChangeKind, Note, NoteVerdict, SeenUpstream, verdict
 from metastore.catalog.service.exclusive import (
     ANYBODY,
     database_object,
@@ -113,7 +113,8 @@ class UpstreamChanges:
             )
             mark = store.select_mark(pg, name) or 1
             ids = store.insert_notes(
-                pg, [Note(Kind.DROP_PARTITION, name, identity or 0, mark, pg.now, partition) for partition in wanted]
+                pg,
+                [Note(ChangeKind.DROP_PARTITION, name, identity or 0, mark, pg.now, partition) for partition in wanted],
             )
         return self._carried(ids, forward, look=partitions is None)
 
@@ -130,7 +131,9 @@ class UpstreamChanges:
             return forward()  # which refuses
         with self.db.begin() as pg:
             require_exclusive(pg, f"ALTER TABLE {name} RENAME", table_object(name), changer)
-            note = Note(Kind.RENAME_TABLE, name, identity, store.select_mark(pg, name) or 1, pg.now, new_table=new)
+            note = Note(
+                ChangeKind.RENAME_TABLE, name, identity, store.select_mark(pg, name) or 1, pg.now, new_table=new
+            )
             ids = store.insert_notes(pg, [note])
             store.copy_owners(pg, note)
         return self._carried(ids, forward)
@@ -148,7 +151,7 @@ class UpstreamChanges:
                 pg,
                 [
                     Note(
-                        Kind.RENAME_PARTITION,
+                        ChangeKind.RENAME_PARTITION,
                         name,
                         identity,
                         store.select_mark(pg, name) or 1,
@@ -203,8 +206,8 @@ class UpstreamChanges:
                     _log.warning("upstream_change_not_judged", table=str(note.table), reason=str(error))
                     continue
                 judged = verdict(note, seen, pg.now, self.patience)
-                if judged is not Verdict.WAIT:
-                    self._follow(pg, note, done=judged is Verdict.HAPPENED)
+                if judged is not NoteVerdict.WAIT:
+                    self._follow(pg, note, done=judged is NoteVerdict.HAPPENED)
                     settled += 1
             _log.info(
                 "upstream_change_settled",
@@ -219,7 +222,8 @@ class UpstreamChanges:
 
     def _drops(self, pg: PgTx, tables: Sequence[tuple[TableName, int]]) -> list[Note]:
         return [
-            Note(Kind.DROP_TABLE, name, identity, store.select_mark(pg, name) or 1, pg.now) for name, identity in tables
+            Note(ChangeKind.DROP_TABLE, name, identity, store.select_mark(pg, name) or 1, pg.now)
+            for name, identity in tables
         ]
 
     def _carried(self, ids: Sequence[int], forward: Forward, *, look: bool = False) -> Forwarded:
@@ -254,22 +258,22 @@ class UpstreamChanges:
         if len(notes) != len(ids):
             raise UnavailableError("The change was settled by somebody else meanwhile, nothing was done, try again")
         for note in notes:
-            if note.kind is Kind.RENAME_TABLE:
+            if note.kind is ChangeKind.RENAME_TABLE:
                 store.lock_ids(pg, note)
         return notes
 
     def _follow(self, pg: PgTx, note: Note, *, done: bool) -> None:
-        if note.kind is Kind.RENAME_TABLE:
+        if note.kind is ChangeKind.RENAME_TABLE:
             (store.rename if done else store.drop_copies)(pg, note)
-        elif done and note.kind is Kind.RENAME_PARTITION:
+        elif done and note.kind is ChangeKind.RENAME_PARTITION:
             acid_history.rename_partition_history(pg, note.table, note.partition, note.new_partition)
         elif done:
             store.forget(pg, note)
         store.delete_notes(pg, [note.id])
 
-    def _seen(self, note: Note) -> Seen:
+    def _seen(self, note: Note) -> SeenUpstream:
         identity = self.tables.identity(note.table)
-        return Seen(
+        return SeenUpstream(
             identity,
             bool(note.partition) and identity is not None and self.tables.has_partition(note.table, note.partition),
         )

@@ -109,7 +109,7 @@ def _forgetting(which: str) -> list[str]:
 
 
 def select_owner(pg: PgTx, table: TableName, write_id: int) -> int | None:
-    """The transaction that has a write id of a table, if any still has it."""
+    """Return the transaction that has a write id of a table, if any still has it."""
     rows = pg.sql(f"SELECT txn_id FROM txn_write_ids WHERE {_OBJECT} AND write_id = %s", (*table, write_id))
     return rows[0][0] if rows else None
 

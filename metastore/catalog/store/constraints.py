@@ -37,7 +37,7 @@ def is_constraint(row: Row) -> bool:
 
 
 def constraint_of(row: Row) -> ConstraintColumn:
-    """The column of a constraint that a row holds."""
+    """Return the column of a constraint that a row holds."""
     (
         catalog,
         db,
@@ -77,7 +77,7 @@ def constraint_of(row: Row) -> ConstraintColumn:
 
 
 def select_constraints(pg: PgTx, table: TableName) -> list[ConstraintColumn]:
-    """All constraints of a table."""
+    """Return all constraints of a table."""
     return [constraint_of(row) for row in pg.sql(SELECT_CONSTRAINTS, (list(ConstraintKind), *table))]
 
 

@@ -27,13 +27,13 @@ SELECT_CATALOG_NAMES = "SELECT name FROM catalogs ORDER BY name"
 
 
 def database_of(row: Row) -> Database:
-    """The database that a row of ``SELECT_DATABASE`` holds."""
+    """Return the database that a row of ``SELECT_DATABASE`` holds."""
     catalog, name, location, description, managed, parameters, owner, owner_type, created = row
     return Database(DatabaseName(catalog, name), location, description, managed, parameters, owner, owner_type, created)
 
 
 def select_database(pg: PgTx, name: DatabaseName) -> Database | None:
-    """The database as this PostgreSQL transaction sees it."""
+    """Return the database as this PostgreSQL transaction sees it."""
     rows = pg.sql(SELECT_DATABASE, name)
     return database_of(rows[0]) if rows else None
 
@@ -52,12 +52,12 @@ def select_room_for_table(pg: PgTx, table: TableName) -> tuple[Database | None, 
 
 
 def select_database_names(pg: PgTx, catalog: str) -> list[str]:
-    """The databases of a catalog, sorted."""
+    """Return the databases of a catalog, sorted."""
     return [name for (name,) in pg.sql(SELECT_DATABASE_NAMES, (catalog, None, None))]
 
 
 def lock_database(pg: PgTx, name: DatabaseName) -> Database | None:
-    """The database, held against every change and against new objects in it until COMMIT."""
+    """Return the database, held against every change and against new objects in it until COMMIT."""
     rows = pg.sql(f"{SELECT_DATABASE} FOR UPDATE", name)
     return database_of(rows[0]) if rows else None
 
@@ -119,7 +119,7 @@ def insert_catalog(pg: PgTx, catalog: Catalog) -> bool:
 
 
 def lock_catalog(pg: PgTx, name: str) -> Catalog:
-    """The catalog, held against every change. Raises: NoSuchObjectError."""
+    """Return the catalog, held against every change. Raises: NoSuchObjectError."""
     rows = pg.sql(f"{SELECT_CATALOG} FOR UPDATE", (name,))
     if not rows:
         raise NoSuchObjectError(f"No catalog {name}")

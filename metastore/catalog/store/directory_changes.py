@@ -108,7 +108,7 @@ def delete_changes(pg: PgTx, changes: Sequence[Change], owner: str) -> None:
 
 
 def select_taken(pg: PgTx, places: Sequence[str]) -> str | None:
-    """A place of these that overlaps with a change, for who wants to put something there.
+    """Return a place of these that overlaps with a change, for who wants to put something there.
 
     Until COMMIT nobody who removes something overlooks what is put there now.
     """
@@ -116,7 +116,7 @@ def select_taken(pg: PgTx, places: Sequence[str]) -> str | None:
 
 
 def select_moving(pg: PgTx, places: Sequence[str]) -> str | None:
-    """A place of these that overlaps with a directory on its way to another name."""
+    """Return a place of these that overlaps with a directory on its way to another name."""
     return _overlapping(pg, _SELECT_MOVING, places)
 
 

@@ -17,7 +17,7 @@ SELECT_FUNCTION_NAMES = (
 
 
 def function_of(row: Row) -> Function:
-    """The function that a row of ``SELECT_FUNCTION`` holds."""
+    """Return the function that a row of ``SELECT_FUNCTION`` holds."""
     catalog, db, name, *rest = row
     return Function(TableName(catalog, db, name), *rest)
 
@@ -79,6 +79,6 @@ def delete_functions_of(pg: PgTx, database: DatabaseName) -> None:
 
 
 def count_functions_of(pg: PgTx, database: DatabaseName) -> int:
-    """How many functions a database has."""
+    """Return how many functions a database has."""
     [(count,)] = pg.sql("SELECT count(*) FROM functions WHERE catalog = %s AND db = %s", database)
     return int(count)

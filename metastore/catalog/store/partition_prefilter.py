@@ -14,7 +14,7 @@ from metastore.catalog.rules.partition_predicate import (
     TEXTS,
     And,
     Comparison,
-    Kind,
+    KeyKind,
     Op,
     Or,
     Predicate,
@@ -28,7 +28,7 @@ Sql = tuple[str, list[Any]]
 _INTEGER = "^[+-]?[0-9]{1,40}$"
 _PADDED_DATE = "^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$"
 _ANYTHING: Sql = ("true", [])
-_EXACT = TEXTS | {Kind.INTEGER}
+_EXACT = TEXTS | {KeyKind.INTEGER}
 # Text nested deeper than this is not worth a plan; PostgreSQL's own limit is far above.
 _MOST_TERMS = 2000
 
@@ -104,7 +104,7 @@ def _comparison(comparison: Comparison, default: str) -> Sql:
 
 def _text(comparison: Comparison, value: str, default: str) -> Sql:
     shown = f"coalesce(nullif({value}, ''), %s)"
-    if comparison.kind is Kind.CHAR:
+    if comparison.kind is KeyKind.CHAR:
         shown = f"rtrim({shown}, ' ')"
     if comparison.op is Op.LIKE:
         condition, constant = f"starts_with({shown}, %s)", like_prefix(str(comparison.constant))
@@ -138,10 +138,10 @@ def _timestamp(_comparison: Comparison, value: str, default: str) -> Sql:
     return f"{value} NOT IN ('', %s)", [default]
 
 
-_BY_KIND: dict[Kind, Callable[[Comparison, str, str], Sql]] = {
-    Kind.TEXT: _text,
-    Kind.CHAR: _text,
-    Kind.INTEGER: _integer,
-    Kind.DATE: _date,
-    Kind.TIMESTAMP: _timestamp,
+_BY_KIND: dict[KeyKind, Callable[[Comparison, str, str], Sql]] = {
+    KeyKind.TEXT: _text,
+    KeyKind.CHAR: _text,
+    KeyKind.INTEGER: _integer,
+    KeyKind.DATE: _date,
+    KeyKind.TIMESTAMP: _timestamp,
 }

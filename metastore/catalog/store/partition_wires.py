@@ -42,7 +42,7 @@ class Piece(NamedTuple):
 
 
 def select_named(pg: PgTx, table: Table, names: Sequence[str]) -> list[Piece]:
-    """The table's partitions with these names, each there and none twice, in their order if that is sorted."""
+    """Return the table's partitions with these names, each there and none twice, in their order if that is sorted."""
     return [
         select_piece(pg.binary, table, "p.name = ANY(%s::text[])", (arrays.literal(some),), "", len(some))
         for at in range(0, len(names), _SOME)
@@ -53,7 +53,7 @@ def select_named(pg: PgTx, table: Table, names: Sequence[str]) -> list[Piece]:
 def select_piece(
     binary: Callable[..., Row], table: Table, condition: str, parameters: Sequence[Any], after: str, most: int
 ) -> Piece:
-    """The first of the table's partitions whose names follow ``after`` and that meet a condition on ``p``."""
+    """Return the first of the table's partitions whose names follow ``after`` and that meet a condition on ``p``."""
     wires, lengths, digests, last, sds = binary(
         f"WITH found AS MATERIALIZED (SELECT p.name, p.digest, {_WIRE} AS wire FROM partitions p "
         f"WHERE p.table_id = %s AND p.name > %s AND {condition} ORDER BY p.name LIMIT %s) "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from metastore.catalog.model import ColumnStatistics, Origin, Parameters, Table
+from metastore.catalog.model import ColumnStatistics, Parameters, StatisticsOrigin, Table
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx
 
@@ -30,7 +30,7 @@ _ALL_OF = "table_id = %s AND partition = %s"
 def statistics_of(row: Sequence[Any]) -> ColumnStatistics:
     """The statistics of a row of ``_COLUMNS``."""
     column, kind, data, partition, engine, analyzed, write_id, is_whole = row
-    return ColumnStatistics(column, kind, data, partition, engine, analyzed, Origin(write_id, is_whole))
+    return ColumnStatistics(column, kind, data, partition, engine, analyzed, StatisticsOrigin(write_id, is_whole))
 
 
 def select_statistics(

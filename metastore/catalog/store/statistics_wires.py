@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from metastore.catalog.model import Origin
+from metastore.catalog.model import StatisticsOrigin
 from metastore.db import arrays, wires
 from metastore.db.engine import Database, PgTx, Row
 from metastore.db.pieces import TURN, Pieces
@@ -35,17 +35,17 @@ class StatisticsList:
     write_ids: Sequence[int] | None = None
     """Only statistics that describe up to one of these write ids, or nobody knows what; None: all."""
 
-    def only(self, origins: Iterable[Origin]) -> "StatisticsList":
+    def only(self, origins: Iterable[StatisticsOrigin]) -> "StatisticsList":
         """Of these alone."""
         return replace(self, write_ids=[origin.write_id for origin in origins if origin.write_id is not None])
 
-    def origins(self, pg: PgTx) -> tuple[bool, dict[Origin, int]] | None:
+    def origins(self, pg: PgTx) -> tuple[bool, dict[StatisticsOrigin, int]] | None:
         """Return True if the table is transactional, and how many statistics have each origin.
 
         None without the table.
         """
         rows = pg.sql(_ORIGINS, self._values(list(self.partitions)))
-        counts = {Origin(write_id, is_whole): count for _, write_id, is_whole, count in rows if count}
+        counts = {StatisticsOrigin(write_id, is_whole): count for _, write_id, is_whole, count in rows if count}
         return next(((transactional, counts) for transactional, *_ in rows), None)
 
     def read(self, db: Database) -> Pieces[bytes]:

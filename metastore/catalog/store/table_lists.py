@@ -9,7 +9,7 @@ from metastore.catalog.rules.names import is_prefix, only_name, pattern_range, p
 from metastore.catalog.store.tables import COLUMNS, table_of
 from metastore.db import arrays, wires
 from metastore.db.pieces import Asked, Run, Sizes
-from metastore.db.wires import Field, Kind, TextList, WireList, Wires
+from metastore.db.wires import TextList, ThriftField, WireList, Wires, WireType
 from metastore.ids import DatabaseName
 
 NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(20_000, 20_000, 20_000), Sizes(500, 1000, 1000)
@@ -17,22 +17,22 @@ NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(20_000, 20_000, 20
 _META = "coalesce(meta, table_meta(catalog, db, name, type, parameters ->> 'comment'))"
 """The line of a table list as clients get it, which PostgreSQL keeps."""
 _SHAPE = [
-    Field(1, Kind.TEXT, "name"),
-    Field(2, Kind.TEXT, "db"),
-    Field(3, Kind.TEXT, "owner", optional=True),
-    Field(4, Kind.I32, "create_time"),
-    Field(5, Kind.I32, "last_access_time"),
-    Field(6, Kind.I32, "retention"),
-    Field(9, Kind.TEXTS, "parameters"),
-    Field(10, Kind.TEXT, "view_original_text", optional=True),
-    Field(11, Kind.TEXT, "view_expanded_text", optional=True),
-    Field(12, Kind.TEXT, "type"),
-    Field(14, Kind.BOOL, "false"),
-    Field(15, Kind.BOOL, "rewrite_enabled"),
-    Field(17, Kind.TEXT, "catalog"),
-    Field(18, Kind.I32, f"coalesce(nullif(owner_type, 0), {USER})"),
-    Field(19, Kind.I64, "write_id"),
-    Field(25, Kind.I64, "id"),
+    ThriftField(1, WireType.TEXT, "name"),
+    ThriftField(2, WireType.TEXT, "db"),
+    ThriftField(3, WireType.TEXT, "owner", optional=True),
+    ThriftField(4, WireType.I32, "create_time"),
+    ThriftField(5, WireType.I32, "last_access_time"),
+    ThriftField(6, WireType.I32, "retention"),
+    ThriftField(9, WireType.TEXTS, "parameters"),
+    ThriftField(10, WireType.TEXT, "view_original_text", optional=True),
+    ThriftField(11, WireType.TEXT, "view_expanded_text", optional=True),
+    ThriftField(12, WireType.TEXT, "type"),
+    ThriftField(14, WireType.BOOL, "false"),
+    ThriftField(15, WireType.BOOL, "rewrite_enabled"),
+    ThriftField(17, WireType.TEXT, "catalog"),
+    ThriftField(18, WireType.I32, f"coalesce(nullif(owner_type, 0), {USER})"),
+    ThriftField(19, WireType.I64, "write_id"),
+    ThriftField(25, WireType.I64, "id"),
 ]
 _LOCATION = rf"coalesce('\x0b0002'::bytea || {wires.text('location')}, ''::bytea) || '\x00'::bytea"
 _WIRE = (

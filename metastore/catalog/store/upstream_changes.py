@@ -6,7 +6,7 @@ name has stays.
 
 from collections.abc import Collection, Sequence
 
-from metastore.catalog.rules.upstream_changes import Kind, Note
+from metastore.catalog.rules.upstream_changes import ChangeKind, Note
 from metastore.catalog.store.acid_history import rename_readers
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx, Row
@@ -213,7 +213,7 @@ def _new_name(note: Note) -> TableName:
 def _note(row: Row) -> Note:
     note_id, kind, catalog, db, table, identity, mark, noted_at, partition, new_db, new_table, new_partition = row
     return Note(
-        Kind(kind),
+        ChangeKind(kind),
         TableName(catalog, db, table),
         identity,
         mark,

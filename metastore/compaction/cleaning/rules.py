@@ -20,7 +20,7 @@ from metastore.errors import MetaError
 from metastore.txns.core.rules import LARGEST_ID
 
 
-class Reading(StrEnum):
+class DeclaredReading(StrEnum):
     """What an open transaction has said of reading the compacted table."""
 
     ANYTHING = "anything"
@@ -32,7 +32,7 @@ class Reading(StrEnum):
     """Neither did it name this, nor can it any more: the Cleaner has noted that it does not wait for it."""
 
     @classmethod
-    def of(cls, this: int | None, of_any: int | None) -> "Reading":
+    def of(cls, this: int | None, of_any: int | None) -> "DeclaredReading":
         """Return what marks say: that of this table, and the highest of any table; None where there is no mark."""
         if this is not None:
             return cls.NOT_THIS if this < 0 else cls.THIS
@@ -45,13 +45,16 @@ class OpenTxn(NamedTuple):
     id: int
     user: str
     host: str
-    reading: Reading = Reading.ANYTHING
+    reading: DeclaredReading = DeclaredReading.ANYTHING
 
 
-_WHY = {Reading.ANYTHING: "has not said what it reads", Reading.THIS: "has said that it reads this table"}
+_WHY = {
+    DeclaredReading.ANYTHING: "has not said what it reads",
+    DeclaredReading.THIS: "has said that it reads this table",
+}
 
 
-class Verdict(StrEnum):
+class CleaningVerdict(StrEnum):
     """What happens to a request that is ready for cleaning, or to what aborted transactions wrote."""
 
     CLEAN = "clean"
@@ -65,7 +68,7 @@ class Verdict(StrEnum):
 class Gate(NamedTuple):
     """The verdict, why, and when a reason of the table is looked at again."""
 
-    verdict: Verdict
+    verdict: CleaningVerdict
     reason: str = ""
     not_before: datetime | None = None
 
@@ -90,17 +93,21 @@ def gate(
     ``next_txn_id``. ``per_table``: a transaction that says what it reads is waited for with that only.
     """
     if txn_state == "aborted" and request.abandoned_place is None:
-        return Gate(Verdict.FAIL, f"The compaction's transaction {request.txn_id} was aborted: its result is void")
+        return Gate(
+            CleaningVerdict.FAIL, f"The compaction's transaction {request.txn_id} was aborted: its result is void"
+        )
     if txn_state == "open":
-        return Gate(Verdict.WAIT, f"waiting for the commit of the compaction's transaction {request.txn_id}")
+        return Gate(CleaningVerdict.WAIT, f"waiting for the commit of the compaction's transaction {request.txn_id}")
     if request.next_txn_id is None:
-        return Gate(Verdict.NOTE_END, "waiting for its point of commit")
+        return Gate(CleaningVerdict.NOTE_END, "waiting for its point of commit")
     if request.not_before is not None and now < request.not_before:
-        return Gate(Verdict.WAIT, request.error_message or "waiting to be tried again")
+        return Gate(CleaningVerdict.WAIT, request.error_message or "waiting to be tried again")
     if request.committed_at is not None and now < request.committed_at + retention:
-        return Gate(Verdict.WAIT, f"old files are kept for {int(retention.total_seconds())} s after the compaction")
+        return Gate(
+            CleaningVerdict.WAIT, f"old files are kept for {int(retention.total_seconds())} s after the compaction"
+        )
     reader = next((txn for txn in open_txns if may_read_old_files(txn, request, per_table=per_table)), None)
-    return Gate(Verdict.CLEAN) if reader is None else Gate(Verdict.WAIT, _waiting_for(reader))
+    return Gate(CleaningVerdict.CLEAN) if reader is None else Gate(CleaningVerdict.WAIT, _waiting_for(reader))
 
 
 def gate_of_table(
@@ -117,16 +124,16 @@ def gate_of_table(
     sentence of ``shared``, where another table has the directory.
     """
     if is_switched_on(parameters, NO_CLEANUP) or is_switched_on(of_partition, NO_CLEANUP):
-        return Gate(Verdict.REFUSE, "NO_CLEANUP is set: nothing was removed")
+        return Gate(CleaningVerdict.REFUSE, "NO_CLEANUP is set: nothing was removed")
     if replaced_at is not None:
         try:
             until = replaced_at + history_retention(parameters)
         except MetaError as error:
-            return Gate(Verdict.WAIT, f"nothing is removed: {error}", now + LOOK_AGAIN)
+            return Gate(CleaningVerdict.WAIT, f"nothing is removed: {error}", now + LOOK_AGAIN)
         if now < until:
             reason = f"{HISTORY_RETENTION} keeps replaced files until {until:%Y-%m-%d %H:%M} UTC"
-            return Gate(Verdict.WAIT, reason, min(until, now + LOOK_AGAIN))
-    return Gate(Verdict.WAIT, shares, now + LOOK_AGAIN) if shares is not None else Gate(Verdict.CLEAN)
+            return Gate(CleaningVerdict.WAIT, reason, min(until, now + LOOK_AGAIN))
+    return Gate(CleaningVerdict.WAIT, shares, now + LOOK_AGAIN) if shares is not None else Gate(CleaningVerdict.CLEAN)
 
 
 def shared(location: str, sharer: str) -> str:
@@ -203,12 +210,12 @@ def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) ->
 
 def may_read(txn: OpenTxn, *, per_table: bool) -> bool:
     """Whether a transaction may read the table, as far as it has said. ``per_table``: what it says counts."""
-    return not per_table or txn.reading in {Reading.ANYTHING, Reading.THIS}
+    return not per_table or txn.reading in {DeclaredReading.ANYTHING, DeclaredReading.THIS}
 
 
 def may_come_to_read(txn: OpenTxn, *, per_table: bool) -> bool:
     """Whether a transaction may read the table now or later: what it has not named it may still name."""
-    return not per_table or txn.reading is not Reading.NOT_THIS
+    return not per_table or txn.reading is not DeclaredReading.NOT_THIS
 
 
 def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timedelta) -> list[Compaction]:

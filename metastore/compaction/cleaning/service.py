@@ -8,10 +8,10 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.cleaning import store
 from metastore.compaction.cleaning.rules import (
     AbortedWrite,
+    CleaningVerdict,
     Covered,
     Gate,
     OpenTxn,
-    Verdict,
     cleaning_txns,
     gate,
     gate_of_table,
@@ -31,7 +31,7 @@ from metastore.compaction.queue.rules.requests import (
 )
 from metastore.compaction.queue.store import components, entities
 from metastore.compaction.queue.store import requests as queue
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Described, EntityCatalog
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
@@ -73,7 +73,7 @@ class CleanerService:
 
     db: Database
     settings: CompactionSettings
-    catalog: Catalog = OWN_CATALOG
+    catalog: EntityCatalog = OWN_CATALOG
 
     @property
     def threads(self) -> int:
@@ -92,7 +92,7 @@ class CleanerService:
                 (request, gates[request.id]) for request in next_in_line(ready, pg.now, self.settings.cleanup_delay)
             ]
             for request, verdict in result:
-                if verdict.verdict is Verdict.WAIT and verdict.reason != request.error_message:
+                if verdict.verdict is CleaningVerdict.WAIT and verdict.reason != request.error_message:
                     queue.update_cleaner_waiting(pg, request.id, verdict.reason)
             return result
 
@@ -108,21 +108,21 @@ class CleanerService:
             lists = components.select_lists(pg, request.entity.table)  # first: what has committed since hides nothing
             siblings = [sibling for sibling in queue.select_queue_of(pg, request.entity) if sibling.has_files_to_clean]
             gates = self._gates(pg, siblings)
-            if request.id not in gates or gates[request.id].verdict is not Verdict.CLEAN:
+            if request.id not in gates or gates[request.id].verdict is not CleaningVerdict.CLEAN:
                 return None
             table = self.catalog.described(pg, request.entity)
             kept = self._of_table(pg, table, request)
-            if kept.verdict is Verdict.REFUSE:
+            if kept.verdict is CleaningVerdict.REFUSE:
                 queue.move_to_history(
                     pg, request.id, CompactionState.READY_FOR_CLEANING, CompactionState.REFUSED, kept.reason
                 )
-            if kept.verdict is Verdict.WAIT:
+            if kept.verdict is CleaningVerdict.WAIT:
                 queue.update_cleaner_waiting(pg, request.id, kept.reason, kept.not_before)
-            if kept.verdict is not Verdict.CLEAN:
+            if kept.verdict is not CleaningVerdict.CLEAN:
                 return kept
             readers = self._readers(pg, request, lists.txns.high_watermark)
             if is_hidden(request, readers):
-                return Gate(Verdict.WAIT, "a transaction says what it reads, or ends, at this moment")
+                return Gate(CleaningVerdict.WAIT, "a transaction says what it reads, or ends, at this moment")
             queue.update_cleaner_started(pg, request.id)
             hidden = [sibling.txn_id for sibling in siblings if sibling.txn_id and is_hidden(sibling, readers)]
             return Cleaning(request, table, lists.write_ids, cleaning_txns(lists.txns, hidden, readers))
@@ -286,16 +286,16 @@ class CleanerService:
             decided = gate(
                 request, pg.now, self.settings.cleanup_delay, state, open_txns, per_table=self.settings.use_min_history
             )
-            if decided.verdict is Verdict.NOTE_END:
+            if decided.verdict is CleaningVerdict.NOTE_END:
                 queue.update_committed(pg, request.id)  # now is certainly late enough
-                decided = decided._replace(verdict=Verdict.WAIT)
+                decided = decided._replace(verdict=CleaningVerdict.WAIT)
             gates[request.id] = decided
         return gates
 
     def _of_table(self, pg: PgTx, table: Described | None, request: Compaction | None = None) -> Gate:
         """Return whether the table lets files go; ``request`` None: those of aborted transactions."""
         if table is None:
-            return Gate(Verdict.CLEAN)
+            return Gate(CleaningVerdict.CLEAN)
         replaced_at = shares = None
         if table.partition_exists and (request is None or request.abandoned_place is None):
             sharer = self.catalog.sharer(pg, table)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from metastore.compaction.cleaning.rules import AbortedWrite, Covered, OpenTxn, Reading, is_forgettable
+from metastore.compaction.cleaning.rules import AbortedWrite, Covered, DeclaredReading, OpenTxn, is_forgettable
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store.components import OF_COMPACTION, OF_TABLE, named
 from metastore.db.engine import PgTx
@@ -16,7 +16,7 @@ _SQL = Statements(__file__)
 BATCH = 10_000
 
 READING = _SQL.text("reading")
-"""The marks of a transaction t that `Reading.of` takes, as an expression."""
+"""The marks of a transaction t that `DeclaredReading.of` takes, as an expression."""
 
 _INSERT_WAIVED = _SQL.text("insert_waived")
 
@@ -37,7 +37,7 @@ def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
         " WHERE t.state = 'open' AND NOT t.emptied AND t.id <= %(up_to)s ORDER BY t.id",
         {**table._asdict(), "up_to": up_to},
     )
-    return [OpenTxn(txn_id, user, host, Reading.of(*marks)) for txn_id, user, host, marks in rows]
+    return [OpenTxn(txn_id, user, host, DeclaredReading.of(*marks)) for txn_id, user, host, marks in rows]
 
 
 def insert_waived(pg: PgTx, up_to: int, table: TableName) -> None:

@@ -79,7 +79,7 @@ class Plan(NamedTuple):
 
 
 def plan(verdict: Due, state: AcidState, measured: Measured, thresholds: Thresholds) -> Plan:
-    """The plan of what the Initiator's rules have said."""
+    """Return the plan of what the Initiator's rules have said."""
     inputs = [Input(state.base.path, "base", *_extent(state.base.files))] if state.base else []
     if state.originals:
         inputs.append(Input(".", "original files", *_extent(state.originals)))
@@ -173,7 +173,7 @@ def why_not_cleaned(request: Compaction, said: str, readers: Iterable[Holder], *
 
 
 def writers_of(holders: Iterable[Holder], write_ids: ValidWriteIdList) -> list[Holder]:
-    """Those whose write ids are open, the lowest first."""
+    """Return those whose write ids are open, the lowest first."""
     open_ids = set(write_ids.open)
     return sorted(
         (holder for holder in holders if holder.write_id in open_ids), key=lambda holder: holder.write_id or 0
@@ -181,7 +181,7 @@ def writers_of(holders: Iterable[Holder], write_ids: ValidWriteIdList) -> list[H
 
 
 def delays_of_cleaning(holders: Iterable[Holder], *, per_table: bool) -> list[Holder]:
-    """Who would delay the cleaning of a compaction that commits now, oldest first."""
+    """Return who would delay the cleaning of a compaction that commits now, oldest first."""
     return [holder for holder in holders if may_read(holder.txn, per_table=per_table)]
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from metastore.acid.state import acid_state
-from metastore.compaction.cleaning.rules import Verdict, gate, gate_of_table, next_in_line
+from metastore.compaction.cleaning.rules import CleaningVerdict, gate, gate_of_table, next_in_line
 from metastore.compaction.explaining import store
 from metastore.compaction.explaining.rules import (
     Holder,
@@ -24,7 +24,7 @@ from metastore.compaction.explaining.rules import (
 from metastore.compaction.initiating.rules import (
     Aborts,
     Due,
-    Limits,
+    EligibilityLimits,
     Thresholds,
     abort_rules,
     ineligible,
@@ -37,7 +37,7 @@ from metastore.compaction.queue.rules.turns import full_pools
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.components import Lists
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Described, EntityCatalog
 from metastore.compaction.queue.store.requests import Filter
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
@@ -102,7 +102,7 @@ class ExplainingService:
     db: Database
     settings: CompactionSettings
     files: Files
-    catalog: Catalog = OWN_CATALOG
+    catalog: EntityCatalog = OWN_CATALOG
 
     def examine(self, table: TableName, partition: str, limit: int) -> Examination:
         """Examine a table or partition; of a partitioned table all partitions with something to compact or to clean.
@@ -197,7 +197,9 @@ class ExplainingService:
         )
         aborts = facts.whole.aborts.get(facts.entity, Aborts())
         thresholds = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
-        limits = Limits(settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only)
+        limits = EligibilityLimits(
+            settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only
+        )
         no = ineligible(facts.entity, table, facts.queued, facts.history, aborts, limits, facts.whole.now)
         due = (
             Due(None, "there is no such partition (any more)")
@@ -243,7 +245,7 @@ class ExplainingService:
             [holder.txn for holder in facts.whole.holders],
             per_table=settings.use_min_history,
         )
-        text = "" if decision.verdict is Verdict.CLEAN else decision.reason
+        text = "" if decision.verdict is CleaningVerdict.CLEAN else decision.reason
         waiting = [other for other in facts.queued if other.has_files_to_clean]
         for first in next_in_line(waiting, facts.whole.now, retention):
             if not text and first.id != request.id:

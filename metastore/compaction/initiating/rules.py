@@ -164,7 +164,7 @@ class Ineligible(NamedTuple):
     recorded: bool = False
 
 
-class Limits(NamedTuple):
+class EligibilityLimits(NamedTuple):
     """Settings that decide about eligibility."""
 
     failed_threshold: int
@@ -213,7 +213,7 @@ def ineligible(
     queued: Iterable[Compaction],
     history: Sequence[Compaction],
     aborts: Aborts,
-    limits: Limits,
+    limits: EligibilityLimits,
     now: datetime,
 ) -> Ineligible | None:
     """Why the Initiator must not look at a candidate; None when it may. ``history``: the entity's, newest first."""
@@ -330,7 +330,7 @@ def _above_base(state: AcidState, write_ids: CompactorWriteIdList) -> int:
     return sum(write_id > covered for write_id in write_ids.aborted)
 
 
-def _switched_off(table: TableFacts, limits: Limits) -> Ineligible | None:
+def _switched_off(table: TableFacts, limits: EligibilityLimits) -> Ineligible | None:
     if any(
         is_switched_on(parameters, REPLICATION_PENDING) for parameters in (table.database_parameters, table.parameters)
     ):
@@ -349,7 +349,7 @@ def _busy(queued: Iterable[Compaction]) -> Ineligible | None:
     return None if active is None else Ineligible(f"compaction {active.id} is {active.state.display}", again=True)
 
 
-def _stopped(history: Sequence[Compaction], limits: Limits, now: datetime) -> Ineligible | None:
+def _stopped(history: Sequence[Compaction], limits: EligibilityLimits, now: datetime) -> Ineligible | None:
     if not is_stopped_by_failures(history, limits.failed_threshold, limits.failed_retry_time, now):
         return None
     said_already = bool(history) and history[0].state is CompactionState.DID_NOT_INITIATE

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.initiating.rules import AbortRule, Aborts, abort_rules, merged
 from metastore.compaction.inventory import store as inventory
-from metastore.compaction.inventory.rules import COMMIT_MARGIN, Kept, Listing, Measured
+from metastore.compaction.inventory.rules import COMMIT_MARGIN, Measured, MeasuredListing, StoredInventory
 from metastore.compaction.measuring import store as measures
 from metastore.compaction.measuring.rules import DeltasOf
 from metastore.compaction.queue.rules.requests import (
@@ -25,7 +25,7 @@ from metastore.compaction.queue.rules.requests import (
 )
 from metastore.compaction.queue.store import components, opens
 from metastore.compaction.queue.store import requests as queue
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described, require_available
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Described, EntityCatalog, require_available
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
@@ -55,7 +55,7 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Inputs:
+class CandidateFacts:
     """Everything about a candidate but its files, as of one instant."""
 
     now: datetime
@@ -82,7 +82,7 @@ class InitiatorService:
 
     db: Database
     settings: CompactionSettings
-    catalog: Catalog = OWN_CATALOG
+    catalog: EntityCatalog = OWN_CATALOG
 
     def candidates(self, since: datetime | None, again: Iterable[Entity] = ()) -> Candidates:
         """Written since then (None: ever), or left over from the last round, or hurt by too many or too old aborts."""
@@ -106,7 +106,7 @@ class InitiatorService:
         """How many candidates are looked at at a time."""
         return self.db.threads(self.settings.initiator_checks)
 
-    def inputs(self, entities: Sequence[Entity]) -> dict[Entity, Inputs]:
+    def inputs(self, entities: Sequence[Entity]) -> dict[Entity, CandidateFacts]:
         """Look up candidates, in as many statements as for one. What is kept is read before the lists."""
         if not entities:
             return {}
@@ -119,7 +119,7 @@ class InitiatorService:
             lists = components.select_lists_of(pg, tables)
             opened = opens.select_opens(pg, tables)
             return {
-                entity: Inputs(
+                entity: CandidateFacts(
                     now,
                     described.get(entity),
                     *requests[entity],
@@ -130,11 +130,11 @@ class InitiatorService:
                 for entity in entities
             }
 
-    def _known(self, kept: Kept | None, table: Described | None, now: datetime) -> Measured | None:
+    def _known(self, kept: StoredInventory | None, table: Described | None, now: datetime) -> Measured | None:
         holds = kept and table and kept.holds(table.location, now, self.settings.listing_max_age)
         return kept.listing.measured if kept and holds else None
 
-    def keep(self, listings: Sequence[Listing]) -> None:
+    def keep(self, listings: Sequence[MeasuredListing]) -> None:
         """Keep what was listed. Serialises on: the entities' rows, in their order."""
         with self.db.begin(durable=False) as pg:
             inventory.upsert(pg, listings)

@@ -30,7 +30,7 @@ class Measured(NamedTuple):
     leftover_base: bool = False
 
 
-class Listing(NamedTuple):
+class MeasuredListing(NamedTuple):
     """What a listing found. ``high_watermark``: every write id up to it had ended, and what it wrote was looked at."""
 
     entity: Entity
@@ -40,13 +40,13 @@ class Listing(NamedTuple):
     measured: Measured
 
 
-class Kept(NamedTuple):
+class StoredInventory(NamedTuple):
     """The last listing and what is known since. ``written``: the highest write id that was committed; 0: none is known.
 
     ``compacted_at``: when a compaction was last committed or cleaned; None: never.
     """
 
-    listing: Listing
+    listing: MeasuredListing
     written: int
     compacted_at: datetime | None
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from metastore.compaction.inventory.rules import Kept, Listing, Measured
+from metastore.compaction.inventory.rules import Measured, MeasuredListing, StoredInventory
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store.components import WANTED, all_named
 from metastore.db.engine import PgTx
@@ -17,7 +17,7 @@ _UPSERT = _SQL.text("upsert")
 _SELECT_KEPT = _SQL.text("select_kept", wanted=WANTED, largest=LARGEST_ID)
 
 
-def upsert(pg: PgTx, listings: Sequence[Listing]) -> None:
+def upsert(pg: PgTx, listings: Sequence[MeasuredListing]) -> None:
     """Keep what listings found, unless a later one is known."""
     if listings:
         rows = [
@@ -34,13 +34,15 @@ def upsert(pg: PgTx, listings: Sequence[Listing]) -> None:
         pg.sql(_UPSERT, [list(column) for column in zip(*rows, strict=True)])
 
 
-def select_kept(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Kept]:
+def select_kept(pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, StoredInventory]:
     """The last listings of those of which there is one."""
     kept = {}
     for row in pg.sql(_SELECT_KEPT, all_named(entities)):
         catalog, db, table, partition, location, listed_at, mark, *measured, written, compacted_at = row
         entity = Entity(TableName(catalog, db, table), partition)
-        kept[entity] = Kept(Listing(entity, location, listed_at, mark, Measured(*measured)), written, compacted_at)
+        kept[entity] = StoredInventory(
+            MeasuredListing(entity, location, listed_at, mark, Measured(*measured)), written, compacted_at
+        )
     return kept
 
 

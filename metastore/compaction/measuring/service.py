@@ -43,7 +43,7 @@ class MeasuringService:
         return [("unattended_writes", str(each.table), float(each.number)) for each in most]
 
     def costliest(self, limit: int) -> list[DeltasOf]:
-        """The tables and partitions of which a read costs most beside the base."""
+        """Return the tables and partitions of which a read costs most beside the base."""
         with self.db.begin(durable=False) as pg:
             return store.select_costliest(pg, limit)
 

@@ -24,7 +24,7 @@ from metastore.compaction.queue.rules.requests import (
 from metastore.compaction.queue.rules.scaling import workers_wanted
 from metastore.compaction.queue.store import components, listing, loads
 from metastore.compaction.queue.store import requests as queue
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Described, EntityCatalog
 from metastore.compaction.queue.store.requests import Backlog, Filter, NewRequest
 from metastore.config import CompactionSettings
 from metastore.config.compaction import stored_pool
@@ -73,7 +73,7 @@ class CompactionService:
     settings: CompactionSettings
     roots: Roots | None = None
     """Where the Cleaner may remove something; None: everywhere."""
-    catalog: Catalog = OWN_CATALOG
+    catalog: EntityCatalog = OWN_CATALOG
 
     def compact2(self, request: NewRequest) -> CompactResult:
         """Queue a compaction, or say which request makes it pointless.

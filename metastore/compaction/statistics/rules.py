@@ -58,12 +58,12 @@ class Whole(NamedTuple):
 
 
 def described(hive_type: str) -> bool:
-    """Whether there are statistics of columns of this type."""
+    """Return True if there are statistics of columns of this type."""
     return base_type(hive_type) in {*WHOLE, *FRACTIONS, *TEXTS, "boolean", "binary", "date", "timestamp", "decimal"}
 
 
 def whole(tallied: Iterable[Tallied]) -> dict[str, Whole]:
-    """What several tasks say together, of each column."""
+    """Return what several tasks say together, of each column."""
     by_column: dict[str, list[Tallied]] = {}
     for tally in tallied:
         by_column.setdefault(tally.column, []).append(tally)
@@ -72,7 +72,7 @@ def whole(tallied: Iterable[Tallied]) -> dict[str, Whole]:
 
 
 def statistics(types: Mapping[str, str], seen: Mapping[str, Whole], rows: int) -> dict[str, Json]:
-    """The statistics of columns with these types (of Hive's) of a table with so many rows.
+    """Return the statistics of columns with these types (of Hive's) of a table with so many rows.
 
     A column of which not all rows were seen, or some twice, gets none.
     """
@@ -81,7 +81,7 @@ def statistics(types: Mapping[str, str], seen: Mapping[str, Whole], rows: int) -
 
 
 def distinct(sketch: bytes) -> int:
-    """How many different values a sketch has seen, about."""
+    """Return how many different values a sketch has seen, about."""
     estimate = 0.7213 / (1 + 1.079 / _REGISTERS) * _REGISTERS**2 / sum(2.0**-rank for rank in sketch)
     empty = sketch.count(0)
     return round(_REGISTERS * math.log(_REGISTERS / empty) if empty and estimate <= 2.5 * _REGISTERS else estimate)
@@ -102,7 +102,7 @@ def _joined(one: Tallied, other: Tallied) -> Tallied:
 
 
 def _bound(choose: Callable[..., str], one: str | None, other: str | None) -> str | None:
-    """The lower or higher of two numbers."""
+    """Return the lower or higher of two numbers."""
     values = [value for value in (one, other) if value is not None]
     return choose(values, key=_number) if values else None
 
@@ -131,7 +131,7 @@ def _statistics(hive_type: str, tally: Whole) -> Json:
 
 
 def _kind(hive_type: str) -> tuple[str, Callable[[str], Any]]:
-    """The kind of statistics with a range, and the form of a bound."""
+    """Return the kind of statistics with a range, and the form of a bound."""
     base = base_type(hive_type)
     if base in FRACTIONS:
         return "doubleStats", float

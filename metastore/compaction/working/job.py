@@ -55,7 +55,7 @@ class CompactionJobSpec:
         return f"{self.result_path}.progress" if self.result_path else ""
 
     def to_json(self) -> str:
-        """The text that ``from_json`` reads."""
+        """Return the text that ``from_json`` reads."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
@@ -86,13 +86,13 @@ class JobProgress:
         return min(99, 100 * self.rows // self.rows_expected) if self.rows_expected else None
 
     def __str__(self) -> str:
-        """What people are shown while it works."""
+        """Return what people are shown while it works."""
         done = "" if self.percent is None else f"{self.percent} %, "
         where = f", {self.tracking_url}" if self.tracking_url else ""
         return f"{done}{self.stages_done} of {self.stages} stages done, {self.rows} rows taken in{where}"
 
     def to_json(self) -> str:
-        """The text that ``from_json`` reads."""
+        """Return the text that ``from_json`` reads."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -119,7 +119,7 @@ class CompactionJobResult:
     statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The text that ``from_json`` reads."""
+        """Return the text that ``from_json`` reads."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
@@ -135,14 +135,14 @@ _ERROR = re.compile(r"(Caused by: |: )?([\w.$]+(Exception|Error|Interrupt|Exit)\
 
 
 def reason(error: BaseException) -> str:
-    """An error in one or two lines: its own text, and the cause at the bottom of a stack trace of Java's."""
+    """Return an error in one or two lines: its own text, and the cause at the bottom of a stack trace of Java's."""
     lines = [line.strip() for line in f"{type(error).__name__}: {error}".splitlines()]
     first, cause = lines[0], telling_line(lines)
     return first if cause in ("", first) else f"{first} {cause}"
 
 
 def telling_line(lines: Sequence[str]) -> str:
-    """The line of an output with stack traces that says most: the last cause, else error, else line."""
+    """Return the line of an output with stack traces that says most: the last cause, else error, else line."""
     said = [line for line in lines if line and not _FRAME.match(line)]
     errors = [match for match in map(_ERROR.match, said) if match]
     causes = [error for error in errors if error[1]]

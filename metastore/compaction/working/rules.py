@@ -88,7 +88,7 @@ class OutputFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class OutputEvidence:
     """A compaction that was carried out, before any output has its name."""
 
     kind: str
@@ -143,7 +143,7 @@ def later_deletes(state: AcidState, mark: int) -> DeltaName | None:
     )
 
 
-def differences(evidence: Evidence) -> list[str]:
+def differences(evidence: OutputEvidence) -> list[str]:
     """What is wrong, in sentences; empty when the outputs are proven."""
     return [
         *_inputs(evidence),
@@ -173,7 +173,7 @@ def footer_differences(file: OutputFile) -> Iterator[str]:
         yield f"The key index of {place} ends with {keys[-1]}, and its last event is {','.join(map(str, file.last))}"
 
 
-def _inputs(evidence: Evidence) -> Iterator[str]:
+def _inputs(evidence: OutputEvidence) -> Iterator[str]:
     read = Counter(file.path for file in evidence.inputs)
     for path in sorted(set(evidence.there) - read.keys()):
         yield f"{path} was not read"
@@ -184,7 +184,7 @@ def _inputs(evidence: Evidence) -> Iterator[str]:
             yield f"{path} was read {times} times"
 
 
-def _names(evidence: Evidence) -> Iterator[str]:
+def _names(evidence: OutputEvidence) -> Iterator[str]:
     if evidence.is_major or evidence.is_rebalance:
         expected: set[BaseName | DeltaName] = {BaseName(evidence.highest_write_id, evidence.txn_id)}
         if missing := expected - set(evidence.directories):
@@ -197,7 +197,7 @@ def _names(evidence: Evidence) -> Iterator[str]:
             yield f"{name} was written, where only {' and '.join(sorted(map(str, expected)))} may be"
 
 
-def _shares(evidence: Evidence) -> Iterator[str]:
+def _shares(evidence: OutputEvidence) -> Iterator[str]:
     """Rows in = rows out + rows left out, each bucket its share; their ids go on from bucket to bucket."""
     read = _sum(evidence.tallies)
     rows, deletes = (
@@ -228,7 +228,7 @@ def _shares(evidence: Evidence) -> Iterator[str]:
             )
 
 
-def _counts(evidence: Evidence) -> Iterator[str]:
+def _counts(evidence: OutputEvidence) -> Iterator[str]:
     """Rows in = rows out + rows left out, for each bucket."""
     for tally in evidence.tallies:
         if tally.lowest_writer != tally.highest_writer:
@@ -260,7 +260,7 @@ def _counts(evidence: Evidence) -> Iterator[str]:
         yield from _deleted(f"Bucket {bucket}", evidence, here)
 
 
-def _deleted(place: str, evidence: Evidence, read: Tally) -> Iterator[str]:
+def _deleted(place: str, evidence: OutputEvidence, read: Tally) -> Iterator[str]:
     """Each deleted row is left out once, and no delete event is lost."""
     if read.deleted != read.found:
         yield f"{place}: {read.deleted} events were left out for {read.found} deleted rows"
@@ -283,7 +283,7 @@ def _file(file: OutputFile) -> Iterator[str]:
         yield f"{place} has a row {file.times} times"
 
 
-def _buckets(evidence: Evidence) -> set[int]:
+def _buckets(evidence: OutputEvidence) -> set[int]:
     return {
         *(file.bucket for file in evidence.inputs),
         *(tally.lowest_writer for tally in evidence.tallies),

@@ -7,7 +7,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.queue.rules.requests import Claim, Compaction, CompactionState, CompactionType, Entity
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Described, EntityCatalog
 from metastore.compaction.queue.store.requests import Job, Shares
 from metastore.compaction.working import store
 from metastore.config import CompactionSettings
@@ -47,7 +47,7 @@ class WorkerService:
 
     db: Database
     settings: CompactionSettings
-    catalog: Catalog = OWN_CATALOG
+    catalog: EntityCatalog = OWN_CATALOG
 
     def claim(self, worker_id: str, version: str, pool: str | None) -> Compaction | None:
         """Claim the request whose turn it is (``turns``), under a lease.

@@ -40,12 +40,12 @@ class Deadlock(NamedTuple):
 
 
 def party(lock: Lock) -> Party:
-    """Who waits or is waited for: a transaction, or a request without a transaction (negative)."""
+    """Return who waits or is waited for: a transaction, or a request without a transaction (negative)."""
     return lock.txn_id or -lock.ext_id
 
 
 def find(txn_id: int, locks: Iterable[Lock]) -> Deadlock | None:
-    """The shortest circle through a transaction, None if there is none.
+    """Return the shortest circle through a transaction, None if there is none.
 
     ``locks``: at least every lock of every party that waits.
     """

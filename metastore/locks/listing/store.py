@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from metastore.db import wires
-from metastore.db.wires import Field, Kind, SortedList
+from metastore.db.wires import SortedList, ThriftField, WireType
 from metastore.ids import DatabaseName
 from metastore.locks.rules import LockState, LockType
 from metastore.locks.store import FILTER, filtered
@@ -38,12 +38,12 @@ def list_of(
 def _wire(states: Sequence[tuple[LockState, int]]) -> str:
     """Put together once: that takes 0.1 ms."""
     changing = [
-        Field(5, Kind.I32, wires.number(states, "state")),
-        Field(8, Kind.I64, f"coalesce({wires.millis('last_heartbeat_at')}, 0)"),
-        Field(9, Kind.I64, wires.millis("acquired_at"), optional=True),
-        Field(12, Kind.I32, "heartbeat_count"),
+        ThriftField(5, WireType.I32, wires.number(states, "state")),
+        ThriftField(8, WireType.I64, f"coalesce({wires.millis('last_heartbeat_at')}, 0)"),
+        ThriftField(9, WireType.I64, wires.millis("acquired_at"), optional=True),
+        ThriftField(12, WireType.I32, "heartbeat_count"),
         # A lock that waits says for whom.
-        Field(14, Kind.I64, f"CASE WHEN {_WAITS} THEN blocked_by_ext_id END", optional=True),
-        Field(15, Kind.I64, f"CASE WHEN {_WAITS} THEN blocked_by_int_id END", optional=True),
+        ThriftField(14, WireType.I64, f"CASE WHEN {_WAITS} THEN blocked_by_ext_id END", optional=True),
+        ThriftField(15, WireType.I64, f"CASE WHEN {_WAITS} THEN blocked_by_int_id END", optional=True),
     ]
     return f"{_KEPT} || {wires.struct(changing)}"

@@ -97,7 +97,7 @@ def select_asked_twice(db: Database, txn_ids: Collection[int] | None) -> list[in
 
 
 def select_wait_graph(pg: PgTx) -> list[Lock]:
-    """Every lock of every party that waits."""
+    """Return every lock of every party that waits."""
     rows = pg.sql(f"""
         WITH waiting AS (SELECT {_COLUMNS} FROM locks WHERE state = '{LockState.WAITING}')
         SELECT * FROM waiting
@@ -125,7 +125,7 @@ def insert_deadlock(pg: PgTx, deadlock: Deadlock) -> None:
 
 
 def select_deadlocks(db: Database, limit: int) -> list[DeadlockRow]:
-    """The latest deadlocks, latest first."""
+    """Return the latest deadlocks, latest first."""
     rows = db.once(
         "SELECT found_at, victim_txn_id, cycle, message FROM deadlocks ORDER BY id DESC LIMIT %(limit)s",
         {"limit": limit},
@@ -134,7 +134,7 @@ def select_deadlocks(db: Database, limit: int) -> list[DeadlockRow]:
 
 
 def select_victims(db: Database, ext_ids: Collection[int]) -> dict[int, str]:
-    """Those of the requests whose transaction died in a deadlock, with the words for it."""
+    """Return those of the requests whose transaction died in a deadlock, with the words for it."""
     rows = db.once(
         """
         SELECT lock_id, message FROM deadlocks, unnest(victim_lock_ids) AS lock_id

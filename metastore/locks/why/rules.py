@@ -19,7 +19,7 @@ class Owner(NamedTuple):
     """0 where there is a transaction."""
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """An owner of the walk.
 
     ``wanted``: its locks that wait; ``held``: those that somebody here waits for, else those in question.
@@ -42,7 +42,7 @@ def owner_of(lock: Lock) -> Owner:
     return Owner(lock.txn_id, 0 if lock.txn_id != NO_TXN else lock.ext_id)
 
 
-def walk(locks: Iterable[Lock], callable_lockbool: Callable[[Lock], bool]) -> list[Step]:
+def walk(locks: Iterable[Lock], callable_lockbool: Callable[[Lock], bool]) -> list[WalkStep]:
     """The owners of the locks in question, then those whom they wait for, then those whom these wait for, and so on.
 
     ``locks``: all that wait, and at least those that they may wait for.
@@ -65,7 +65,7 @@ def walk(locks: Iterable[Lock], callable_lockbool: Callable[[Lock], bool]) -> li
     cyclic = {owner for owner in edges if owner in _reachable(edges, owner)}
     mine = {owner: [lock for lock in known if owner_of(lock) == owner and callable_lockbool(lock)] for owner in edges}
     return [
-        Step(
+        WalkStep(
             owner,
             edges[owner],
             waiting.get(owner, []),

@@ -99,7 +99,7 @@ class WhyService:
 
     def _explained(
         self,
-        step: why.Step,
+        step: why.WalkStep,
         info: OwnerInfo,
         times: dict[Lock, Times],
         places: dict[Owner, int],

@@ -37,7 +37,7 @@ class OwnerInfo(NamedTuple):
     orphaned_at: datetime | None = None
 
 
-class Waits(NamedTuple):
+class RecordedWaits(NamedTuple):
     """Locks and their owners as of one instant."""
 
     at: datetime | None
@@ -46,11 +46,11 @@ class Waits(NamedTuple):
     owners: dict[Owner, OwnerInfo]
 
 
-def select_waits(db: Database, lock_id: int, txn_id: int, table: TableName | None) -> Waits:
+def select_waits(db: Database, lock_id: int, txn_id: int, table: TableName | None) -> RecordedWaits:
     """All that wait, those whom they may wait for, and those in question (0 and None: not so)."""
     catalog, database, name = table or (None, None, None)
     rows = db.once(_LOCKS, {"lock": lock_id, "txn": txn_id, "catalog": catalog, "db": database, "table": name})
-    waits = Waits(rows[0][0] if rows else None, [], {}, {})
+    waits = RecordedWaits(rows[0][0] if rows else None, [], {}, {})
     for (
         _,
         ext_id,

@@ -21,7 +21,7 @@ class RebuildService:
     db: Database
 
     def get_lock_materialization_rebuild(self, view: TableName, txn_id: int) -> bool:
-        """Whether the transaction holds the lock now. Retry: idempotent.
+        """Return True if the transaction holds the lock now. Retry: idempotent.
 
         Serialises on: the view. Raises: TxnAbortedError, NoSuchTxnError.
         """
@@ -36,7 +36,7 @@ class RebuildService:
     def get_materialization_invalidation_info(
         self, used: Collection[str], snapshot: str | None, valid_txns: str
     ) -> Staleness:
-        """What happened to the tables that a view was made of, since the ``snapshot`` it was made with.
+        """Return what happened to the tables that a view was made of, since the ``snapshot`` it was made with.
 
         ``valid_txns``: what the caller sees now. Raises: NoAnswerError when that cannot be known, InvalidInputError.
         """

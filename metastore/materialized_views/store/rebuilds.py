@@ -44,7 +44,7 @@ def update_heartbeat(db: Database, view: TableName, txn_id: int) -> bool:
 
 
 def select_changes(db: Database, since: Sequence[Since]) -> list[int]:
-    """Transactions that committed updates or deletes which a view does not have."""
+    """Return transactions that committed updates or deletes which a view does not have."""
     rows = db.once(
         f"""{_SINCE}
         SELECT DISTINCT c.txn_id FROM since AS s JOIN completed_txn_components AS c USING (catalog, db, "table")
@@ -56,7 +56,7 @@ def select_changes(db: Database, since: Sequence[Since]) -> list[int]:
 
 
 def is_compacted(db: Database, since: Sequence[Since]) -> bool:
-    """Whether a table is being compacted, or was compacted over writes which a view does not have."""
+    """Return True if a table is being compacted, or was compacted over writes which a view does not have."""
     [(compacted,)] = db.once(
         f"""{_SINCE}
         SELECT EXISTS (SELECT FROM since JOIN compaction_queue USING (catalog, db, "table"))

@@ -18,7 +18,7 @@ from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, ID_COLUMNS, INSER
 from metastore.acid.names import BaseName, DeltaName, parse_file
 from metastore.acid.orc_footer import KEY_INDEX, VERSION
 from metastore.acid.state import BaseDirectory, DeltaDirectory
-from metastore.acid.violations import Finding, Rule
+from metastore.acid.violations import Finding, LayoutRule
 from metastore.acid_tables.footers import OrcTail, damage_named, event_counts, orc_tail
 from metastore.errors import InvalidInputError
 from metastore.files import Files
@@ -34,11 +34,13 @@ def check_file(files: Files, location: str, path: str, directory: BaseDirectory 
         if tail.fields != EVENT_COLUMNS:
             if directory.may_be_raw:
                 return []
-            return [Finding(Rule.WRONG_COLUMNS, path, f"{', '.join(tail.fields)} are not the columns of ACID files")]
+            return [
+                Finding(LayoutRule.WRONG_COLUMNS, path, f"{', '.join(tail.fields)} are not the columns of ACID files")
+            ]
         stripes = _read_stripes(files, f"{location}/{path}")
         of_old_writer = check_old(files, location, path)
     except OSError as error:
-        return [Finding(Rule.UNREADABLE_FILE, path, str(error))]
+        return [Finding(LayoutRule.UNREADABLE_FILE, path, str(error))]
     check = _FileCheck(path, tail, directory, [stripe.combine_chunks() for stripe in stripes])
     return [*check.notes(), *check.events(), *of_old_writer]
 
@@ -54,25 +56,29 @@ class _FileCheck:
         """Check the three notes that Hive wants in a footer."""
         if self.tail.notes.get(VERSION, b"2") != b"2":
             yield self._found(
-                Rule.OLD_VERSION, f"Its footer says ACID version {self.tail.notes[VERSION].decode('utf-8', 'replace')}"
+                LayoutRule.OLD_VERSION,
+                f"Its footer says ACID version {self.tail.notes[VERSION].decode('utf-8', 'replace')}",
             )
         counts = event_counts(self.tail)
         if counts is None:
-            yield self._found(Rule.WRONG_STATISTICS, "hive.acid.stats is missing: Hive 3 fails on such a delete file")
+            yield self._found(
+                LayoutRule.WRONG_STATISTICS, "hive.acid.stats is missing: Hive 3 fails on such a delete file"
+            )
         elif sum(counts) != self.tail.rows:
             yield self._found(
-                Rule.WRONG_STATISTICS, f"hive.acid.stats counts {sum(counts)} events, and there are {self.tail.rows}"
+                LayoutRule.WRONG_STATISTICS,
+                f"hive.acid.stats counts {sum(counts)} events, and there are {self.tail.rows}",
             )
         yield from self._key_index()
 
     def _key_index(self) -> Iterator[Finding]:
         if KEY_INDEX not in self.tail.notes:
-            yield self._found(Rule.NO_KEY_INDEX, "Hive before 4 takes the file for one without ACID columns")
+            yield self._found(LayoutRule.NO_KEY_INDEX, "Hive before 4 takes the file for one without ACID columns")
             return
         entries = [entry for entry in self.tail.notes[KEY_INDEX].decode("utf-8", "replace").split(";") if entry]
         if len(entries) != len(self.stripes):
             yield self._found(
-                Rule.SHORT_KEY_INDEX,
+                LayoutRule.SHORT_KEY_INDEX,
                 f"It has {len(entries)} keys for {len(self.stripes)} stripes: "
                 "Hive's row reader fails on the later ones",
             )
@@ -81,7 +87,7 @@ class _FileCheck:
             last = ",".join(str(stripe[name][-1].as_py()) for name in ID_COLUMNS) if stripe.num_rows else entry
             if entry != last:
                 yield self._found(
-                    Rule.WRONG_KEY_INDEX,
+                    LayoutRule.WRONG_KEY_INDEX,
                     f"Key {number} is {entry}, and the stripe ends with {last}: Hive loses rows, or shows deleted ones",
                 )
                 return
@@ -102,7 +108,7 @@ class _FileCheck:
             out_of_order = pc.and_not(out_of_order, _equals_previous(table))
         if (at := _first(out_of_order)) is not None:
             yield self._found(
-                Rule.UNSORTED,
+                LayoutRule.UNSORTED,
                 f"Row {at + 1} does not come behind row {at} in the order of (write id, "
                 "bucket, row id): readers that merge miss deletes",
             )
@@ -110,7 +116,7 @@ class _FileCheck:
     def _doubled(self, table: pa.Table) -> Iterator[Finding]:
         if not self._is_delete and (at := _first(_equals_previous(table))) is not None:
             yield self._found(
-                Rule.DOUBLED_ROW,
+                LayoutRule.DOUBLED_ROW,
                 f"Rows {at} and {at + 1} have one id, {_row_id(table, at)}: queries show the row twice",
             )
 
@@ -122,7 +128,9 @@ class _FileCheck:
         expected = DELETE_EVENT if self._is_delete else INSERT_EVENT
         if (at := _first(pc.not_equal(table["operation"], expected))) is not None:
             operation = table["operation"][at].as_py()
-            yield self._found(Rule.WRONG_OPERATION, f"Row {at} has operation {operation}, where {expected} belongs")
+            yield self._found(
+                LayoutRule.WRONG_OPERATION, f"Row {at} has operation {operation}, where {expected} belongs"
+            )
 
     def _buckets(self, table: pa.Table) -> Iterator[Finding]:
         named = parse_file(self.path.rpartition("/")[2]).bucket
@@ -130,10 +138,12 @@ class _FileCheck:
             try:
                 writer = decode(number).writer_id
             except InvalidInputError as error:
-                yield self._found(Rule.WRONG_BUCKET, str(error))
+                yield self._found(LayoutRule.WRONG_BUCKET, str(error))
                 return
             if writer != named:
-                yield self._found(Rule.WRONG_BUCKET, f"It holds rows of bucket {writer}: nobody looks here for them")
+                yield self._found(
+                    LayoutRule.WRONG_BUCKET, f"It holds rows of bucket {writer}: nobody looks here for them"
+                )
                 return
 
     def _write_ids(self, table: pa.Table) -> Iterator[Finding]:
@@ -141,11 +151,11 @@ class _FileCheck:
         current = table["currentTransaction"]
         if (at := _first(pc.or_(pc.less(current, low), pc.greater(current, high)))) is not None:
             yield self._found(
-                Rule.WRONG_WRITE_ID,
+                LayoutRule.WRONG_WRITE_ID,
                 f"Row {at} is of write id {current[at].as_py()}, and its directory is for {low} to {high}",
             )
 
-    def _found(self, rule: Rule, text: str) -> Finding:
+    def _found(self, rule: LayoutRule, text: str) -> Finding:
         return Finding(rule, self.path, text)
 
 
@@ -190,7 +200,7 @@ def _in_both(files: Files, location: str, first: str, second: str) -> Iterator[F
         common = common.sort_by([(name, "ascending") for name in ID_COLUMNS])
         if common.num_rows:
             yield Finding(
-                Rule.DOUBLED_ROW,
+                LayoutRule.DOUBLED_ROW,
                 second,
                 f"{common.num_rows} of its rows stand in {first} as well, the first "
                 f"with the id {_row_id(common, 0)}: queries show them twice",

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.protobuf import fields, unzigzag
-from metastore.acid.violations import Finding, Rule
+from metastore.acid.violations import Finding, LayoutRule
 from metastore.acid_tables.calendars import columns
 from metastore.acid_tables.footers import damage_named
 from metastore.acid_tables.orc_rows import OrcRows
@@ -45,7 +45,7 @@ def check_old(files: Files, location: str, path: str) -> list[Finding]:
     return [
         *(
             Finding(
-                Rule.SHIFTED_VALUES,
+                LayoutRule.SHIFTED_VALUES,
                 path,
                 f"Column {name} has more values than rows to show them in: rows behind a NULL struct show values "
                 "of others. Release 0.2 or one before wrote it without Spark: write its rows again from their source",
@@ -54,7 +54,7 @@ def check_old(files: Files, location: str, path: str) -> list[Finding]:
         ),
         *(
             Finding(
-                Rule.NEGATIVE_FRACTION,
+                LayoutRule.NEGATIVE_FRACTION,
                 path,
                 f"Column {name} has times before 1970 whose fractions are stored below 0: Spark and Hive refuse "
                 "the file ('nanos > 999999999 or < 0'). Release 0.2 or one before wrote it without Spark: put what "

@@ -17,7 +17,7 @@ from metastore.acid.names import MalformedNameError, is_hidden, parse_directory
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.acid.table_kinds import is_full_acid, is_transactional
-from metastore.acid.violations import Finding, Listing, Rule, Surroundings, check_listing
+from metastore.acid.violations import CheckedListing, Finding, LayoutRule, Surroundings, check_listing
 from metastore.acid_tables.footers import orc_tail
 from metastore.client import DomainClient
 from metastore.errors import InvalidInputError
@@ -29,7 +29,7 @@ from metastore.spark.check.file_check import check_doubles, check_file
 from metastore.spark.check.old_files import check_old
 
 QUARANTINE = ".quarantine"
-_PAST_TRANSACTIONS = frozenset({Rule.STRANDED, Rule.ORIGINAL_FILE})
+_PAST_TRANSACTIONS = frozenset({LayoutRule.STRANDED, LayoutRule.ORIGINAL_FILE})
 """Files of writers that know nothing of transactions; no reader shows them."""
 _SPARK_FILE = re.compile(r"part-\d+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _READERS = 4
@@ -38,7 +38,7 @@ _LOOKS = 4
 
 
 @dataclass(frozen=True)
-class Place:
+class CheckedPlace:
     """An ACID directory of the table: a partition's (or, with no name, the table's) location."""
 
     partition: str
@@ -46,15 +46,17 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Located:
+class LocatedFinding:
     """A finding and where it is; ``moved_to`` once it is in quarantine."""
 
-    place: Place
+    place: CheckedPlace
     finding: Finding
     moved_to: str | None = None
 
 
-def check_table(client: DomainClient, files: Files, name: TableName, *, with_files: bool = True) -> list[Located]:
+def check_table(
+    client: DomainClient, files: Files, name: TableName, *, with_files: bool = True
+) -> list[LocatedFinding]:
     """Every violation in the table; without ``with_files`` only those that listings show.
 
     Raises: InvalidInputError for a table that is not transactional.
@@ -62,22 +64,22 @@ def check_table(client: DomainClient, files: Files, name: TableName, *, with_fil
     table = client.get_table(name.db, name.table)
     if not is_transactional(table.parameters or {}):
         raise InvalidInputError(f"{name} is not transactional: there are no bases and deltas to check.")
-    places, root = _places(client, table), Place("", table.sd.location)
+    places, root = _places(client, table), CheckedPlace("", table.sd.location)
     listings = [(place, files.listing(place.location)) for place in places]
     everything = files.listing(root.location) if table.partitionKeys else []
     ask = partial(_surroundings, client, name, table)
     surroundings = ask()
 
-    def look(place: Place, entries: list[FileEntry], surroundings: Surroundings) -> list[Located]:
+    def look(place: CheckedPlace, entries: list[FileEntry], surroundings: Surroundings) -> list[LocatedFinding]:
         findings = _check_place(files, place, entries, surroundings, with_files=with_files)
-        return [Located(place, finding) for finding in findings]
+        return [LocatedFinding(place, finding) for finding in findings]
 
-    def look_outside(_root: Place, entries: list[FileEntry], surroundings: Surroundings) -> list[Located]:
+    def look_outside(_root: CheckedPlace, entries: list[FileEntry], surroundings: Surroundings) -> list[LocatedFinding]:
         unregistered = _outside(
             entries, root.location, _places(client, table)
         )  # listed last: a new partition is no stranger
         return [
-            Located(place, finding)
+            LocatedFinding(place, finding)
             for place, inside in unregistered.items()
             for finding in _check_outside(files, place, inside, surroundings)
         ]
@@ -92,12 +94,12 @@ def check_table(client: DomainClient, files: Files, name: TableName, *, with_fil
 
 def _settled(
     files: Files,
-    place: Place,
+    place: CheckedPlace,
     entries: list[FileEntry],
     surroundings: Surroundings,
-    look: Callable[[Place, list[FileEntry], Surroundings], list[Located]],
+    look: Callable[[CheckedPlace, list[FileEntry], Surroundings], list[LocatedFinding]],
     ask: Callable[[], Surroundings],
-) -> list[Located]:
+) -> list[LocatedFinding]:
     """Return what a look finds in a directory where nothing that was listed has gone meanwhile."""
     found = look(place, entries, surroundings)
     for _ in range(_LOOKS - 1):
@@ -112,7 +114,7 @@ def _settled(
 
 
 def _check_place(
-    files: Files, place: Place, entries: Sequence[FileEntry], surroundings: Surroundings, *, with_files: bool
+    files: Files, place: CheckedPlace, entries: Sequence[FileEntry], surroundings: Surroundings, *, with_files: bool
 ) -> list[Finding]:
     listed = _check_listing(files, place, entries, surroundings)
     findings = [
@@ -125,17 +127,17 @@ def _check_place(
     return findings
 
 
-def quarantine(files: Files, findings: Sequence[Located]) -> list[Located]:
+def quarantine(files: Files, findings: Sequence[LocatedFinding]) -> list[LocatedFinding]:
     """Move unneeded files to ``<location>/.quarantine``; returns all findings, the moved with their new place."""
     return [_moved(files, finding) if finding.finding.is_unneeded else finding for finding in findings]
 
 
-def repair(files: Files, findings: Sequence[Located]) -> list[Located]:
+def repair(files: Files, findings: Sequence[LocatedFinding]) -> list[LocatedFinding]:
     """Move files that were written past the transactions to ``<location>/.quarantine``; returns as ``quarantine``."""
     return [_moved(files, finding) if finding.finding.rule in _PAST_TRANSACTIONS else finding for finding in findings]
 
 
-def _with_writer(files: Files, place: Place, finding: Finding) -> Finding:
+def _with_writer(files: Files, place: CheckedPlace, finding: Finding) -> Finding:
     """The finding, with the file's writer: Spark's version and job, and the number of rows."""
     job = _SPARK_FILE.match(finding.path.rpartition("/")[2])
     try:
@@ -148,7 +150,7 @@ def _with_writer(files: Files, place: Place, finding: Finding) -> Finding:
     return replace(finding, text=f"{finding.text}. {writer}. --repair moves it out, for its rows to be inserted")
 
 
-def _moved(files: Files, located: Located) -> Located:
+def _moved(files: Files, located: LocatedFinding) -> LocatedFinding:
     target = first = f"{located.place.location}/{QUARANTINE}/{located.finding.path.lstrip('.')}"
     number = 1
     while files.exists(target):
@@ -161,9 +163,9 @@ def _moved(files: Files, located: Located) -> Located:
     return replace(located, moved_to=target)
 
 
-def _places(client: DomainClient, table: Any) -> list[Place]:
+def _places(client: DomainClient, table: Any) -> list[CheckedPlace]:
     if not table.partitionKeys:
-        return [Place("", table.sd.location)]
+        return [CheckedPlace("", table.sd.location)]
     names = client.get_partition_names(table.dbName, table.tableName, -1)
     partitions = [
         partition
@@ -171,21 +173,23 @@ def _places(client: DomainClient, table: Any) -> list[Place]:
         for partition in client.get_partitions_by_names(table.dbName, table.tableName, names[start : start + 1000])
     ]
     keys = [key.name for key in table.partitionKeys]
-    places = [Place(make_name(keys, partition.values), partition.sd.location) for partition in partitions]
+    places = [CheckedPlace(make_name(keys, partition.values), partition.sd.location) for partition in partitions]
     return sorted(places, key=lambda place: place.partition)
 
 
-def _outside(entries: Sequence[FileEntry], root: str, places: Sequence[Place]) -> dict[Place, list[FileEntry]]:
+def _outside(
+    entries: Sequence[FileEntry], root: str, places: Sequence[CheckedPlace]
+) -> dict[CheckedPlace, list[FileEntry]]:
     """Entries of a partitioned table's directory outside all partitions: staging, and unregistered partitions."""
     known = {_same(place.location).removeprefix(f"{_same(root)}/") for place in places}
-    entries_by_place: dict[Place, list[FileEntry]] = {}
+    entries_by_place: dict[CheckedPlace, list[FileEntry]] = {}
     for entry in entries:
         parts = entry.path.split("/")
         depth = next((number for number, part in enumerate(parts) if is_hidden(part) or _is_acid(part)), None)
         if depth is None or any("/".join(parts[:end]) in known for end in range(1, depth + 1)):
             continue
         name = "/".join(parts[:depth])
-        place = Place(name, f"{root}/{name}" if name else root)
+        place = CheckedPlace(name, f"{root}/{name}" if name else root)
         entries_by_place.setdefault(place, []).append(entry._replace(path="/".join(parts[depth:])))
     return entries_by_place
 
@@ -203,14 +207,14 @@ def _is_acid(name: str) -> bool:
 
 
 def _check_outside(
-    files: Files, place: Place, entries: Sequence[FileEntry], surroundings: Surroundings
+    files: Files, place: CheckedPlace, entries: Sequence[FileEntry], surroundings: Surroundings
 ) -> list[Finding]:
     listed = _check_listing(files, place, entries, surroundings)
     orphans = [finding for finding in listed.findings if finding.is_unneeded]
     if listed.state is not None and (listed.state.base or listed.state.deltas):
         orphans.append(
             Finding(
-                Rule.UNREGISTERED,
+                LayoutRule.UNREGISTERED,
                 "",
                 "The metastore knows no such partition, so nobody reads it: register it, or move it away",
             )
@@ -242,12 +246,14 @@ def _surroundings(client: DomainClient, name: TableName, table: Any) -> Surround
     )
 
 
-def _check_listing(files: Files, place: Place, entries: Sequence[FileEntry], surroundings: Surroundings) -> Listing:
+def _check_listing(
+    files: Files, place: CheckedPlace, entries: Sequence[FileEntry], surroundings: Surroundings
+) -> CheckedListing:
     kept = [entry for entry in entries if entry.path.partition("/")[0] != QUARANTINE]
     try:
         return check_listing(kept, surroundings, lambda path: files.read(f"{place.location}/{path}"))
     except OSError as error:
-        return Listing((Finding(Rule.UNREADABLE_FILE, "", str(error)),), None)
+        return CheckedListing((Finding(LayoutRule.UNREADABLE_FILE, "", str(error)),), None)
 
 
 def _check_rows(files: Files, location: str, state: AcidState) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.catalog.model import ConstraintKind
 from metastore.client import DomainClient, constraints
-from metastore.client.constraints import Rule
+from metastore.client.constraints import RowRule
 from metastore.client.declared_constraints import Declaration
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
@@ -34,7 +34,7 @@ def require_sound(
             if constraint.kind is ConstraintKind.DEFAULT:
                 spark.sql(f"SELECT CAST({constraint.value} AS {types[constraint.columns[0]]})").collect()
             elif constraint.kind is ConstraintKind.CHECK:
-                _ = none.select(*_counters([Rule("", f"NOT ({constraint.value})")])).schema
+                _ = none.select(*_counters([RowRule("", f"NOT ({constraint.value})")])).schema
         except PySparkException as error:
             reason = (error.getMessage() or str(error)).splitlines()[0]
             raise InvalidOperationError(f"{constraint.kind.upper()} {constraint.value} of {table}: {reason}") from error
@@ -62,5 +62,5 @@ def add_constraints(
     constraints.add_constraints(client, table.name, declared)
 
 
-def _counters(rules: Sequence[Rule]) -> list[Column]:
+def _counters(rules: Sequence[RowRule]) -> list[Column]:
     return [F.count_if(F.expr(rule.broken)).alias(f"broken_{number}") for number, rule in enumerate(rules)]

@@ -42,7 +42,7 @@ def ranges(firsts: Sequence[RowKey]) -> list[Range]:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class CompactionInputs:
     """The inputs of a compaction. ``write_ids``: whose events are visible to it."""
 
     state: AcidState
@@ -73,12 +73,12 @@ class Events(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class InputReading:
     """How the inputs are read. ``most_open``: how many files of a bucket a merge may hold open; 0: none is merged."""
 
     spark: SparkSession
     row_type: StructType
-    inputs: Inputs
+    inputs: CompactionInputs
     most_open: int
 
     def live(self) -> Events:

@@ -39,11 +39,11 @@ from metastore.compaction.working.job import CompactionJobResult, CompactionJobS
 from metastore.compaction.working.rules import dealt
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.compaction.events import Events, Inputs, Reading
+from metastore.spark.compaction.events import CompactionInputs, Events, InputReading
 from metastore.spark.compaction.live_rows import LiveRows
 from metastore.spark.compaction.merged import UNSORTED
 from metastore.spark.compaction.plain_rows import compact_rows
-from metastore.spark.compaction.proof import Proof, input_files
+from metastore.spark.compaction.proof import JobProof, input_files
 from metastore.spark.compaction.rebalance import deal, in_order, require_sortable
 from metastore.spark.compaction.stripes import Buckets, copied_stripes, copyable, striped_files
 from metastore.spark.jvm.hadoop import Hadoop
@@ -174,16 +174,16 @@ class _Job:
     merges: bool = True
     """Whether files that lie in order are merged, instead of being sorted anew."""
 
-    def passes(self, inputs: Inputs) -> int:
+    def passes(self, inputs: CompactionInputs) -> int:
         """How often Spark's stages take in a row: where it is read, and behind each shuffle."""
         of_a_rebalance = 0 if self.spec.kind != "rebalance" else 4 if self.spec.order_by else 1
         return of_a_rebalance + (1 if self._reading(inputs).buckets(inputs.read) else 2)
 
-    def compacted(self, inputs: Inputs) -> _Compacted:
+    def compacted(self, inputs: CompactionInputs) -> _Compacted:
         """Carry it out."""
         return {"major": self.major, "minor": self.minor, "rebalance": self.rebalance}[self.spec.kind](inputs)
 
-    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList) -> Inputs:
+    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList) -> CompactionInputs:
         """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
         location = self.spec.location
         _require_safe_mark(self.spec, state, write_ids)
@@ -201,13 +201,13 @@ class _Job:
         require_exact(
             self.spark, self.files, self.row_type, [file.path for file in sources.events], sources.without_events
         )
-        return Inputs(chosen, sources, write_ids, input_files(self.files, sources))
+        return CompactionInputs(chosen, sources, write_ids, input_files(self.files, sources))
 
-    def major(self, inputs: Inputs) -> _Compacted:
+    def major(self, inputs: CompactionInputs) -> _Compacted:
         """Write every live row once. The writing tasks sort delete events before their rows, and leave both out."""
         return self._write(inputs, {self._base: self._reading(inputs).live()}, empty=True)
 
-    def rebalance(self, inputs: Inputs) -> _Compacted:
+    def rebalance(self, inputs: CompactionInputs) -> _Compacted:
         """Write every live row once, with a new id.
 
         Deleted and invisible rows are left out by the tasks that write, or, where rows have to be sorted, by a major
@@ -233,7 +233,7 @@ class _Job:
             deleted = sum(tally.deleted for tally in merged.tallies)
             return self._dealt(base, order, wanted)._replace(deleted=deleted)
 
-    def _dealt(self, inputs: Inputs, order: Sequence[SortColumn], buckets: int) -> _Compacted:
+    def _dealt(self, inputs: CompactionInputs, order: Sequence[SortColumn], buckets: int) -> _Compacted:
         shares, reading = dealt(inputs.rows, buckets), self._reading(inputs)
         events = Events(reading.inserts())
         if len(shares) > 1:
@@ -241,7 +241,7 @@ class _Job:
             events = Events(dealt_rows, is_routed=True)
         return self._write(inputs, {self._base: events}, empty=True, shares=shares)
 
-    def _in_order(self, inputs: Inputs, reading: Reading, buckets: int) -> _Compacted:
+    def _in_order(self, inputs: CompactionInputs, reading: InputReading, buckets: int) -> _Compacted:
         """Deal rows in the order of their ROW__IDs: those that stay are counted by their ids before any is written."""
         inserts = [file for file in inputs.read if not file.is_of_deletes]
         live = LiveRows.counted(reading, striped_files(self.spark, inserts))
@@ -249,7 +249,7 @@ class _Job:
         events = in_order(reading, live.at(shares[1:-1]), shares)
         return self._write(inputs, {self._base: events}, empty=True, shares=shares)
 
-    def minor(self, inputs: Inputs) -> _Compacted:
+    def minor(self, inputs: CompactionInputs) -> _Compacted:
         """Write the visible events of the deltas: a directory for each kind that has events."""
         state, sources, reading = inputs.state, inputs.sources, self._reading(inputs)
         if not state.deltas:
@@ -269,7 +269,7 @@ class _Job:
     def _base(self) -> BaseName:
         return BaseName(self.spec.highest_write_id, self.spec.txn_id)
 
-    def _copied(self, reading: Reading) -> Buckets:
+    def _copied(self, reading: InputReading) -> Buckets:
         """The files of inserts whose stripes are copied as they lie, by bucket; none where rows have to be read."""
         inserts = [file for file in reading.inputs.read if not file.is_of_deletes]
         are_large = sum(file.size for file in reading.inputs.sources.events) >= LARGE_STRIPE * len(inserts)
@@ -279,7 +279,7 @@ class _Job:
 
     def _write(
         self,
-        inputs: Inputs,
+        inputs: CompactionInputs,
         outputs: Mapping[BaseName | DeltaName, Events | Buckets],
         shares: Sequence[int] = (),
         *,
@@ -294,7 +294,7 @@ class _Job:
     @contextmanager
     def _staged(
         self,
-        inputs: Inputs,
+        inputs: CompactionInputs,
         outputs: Mapping[BaseName | DeltaName, Events | Buckets],
         kind: str,
         shares: Sequence[int] = (),
@@ -337,21 +337,21 @@ class _Job:
             self._proof(inputs).require_staged(kind, inputs.read, staged.directories, staged.tallies, shares)
             yield staged
 
-    def _leaves_out(self, inputs: Inputs) -> bool:
+    def _leaves_out(self, inputs: CompactionInputs) -> bool:
         """Whether rows may be deleted, or invisible to the compaction."""
         return bool(inputs.sources.deletes) or self._proof(inputs).may_hide
 
-    def _reading(self, inputs: Inputs) -> Reading:
-        return Reading(self.spark, self.row_type, inputs, self.spec.max_num_delta if self.merges else 0)
+    def _reading(self, inputs: CompactionInputs) -> InputReading:
+        return InputReading(self.spark, self.row_type, inputs, self.spec.max_num_delta if self.merges else 0)
 
-    def _tallied(self, inputs: Inputs) -> tuple[str, ...]:
+    def _tallied(self, inputs: CompactionInputs) -> tuple[str, ...]:
         """The columns of which the tasks that write tally the values."""
         types = self.described
         return tuple(types) if len(types) * len({file.bucket for file in inputs.read}) <= MOST_SKETCHES else ()
 
-    def _proof(self, inputs: Inputs) -> Proof:
+    def _proof(self, inputs: CompactionInputs) -> JobProof:
         there = [file.path for file in inputs.read] if inputs.are_staged else None
-        return Proof(
+        return JobProof(
             Hadoop(self.spark), self.files, self.spec, inputs.state, inputs.write_ids, inputs.lowest_write_id, there
         )
 

@@ -17,7 +17,7 @@ from metastore.acid.orc_footer import RowKey
 from metastore.acid_tables.table import OURS
 from metastore.compaction.merging.rules import StripedFile, parts
 from metastore.errors import MetaError
-from metastore.spark.compaction.events import Range, Reading, ranges
+from metastore.spark.compaction.events import InputReading, Range, ranges
 from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.messages import from_java, to_java
 
@@ -29,12 +29,12 @@ _NO_COLUMN = StructType()
 class LiveRows:
     """Ranges of ROW__IDs, and the number of rows in each."""
 
-    reading: Reading
+    reading: InputReading
     ranges: Sequence[Range]
     counts: Sequence[int]
 
     @classmethod
-    def counted(cls, reading: Reading, striped: Sequence[StripedFile]) -> "LiveRows":
+    def counted(cls, reading: InputReading, striped: Sequence[StripedFile]) -> "LiveRows":
         """Count them; ``striped``: the files with rows, whose footers tell where to begin a task."""
         found = ranges(parts(striped, 2 * reading.spark.sparkContext.defaultParallelism))
         counted = _counted(reading, found, [() for _ in found])
@@ -62,7 +62,9 @@ class LiveRows:
         return found
 
 
-def _counted(reading: Reading, found: Sequence[Range], wanted: Sequence[Sequence[int]]) -> dict[int, dict[str, Any]]:
+def _counted(
+    reading: InputReading, found: Sequence[Range], wanted: Sequence[Sequence[int]]
+) -> dict[int, dict[str, Any]]:
     """The report of each range with events, by its place (``LiveRows.java``)."""
     events = reading.in_ranges(found, _RANGE, _NO_COLUMN).select(_RANGE, "operation", *ID_COLUMNS)
     rows = events._jdf.queryExecution().toRdd()  # noqa: SLF001 - PySpark shows no other way

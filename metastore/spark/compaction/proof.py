@@ -16,9 +16,9 @@ from metastore.acid_tables.footers import orc_tails
 from metastore.acid_tables.sources import Sources
 from metastore.compaction.working.job import CompactionJobSpec
 from metastore.compaction.working.rules import (
-    Evidence,
     Footer,
     InputFile,
+    OutputEvidence,
     OutputFile,
     Tally,
     UnprovenError,
@@ -45,7 +45,7 @@ def input_files(files: Files, sources: Sources) -> tuple[InputFile, ...]:
 
 
 @dataclass(frozen=True)
-class Proof:
+class JobProof:
     """The proof of a job. ``state`` and ``write_ids``: what it compacts of its directory."""
 
     hadoop: Hadoop
@@ -67,9 +67,9 @@ class Proof:
     ) -> None:
         """Raise UnprovenError unless the staged directories hold the inputs' rows.
 
-        ``kind``: what made it, which need not be the whole job; ``shares``: as ``Evidence.dealt``.
+        ``kind``: what made it, which need not be the whole job; ``shares``: as ``OutputEvidence.dealt``.
         """
-        evidence = Evidence(
+        evidence = OutputEvidence(
             kind=kind,
             highest_write_id=self.spec.highest_write_id,
             txn_id=self.spec.txn_id,

@@ -38,7 +38,7 @@ from metastore.acid.orc_footer import RowKey
 from metastore.acid_tables.table import OURS
 from metastore.compaction.queue.rules.ordering import SortColumn
 from metastore.errors import InvalidOperationError
-from metastore.spark.compaction.events import Events, Reading, ranges
+from metastore.spark.compaction.events import Events, InputReading, ranges
 from metastore.spark.read.raw_files import POSITION_BITS
 
 _NUMBER, _PART = f"{OURS}number", f"{OURS}part"
@@ -103,7 +103,7 @@ def deal(
     return _numbered(routed.sortWithinPartitions(*(key.order for key in keys)), bucket, firsts, write_id)
 
 
-def in_order(reading: Reading, firsts: Sequence[RowKey], dealt: Sequence[int]) -> Events:
+def in_order(reading: InputReading, firsts: Sequence[RowKey], dealt: Sequence[int]) -> Events:
     """Events in the order of their ROW__IDs, those of each bucket in a task, which numbers what it writes; as ``deal``.
 
     ``firsts``: the ROW__IDs of the first rows of all buckets but the lowest.

@@ -42,7 +42,7 @@ def adoption_refusal(here: Marks, there: Marks, compactions: int) -> str | None:
 
 
 def release_refusal(open_txns: int, compactions: int) -> str | None:
-    """Why a Hive metastore cannot go on from here, a sentence."""
+    """Return why a Hive metastore cannot go on from here, a sentence."""
     if open_txns:
         return (
             f"{open_txns} transactions are open: let them end, or end them (`metastore show txns`, `metastore txn "

@@ -6,7 +6,7 @@ from metastore.db.engine import Database
 from metastore.errors import InvalidOperationError
 from metastore.txns.adoption import store
 from metastore.txns.adoption.rules import Marks, adoption_refusal, release_refusal
-from metastore.txns.adoption.store import Kept
+from metastore.txns.adoption.store import AdoptedState
 
 _TIMES = "(extract(epoch FROM now()) * 1000)::bigint"
 
@@ -62,7 +62,7 @@ def _shown(marks: Marks) -> dict[str, object]:
     }
 
 
-def _statements(kept: Kept) -> list[str]:
+def _statements(kept: AdoptedState) -> list[str]:
     marks = kept.marks
     done = ["-- For the database of a Hive metastore 4.x, in one go: psql -1 -v ON_ERROR_STOP=1 -f THIS_FILE URL"]
     # Hive takes the row with the highest id for its newest transaction, and the highest write id that a row has for a

@@ -204,7 +204,7 @@ def _insert(
     )
 
 
-class Kept(NamedTuple):
+class AdoptedState(NamedTuple):
     """What a Hive metastore has to know to go on from here; names without the catalog, which must be ``hive``."""
 
     marks: Marks
@@ -216,13 +216,13 @@ class Kept(NamedTuple):
     completed: list[tuple[int, str, str, str, int | None, bool]]
 
 
-def select_kept(pg: PgTx) -> Kept:
+def select_kept(pg: PgTx) -> AdoptedState:
     """Read it, with the marks kept from moving."""
     marks = lock_marks(pg)
     [(open_txns,)] = pg.sql("SELECT count(*) FROM txns WHERE state = 'open'")
     [(compactions,)] = pg.sql("SELECT count(*) FROM compaction_queue WHERE state <> 'initiated'")
     aborted = "SELECT id FROM txns WHERE state = 'aborted'"
-    return Kept(
+    return AdoptedState(
         marks,
         open_txns,
         compactions,

@@ -31,11 +31,11 @@ from metastore.txns.core.rules import (
     KEY_VALUE_PREFIX,
     RECORDS_COMMIT_POINT,
     AbortCode,
+    CommittedWrite,
     Component,
     Conflict,
     TxnState,
     TxnType,
-    Written,
     already_aborted,
     first_conflict,
     no_such_txn,
@@ -95,7 +95,7 @@ class CommitRequest(NamedTuple):
         return not (self.replays or self.is_silent or self.key_value or self.last_repl_id or self.writes or self.batch)
 
 
-class Verdict(NamedTuple):
+class CommitVerdict(NamedTuple):
     """The outcome of a batch of commits: who commits, who loses, what each caller hears."""
 
     plan: CommitPlan
@@ -133,7 +133,7 @@ class CommitService:
         self.stats.aborted.labels("conflict").inc(len(verdict.losers))
         return self._recognised(verdict.answers)
 
-    def _decide_and_apply(self, pg: PgTx, requests: Mapping[int, CommitRequest]) -> Verdict:
+    def _decide_and_apply(self, pg: PgTx, requests: Mapping[int, CommitRequest]) -> CommitVerdict:
         claims = [request.txn_id for request in requests.values() if request.excl_write_enabled]
         facts = commit_store.lock_for_commit(pg, list(requests), claims)
         verdict = decide(requests, facts)
@@ -216,19 +216,19 @@ class CommitService:
         return self._recognised(verdict.answers).get(txn_id)
 
     @staticmethod
-    def _commit_replayed(pg: PgTx, request: CommitRequest, txn_id: int) -> Verdict:
+    def _commit_replayed(pg: PgTx, request: CommitRequest, txn_id: int) -> CommitVerdict:
         """The source warehouse has decided: no conflict check; what was written is as it reports."""
         facts = commit_store.lock_for_commit(pg, [txn_id], ())
         refusal = refused(txn_id, facts)
         if refusal is not None or txn_id not in open_ones(facts):
-            return Verdict(CommitPlan([], [], [], []), [], {txn_id: refusal} if refusal else {})
+            return CommitVerdict(CommitPlan([], [], [], []), [], {txn_id: refusal} if refusal else {})
         plan = CommitPlan([txn_id], [], [], [])
         commit_store.apply_commits(pg, facts.commit_id, plan)
         commit_store.insert_completed(pg, txn_id, request.writes)
         if request.files:
             write_event_store.upsert(pg, [file._replace(txn_id=txn_id) for file in request.files])
         repl_store.delete_target(pg, txn_id)
-        return Verdict(plan, [], {})
+        return CommitVerdict(plan, [], {})
 
     @staticmethod
     def _note_replication(pg: PgTx, request: CommitRequest) -> None:
@@ -268,10 +268,10 @@ class CommitService:
         return stream_store.select_positions(self.db, name)
 
 
-def decide(requests: Mapping[int, CommitRequest], facts: CommitFacts) -> Verdict:
+def decide(requests: Mapping[int, CommitRequest], facts: CommitFacts) -> CommitVerdict:
     """Judge a batch in its order; a member that may commit counts as committed for those behind it."""
     written = list(facts.written)
-    verdict = Verdict(CommitPlan([], [], [], []), [], {})
+    verdict = CommitVerdict(CommitPlan([], [], [], []), [], {})
     alive = open_ones(facts)
     for txn_id, request in requests.items():
         if txn_id not in alive:
@@ -290,7 +290,8 @@ def decide(requests: Mapping[int, CommitRequest], facts: CommitFacts) -> Verdict
             continue
         _add(verdict.plan, txn_id, kind, changes)
         written += [
-            Written(txn_id, facts.commit_id, change.name, change.partition, change.operation) for change in changes
+            CommittedWrite(txn_id, facts.commit_id, change.name, change.partition, change.operation)
+            for change in changes
         ]
     return verdict
 

@@ -19,13 +19,13 @@ from metastore.ids import TableName
 from metastore.txns.core.rules import (
     COMPONENTS_STAY_BEHIND,
     RECORDS_COMMIT_POINT,
+    CommittedWrite,
     Component,
-    HeldLock,
+    ExclusiveLock,
     Operation,
     TxnRecord,
     TxnState,
     TxnType,
-    Written,
 )
 from metastore.txns.core.store import LOCK
 
@@ -63,8 +63,8 @@ class CommitFacts(NamedTuple):
     commit_id: int
     txns: dict[int, TxnRecord]
     components: dict[int, list[Component]]
-    written: list[Written]
-    held: list[HeldLock]
+    written: list[CommittedWrite]
+    held: list[ExclusiveLock]
 
 
 class CommitPlan(NamedTuple):
@@ -106,10 +106,10 @@ def lock_for_commit(pg: PgTx, txn_ids: Collection[int], shielded: Collection[int
         {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in txns or ()},
         by_txn,
         [
-            Written(txn_id, at, TableName(catalog, db, table), partition, Operation(operation), guarded)
+            CommittedWrite(txn_id, at, TableName(catalog, db, table), partition, Operation(operation), guarded)
             for txn_id, at, catalog, db, table, partition, operation, guarded in written or ()
         ],
-        [HeldLock(*row) for row in held or ()],
+        [ExclusiveLock(*row) for row in held or ()],
     )
 
 

@@ -129,7 +129,7 @@ class Component(NamedTuple):
         return "/".join(part for part in (self.name.db, self.name.table, self.partition) if part)
 
 
-class Written(NamedTuple):
+class CommittedWrite(NamedTuple):
     """One row of a committed transaction's write set.
 
     ``guarded``: until it had committed, it held a lock on the object that keeps EXCL_WRITE and EXCLUSIVE locks waiting.
@@ -147,7 +147,7 @@ class Conflict(NamedTuple):
     """Why a commit is refused: the component that lost and the committed write that won."""
 
     component: Component
-    winner: Written
+    winner: CommittedWrite
 
     def message(self, commit_id: int) -> str:
         """Hive's text; ``commit_id`` is the point at which the loser tried to commit."""
@@ -158,7 +158,7 @@ class Conflict(NamedTuple):
         )
 
 
-def conflicts(component: Component, written: Written) -> bool:
+def conflicts(component: Component, written: CommittedWrite) -> bool:
     """First committer wins: both change rows of the same object, and the writer committed after this txn began."""
     return (
         component.changes_rows
@@ -170,9 +170,9 @@ def conflicts(component: Component, written: Written) -> bool:
     )
 
 
-def first_conflict(components: Iterable[Component], written: Sequence[Written]) -> Conflict | None:
+def first_conflict(components: Iterable[Component], written: Sequence[CommittedWrite]) -> Conflict | None:
     """The conflict with the earliest winner, and there the first by name; None when the transaction may commit."""
-    by_object: dict[tuple[TableName, str], list[Written]] = {}
+    by_object: dict[tuple[TableName, str], list[CommittedWrite]] = {}
     for theirs in written:
         by_object.setdefault((theirs.name, theirs.partition), []).append(theirs)
     met = (
@@ -195,7 +195,7 @@ def first_conflict(components: Iterable[Component], written: Sequence[Written]) 
     )
 
 
-class HeldLock(NamedTuple):
+class ExclusiveLock(NamedTuple):
     """An acquired EXCL_WRITE or EXCLUSIVE lock of a transaction; "" where it is on a whole table or database."""
 
     txn_id: int
@@ -205,7 +205,7 @@ class HeldLock(NamedTuple):
     partition: str
 
 
-def shielded(components: Iterable[Component], held: Sequence[HeldLock]) -> bool:
+def shielded(components: Iterable[Component], held: Sequence[ExclusiveLock]) -> bool:
     """Whether every row-changing component lies below an exclusive lock of its own transaction.
 
     Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock.
@@ -214,7 +214,7 @@ def shielded(components: Iterable[Component], held: Sequence[HeldLock]) -> bool:
     return all(any(_covers(lock, component) for lock in held) for component in components if component.changes_rows)
 
 
-def _covers(lock: HeldLock, component: Component) -> bool:
+def _covers(lock: ExclusiveLock, component: Component) -> bool:
     return (
         lock.txn_id == component.txn_id
         and (lock.catalog, lock.db) == component.name.database

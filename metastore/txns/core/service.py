@@ -258,7 +258,7 @@ class TxnService:
         return [refusals.get(request.txn_id) for request in requests]
 
     def get_latest_txnid_in_conflict(self, txn_id: int) -> int:
-        """The largest transaction whose committed update the snapshot of this transaction may miss; 0 if none.
+        """Return the largest transaction whose committed update the snapshot of this transaction may miss; 0 if none.
 
         Exact only for a caller that holds an exclusive lock on what it is about to update.
         """
@@ -277,7 +277,7 @@ class TxnService:
             raise InvalidRequestError(f"Invalid txnId seed {txn_id}, the highWaterMark is {mark}")
 
     def still_open(self, txn_ids: Collection[int]) -> set[int]:
-        """Those of the transactions that are open."""
+        """Return those of the transactions that are open."""
         return {txn_id for txn_id, state in self._states(set(txn_ids)).items() if state is TxnState.OPEN}
 
     def count_open_txns(self) -> int:
@@ -378,12 +378,12 @@ def range_heartbeat(txn_ids: range, beaten: set[int], lost: dict[int, TxnState])
 
 
 def not_abortable(txn_id: int, state: TxnState | None, *, known: bool) -> NoSuchTxnError | None:
-    """The error for a transaction that cannot be aborted; None for a transaction that is aborted now."""
+    """Return the error for a transaction that cannot be aborted; None for a transaction that is aborted now."""
     if state is TxnState.COMMITTED or known:
         return already_committed(txn_id)
     return None if state else no_such_txn(txn_id)
 
 
 def reason(request: AbortRequest) -> str:
-    """The sentence kept with the transaction."""
+    """Return the sentence kept with the transaction."""
     return f"aborted {REASONS[request.code]} ({request.who})"

@@ -25,7 +25,7 @@ from metastore.db.arrays import bigints, columns, literal
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.db.statements import Statements
-from metastore.db.wires import Field, Kind, SortedList
+from metastore.db.wires import SortedList, ThriftField, WireType
 from metastore.ids import TableName
 from metastore.txns.core.rules import (
     BY_ANOTHER,
@@ -278,14 +278,14 @@ def _info(states: Sequence[tuple[TxnState, int]]) -> str:
     """Put together once."""
     return wires.struct(
         [
-            Field(1, Kind.I64, "id"),
-            Field(2, Kind.I32, wires.number(states, "state")),
-            Field(3, Kind.TEXT, '"user"'),
-            Field(4, Kind.TEXT, "host"),
-            Field(5, Kind.TEXT, "agent_info"),
-            Field(6, Kind.I32, "heartbeat_count"),
-            Field(8, Kind.I64, wires.millis("started_at")),
-            Field(9, Kind.I64, wires.millis("last_heartbeat_at")),
+            ThriftField(1, WireType.I64, "id"),
+            ThriftField(2, WireType.I32, wires.number(states, "state")),
+            ThriftField(3, WireType.TEXT, '"user"'),
+            ThriftField(4, WireType.TEXT, "host"),
+            ThriftField(5, WireType.TEXT, "agent_info"),
+            ThriftField(6, WireType.I32, "heartbeat_count"),
+            ThriftField(8, WireType.I64, wires.millis("started_at")),
+            ThriftField(9, WireType.I64, wires.millis("last_heartbeat_at")),
         ]
     )
 

@@ -46,15 +46,15 @@ class EventService:
         return event_store.listed_events(wanted).read(self.db, _limit(most), event_store.SIZES)
 
     def get_current_notification_event_id(self) -> int:
-        """The id of the last event; 0 if there never was any."""
+        """Return the id of the last event; 0 if there never was any."""
         return event_store.select_last_id(self.db)
 
     def get_notification_events_count(self, wanted: EventFilter, most: int | None) -> int:
-        """How many events there are, at most ``most`` if that is above 0."""
+        """Return how many events there are, at most ``most`` if that is above 0."""
         return event_store.count_events(self.db, wanted, _limit(most))
 
     def is_on(self) -> bool:
-        """Whether the log is written at the moment, by whichever server."""
+        """Return True if the log is written at the moment, by whichever server."""
         return event_store.is_on(self.db)
 
     def add_write_notification_log(self, events: Collection[WriteEvent]) -> None:
@@ -66,7 +66,7 @@ class EventService:
             write_event_store.upsert(pg, events)
 
     def get_all_write_event_info(self, txn_id: int, db: str | None, table: str | None) -> list[WriteEvent]:
-        """What a transaction wrote, file by file, as far as it was noted; None: in whichever database, table."""
+        """Return what a transaction wrote, file by file, as far as it was noted; None: in whichever database, table."""
         return write_event_store.select_of(self.db, txn_id, db, table)
 
     def purge(self) -> EventReport:
@@ -86,5 +86,5 @@ class EventService:
 
 
 def _limit(most: int | None) -> int:
-    """The number that a client gives: without it, with 0 and below there is none."""
+    """Return the number that a client gives: without it, with 0 and below there is none."""
     return most if most and most > 0 else UNLIMITED

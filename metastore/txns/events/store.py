@@ -7,7 +7,7 @@ from typing import NamedTuple
 from metastore.db import wires
 from metastore.db.engine import Database, PgTx
 from metastore.db.pieces import Sizes
-from metastore.db.wires import Field, Kind, WireList
+from metastore.db.wires import ThriftField, WireList, WireType
 
 BATCH = 10_000
 
@@ -32,14 +32,14 @@ _MESSAGE_FORMAT = "json-0.2"
 """Plain JSON, which readers of every version understand."""
 _EVENT = wires.struct(
     [
-        Field(1, Kind.I64, "event_id"),
-        Field(2, Kind.I32, "floor(date_part('epoch', at))::int"),
-        Field(3, Kind.TEXT, "type"),
-        Field(4, Kind.TEXT, "db", optional=True),
-        Field(5, Kind.TEXT, '"table"', optional=True),
-        Field(6, Kind.TEXT, "message"),
-        Field(7, Kind.TEXT, f"'{_MESSAGE_FORMAT}'::text"),
-        Field(8, Kind.TEXT, "catalog", optional=True),
+        ThriftField(1, WireType.I64, "event_id"),
+        ThriftField(2, WireType.I32, "floor(date_part('epoch', at))::int"),
+        ThriftField(3, WireType.TEXT, "type"),
+        ThriftField(4, WireType.TEXT, "db", optional=True),
+        ThriftField(5, WireType.TEXT, '"table"', optional=True),
+        ThriftField(6, WireType.TEXT, "message"),
+        ThriftField(7, WireType.TEXT, f"'{_MESSAGE_FORMAT}'::text"),
+        ThriftField(8, WireType.TEXT, "catalog", optional=True),
     ]
 )
 """A row of the log as clients get it."""

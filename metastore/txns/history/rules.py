@@ -46,7 +46,7 @@ class Record(NamedTuple):
         return f"{self.user or 'unknown'}@{self.host or 'unknown'} ({self.agent_info})"
 
 
-class Evidence(NamedTuple):
+class TxnEvidence(NamedTuple):
     """All that is left of a transaction, as of one instant.
 
     ``wrote``: something that only a commit leaves behind. ``skipped``: the id was jumped over when ids were allocated.
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
     ended_at: datetime | None = None
 
 
-def outcome(left: Evidence) -> Answer:
+def outcome(left: TxnEvidence) -> Answer:
     """What became of the transaction."""
     if left.record is not None:
         return _recorded(left.record)
@@ -112,7 +112,7 @@ def _recorded(record: Record) -> Answer:
     return Answer(Outcome.COMMITTED, f"committed at {when(record.ended_at)} by {record.owner}", record.ended_at)
 
 
-class Left(NamedTuple):
+class LeftWrite(NamedTuple):
     """Something that an aborted transaction is still listed for: ``cleaned``, its files are gone; more may come."""
 
     object: str
@@ -121,7 +121,7 @@ class Left(NamedTuple):
     may_publish: bool
 
 
-def listed(left: Iterable[Left]) -> str | None:
+def listed(left: Iterable[LeftWrite]) -> str | None:
     """Why snapshots still name an aborted transaction; None when they need not."""
     there = list(left)
     if not there:
@@ -141,7 +141,7 @@ def listed(left: Iterable[Left]) -> str | None:
     )
 
 
-class Conflict(NamedTuple):
+class LostConflict(NamedTuple):
     """The write conflict that a transaction lost: what it wanted to change, and who had changed it."""
 
     winner: int
@@ -158,12 +158,12 @@ _CONFLICT = re.compile(
 )
 
 
-def conflict(reason: str | None) -> Conflict | None:
+def conflict(reason: str | None) -> LostConflict | None:
     """The conflict that an abort's reason tells of (the inverse of ``core.rules.Conflict.message``)."""
     match = _CONFLICT.match(reason or "")
     if match is None:
         return None
-    return Conflict(
+    return LostConflict(
         int(match["winner"]),
         int(match["at"]),
         match["object"],

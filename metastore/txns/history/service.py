@@ -16,7 +16,7 @@ from metastore.ids import TableName
 from metastore.txns.core.rules import TxnState, TxnType
 from metastore.txns.history import rules as history_rules
 from metastore.txns.history import store as history_store
-from metastore.txns.history.rules import Answer, Conflict, Record
+from metastore.txns.history.rules import Answer, LostConflict, Record
 
 MOST_TABLES = 1000
 """Tables of one transaction of which rows are noted."""
@@ -76,7 +76,7 @@ class Life(NamedTuple):
     write_count: int
     locks: list[HeldLock]
     lock_count: int
-    conflict: Conflict | None
+    conflict: LostConflict | None
     winner: Record | None
 
 

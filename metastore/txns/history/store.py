@@ -15,7 +15,7 @@ from metastore.db.engine import Database, PgTx
 from metastore.db.statements import Statements
 from metastore.ids import TableName
 from metastore.txns.core.rules import TxnState, TxnType
-from metastore.txns.history.rules import Evidence, Left, Record
+from metastore.txns.history.rules import LeftWrite, Record, TxnEvidence
 from metastore.txns.remembering.store import RECORD, WRITE, WROTE, cut, declared, held
 
 _SQL = Statements(__file__)
@@ -57,10 +57,10 @@ _OF_TABLE = _SQL.text("of_table", wrote=WROTE, the_table=_THE_TABLE)
 _FORGET = _SQL.text("forget", batch=BATCH)
 
 
-class Life(NamedTuple):
+class RecordedLife(NamedTuple):
     """All that is left of a transaction; rows of the lists as ``txn_history`` has them."""
 
-    evidence: Evidence
+    evidence: TxnEvidence
     at: datetime
     writes: list[list[Any]]
     write_count: int
@@ -100,12 +100,12 @@ def delete_history(pg: PgTx, before: datetime, keep: int) -> int:
     return int(count)
 
 
-def select_evidence(db: Database, txn_ids: Collection[int]) -> dict[int, Evidence]:
+def select_evidence(db: Database, txn_ids: Collection[int]) -> dict[int, TxnEvidence]:
     """All that is left of the transactions, by id, as of one instant."""
     return {left.txn_id: left for left in map(_evidence, db.once(_EVIDENCE, {"ids": bigints(txn_ids)}))}
 
 
-def select_settled(db: Database, txn_id: int) -> Evidence:
+def select_settled(db: Database, txn_id: int) -> TxnEvidence:
     """All that is left of one transaction, once nobody is ending it at the moment.
 
     Who ends a transaction holds its row FOR UPDATE; heartbeats neither wait for this, nor it for them.
@@ -116,12 +116,12 @@ def select_settled(db: Database, txn_id: int) -> Evidence:
     return _evidence(row)
 
 
-def select_life(db: Database, txn_id: int) -> Life:
+def select_life(db: Database, txn_id: int) -> RecordedLife:
     """All that is left of one transaction, with what it wrote and locked."""
     [(now, writes, write_count, locks, lock_count, *evidence)] = db.once(
         _LIFE, {"txn": txn_id, "ids": bigints([txn_id])}
     )
-    return Life(_evidence(evidence), now, writes, write_count, locks, lock_count)
+    return RecordedLife(_evidence(evidence), now, writes, write_count, locks, lock_count)
 
 
 def select_table_commits(db: Database, name: TableName, after: int, limit: int, *, aborted: bool) -> list[Commit]:
@@ -133,10 +133,10 @@ def select_table_commits(db: Database, name: TableName, after: int, limit: int, 
     return [Commit(*row) for row in db.once(_OF_TABLE, parameters)]
 
 
-def select_left(db: Database, txn_id: int) -> list[Left]:
+def select_left(db: Database, txn_id: int) -> list[LeftWrite]:
     """What an aborted transaction is still listed for."""
     return [
-        Left(f"{catalog}.{database}.{table}" + (f"/{partition}" if partition else ""), *rest)
+        LeftWrite(f"{catalog}.{database}.{table}" + (f"/{partition}" if partition else ""), *rest)
         for catalog, database, table, partition, *rest in db.once(_LEFT, {"txn": txn_id})
     ]
 
@@ -146,7 +146,7 @@ def select_lock_owners(db: Database, lock_ids: Collection[int]) -> dict[int, int
     return dict(db.once(_OWNERS, {"ids": bigints(lock_ids)}))
 
 
-def _evidence(row: Any) -> Evidence:
+def _evidence(row: Any) -> TxnEvidence:
     txn_id, from_history, wrote, skipped, mark, complete_above, state, kind, *rest = row
     record = Record(TxnState(state), TxnType(kind), *rest) if state is not None else None
-    return Evidence(txn_id, record, bool(from_history), wrote, skipped, mark, complete_above)
+    return TxnEvidence(txn_id, record, bool(from_history), wrote, skipped, mark, complete_above)

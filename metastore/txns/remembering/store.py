@@ -25,18 +25,18 @@ LOCK = 'jsonb_build_array(ext_id, catalog, db, "table", partition, type, state, 
 
 
 def cut(item: str, rows: str) -> str:
-    """A table of one row: the first of some rows as JSON, and their number."""
+    """Return a table of one row: the first of some rows as JSON, and their number."""
     return f"""(SELECT coalesce(jsonb_agg({item}) FILTER (WHERE place <= {LONGEST}), '[]') AS list, count(*) AS size
      FROM (SELECT *, row_number() OVER () AS place FROM ({rows}) AS found) AS numbered)"""
 
 
 def declared(txn_id: str) -> str:
-    """The components of a transaction; ``txn_id``: an expression."""
+    """Return the components of a transaction; ``txn_id``: an expression."""
     return cut(WRITE, _SQL.text("declared", txn_id=txn_id))
 
 
 def held(txn_id: str) -> str:
-    """The locks of a transaction; ``txn_id``: an expression."""
+    """Return the locks of a transaction; ``txn_id``: an expression."""
     return cut(LOCK, f"SELECT * FROM locks WHERE txn_id = {txn_id} AND txn_id <> 0 ORDER BY ext_id, int_id")
 
 

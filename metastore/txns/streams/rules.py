@@ -21,7 +21,7 @@ class StreamBatch(NamedTuple):
     plan: str
 
     def required(self) -> "StreamBatch":
-        """The same. Raises: InvalidRequestError for a batch that cannot be recorded."""
+        """Return the same. Raises: InvalidRequestError for a batch that cannot be recorded."""
         if not self.query_id or self.batch_id < 0 or max(len(self.query_id), len(self.plan)) > LONGEST_TEXT:
             raise InvalidRequestError(
                 f"A batch has a query's id, a number from 0 on and a plan of at most {LONGEST_TEXT} characters"
@@ -42,7 +42,7 @@ class StreamPosition(NamedTuple):
 
 
 def is_repetition(position: StreamPosition | None, batch: StreamBatch) -> bool:
-    """Whether the batch is committed already; False for the next batch.
+    """Return True if the batch is committed already; False for the next batch.
 
     Raises: InvalidOperationError when the query has gone back, so that nobody can tell which rows are there already.
     """

@@ -11,7 +11,7 @@ _BETWEEN_PARTS = "#"
 def encoded(
     files: Sequence[str], directories: Sequence[str], checksums: Sequence[str] = (), cmroot: str = ""
 ) -> list[str]:
-    """Each file with the directory below its table or partition that it is in.
+    """Return each file with the directory below its table or partition that it is in.
 
     Between them stand its checksum and where it will be kept for replicas: both, or both empty, since it is found there
     by its checksum. Raises: InvalidRequestError.
@@ -29,12 +29,12 @@ def encoded(
 
 
 def joined(files: Iterable[str]) -> str:
-    """All encoded files as one text."""
+    """Return all encoded files as one text."""
     return _BETWEEN_FILES.join(files)
 
 
 def moved(files: str, root: str) -> Iterator[str]:
-    """The encoded files of a source warehouse as they are here, below the root of the table or partition."""
+    """Yield the encoded files of a source warehouse as they are here, below the root of the table or partition."""
     for file in files.split(_BETWEEN_FILES) if files else ():
         path, *rest = file.split(_BETWEEN_PARTS)
         directory = "".join(rest[2:3])

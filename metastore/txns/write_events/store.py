@@ -56,7 +56,7 @@ def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
 
 
 def select_of(db: Database, txn_id: int, database: str | None, table: str | None) -> list[WriteEvent]:
-    """What a transaction wrote, by table and partition; None: whichever."""
+    """Return what a transaction wrote, by table and partition; None: whichever."""
     rows = db.once(
         """
         SELECT txn_id, catalog, db, "table", partition, write_id, files, table_object, partition_object

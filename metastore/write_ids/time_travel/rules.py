@@ -47,7 +47,7 @@ def require_settled(at: datetime, horizon: Horizon) -> None:
 
 
 def write_ids_at(name: TableName, past: PastWriteIds, at: datetime) -> ValidWriteIdList:
-    """The list of a reader at that instant; what was committed later counts as open.
+    """Return the list of a reader at that instant; what was committed later counts as open.
 
     Raises: InvalidOperationError when nobody knows any more, or nobody ever knew.
     """
@@ -71,5 +71,5 @@ def write_ids_at(name: TableName, past: PastWriteIds, at: datetime) -> ValidWrit
 
 
 def _text(at: datetime) -> str:
-    """An instant for people who compare it with another."""
+    """Return an instant for people who compare it with another."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d} UTC"

@@ -37,13 +37,13 @@ _FORGET = _SQL.text("forget")
 
 
 def select_horizon(pg: PgTx) -> Horizon:
-    """How near to now an instant may be. To be read before anything that depends on it."""
+    """Return how near to now an instant may be. To be read before anything that depends on it."""
     [row] = pg.sql(_HORIZON)
     return Horizon(*row)
 
 
 def select_past(pg: PgTx, name: TableName, at: datetime) -> PastWriteIds:
-    """A table's write ids as of an instant."""
+    """Return a table's write ids as of an instant."""
     [(known_since, next_id, unfinished, aborted, later)] = pg.sql(_PAST, {**name._asdict(), "at": at})
     not_committed = [*((write_id, False) for write_id in unfinished), *((write_id, True) for write_id in aborted)]
     return PastWriteIds(known_since, next_id, not_committed, later)

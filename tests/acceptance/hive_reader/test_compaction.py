@@ -386,8 +386,8 @@ def _unsorted(patch: pytest.MonkeyPatch) -> None:
 
 def _no_deletes(patch: pytest.MonkeyPatch) -> None:
     not_merged(patch)
-    deletes = compacted_events.Reading.deletes
-    patch.setattr(compacted_events.Reading, "deletes", lambda self: deletes(self).where("rowId < 0"))
+    deletes = compacted_events.InputReading.deletes
+    patch.setattr(compacted_events.InputReading, "deletes", lambda self: deletes(self).where("rowId < 0"))
 
 
 def _no_merged_deletes(patch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ import pyspark
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
-from metastore.acid.violations import Rule
+from metastore.acid.violations import LayoutRule
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
 from metastore.files import Files
@@ -126,7 +126,7 @@ def goes_on_after(point, acid_session, db, killed, compacting, expire, nothing_w
     killed(name, point)
 
     assert rows() == expected
-    assert [one for one in findings() if one.finding.rule is not Rule.DEAD_STAGING] == [], "its writer may be alive"
+    assert [one for one in findings() if one.finding.rule is not LayoutRule.DEAD_STAGING] == [], "its writer may be alive"
     open_before = {txn.id for txn in client.get_open_txns_info().open_txns if txn.state == client.types.TxnState.OPEN}
     report = expire()
     if point != "committed":
@@ -134,7 +134,7 @@ def goes_on_after(point, acid_session, db, killed, compacting, expire, nothing_w
         assert open_before
     assert client.show_locks(client.types.ShowLocksRequest(dbname=db, tablename="t")).locks == []
     orphans = findings()
-    assert {one.finding.rule for one in orphans} <= {Rule.ABORTED_WRITER, Rule.DEAD_STAGING}
+    assert {one.finding.rule for one in orphans} <= {LayoutRule.ABORTED_WRITER, LayoutRule.DEAD_STAGING}
     assert all(one.finding.is_unneeded for one in orphans)
     assert bool(orphans) is (point not in nothing_written)
     assert rows() == expected

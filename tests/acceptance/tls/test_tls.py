@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from metastore.app import App
 from metastore.client import MetastoreClient
 from metastore.config import build
-from metastore.config.settings import Source
+from metastore.config.settings import SettingsSource
 from metastore.errors import InvalidInputError
 from metastore.tls.contexts import ClientSide
 from tests.support.certificates import Authority
@@ -32,7 +32,7 @@ def app(postgres, authority, tmp_path_factory):
     tls = {"hive.metastore.use.SSL": "true", "hive.metastore.keystore.path": str(authority.server()),
            "hive.metastore.truststore.path": str(authority.path), "metastore.ssl.client.certificates": "wanted"}
     with postgres.cloned() as url:
-        app = App(build([Source("test", {
+        app = App(build([SettingsSource("test", {
             "metastore.database.url": url, "hive.metastore.port": "0", "metastore.http.port": "0",
             "hive.metastore.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(), **tls})]),
             loops=False, planner=[part for pair in tls.items() for part in ("--set", "=".join(pair))])
@@ -107,5 +107,5 @@ def test_the_network_is_not_listened_to_by_accident(settings, said, tmp_path):
 def test_a_protection_that_is_not_there_is_refused(key, value, remedy):
     for foreign in (False, True):
         with pytest.raises(InvalidInputError, match=f"{key}.*cannot be honoured.*{remedy}"):
-            build([Source("hive-site.xml", {key: value}, foreign)])
-    build([Source("hive-site.xml", {"hive.metastore.sasl.enabled": "false", "metastore.authentication": "NONE"}, foreign=True)])
+            build([SettingsSource("hive-site.xml", {key: value}, foreign)])
+    build([SettingsSource("hive-site.xml", {"hive.metastore.sasl.enabled": "false", "metastore.authentication": "NONE"}, foreign=True)])

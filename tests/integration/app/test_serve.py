@@ -235,12 +235,12 @@ def test_told_to_end_while_it_is_still_loading(place, module):
 PLANTED = """
 import sys
 from metastore.cli.main import main
-from metastore.thrift_server.server import Server
+from metastore.thrift_server.loop.listening_socket import ListeningSocket
 
 def broken(server):
     raise ValueError("a bug that nobody foresaw")
 
-Server._accept = broken
+ListeningSocket.accept = broken
 main(sys.argv[1:])
 """
 
@@ -377,7 +377,7 @@ def test_a_server_with_a_newer_schema_is_refused(place, database, database_url):
 def test_the_drain_takes_no_longer_than_it_is_given(database, database_url, tmp_path, monkeypatch):
     """A call and a tick that do not end are waited for side by side."""
     from metastore.app import App
-    from metastore.config.settings import Source, build
+    from metastore.config.settings import SettingsSource, build
     from metastore.loops.reaper import OpenTxnsCounter
     from metastore.loops.scheduler import Scheduler
     from metastore.thrift_server.server import Server
@@ -392,7 +392,7 @@ def test_the_drain_takes_no_longer_than_it_is_given(database, database_url, tmp_
     noted(Scheduler, "stop")
     noted(Server, "drain")
     monkeypatch.setattr(OpenTxnsCounter, "tick", lambda _: ticking.set() or release.wait(60))
-    app = App(build([Source("test", {
+    app = App(build([SettingsSource("test", {
         "metastore.database.url": database_url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
         "metastore.http.port": "0", "hive.metastore.warehouse.dir": tmp_path.as_uri(), "hive.compactor.initiator.on": "false",
         "hive.compactor.worker.threads": "0", "metastore.server.drain.timeout": "3s"})]))

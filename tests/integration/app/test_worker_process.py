@@ -15,7 +15,7 @@ import pytest
 from metastore.app import App
 from metastore.client import MetastoreClient
 from metastore.config import build
-from metastore.config.settings import Source
+from metastore.config.settings import SettingsSource
 from metastore.streaming import connect
 from tests.support.probing import readyz
 from tests.support.thrift_server import until
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def app(database_url, tmp_path):
     """A server whose loops do not compact."""
-    app = App(build([Source("test", {
+    app = App(build([SettingsSource("test", {
         "metastore.database.url": database_url, "hive.metastore.port": "0", "metastore.http.port": "0",
         "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), "hive.compactor.worker.threads": "0",
         "hive.compactor.initiator.on": "false", "hive.compactor.cleaner.on": "false"})]))

@@ -16,11 +16,11 @@ import pyorc
 import pytest
 
 from metastore.acid.bucket import encode
-from metastore.acid.violations import Rule
+from metastore.acid.violations import LayoutRule
 from metastore.app import App
 from metastore.cli.main import main
 from metastore.client.domain_client import DomainClient
-from metastore.config.settings import Source, build
+from metastore.config.settings import SettingsSource, build
 from metastore.db import backup, migrate
 from metastore.db.engine import Database
 from metastore.files import Files
@@ -50,7 +50,7 @@ def run(capsys):
 @contextmanager
 def served(url, tmp_path):
     """A server over a database, with the warehouse of this test."""
-    app = App(build([Source("test", {
+    app = App(build([SettingsSource("test", {
         "metastore.database.url": url, "hive.metastore.port": "0", "metastore.http.port": "0",
         "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), "metastore.lock.check.wait": "0"})]), loops=False)
     app.start()
@@ -163,7 +163,7 @@ def test_nothing_that_anybody_saw_comes_back(run, two, tmp_path):
     with served(other, tmp_path) as client:
         types = client.types
         assert readable(client, "t", place) == before
-        assert findings(client, "t") == [(Rule.ABORTED_WRITER, name) for name in void]
+        assert findings(client, "t") == [(LayoutRule.ABORTED_WRITER, name) for name in void]
         for txn_id in (open_txn, *(txn_id for txn_id, _ in lost)):
             with pytest.raises((types.NoSuchTxnException, types.TxnAbortedException)):
                 client.commit_txn(types.CommitTxnRequest(txnid=txn_id))
@@ -173,7 +173,7 @@ def test_nothing_that_anybody_saw_comes_back(run, two, tmp_path):
         assert write(client, "later", created(client, "later"))[1] > 1
         assert lock(client) > last_lock
         assert readable(client, "t", place) == [*before, write_id]
-        purges = PurgeService(Database(other), build([Source("test", {})]).txns)
+        purges = PurgeService(Database(other), build([SettingsSource("test", {})]).txns)
         while purges.empty_aborted():
             pass
         assert readable(client, "t", place) == [*before, write_id]
@@ -198,7 +198,7 @@ def test_the_only_copy_of_committed_rows_stays_readable(run, two, tmp_path):
     assert [Path(path).name for _, _, path in json.loads(out)["hidden"]] == ["base_0000001_v0000901"]
     with served(other, tmp_path) as client:
         assert findings(client, "t") == []
-        assert [rule for rule, _ in findings(client, "whole")] == [Rule.ABORTED_WRITER]
+        assert [rule for rule, _ in findings(client, "whole")] == [LayoutRule.ABORTED_WRITER]
         txns = client.get_open_txns()
         assert 900 not in txns.open_txns
         assert 901 in txns.open_txns

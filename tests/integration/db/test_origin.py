@@ -3,24 +3,24 @@
 import pytest
 
 from metastore.cli.main import main
-from metastore.db.origin import Origin, OtherOriginError, must_be_noted
+from metastore.db.origin import DatabaseOrigin, OtherOriginError, must_be_noted
 from metastore.errors import UnavailableError
 
-HERE = Origin("7", 2, is_synchronous=False)
+HERE = DatabaseOrigin("7", 2, is_synchronous=False)
 
 
 @pytest.mark.parametrize(("noted", "answer"), [
     (None, True),
     (HERE, False),
     (HERE._replace(is_synchronous=True), True),
-    (Origin("7", 1, is_synchronous=True), True),
+    (DatabaseOrigin("7", 1, is_synchronous=True), True),
 ], ids=["the first time", "as before", "no longer synchronous", "promoted, and had received everything"])
 def test_used(noted, answer):
     assert must_be_noted(HERE, noted, 0) is answer
 
 
 @pytest.mark.parametrize("noted", [
-    Origin("7", 1, is_synchronous=False), Origin("6", 2, is_synchronous=False), Origin("6", 2, is_synchronous=True),
+    DatabaseOrigin("7", 1, is_synchronous=False), DatabaseOrigin("6", 2, is_synchronous=False), DatabaseOrigin("6", 2, is_synchronous=True),
 ], ids=["promoted", "a copy in another PostgreSQL", "a copy of a synchronous one"])
 def test_refused(noted):
     with pytest.raises(OtherOriginError, match="ids would be given out twice, so nothing is served.*metastore db restored"):

@@ -11,7 +11,7 @@ from sqlalchemy import make_url
 from metastore.app import App
 from metastore.client import MetastoreClient, TxnManager
 from metastore.config import build
-from metastore.config.settings import Source
+from metastore.config.settings import SettingsSource
 from metastore.db import migrate
 from metastore.db.engine import Database
 from metastore.db.leader import Leadership
@@ -44,7 +44,7 @@ def secured(postgres, front, authority):
 
 def test_a_server_and_its_migrations(secured, front, tmp_path):
     url, before = secured(), front.served
-    app = App(build([Source("test", {
+    app = App(build([SettingsSource("test", {
         "metastore.database.url": url, "hive.metastore.port": "0", "metastore.http.port": "0",
         "hive.metastore.warehouse.dir": tmp_path.as_uri()})]), loops=False)
     app.start()

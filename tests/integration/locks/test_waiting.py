@@ -11,7 +11,7 @@ from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT
 
 from metastore.app import App
 from metastore.client import MetastoreClient
-from metastore.config.settings import Source, build
+from metastore.config.settings import SettingsSource, build
 from metastore.errors import InvalidInputError
 from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import Reaper
@@ -41,7 +41,7 @@ def replica(database_url, tmp_path, server_settings):
     started = []
 
     def start(**settings):
-        app = App(build([Source("test", {
+        app = App(build([SettingsSource("test", {
             "metastore.database.url": database_url, "hive.metastore.thrift.bind.host": "127.0.0.1",
             "hive.metastore.port": "0", "metastore.http.port": "0",
             "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), **server_settings, **settings})]),
@@ -181,7 +181,7 @@ def test_patience_ends_with_the_answer_that_it_waits(client, replica, background
 @pytest.mark.parametrize("text", ["6s", "-1s", "10s"])
 def test_patience_is_bounded(text):
     with pytest.raises(InvalidInputError, match=r"metastore.lock.check.wait.*at least 0ms and at most 5000ms"):
-        build([Source("test", {"metastore.lock.check.wait": text})])
+        build([SettingsSource("test", {"metastore.lock.check.wait": text})])
 
 
 def test_without_the_setting_nobody_waits(client, replica):

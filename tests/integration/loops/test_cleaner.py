@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from metastore.compaction.cleaning.rules import Verdict
+from metastore.compaction.cleaning.rules import CleaningVerdict
 from metastore.db.engine import PgTx
 from metastore.files import Files
 
@@ -362,7 +362,7 @@ def test_the_look_at_what_is_ready_asks_no_more_for_many_than_for_one(lake, monk
         asked.clear()
         with monkeypatch.context() as watched:
             watched.setattr(PgTx, "sql", counted)
-            assert {gate.verdict for _, gate in lake.cleaner().compactions.waiting()} == {Verdict.CLEAN}
+            assert {gate.verdict for _, gate in lake.cleaner().compactions.waiting()} == {CleaningVerdict.CLEAN}
         counts.append(len(asked))
         lake.t.commit(later)
 

@@ -13,7 +13,7 @@ import pytest
 from metastore.acid.bucket import decode
 from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
-from metastore.client import fence, outcome
+from metastore.client import outcome
 from metastore.client.lock_manager import LockNotAcquiredError, LockWait
 from metastore.errors import InvalidInputError, InvalidOperationError, TxnAbortedError
 from metastore.streaming import Json, RecordError, State, connect, event_file, plain_file
@@ -495,7 +495,7 @@ def stopped(client, monkeypatch):
     """``stopped(txn_id)``: the process was stopped, and the metastore has ended its transaction meanwhile."""
     def after(txn_id):
         client.abort_txns(client.types.AbortTxnsRequest(txn_ids=[txn_id]))
-        monkeypatch.setattr(fence, "monotonic", lambda: monotonic() + 600)
+        monkeypatch.setattr(outcome, "monotonic", lambda: monotonic() + 600)
     return after
 
 

@@ -13,7 +13,7 @@ from thrift.Thrift import TApplicationException, TType
 
 from metastore.app import App
 from metastore.client import MetastoreClient
-from metastore.config.settings import Source, build
+from metastore.config.settings import SettingsSource, build
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
 from tests.support.transactions import EMPTY
 
@@ -192,7 +192,7 @@ def everything(database):
 def app(postgres, tmp_path_factory):
     """One server for all of this: it is to survive all of it."""
     with postgres.cloned() as url:
-        running = App(build([Source("test", {
+        running = App(build([SettingsSource("test", {
             "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
             "metastore.http.port": "0", "metastore.log.level": "error", "hive.max.open.txns": "10000000",
             "hive.metastore.transactional.event.listeners": "DbNotificationListener",

@@ -13,7 +13,7 @@ from metastore.errors import InvalidRequestError, NoSuchTxnError, TxnAbortedErro
 from metastore.ids import table_name
 from metastore.txns.core.rules import AbortCode, Operation, TxnType
 from metastore.txns.core.service import AbortRequest, Heartbeat, OpenRequest
-from metastore.txns.history.rules import Conflict, Outcome
+from metastore.txns.history.rules import LostConflict, Outcome
 from metastore.txns.history.service import HistoryService
 from tests.support.transactions import Transactions, raised, seconds
 
@@ -122,7 +122,7 @@ def test_a_lost_conflict_names_the_winner(t, history):
     life = history.explain(loser)
 
     assert life.answer.outcome is Outcome.ABORTED
-    assert life.conflict == Conflict(winner, winner, "db/t/p=1", "update", "delete")
+    assert life.conflict == LostConflict(winner, winner, "db/t/p=1", "update", "delete")
     assert (life.winner.user, life.winner.host, life.winner.agent_info) == ("bob", "h2", "hourly load")
 
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from metastore.app import App
-from metastore.config.settings import Source, build
+from metastore.config.settings import SettingsSource, build
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from tests.support.able import AbleClient
 from tests.support.scripts.server import RESET
@@ -15,7 +15,7 @@ __all__ = ["database", "database_url", "shared_url"]
 
 
 def settings(database_url, tmp_path, **more):
-    return build([Source("test", {
+    return build([SettingsSource("test", {
         "metastore.database.url": database_url, "hive.metastore.port": "0", "metastore.http.port": "0",
         "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), "metastore.database.pool.size": "12",
         "metastore.lock.check.wait": "0", "metastore.warehouse.roots": tmp_path.as_uri(), **more})])

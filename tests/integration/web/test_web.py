@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from metastore.config import TlsSettings
 from metastore.telemetry.metrics import Metrics
 from metastore.web import http_server
-from metastore.web.health import Health, Part
+from metastore.web.health import Health, HealthPart
 from metastore.web.server import WebServer
 from tests.support.probing import readyz
 from tests.support.thrift_server import until
@@ -47,14 +47,14 @@ def test_ready_only_when_every_part_is(web, health):
     assert status == 503
     assert json.loads(body)["parts"]["database"] == {"ready": False, "reason": "not started yet"}
 
-    health.report("loops", Part(ready=True))
-    health.probe("database", lambda: Part(ready=False, reason="does not answer"))
+    health.report("loops", HealthPart(ready=True))
+    health.probe("database", lambda: HealthPart(ready=False, reason="does not answer"))
     status, body = get(f"{web}/readyz")
     assert status == 503
     assert json.loads(body) == {"ready": False, "stopping": False, "parts": {
         "database": {"ready": False, "reason": "does not answer"}, "loops": {"ready": True}}}
 
-    health.probe("database", lambda: Part(ready=True))
+    health.probe("database", lambda: HealthPart(ready=True))
     assert get(f"{web}/readyz")[0] == 200
 
     health.stopping = True
@@ -65,7 +65,7 @@ def test_ready_only_when_every_part_is(web, health):
 def test_a_probe_is_not_asked_for_every_reader(health, monkeypatch):
     monkeypatch.setattr("metastore.web.health._PROBE_LASTS_S", 60)
     asked = []
-    health.probe("database", lambda: asked.append(1) or Part(ready=True))
+    health.probe("database", lambda: asked.append(1) or HealthPart(ready=True))
     for _ in range(10):
         health.parts()
     assert len(asked) == 1
@@ -76,8 +76,8 @@ def test_a_probe_that_does_not_come_back_holds_up_nobody(web, health, monkeypatc
     monkeypatch.setattr("metastore.web.health._PATIENCE_S", 0.01)
     monkeypatch.setattr("metastore.web.health._SILENCE_S", 0.02)
     asked, back = [], threading.Event()
-    health.report("loops", Part(ready=True))
-    health.probe("database", lambda: asked.append(1) or (back.wait(60) and Part(ready=True)))
+    health.report("loops", HealthPart(ready=True))
+    health.probe("database", lambda: asked.append(1) or (back.wait(60) and HealthPart(ready=True)))
     try:
         until(lambda: "has not answered for" in get(f"{web}/readyz")[1].decode())
         assert get(f"{web}/readyz")[0] == 503
@@ -89,7 +89,7 @@ def test_a_probe_that_does_not_come_back_holds_up_nobody(web, health, monkeypatc
 
 def test_a_probe_with_a_bug_is_a_reason(health):
     health.probe("database", lambda: {}["nothing"])
-    assert health.parts()["database"] == Part(ready=False, reason="'nothing'")
+    assert health.parts()["database"] == HealthPart(ready=False, reason="'nothing'")
 
 
 def test_paths(web):

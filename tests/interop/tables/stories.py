@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pyorc
 import pytest
 
-from metastore.acid.violations import Rule
+from metastore.acid.violations import LayoutRule
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark.check.table_check import check_table
@@ -335,8 +335,8 @@ def test_what_trino_updates_has_wrong_key_indexes(acid_session, db, hive, trino,
     assert hive.rows(client, name, vectorized=True) == wrong, "Hive has changed: tell docs/explanation/correctness.md"
     assert hive.rows(client, name, vectorized=True, **{"hive.txn.filter.delete.events": "false"}) == rows
     assert [(one.finding.rule, one.finding.path) for one in check_table(client, Files(), table_name(db, "t"))] == [
-        (Rule.NO_VERSION_FILE, "delta_0000002_0000002_0000"),
-        (Rule.WRONG_KEY_INDEX, "delta_0000002_0000002_0000/bucket_00000")]
+        (LayoutRule.NO_VERSION_FILE, "delta_0000002_0000002_0000"),
+        (LayoutRule.WRONG_KEY_INDEX, "delta_0000002_0000002_0000/bucket_00000")]
     assert compacting.compact(db, "t", "major") == "compacted"
     assert texts(acid_session.table(name).collect()) == hive.rows(client, name, vectorized=True) == rows
     assert check_table(client, Files(), table_name(db, "t")) == []

@@ -80,12 +80,12 @@ def short_compaction() -> None:
 def deaf_cleaner() -> None:
     """The Cleaner waits for nobody who says what it reads: as if that could only be other tables."""
     from metastore.compaction.cleaning import store
-    from metastore.compaction.cleaning.rules import OpenTxn, Reading
+    from metastore.compaction.cleaning.rules import DeclaredReading, OpenTxn
 
     select: Callable[..., list[OpenTxn]] = store.select_open_txns
 
     def select_open_txns(*args: Any) -> list[OpenTxn]:
-        return [txn for txn in select(*args) if txn.reading is Reading.ANYTHING]
+        return [txn for txn in select(*args) if txn.reading is DeclaredReading.ANYTHING]
 
     replace(store, "select_open_txns", select_open_txns)
 

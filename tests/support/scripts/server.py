@@ -143,12 +143,12 @@ class Server:
 def served(url, warehouse, settings=None):
     """A server over the database, as a world."""
     from metastore.app import App
-    from metastore.config.settings import Source, build
+    from metastore.config.settings import SettingsSource, build
     from metastore.db.engine import Database
 
     database = Database(url, pool_size=4)
     database.once(FROZEN_CLOCK)
-    app = App(build([Source("test", {
+    app = App(build([SettingsSource("test", {
         "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
         "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse.as_uri(), "metastore.warehouse.roots": warehouse.parent.as_uri(),
         "metastore.lock.check.wait": "0ms", "metastore.database.pool.size": "8", **(settings or {})})]), loops=False)

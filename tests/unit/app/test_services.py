@@ -14,7 +14,7 @@ import metastore
 from metastore.app.handlers import handlers
 from metastore.app.loops import compaction, server_loops
 from metastore.app.services import Services
-from metastore.config.settings import Source, build
+from metastore.config.settings import SettingsSource, build
 from metastore.file_work import FilePool
 from metastore.loops.backlog import BacklogCounter
 from metastore.loops.measures import Measuring
@@ -56,7 +56,7 @@ def service_classes():
 
 
 def compose(upstream):
-    settings = build([Source("test", {
+    settings = build([SettingsSource("test", {
         "metastore.database.url": "postgresql://nowhere/x", "hive.metastore.warehouse.dir": "file:/w",
         "hive.compactor.worker.threads": "2", "hive.compactor.initiator.on": "true", "hive.compactor.cleaner.on": "true",
         **({"metastore.upstream.uris": "thrift://127.0.0.1:1"} if upstream else {})})])

@@ -3,9 +3,9 @@ import base64
 import pytest
 
 from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
-from metastore.catalog.model import Origin
+from metastore.catalog.model import StatisticsOrigin
 from metastore.catalog.rules.statistics import (
-    Described,
+    DescribedColumn,
     aggregated,
     are_exact,
     is_estimate,
@@ -57,8 +57,8 @@ def test_many_are_joined_as_one_after_the_other():
 
 
 def test_aggregated():
-    one = Described("a", "int", ["p=1", "p=2"], [{"longStats": {"lowValue": 1, "bitVectors": "x"}}, {"longStats": {"lowValue": 0}}])
-    single = Described("b", "int", ["p=2"], [{"longStats": {"lowValue": 1, "bitVectors": "x"}}])
+    one = DescribedColumn("a", "int", ["p=1", "p=2"], [{"longStats": {"lowValue": 1, "bitVectors": "x"}}, {"longStats": {"lowValue": 0}}])
+    single = DescribedColumn("b", "int", ["p=2"], [{"longStats": {"lowValue": 1, "bitVectors": "x"}}])
     columns, complete = aggregated([one, single], ["b", "a"])
     assert [(column.column, column.partition, column.data) for column in columns] == [
         ("b", "", {"longStats": {"lowValue": 1}}), ("a", "", {"longStats": {"lowValue": 0}})]
@@ -93,33 +93,33 @@ def seen(ids):
 
 
 @pytest.mark.parametrize(("write_id", "ids", "came"), [
-    (None, None, Origin()), (3, None, Origin(3)), (None, str(NO_OPEN), Origin()), (3, str(NO_OPEN), Origin(3)),
-    (None, "5", Origin(5, is_whole=True)), (None, "0", Origin(0, is_whole=True)), (None, "5:4", Origin(5)), (None, "5::4", Origin(5, is_whole=True)),
-    (None, "5:5", Origin(4, is_whole=True)), (None, "5:3,4,5", Origin(2, is_whole=True)),
-    (6, "5", Origin(6, is_whole=True)), (6, "6:6", Origin(6, is_whole=True)), (6, "5:5", Origin(6)), (7, "5", Origin(7)), (4, "5:4", Origin(4))])
+    (None, None, StatisticsOrigin()), (3, None, StatisticsOrigin(3)), (None, str(NO_OPEN), StatisticsOrigin()), (3, str(NO_OPEN), StatisticsOrigin(3)),
+    (None, "5", StatisticsOrigin(5, is_whole=True)), (None, "0", StatisticsOrigin(0, is_whole=True)), (None, "5:4", StatisticsOrigin(5)), (None, "5::4", StatisticsOrigin(5, is_whole=True)),
+    (None, "5:5", StatisticsOrigin(4, is_whole=True)), (None, "5:3,4,5", StatisticsOrigin(2, is_whole=True)),
+    (6, "5", StatisticsOrigin(6, is_whole=True)), (6, "6:6", StatisticsOrigin(6, is_whole=True)), (6, "5:5", StatisticsOrigin(6)), (7, "5", StatisticsOrigin(7)), (4, "5:4", StatisticsOrigin(4))])
 def test_the_state_that_statistics_describe(write_id, ids, came):
     assert origin(write_id, ids and seen(ids)) == came
 
 
 @pytest.mark.parametrize(("of", "ids", "may_guess", "knows"), [
-    (Origin(), "5", True, False), (Origin(5, is_whole=True), "5", True, True), (Origin(5), "5", True, False),
-    (Origin(5, is_whole=True), "6", True, False), (Origin(5, is_whole=True), "7:6,7", True, True), (Origin(5, is_whole=True), "6::6", True, True),
-    (Origin(5, is_whole=True), "4", False, False), (Origin(5, is_whole=True), "5::5", False, False), (Origin(5, is_whole=True), "5:3", True, False),
-    (Origin(5, is_whole=True), "5::3", True, True), (Origin(0, is_whole=True), "0", True, True),
-    (Origin(5, is_whole=True), str(NO_OPEN), True, False)])
+    (StatisticsOrigin(), "5", True, False), (StatisticsOrigin(5, is_whole=True), "5", True, True), (StatisticsOrigin(5), "5", True, False),
+    (StatisticsOrigin(5, is_whole=True), "6", True, False), (StatisticsOrigin(5, is_whole=True), "7:6,7", True, True), (StatisticsOrigin(5, is_whole=True), "6::6", True, True),
+    (StatisticsOrigin(5, is_whole=True), "4", False, False), (StatisticsOrigin(5, is_whole=True), "5::5", False, False), (StatisticsOrigin(5, is_whole=True), "5:3", True, False),
+    (StatisticsOrigin(5, is_whole=True), "5::3", True, True), (StatisticsOrigin(0, is_whole=True), "0", True, True),
+    (StatisticsOrigin(5, is_whole=True), str(NO_OPEN), True, False)])
 def test_who_may_use_them(of, ids, may_guess, knows):
     assert (is_estimate(of, seen(ids)), are_exact([of], seen(ids))) == (may_guess, knows)
 
 
 @pytest.mark.parametrize(("new", "stored", "ids", "is_whole"), [
-    (Origin(6, is_whole=True), Origin(5, is_whole=True), "5", True), (Origin(6, is_whole=True), Origin(4, is_whole=True), "5", False),
-    (Origin(6), Origin(5, is_whole=True), "5", False), (Origin(1, is_whole=True), None, "1:1", True), (Origin(6, is_whole=True), None, "5", False),
-    (Origin(6, is_whole=True), Origin(5, is_whole=True), None, False)])
+    (StatisticsOrigin(6, is_whole=True), StatisticsOrigin(5, is_whole=True), "5", True), (StatisticsOrigin(6, is_whole=True), StatisticsOrigin(4, is_whole=True), "5", False),
+    (StatisticsOrigin(6), StatisticsOrigin(5, is_whole=True), "5", False), (StatisticsOrigin(1, is_whole=True), None, "1:1", True), (StatisticsOrigin(6, is_whole=True), None, "5", False),
+    (StatisticsOrigin(6, is_whole=True), StatisticsOrigin(5, is_whole=True), None, False)])
 def test_what_is_joined_with_them_describes_the_whole_only_if_both_do(new, stored, ids, is_whole):
-    assert merged_origin(new, stored, ids and seen(ids)) == Origin(new.write_id, is_whole)
+    assert merged_origin(new, stored, ids and seen(ids)) == StatisticsOrigin(new.write_id, is_whole)
 
 
 def test_partitions_whose_statistics_are_of_a_later_state_are_left_out():
-    described = Described("a", "int", ["p=1", "p=2"], [{"longStats": {"numNulls": 1}}, {"longStats": {"numNulls": 2}}], [Origin(5), Origin(7)])
-    assert described.seen(seen("6")) == Described("a", "int", ["p=1"], [{"longStats": {"numNulls": 1}}], [Origin(5)])
+    described = DescribedColumn("a", "int", ["p=1", "p=2"], [{"longStats": {"numNulls": 1}}, {"longStats": {"numNulls": 2}}], [StatisticsOrigin(5), StatisticsOrigin(7)])
+    assert described.seen(seen("6")) == DescribedColumn("a", "int", ["p=1"], [{"longStats": {"numNulls": 1}}], [StatisticsOrigin(5)])
     assert aggregated([described.seen(seen("4"))], ["a"]) == ([], 0)

@@ -8,10 +8,10 @@ import pytest
 
 from metastore.cli.main import main
 from metastore.config import build
-from metastore.config.settings import Source
+from metastore.config.settings import SettingsSource
 from metastore.telemetry.metrics import Metrics
 from metastore.tls.contexts import RenewedContext
-from metastore.web.health import Health, Part
+from metastore.web.health import Health, HealthPart
 from metastore.web.server import WebServer
 from tests.support.certificates import Authority
 from tests.support.dockerfiles import instructions
@@ -20,7 +20,7 @@ from tests.support.dockerfiles import instructions
 @pytest.fixture
 def parts():
     parts = Health("database", "loops")
-    parts.report("loops", Part(ready=True))
+    parts.report("loops", HealthPart(ready=True))
     return parts
 
 
@@ -29,7 +29,7 @@ def ready_file(request, parts, tmp_path):
     """Of a process whose HTTP port answers; its certificate names no address, and nobody trusts who signed it."""
     tls = None
     if request.param == "TLS":
-        settings = build([Source("test", {"hive.metastore.use.SSL": "true", "metastore.ssl.client.certificates": "required",
+        settings = build([SettingsSource("test", {"hive.metastore.use.SSL": "true", "metastore.ssl.client.certificates": "required",
                                           "hive.metastore.keystore.path": str(Authority(tmp_path).issue("metastore-1"))})]).tls
         tls = RenewedContext(replace(settings, client_certificates="none"))
     web = WebServer("127.0.0.1", 0, parts, Metrics("1"), "1", tls)
@@ -52,10 +52,10 @@ def said(capsys, *arguments):
 def test_ready_when_every_part_is(capsys, monkeypatch, ready_file, parts):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # of which a probe of one's own machine takes no notice
     assert said(capsys, "--ready-file", ready_file, "--alive") == (0, "")
-    parts.report("database", Part(ready=False, reason="does not answer"))
+    parts.report("database", HealthPart(ready=False, reason="does not answer"))
     code, text = said(capsys, "--ready-file", ready_file)
     assert (code, "is not ready: database: does not answer." in text) == (1, True)
-    parts.report("database", Part(ready=True))
+    parts.report("database", HealthPart(ready=True))
     assert said(capsys, "--ready-file", ready_file) == (0, "")
     parts.stopping = True
     code, text = said(capsys, "--ready-file", ready_file)
@@ -64,7 +64,7 @@ def test_ready_when_every_part_is(capsys, monkeypatch, ready_file, parts):
 
 
 def test_the_image_says_where_the_file_is(capsys, monkeypatch, ready_file, parts):
-    parts.report("database", Part(ready=True))
+    parts.report("database", HealthPart(ready=True))
     monkeypatch.setenv("METASTORE_READY_FILE", str(ready_file))
     assert said(capsys) == (0, "")
     for image in ("server", "worker"):

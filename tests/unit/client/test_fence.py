@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from metastore.client import MetastoreClient, MetastoreUnreachableError, fence
-from metastore.client.fence import Fence
+from metastore.client import MetastoreClient, MetastoreUnreachableError, outcome
+from metastore.client.outcome import Fence
 from metastore.errors import TxnAbortedError
 from metastore.thrift_gen.hive_metastore import ttypes
 from tests.unit.client.fake_server import FakeServer
@@ -27,9 +27,9 @@ class Metastore:
 def clock(monkeypatch):
     """``clock[0]``: the time of the fence."""
     now = [1000.0]
-    monkeypatch.setattr(fence, "monotonic", lambda: now[0])
-    monkeypatch.setattr(fence, "_FIRST_PAUSE", timedelta(0))
-    monkeypatch.setattr(fence, "_QUESTIONS", 3)
+    monkeypatch.setattr(outcome, "monotonic", lambda: now[0])
+    monkeypatch.setattr(outcome, "_FIRST_PAUSE", timedelta(0))
+    monkeypatch.setattr(outcome, "_QUESTIONS", 3)
     return now
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import metastore
 from metastore.config import DatabaseSettings, Settings, build, sources
-from metastore.config.settings import ROWS, Source
+from metastore.config.settings import ROWS, SettingsSource
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
 from metastore.redaction import MASK
 
@@ -125,14 +125,14 @@ def test_unknown_keys_of_the_environment_and_yaml_stop_the_start(tmp_path):
 
 
 def test_a_hive_site_may_hold_foreign_keys_but_no_bad_values():
-    foreign = Source("hive-site.xml", {"hive.exec.parallel": "true", "fs.s3a.secret.key": "abc"}, foreign=True)
+    foreign = SettingsSource("hive-site.xml", {"hive.exec.parallel": "true", "fs.s3a.secret.key": "abc"}, foreign=True)
     settings = build([foreign])
 
     assert settings.lookup("hive.exec.parallel") == "true"
     with pytest.raises(ConfigValueSecurityError):
         settings.lookup("fs.s3a.secret.key")
     with pytest.raises(InvalidInputError, match="hive.txn.timeout"):
-        build([Source("hive-site.xml", {"hive.txn.timeout": "x"}, foreign=True)])
+        build([SettingsSource("hive-site.xml", {"hive.txn.timeout": "x"}, foreign=True)])
 
 
 def test_one_setting_in_two_spellings_of_one_source():
@@ -223,10 +223,10 @@ def test_a_key_without_effect_says_why_and_every_other_has_a_reader():
 
 
 def test_a_key_without_effect_is_still_read_and_shown():
-    settings = build([Source("--set", {"hive.txn.opentxn.timeout": "2s"})])
+    settings = build([SettingsSource("--set", {"hive.txn.opentxn.timeout": "2s"})])
     [line] = [line for line in settings.shown() if line.key == "hive.txn.opentxn.timeout"]
 
     assert (line.value, line.source) == ("2000ms", "--set")
     assert line.effect.startswith("none: Transaction ids become visible in order")
     with pytest.raises(InvalidInputError, match="is not valid"):
-        build([Source("--set", {"hive.txn.opentxn.timeout": "soon"})])
+        build([SettingsSource("--set", {"hive.txn.opentxn.timeout": "soon"})])

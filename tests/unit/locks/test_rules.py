@@ -11,7 +11,7 @@ from metastore.locks import rules
 from metastore.locks.rules import (
     WAITS_FOR,
     Changer,
-    Component,
+    DeclaredWrite,
     Lock,
     LockObject,
     LockQueue,
@@ -206,7 +206,7 @@ def written(*wanted, txn_id=1):
      [("S", "db.u", "insert", True, False), ("E", "db.t", "update", True, True)], [("db.u", "i"), ("db.t", "u")]),
 ])
 def test_components(case, wanted, expected):
-    assert written(*wanted) == [Component(obj(name), operation) for name, operation in expected], case
+    assert written(*wanted) == [DeclaredWrite(obj(name), operation) for name, operation in expected], case
 
 
 def test_no_components_without_a_transaction():

@@ -5,14 +5,14 @@ import pytest
 from metastore.acid.names import parse_directory
 from metastore.errors import InvalidInputError
 from metastore.recovery import rules
-from metastore.recovery.rules import Directory, Known, Void, VoidResult, verdict
+from metastore.recovery.rules import Known, RestoredDirectory, Void, VoidResult, verdict
 
 # The database knows write ids up to 7 and transactions up to 99.
 NEXT_WRITE_ID, NEXT_TXN = 8, 100
 
 
 def listed(*names, partition=""):
-    return [Directory(partition, name, parse_directory(name)) for name in names]
+    return [RestoredDirectory(partition, name, parse_directory(name)) for name in names]
 
 
 def known(required=(), **more):

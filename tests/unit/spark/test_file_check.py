@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from metastore.acid.bucket import encode
 from metastore.acid.snapshots import RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import BaseDirectory, DeltaDirectory, acid_state
-from metastore.acid.violations import Rule
+from metastore.acid.violations import LayoutRule
 from metastore.acid_tables.footers import orc_tail
 from metastore.acid_tables.sources import CutFile
 from metastore.errors import InvalidOperationError
@@ -36,7 +36,7 @@ def _notes(rows: Sequence[tuple[Any, ...]], index: str | None = None, stats: str
 
 
 def _check(tmp_path: Path, rows: Sequence[tuple[Any, ...]], notes: dict[str, bytes] | None = None, *, name: str = "bucket_00000",
-           directory: str = "delta_0000003_0000003_0000", schema: str = _EVENT) -> list[Rule]:
+           directory: str = "delta_0000003_0000003_0000", schema: str = _EVENT) -> list[LayoutRule]:
     path = tmp_path / directory / name
     path.parent.mkdir(parents=True)
     with path.open("wb") as out, pyorc.Writer(out, schema, batch_size=500, stripe_size=1) as writer:
@@ -46,7 +46,7 @@ def _check(tmp_path: Path, rows: Sequence[tuple[Any, ...]], notes: dict[str, byt
     return _rules(tmp_path, f"{directory}/{name}")
 
 
-def _rules(location: Path, path: str) -> list[Rule]:
+def _rules(location: Path, path: str) -> list[LayoutRule]:
     files = Files()
     state = acid_state(files.listing(str(location)), ValidWriteIdList("db.t", 9), ValidTxnList.everything(), lambda _: "{}")
     directory: BaseDirectory | DeltaDirectory = state.base or state.deltas[0]
@@ -72,30 +72,30 @@ def _swapped(first: int, second: int) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(("rows", "notes", "expected"), [
-    (_swapped(0, 1), None, [Rule.UNSORTED]),
-    ([ROWS[0], ROWS[0]], None, [Rule.DOUBLED_ROW]),
-    ([*ROWS, (0, 3, B1, 9, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
-    ([(0, 3, 5, 0, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
-    ([(0, 3, 2 << 29, 0, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
-    ([(1, 3, B0, 0, 3, ("x",))], {**_notes(ROWS[:1]), "hive.acid.stats": b"0,1,0"}, [Rule.WRONG_OPERATION]),
-    ([(0, 4, B0, 0, 4, ("x",))], None, [Rule.WRONG_WRITE_ID]),
-    ([(0, 2, B0, 0, 2, ("x",))], None, [Rule.WRONG_WRITE_ID]),
-    (ROWS, {key: value for key, value in _notes(ROWS).items() if "index" not in key}, [Rule.NO_KEY_INDEX]),
-    (ROWS, _notes(ROWS, index=""), [Rule.SHORT_KEY_INDEX]),
-    (ROWS, _notes(ROWS, index=f"3,{B0},2;"), [Rule.WRONG_KEY_INDEX]),
-    (ROWS, _notes(ROWS, stats="3,0,0"), [Rule.WRONG_STATISTICS]),
-    (ROWS, _notes(ROWS, stats="5,0,0"), [Rule.WRONG_STATISTICS]),
-    (ROWS, {key: value for key, value in _notes(ROWS).items() if "stats" not in key}, [Rule.WRONG_STATISTICS]),
-    (ROWS, _notes(ROWS, version="1"), [Rule.OLD_VERSION]),
+    (_swapped(0, 1), None, [LayoutRule.UNSORTED]),
+    ([ROWS[0], ROWS[0]], None, [LayoutRule.DOUBLED_ROW]),
+    ([*ROWS, (0, 3, B1, 9, 3, ("x",))], None, [LayoutRule.WRONG_BUCKET]),
+    ([(0, 3, 5, 0, 3, ("x",))], None, [LayoutRule.WRONG_BUCKET]),
+    ([(0, 3, 2 << 29, 0, 3, ("x",))], None, [LayoutRule.WRONG_BUCKET]),
+    ([(1, 3, B0, 0, 3, ("x",))], {**_notes(ROWS[:1]), "hive.acid.stats": b"0,1,0"}, [LayoutRule.WRONG_OPERATION]),
+    ([(0, 4, B0, 0, 4, ("x",))], None, [LayoutRule.WRONG_WRITE_ID]),
+    ([(0, 2, B0, 0, 2, ("x",))], None, [LayoutRule.WRONG_WRITE_ID]),
+    (ROWS, {key: value for key, value in _notes(ROWS).items() if "index" not in key}, [LayoutRule.NO_KEY_INDEX]),
+    (ROWS, _notes(ROWS, index=""), [LayoutRule.SHORT_KEY_INDEX]),
+    (ROWS, _notes(ROWS, index=f"3,{B0},2;"), [LayoutRule.WRONG_KEY_INDEX]),
+    (ROWS, _notes(ROWS, stats="3,0,0"), [LayoutRule.WRONG_STATISTICS]),
+    (ROWS, _notes(ROWS, stats="5,0,0"), [LayoutRule.WRONG_STATISTICS]),
+    (ROWS, {key: value for key, value in _notes(ROWS).items() if "stats" not in key}, [LayoutRule.WRONG_STATISTICS]),
+    (ROWS, _notes(ROWS, version="1"), [LayoutRule.OLD_VERSION]),
 ])
 def test_each_violation_is_named(tmp_path: Path, rows: list[tuple[Any, ...]], notes: dict[str, bytes] | None,
-                                 expected: list[Rule]) -> None:
+                                 expected: list[LayoutRule]) -> None:
     assert _check(tmp_path / "t", rows, notes) == expected
 
 
 def test_bases(tmp_path: Path) -> None:
-    assert _check(tmp_path / "w", [(0, 4, B0, 0, 4, ("x",))], directory="base_0000003") == [Rule.WRONG_WRITE_ID]
-    assert _check(tmp_path / "o", [(0, 2, B0, 0, 2, ("b",)), (0, 1, B0, 5, 1, ("a",))], directory="base_0000003") == [Rule.UNSORTED]
+    assert _check(tmp_path / "w", [(0, 4, B0, 0, 4, ("x",))], directory="base_0000003") == [LayoutRule.WRONG_WRITE_ID]
+    assert _check(tmp_path / "o", [(0, 2, B0, 0, 2, ("b",)), (0, 1, B0, 5, 1, ("a",))], directory="base_0000003") == [LayoutRule.UNSORTED]
 
 
 def test_every_stripe_is_looked_at(tmp_path: Path) -> None:
@@ -109,33 +109,33 @@ def test_every_stripe_is_looked_at(tmp_path: Path) -> None:
     swapped = [*many[:last], many[last + 1], many[last], *many[last + 2:]]
 
     assert _check(tmp_path / "b", many, _notes(many, "".join(keys))) == []
-    assert _check(tmp_path / "f", many, _notes(many, "".join(keys[1:]))) == [Rule.SHORT_KEY_INDEX]
-    assert _check(tmp_path / "m", many, _notes(many, "".join([*keys, keys[-1]]))) == [Rule.SHORT_KEY_INDEX]
-    assert _check(tmp_path / "w", many, _notes(many, "".join([*keys[:-1], f"3,{B0},{ends[-1] - 1};"]))) == [Rule.WRONG_KEY_INDEX]
-    assert _check(tmp_path / "o", swapped, _notes(swapped, "".join([*keys[:-2], f"3,{B0},{last + 1};", keys[-1]]))) == [Rule.UNSORTED]
+    assert _check(tmp_path / "f", many, _notes(many, "".join(keys[1:]))) == [LayoutRule.SHORT_KEY_INDEX]
+    assert _check(tmp_path / "m", many, _notes(many, "".join([*keys, keys[-1]]))) == [LayoutRule.SHORT_KEY_INDEX]
+    assert _check(tmp_path / "w", many, _notes(many, "".join([*keys[:-1], f"3,{B0},{ends[-1] - 1};"]))) == [LayoutRule.WRONG_KEY_INDEX]
+    assert _check(tmp_path / "o", swapped, _notes(swapped, "".join([*keys[:-2], f"3,{B0},{last + 1};", keys[-1]]))) == [LayoutRule.UNSORTED]
 
 
 def test_delete_files(tmp_path: Path) -> None:
-    assert _check(tmp_path / "b", DELETES, directory="delete_delta_0000002_0000003") == [Rule.WRONG_BUCKET]
-    assert _check(tmp_path / "o", [DELETES[1], DELETES[0]], directory="delete_delta_0000002_0000003") == [Rule.UNSORTED]
-    assert _check(tmp_path / "i", ROWS, directory="delete_delta_0000002_0000003") == [Rule.WRONG_OPERATION]
+    assert _check(tmp_path / "b", DELETES, directory="delete_delta_0000002_0000003") == [LayoutRule.WRONG_BUCKET]
+    assert _check(tmp_path / "o", [DELETES[1], DELETES[0]], directory="delete_delta_0000002_0000003") == [LayoutRule.UNSORTED]
+    assert _check(tmp_path / "i", ROWS, directory="delete_delta_0000002_0000003") == [LayoutRule.WRONG_OPERATION]
 
 
 def test_files_of_another_shape(tmp_path: Path) -> None:
-    assert _check(tmp_path / "c", [("v",)], {}, schema="struct<v:string>") == [Rule.WRONG_COLUMNS]
+    assert _check(tmp_path / "c", [("v",)], {}, schema="struct<v:string>") == [LayoutRule.WRONG_COLUMNS]
     broken = tmp_path / "u" / "delta_0000003_0000003_0000" / "bucket_00000"
     broken.parent.mkdir(parents=True)
     broken.write_text("not ORC at all")
-    assert _rules(tmp_path / "u", "delta_0000003_0000003_0000/bucket_00000") == [Rule.UNREADABLE_FILE]
+    assert _rules(tmp_path / "u", "delta_0000003_0000003_0000/bucket_00000") == [LayoutRule.UNREADABLE_FILE]
 
 
 def test_a_damaged_file_is_a_finding(tmp_path: Path) -> None:
-    assert _check(tmp_path / "v", ROWS, {**_notes(ROWS), "hive.acid.version": b"\xff"}) == [Rule.OLD_VERSION]
+    assert _check(tmp_path / "v", ROWS, {**_notes(ROWS), "hive.acid.version": b"\xff"}) == [LayoutRule.OLD_VERSION]
     assert _check(tmp_path / "s", ROWS) == []
     sound = tmp_path / "s" / "delta_0000003_0000003_0000" / "bucket_00000"
     size = orc.ORCFile(str(sound)).content_length
     sound.write_bytes(b"\xff" * size + sound.read_bytes()[size:])
-    assert _rules(tmp_path / "s", "delta_0000003_0000003_0000/bucket_00000") == [Rule.UNREADABLE_FILE]
+    assert _rules(tmp_path / "s", "delta_0000003_0000003_0000/bucket_00000") == [LayoutRule.UNREADABLE_FILE]
 
 
 def test_a_name_that_is_no_text_is_a_damaged_file(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from metastore.acid.violations import Rule
+from metastore.acid.violations import LayoutRule
 from metastore.acid_tables.orc_rows import OrcRows
 from metastore.files import Files
 from metastore.spark.check.old_files import check_old
@@ -28,4 +28,4 @@ def test_only_columns_that_may_have_times_before_1970_are_read(tmp_path: Path, m
 
     assert read == ["early", "just", "whole"]
     assert [(one.rule, one.path, one.text.split(" has ")[0]) for one in found] == [
-        (Rule.NEGATIVE_FRACTION, "000000_0", "Column early"), (Rule.NEGATIVE_FRACTION, "000000_0", "Column just")]
+        (LayoutRule.NEGATIVE_FRACTION, "000000_0", "Column early"), (LayoutRule.NEGATIVE_FRACTION, "000000_0", "Column just")]

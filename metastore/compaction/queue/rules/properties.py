@@ -69,7 +69,7 @@ def job_properties(database: Mapping[str, str], table: Mapping[str, str], reques
 
 
 def spark_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """The settings of the job's Spark session that properties ask for and may."""
+    """Return the settings of the job's Spark session that properties ask for and may."""
     asked = {
         key.removeprefix(_PREFIX): value
         for key, value in properties.items()
@@ -81,7 +81,7 @@ def spark_settings(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def orc_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """The settings of ORC's writer that properties ask for and may."""
+    """Return the settings of ORC's writer that properties ask for and may."""
     return {
         key: value
         for key, value in properties.items()
@@ -113,13 +113,13 @@ def refused_output(request: Mapping[str, str]) -> str | None:
 
 
 def refused_for_others(request: Mapping[str, str]) -> str | None:
-    """Why a request cannot be for a table that is not stored as ORC, None if it can."""
+    """Return why a request cannot be for a table that is not stored as ORC, None if it can."""
     keys = sorted(key for key in request if key.lower().startswith(_OUTPUT_PREFIX))
     return f"The property {keys[0]!r} would have no effect: the table is not stored as ORC" if keys else None
 
 
 def refused_format(properties: Mapping[str, str]) -> str | None:
-    """Why the files of a table with these properties cannot be written anew, None if they can."""
+    """Return why the files of a table with these properties cannot be written anew, None if they can."""
     for key, value in properties.items():
         if key in _SECRETS_OF_ORC:
             return f"The table has the property {key}, and a compaction would write its columns unencrypted"

@@ -40,24 +40,24 @@ class Benefit(NamedTuple):
 
 
 def is_by_person(initiator_id: str | None) -> bool:
-    """Whether somebody asked for it: our clients name no initiator, Hive's name "manual" as its thread."""
+    """Return True if somebody asked for it: our clients name no initiator, Hive's name "manual" as its thread."""
     return not initiator_id or initiator_id.endswith("-manual")
 
 
 def head_start(benefit: Benefit | None) -> timedelta:
-    """The waiting that a request is given beforehand; None: nobody has measured anything."""
+    """Return the waiting that a request is given beforehand; None: nobody has measured anything."""
     if benefit is None or benefit.per_byte <= _LOWEST:
         return timedelta(0)
     return min(LONGEST, DOUBLING * log2(benefit.per_byte / _LOWEST))
 
 
 def full_pools(working: Mapping[str, int], limits: Mapping[str, int]) -> list[str]:
-    """The pools of which no more may be worked on. ``working``: how many are, of the pools with any."""
+    """Return the pools of which no more may be worked on. ``working``: how many are, of the pools with any."""
     return [pool for pool, limit in limits.items() if working.get(pool, 0) >= limit]
 
 
 def over_share(working: Iterable[Key], share: float) -> list[Key]:
-    """Who would have more than its share of the Workers with one more; each working compaction names who has it.
+    """Return who would have more than its share of the Workers with one more; each working compaction names who has it.
 
     One Worker is everybody's share at least. ``working``: those of one pool.
     """

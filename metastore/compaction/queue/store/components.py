@@ -50,7 +50,7 @@ class AbortedWrites(NamedTuple):
 
 
 def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity | None) -> list[Entity]:
-    """Entities that committed transactions wrote, ordered by name, from behind ``after``; ``since`` None: ever.
+    """Return entities that committed transactions wrote, ordered by name, from behind ``after``; ``since`` None: ever.
 
     With ``since`` also those whose newest history row is a failure, since nothing else would bring them back.
     """
@@ -88,7 +88,7 @@ def select_aborted(
 
 
 def every_aborted(db: Database, page: int, *, cleaned: bool) -> Iterator[AbortedWrites]:
-    """All that ``select_aborted`` knows, page by page: a limit must never hide an entity for good."""
+    """Yield all that ``select_aborted`` knows, page by page: a limit must never hide an entity for good."""
     after: Entity | None = None
     while True:
         with db.begin(durable=False) as pg:
@@ -100,7 +100,7 @@ def every_aborted(db: Database, page: int, *, cleaned: bool) -> Iterator[Aborted
 
 
 def select_aborted_compactions(pg: PgTx) -> list[Entity]:
-    """Entities with an aborted compaction, whose files nobody has removed yet."""
+    """Return entities with an aborted compaction, whose files nobody has removed yet."""
     rows = pg.sql(
         f"SELECT DISTINCT {_NAMES} FROM {_OF_ABORTED} WHERE {OF_COMPACTION.format(component='c')} AND NOT c.cleaned"
     )
@@ -108,7 +108,7 @@ def select_aborted_compactions(pg: PgTx) -> list[Entity]:
 
 
 def select_written_partitions(pg: PgTx, table: TableName) -> list[str]:
-    """Names of the partitions that committed transactions wrote and that no cleaning has covered since."""
+    """Return names of the partitions that committed transactions wrote and that no cleaning has covered since."""
     rows = pg.sql(
         f"SELECT DISTINCT partition FROM completed_txn_components WHERE {OF_TABLE} AND partition <> ''"
         " ORDER BY partition",
@@ -129,12 +129,12 @@ class Lists(NamedTuple):
 
 
 def select_lists(pg: PgTx, table: TableName) -> Lists:
-    """What a cleaning or a job goes by."""
+    """Return what a cleaning or a job goes by."""
     return select_lists_of(pg, [table])[table]
 
 
 def select_lists_of(pg: PgTx, tables: Iterable[TableName]) -> dict[TableName, Lists]:
-    """The same of several tables, all as of one instant."""
+    """Return the same of several tables, all as of one instant."""
     wanted = list(dict.fromkeys(tables))
     rows = pg.sql(
         _SELECT_LISTS, dict(zip(("catalogs", "dbs", "tables"), map(list, zip(*wanted, strict=True)), strict=True))
@@ -150,7 +150,7 @@ def select_lists_of(pg: PgTx, tables: Iterable[TableName]) -> dict[TableName, Li
 
 
 def _listed(rows: Sequence[tuple[int, str | None]]) -> tuple[int, int | None, tuple[int, ...], frozenset[int]]:
-    """The mark (which has no state), the smallest that is open, all exceptions, and those that are aborted."""
+    """Return the mark (which has no state), the smallest that is open, all exceptions, and those that are aborted."""
     mark = max((number for number, state in rows if state is None), default=0)
     states = {number: state for number, state in rows if state is not None}
     aborted = frozenset(number for number, state in states.items() if state == "aborted")
@@ -177,12 +177,12 @@ def _behind(after: Entity | None) -> dict[str, str]:
 
 
 def named(entity: Entity) -> dict[str, str]:
-    """The parameters of `OF_TABLE`, and the partition."""
+    """Return the parameters of `OF_TABLE`, and the partition."""
     return {**entity.table._asdict(), "partition": entity.partition}
 
 
 def all_named(entities: Sequence[Entity]) -> dict[str, list[str]]:
-    """The parameters of `WANTED`."""
+    """Return the parameters of `WANTED`."""
     return {
         "catalogs": [entity.table.catalog for entity in entities],
         "dbs": [entity.table.db for entity in entities],

@@ -68,7 +68,7 @@ class Described:
         return bool(self.partition_keys) and not self.entity.partition
 
 
-class Catalog(Protocol):
+class EntityCatalog(Protocol):
     """Who knows tables and partitions."""
 
     def described(self, pg: PgTx, entity: Entity) -> Described | None:
@@ -109,26 +109,26 @@ class OwnCatalog:
     """The tables of this database."""
 
     def described(self, pg: PgTx, entity: Entity) -> Described | None:
-        """See `Catalog`."""
+        """See `EntityCatalog`."""
         return select_described(pg, [entity]).get(entity)
 
     def described_all(self, pg: PgTx, entities: Sequence[Entity]) -> dict[Entity, Described]:
-        """See `Catalog`."""
+        """See `EntityCatalog`."""
         return select_described(pg, entities)
 
     def all_partitions(self, pg: PgTx, table: TableName) -> list[tuple[str, str]]:
-        """See `Catalog`."""
+        """See `EntityCatalog`."""
         return select_all_partitions(pg, table)
 
     def user_of(self, pg: PgTx, location: str, left_by: Entity | None = None) -> str | None:
-        """See `Catalog`."""
+        """See `EntityCatalog`."""
         table = select_described(pg, [left_by]).get(left_by) if left_by is not None and left_by.partition else None
         own = table.table_id if table is not None and table.partition_keys else 0
         users = places.select_users(pg, [location], own, (), own_counts=True)
         return next((user.name for user in users), None)
 
     def homes(self, pg: PgTx, entity: Entity) -> list[str] | None:
-        """See `Catalog`."""
+        """See `EntityCatalog`."""
         rows = pg.sql(_SELECT_HOMES, entity.table._asdict())
         named = [f"{database}/{entity.table.table}" for database, _ in rows if database]
         if not entity.partition:
@@ -137,7 +137,7 @@ class OwnCatalog:
         return [f"{root}/{entity.partition}" for root in roots]
 
     def sharer(self, pg: PgTx, table: Described) -> str | None:
-        """See `Catalog`."""
+        """See `EntityCatalog`."""
         return next(
             (
                 user.name
@@ -148,18 +148,18 @@ class OwnCatalog:
         )
 
     def places_inside(self, pg: PgTx, table: Described, location: str) -> list[str]:
-        """See `Catalog`."""
+        """See `EntityCatalog`."""
         but = table.table_id if table.lacks_partition else 0  # whose partitions are not others'
         rows = pg.sql(_SELECT_INSIDE, {"at": location.rstrip("/"), "table_id": table.table_id, "but": but})
         return [place for (place,) in rows]
 
     def database_parameters(self, pg: PgTx, table: TableName) -> dict[str, str] | None:
-        """See `Catalog`."""
+        """See `EntityCatalog`."""
         rows = pg.sql("SELECT parameters FROM databases WHERE catalog = %s AND name = %s", (table.catalog, table.db))
         return (rows[0][0] or {}) if rows else None
 
     def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
-        """See `Catalog`."""
+        """See `EntityCatalog`."""
         return select_columns_with_statistics(pg, entity)
 
     def require_available(self) -> None:
@@ -169,7 +169,7 @@ class OwnCatalog:
 OWN_CATALOG = OwnCatalog()
 
 
-def require_available(db: Database, catalog: Catalog) -> None:
+def require_available(db: Database, catalog: EntityCatalog) -> None:
     """For who was told that something is unavailable: raises UnavailableError unless it is only what was asked for."""
     db.once("SELECT 1", durable=False)
     catalog.require_available()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from metastore.catalog.rules.partition_predicate import (
     And,
     Comparison,
-    Kind,
+    KeyKind,
     NullTest,
     Op,
     Or,
@@ -32,14 +32,14 @@ ORDERED = st.sampled_from([op for op in Op if op is not Op.LIKE])
 
 def comparison(column: int) -> st.SearchStrategy[Comparison | NullTest]:
     return st.one_of(
-        st.builds(Comparison, st.just(column), st.just(Kind.TEXT), st.sampled_from(Op), TEXTS),
-        st.builds(Comparison, st.just(column), st.just(Kind.CHAR), st.sampled_from(Op), TEXTS.map(lambda text: text.rstrip(" "))),
+        st.builds(Comparison, st.just(column), st.just(KeyKind.TEXT), st.sampled_from(Op), TEXTS),
+        st.builds(Comparison, st.just(column), st.just(KeyKind.CHAR), st.sampled_from(Op), TEXTS.map(lambda text: text.rstrip(" "))),
         st.builds(NullTest, st.just(column), st.sampled_from(["int", "date", "decimal(5,2)"]), st.booleans()),
-        st.builds(Comparison, st.just(column), st.just(Kind.INTEGER), ORDERED,
+        st.builds(Comparison, st.just(column), st.just(KeyKind.INTEGER), ORDERED,
                   st.sampled_from([0, 7, -3, 5, 10**19, 10**20 - 1]) | st.integers(-2**63, 2**63 - 1)),
-        st.builds(Comparison, st.just(column), st.just(Kind.DATE), ORDERED,
+        st.builds(Comparison, st.just(column), st.just(KeyKind.DATE), ORDERED,
                   st.sampled_from([date(2020, 1, 1), date(1999, 12, 31)]) | st.dates()),
-        st.builds(Comparison, st.just(column), st.just(Kind.TIMESTAMP), ORDERED,
+        st.builds(Comparison, st.just(column), st.just(KeyKind.TIMESTAMP), ORDERED,
                   st.sampled_from([datetime(2020, 1, 1), datetime(2020, 1, 1) + timedelta(hours=10)])))
 
 

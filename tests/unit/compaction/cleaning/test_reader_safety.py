@@ -13,9 +13,9 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, ListedFile, NotEnoughHistoryError, acid_state
 from metastore.compaction.cleaning.rules import (
+    CleaningVerdict,
+    DeclaredReading,
     OpenTxn,
-    Reading,
-    Verdict,
     cleaning_txns,
     cleaning_write_ids,
     gate,
@@ -129,7 +129,7 @@ class Table(RuleBasedStateMachine):
     @rule(target=readers)
     def start_read_that_says_so(self):
         txn_id = self.read()
-        self.said[txn_id] = Reading.THIS
+        self.said[txn_id] = DeclaredReading.THIS
         return txn_id
 
     @rule(target=readers)
@@ -138,7 +138,7 @@ class Table(RuleBasedStateMachine):
 
     def read_elsewhere(self):
         txn_id = self.read()
-        self.said[txn_id] = Reading.OTHERS
+        self.said[txn_id] = DeclaredReading.OTHERS
         self.elsewhere[txn_id] = self.watching.pop(txn_id)
         return txn_id
 
@@ -156,8 +156,8 @@ class Table(RuleBasedStateMachine):
         return reader
 
     def name(self, txn_id):
-        if self.said.get(txn_id) is Reading.OTHERS and txn_id in self.open:
-            self.said[txn_id] = Reading.THIS
+        if self.said.get(txn_id) is DeclaredReading.OTHERS and txn_id in self.open:
+            self.said[txn_id] = DeclaredReading.THIS
             self.watching[txn_id] = self.elsewhere[txn_id]
 
     @rule(txn_id=consumes(readers))
@@ -222,18 +222,18 @@ class Table(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------------------------------------- cleaning
     def readers_of_old(self, one):
-        return [OpenTxn(txn_id, "", "", self.said.get(txn_id, Reading.ANYTHING))
+        return [OpenTxn(txn_id, "", "", self.said.get(txn_id, DeclaredReading.ANYTHING))
                 for txn_id in sorted(self.open) if txn_id <= one.next_txn_id]
 
     @rule()
     def clean(self):
         for one in next_in_line(self.requests, NOW, NOW - NOW):
             readers = self.readers_of_old(one)
-            if gate(one, NOW, NOW - NOW, "committed", readers, per_table=True).verdict is not Verdict.CLEAN:
+            if gate(one, NOW, NOW - NOW, "committed", readers, per_table=True).verdict is not CleaningVerdict.CLEAN:
                 continue
             for txn in readers:  # as the Cleaner notes it
-                self.said[txn.id] = Reading.NOT_THIS
-            coming = [OpenTxn(txn_id, "", "", self.said.get(txn_id, Reading.ANYTHING)) for txn_id in sorted(self.open)]
+                self.said[txn.id] = DeclaredReading.NOT_THIS
+            coming = [OpenTxn(txn_id, "", "", self.said.get(txn_id, DeclaredReading.ANYTHING)) for txn_id in sorted(self.open)]
             coming = [txn for txn in coming if may_come_to_read(txn, per_table=True)]
             hidden = [other.txn_id for other in self.requests if is_hidden(other, coming)]
             current, all_txns = self.lists()

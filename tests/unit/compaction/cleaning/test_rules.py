@@ -13,10 +13,10 @@ from metastore.compaction.cleaning.rules import (
     GONE,
     WHOLE_TABLE,
     AbortedWrite,
+    CleaningVerdict,
     Covered,
+    DeclaredReading,
     OpenTxn,
-    Reading,
-    Verdict,
     acid_directories,
     cleaning_txns,
     cleaning_write_ids,
@@ -47,7 +47,7 @@ def ready(**fields):
     return request("r", **{"txn_id": 26, "next_txn_id": 30, "committed_at": NOW - DAY, "highest_write_id": 25, **fields})
 
 
-def reader(txn_id, reading=Reading.ANYTHING):
+def reader(txn_id, reading=DeclaredReading.ANYTHING):
     return OpenTxn(txn_id, "ann", "h1", reading)
 
 
@@ -64,24 +64,24 @@ def compaction(write_id, txn_id):
 
 
 @pytest.mark.parametrize(("this", "of_any", "reading"), [
-    (None, None, Reading.ANYTHING), (None, 0, Reading.OTHERS), (0, 0, Reading.THIS), (7, 9, Reading.THIS),
-    (-1, 0, Reading.NOT_THIS), (None, -1, Reading.ANYTHING)])
+    (None, None, DeclaredReading.ANYTHING), (None, 0, DeclaredReading.OTHERS), (0, 0, DeclaredReading.THIS), (7, 9, DeclaredReading.THIS),
+    (-1, 0, DeclaredReading.NOT_THIS), (None, -1, DeclaredReading.ANYTHING)])
 def test_reading(this, of_any, reading):
-    assert Reading.of(this, of_any) is reading
+    assert DeclaredReading.of(this, of_any) is reading
 
 
 @pytest.mark.parametrize(("fields", "txn_state", "open_ids", "verdict", "reason"), [
-    ({}, "committed", [], Verdict.CLEAN, ""),
-    ({}, None, [], Verdict.CLEAN, ""),
-    ({}, "committed", [31], Verdict.CLEAN, ""),                                   # COMP-C07
-    ({}, "committed", [30], Verdict.WAIT, "transaction 30 of ann@h1"),            # COMP-C06: the boundary is strict
-    ({}, "committed", [3, 40], Verdict.WAIT, "transaction 3 "),                   # COMP-C05
-    ({}, "open", [], Verdict.WAIT, "commit of the compaction's transaction 26"),  # COMP-C37
-    ({}, "aborted", [], Verdict.FAIL, "was aborted"),
-    ({"next_txn_id": None, "committed_at": None}, None, [], Verdict.NOTE_END, "point of commit"),
-    ({"not_before": NOW + DAY, "error_message": "disk full"}, "committed", [], Verdict.WAIT, "disk full"),   # COMP-C20
-    ({"not_before": NOW}, "committed", [], Verdict.CLEAN, ""),
-    ({"committed_at": None}, "committed", [], Verdict.CLEAN, ""),                 # COMP-C12
+    ({}, "committed", [], CleaningVerdict.CLEAN, ""),
+    ({}, None, [], CleaningVerdict.CLEAN, ""),
+    ({}, "committed", [31], CleaningVerdict.CLEAN, ""),                                   # COMP-C07
+    ({}, "committed", [30], CleaningVerdict.WAIT, "transaction 30 of ann@h1"),            # COMP-C06: the boundary is strict
+    ({}, "committed", [3, 40], CleaningVerdict.WAIT, "transaction 3 "),                   # COMP-C05
+    ({}, "open", [], CleaningVerdict.WAIT, "commit of the compaction's transaction 26"),  # COMP-C37
+    ({}, "aborted", [], CleaningVerdict.FAIL, "was aborted"),
+    ({"next_txn_id": None, "committed_at": None}, None, [], CleaningVerdict.NOTE_END, "point of commit"),
+    ({"not_before": NOW + DAY, "error_message": "disk full"}, "committed", [], CleaningVerdict.WAIT, "disk full"),   # COMP-C20
+    ({"not_before": NOW}, "committed", [], CleaningVerdict.CLEAN, ""),
+    ({"committed_at": None}, "committed", [], CleaningVerdict.CLEAN, ""),                 # COMP-C12
 ])
 def test_gate(fields, txn_state, open_ids, verdict, reason):
     found = gate(ready(**fields), NOW, ZERO, txn_state, [reader(one) for one in open_ids], per_table=False)
@@ -90,7 +90,7 @@ def test_gate(fields, txn_state, open_ids, verdict, reason):
     assert reason in found.reason
 
 
-@pytest.mark.parametrize(("age", "verdict"), [(4, Verdict.WAIT), (5, Verdict.CLEAN), (6, Verdict.CLEAN)])
+@pytest.mark.parametrize(("age", "verdict"), [(4, CleaningVerdict.WAIT), (5, CleaningVerdict.CLEAN), (6, CleaningVerdict.CLEAN)])
 def test_delayed_cleanup(age, verdict):
     """COMP-C10."""
     one = ready(committed_at=NOW - timedelta(seconds=age))
@@ -110,21 +110,21 @@ def test_a_table_may_keep_its_past(days, fields, reason, looked_at_after):
     one, parameters = ready(**fields), {} if days is None else {"acid.history.retention.days": days}
     found = gate_of_table(parameters, {}, NOW, replaced_at=one.committed_at or one.enqueued_at)
 
-    assert (found.verdict is Verdict.CLEAN) is (reason is None)
+    assert (found.verdict is CleaningVerdict.CLEAN) is (reason is None)
     assert (reason or "") in found.reason
     assert found.not_before == (looked_at_after and NOW + looked_at_after)
-    assert gate_of_table(parameters, {}, NOW).verdict is Verdict.CLEAN  # what an aborted transaction wrote has no past
+    assert gate_of_table(parameters, {}, NOW).verdict is CleaningVerdict.CLEAN  # what an aborted transaction wrote has no past
 
 
 @pytest.mark.parametrize(("of_table", "of_partition"), [({"no_cleanup": "TRUE"}, {}), ({}, {"NO_CLEANUP": "true"})])
 def test_a_table_may_refuse_to_be_cleaned(of_table, of_partition):
     found = gate_of_table(of_table, of_partition, NOW, replaced_at=NOW, shares="shared")
 
-    assert found == (Verdict.REFUSE, "NO_CLEANUP is set: nothing was removed", None)
+    assert found == (CleaningVerdict.REFUSE, "NO_CLEANUP is set: nothing was removed", None)
 
 
 def test_a_table_that_shares_its_directory_waits():
-    assert gate_of_table({}, {}, NOW, shares="shared with d.u") == (Verdict.WAIT, "shared with d.u", NOW + timedelta(minutes=5))
+    assert gate_of_table({}, {}, NOW, shares="shared with d.u") == (CleaningVerdict.WAIT, "shared with d.u", NOW + timedelta(minutes=5))
 
 
 BOTH, ONE = Covered(BaseName(5, 9), BaseName(5, 9)), Covered(BaseName(5), BaseName(5))
@@ -145,10 +145,10 @@ def test_which_aborted_writes_may_be_forgotten(write, up_to, keep, covered, goes
 
 
 @pytest.mark.parametrize(("reading", "reads", "may_come", "why"), [
-    (Reading.ANYTHING, True, True, "has not said what it reads"),
-    (Reading.THIS, True, True, "has said that it reads this table"),
-    (Reading.OTHERS, False, True, ""),                                           # COMP-C07
-    (Reading.NOT_THIS, False, False, "")])
+    (DeclaredReading.ANYTHING, True, True, "has not said what it reads"),
+    (DeclaredReading.THIS, True, True, "has said that it reads this table"),
+    (DeclaredReading.OTHERS, False, True, ""),                                           # COMP-C07
+    (DeclaredReading.NOT_THIS, False, False, "")])
 def test_what_a_reader_has_said(reading, reads, may_come, why):
     """A request with an older reader waits if it reads the table; who is younger does not matter, whatever it reads."""
     old, young = reader(30, reading), reader(31, reading)
@@ -158,7 +158,7 @@ def test_what_a_reader_has_said(reading, reads, may_come, why):
     assert may_come_to_read(old, per_table=True) is may_come
     assert may_read_old_files(young, ready(), per_table=True) is False
     assert may_read_old_files(old, ready(next_txn_id=None), per_table=True) is reads
-    assert (found.verdict is Verdict.WAIT, why in found.reason) == (reads, True)
+    assert (found.verdict is CleaningVerdict.WAIT, why in found.reason) == (reads, True)
 
 
 @pytest.mark.parametrize(("next_txn_id", "readers", "hidden"), [
@@ -167,7 +167,7 @@ def test_a_result_is_hidden_from_who_was_open_at_its_commit(next_txn_id, readers
     assert is_hidden(ready(next_txn_id=next_txn_id), [reader(one) for one in readers]) is hidden
 
 
-@pytest.mark.parametrize("reading", Reading)
+@pytest.mark.parametrize("reading", DeclaredReading)
 def test_where_the_setting_is_off_nothing_that_was_said_counts(reading):
     assert may_read(reader(30, reading), per_table=False)
     assert may_come_to_read(reader(30, reading), per_table=False)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.compaction.cleaning.rules import OpenTxn, Reading
+from metastore.compaction.cleaning.rules import DeclaredReading, OpenTxn
 from metastore.compaction.explaining.rules import (
     Holder,
     delays_of_cleaning,
@@ -27,7 +27,7 @@ NOTHING = Due(None, "2 deltas, not more than 10")
 FIVE_MINUTES = timedelta(minutes=5)
 
 
-def holder(txn_id, write_id=None, reading=Reading.ANYTHING):
+def holder(txn_id, write_id=None, reading=DeclaredReading.ANYTHING):
     return Holder(OpenTxn(txn_id, "eve", "h1", reading), "beeline", NOW - DAY, NOW, write_id)
 
 
@@ -110,7 +110,7 @@ def test_writers_by_write_id():
 @pytest.mark.parametrize(("per_table", "expected"), [(False, [1, 2, 3]), (True, [1, 3])])
 def test_who_would_delay_a_cleaning(per_table, expected):
     """One that registered what it reads, and not this table, is in nobody's way (COMP-C07)."""
-    holders = [holder(1), holder(2, reading=Reading.OTHERS), holder(3, reading=Reading.THIS)]
+    holders = [holder(1), holder(2, reading=DeclaredReading.OTHERS), holder(3, reading=DeclaredReading.THIS)]
 
     assert [each.txn.id for each in delays_of_cleaning(holders, per_table=per_table)] == expected
 

@@ -10,7 +10,7 @@ from metastore.acid.state import ListedFile, acid_state
 from metastore.compaction.initiating.rules import (
     Aborts,
     Action,
-    Limits,
+    EligibilityLimits,
     Thresholds,
     abort_rules,
     benefit,
@@ -144,7 +144,7 @@ class Table:
     is_insert_only: bool = False
 
 
-LIMITS = Limits(2, DAY * 7, compact_insert_only=True)
+LIMITS = EligibilityLimits(2, DAY * 7, compact_insert_only=True)
 
 
 @pytest.mark.parametrize(("table", "reason"), [

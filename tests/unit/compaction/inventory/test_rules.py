@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from metastore.compaction.initiating.rules import Aborts, Thresholds, ruled_out
-from metastore.compaction.inventory.rules import Kept, Listing, Measured
+from metastore.compaction.inventory.rules import Measured, MeasuredListing, StoredInventory
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.ids import TableName
 from tests.unit.compaction.initiating.test_rules import Table
@@ -29,7 +29,7 @@ LISTED_AT = NOW - 10 * MINUTE
     ("file:/t", 7, None, -MINUTE, False),  # the clock was set back: its age is unknown
 ])
 def test_what_was_listed_holds_until_something_is_known_to_have_happened(location, written, compacted_at, age, holds):
-    kept = Kept(Listing(T, "file:/t", LISTED_AT, 7, Measured()), written, compacted_at)
+    kept = StoredInventory(MeasuredListing(T, "file:/t", LISTED_AT, 7, Measured()), written, compacted_at)
 
     assert kept.holds(location, LISTED_AT + age, DAY) is holds
 

@@ -10,9 +10,9 @@ from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
 from metastore.compaction.working.rules import (
-    Evidence,
     Footer,
     InputFile,
+    OutputEvidence,
     OutputFile,
     Tally,
     UnprovenError,
@@ -33,7 +33,7 @@ def output(directory, bucket, rows, **more):
     return file._replace(**more)
 
 
-MAJOR = Evidence(
+MAJOR = OutputEvidence(
     kind="major", highest_write_id=5, txn_id=9, lowest_write_id=1, may_hide=False,
     there=("t/base_1/bucket_00000", "t/delta_2_5/bucket_00000", "t/delta_2_5/bucket_00001", "t/delete_delta_3_3/bucket_00000"),
     inputs=(InputFile("t/base_1/bucket_00000", 0, 6), InputFile("t/delta_2_5/bucket_00000", 0, 4),

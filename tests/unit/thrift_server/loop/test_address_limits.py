@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from thrift.Thrift import TMessageType
 
 from metastore.config import LimitSettings, UpstreamSettings, build
-from metastore.config.settings import Source
+from metastore.config.settings import SettingsSource
 from metastore.errors import InvalidInputError, LimitReachedError, UnavailableError
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -25,7 +25,7 @@ HERE, THERE = "127.0.0.1", "127.0.0.2"
 
 def limits(exempt="", **settings):
     """Limits that also hold for loopback."""
-    networks = build([Source("test", {"metastore.limit.exempt": exempt})]).limits.exempt
+    networks = build([SettingsSource("test", {"metastore.limit.exempt": exempt})]).limits.exempt
     return AddressLimits(LimitSettings(exempt=networks, **settings))
 
 

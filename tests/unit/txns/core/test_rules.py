@@ -10,13 +10,13 @@ from metastore.acid.snapshots import decode_aborted_bits
 from metastore.ids import TableName
 from metastore.txns.core.rules import (
     AbortCode,
+    CommittedWrite,
     Component,
-    HeldLock,
+    ExclusiveLock,
     LastHeard,
     Operation,
     Snapshot,
     TxnState,
-    Written,
     abort_code,
     accepts_more,
     any_expired,
@@ -38,7 +38,7 @@ def mine(operation, partition="p=1", txn_id=18, name=T):
 
 
 def theirs(operation, partition="p=1", txn_id=17, commit_id=20, name=T):
-    return Written(txn_id, commit_id, name, partition, operation)
+    return CommittedWrite(txn_id, commit_id, name, partition, operation)
 
 
 # TXN-28: second to commit (row) against first committed (column); insert overwrite is an update.
@@ -100,16 +100,16 @@ def test_first_conflict_finds_one_exactly_when_any_pair_conflicts(declared, writ
 
 
 @pytest.mark.parametrize(("lock", "covers"), [
-    (HeldLock(18, "hive", "db", "t", "p=1"), True), (HeldLock(18, "hive", "db", "t", ""), True),
-    (HeldLock(18, "hive", "db", "", ""), True), (HeldLock(18, "hive", "db", "t", "p=2"), False),
-    (HeldLock(18, "hive", "db", "u", ""), False), (HeldLock(19, "hive", "db", "t", ""), False),
-    (HeldLock(18, "cat", "db", "t", ""), False)])
+    (ExclusiveLock(18, "hive", "db", "t", "p=1"), True), (ExclusiveLock(18, "hive", "db", "t", ""), True),
+    (ExclusiveLock(18, "hive", "db", "", ""), True), (ExclusiveLock(18, "hive", "db", "t", "p=2"), False),
+    (ExclusiveLock(18, "hive", "db", "u", ""), False), (ExclusiveLock(19, "hive", "db", "t", ""), False),
+    (ExclusiveLock(18, "cat", "db", "t", ""), False)])
 def test_only_ones_own_lock_over_the_object_shields(lock, covers):
     assert shielded([mine(U)], [lock]) is covers
 
 
 def test_every_changed_component_needs_a_shield_and_inserts_need_none():
-    lock = HeldLock(18, "hive", "db", "t", "p=1")
+    lock = ExclusiveLock(18, "hive", "db", "t", "p=1")
 
     assert shielded([mine(U), mine(I, partition="p=2")], [lock])
     assert not shielded([mine(U), mine(D, partition="p=2")], [lock])

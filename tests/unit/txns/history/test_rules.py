@@ -4,14 +4,14 @@ import pytest
 
 from metastore.ids import TableName
 from metastore.txns.core import rules
-from metastore.txns.core.rules import Component, Operation, TxnState, TxnType, Written
+from metastore.txns.core.rules import CommittedWrite, Component, Operation, TxnState, TxnType
 from metastore.txns.history.rules import (
     Answer,
-    Conflict,
-    Evidence,
-    Left,
+    LeftWrite,
+    LostConflict,
     Outcome,
     Record,
+    TxnEvidence,
     appended,
     conflict,
     listed,
@@ -22,7 +22,7 @@ from metastore.txns.history.rules import (
 )
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
-NOTHING = Evidence(5, None, from_history=False, wrote=False, skipped=False, mark=10, complete_above=0)
+NOTHING = TxnEvidence(5, None, from_history=False, wrote=False, skipped=False, mark=10, complete_above=0)
 
 
 def record(state, **more):
@@ -53,10 +53,10 @@ def test_outcome(left, expected, reason):
 
 @pytest.mark.parametrize(("left", "said"), [
     ([], None),
-    ([Left("d.t", 1, cleaned=True, may_publish=True), Left("d.u", 1, cleaned=False, may_publish=True)],
+    ([LeftWrite("d.t", 1, cleaned=True, may_publish=True), LeftWrite("d.u", 1, cleaned=False, may_publish=True)],
      "until the Cleaner has removed what it wrote to d.t, d.u"),
-    ([Left("d.t/p=1", 1, cleaned=True, may_publish=True)], "its owner did not abort it, and may still publish in d.t/p=1"),
-    ([Left("d.t", 1, cleaned=True, may_publish=False)], "until a major compaction covers")])
+    ([LeftWrite("d.t/p=1", 1, cleaned=True, may_publish=True)], "its owner did not abort it, and may still publish in d.t/p=1"),
+    ([LeftWrite("d.t", 1, cleaned=True, may_publish=False)], "until a major compaction covers")])
 def test_why_snapshots_name_an_aborted_one(left, said):
     assert listed(left) is None if said is None else said in listed(left)
 
@@ -64,9 +64,9 @@ def test_why_snapshots_name_an_aborted_one(left, said):
 def test_the_conflict_is_read_from_the_reason_that_the_rules_write():
     name = TableName("hive", "db", "t")
     for partition, place in (("", "db/t"), ("p=a/q=[b] committed by", "db/t/p=a/q=[b] committed by")):
-        lost = rules.Conflict(Component(7, name, partition, Operation.UPDATE), Written(8, 9, name, partition, Operation.DELETE))
+        lost = rules.Conflict(Component(7, name, partition, Operation.UPDATE), CommittedWrite(8, 9, name, partition, Operation.DELETE))
 
-        assert conflict(lost.message(12)) == Conflict(8, 9, place, "update", "delete")
+        assert conflict(lost.message(12)) == LostConflict(8, 9, place, "update", "delete")
 
 
 @pytest.mark.parametrize("reason", [None, "", "aborted by hand", "Aborting [txnid:7,9] due to something else"])
