@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -59,7 +60,7 @@ class Worker:
         self.db = Database(url, pool_size=1)
         self.name, self.pause = f"bench-{number}", partial(Event().wait, pause_ms / 1000)
         self.worker = WorkerService(self.db, CompactionSettings())
-        self.cleaner = CleanerService(self.db, CompactionSettings())
+        self.cleaner = CleanerService(self.db, CompactionSettings(cleaner_retention=timedelta(0)))
         self.claims: list[Compaction] = []
         self.ms: dict[str, list[float]] = {}
 

@@ -38,7 +38,8 @@ READS = 30
 SERVING_CORE, WORKING_CORE = 0, 1
 _CLEANED = "succeeded"
 _SERVER = ("--set", "hive.compactor.worker.threads=0", "--set", "hive.compactor.initiator.on=false",
-           "--set", "hive.compactor.cleaner.run.interval=500ms")  # fmt: skip
+           "--set", "hive.compactor.cleaner.run.interval=500ms",
+           "--set", "hive.compactor.cleaner.retention.time.seconds=0s")  # fmt: skip
 
 
 class Read(NamedTuple):

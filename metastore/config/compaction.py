@@ -155,10 +155,10 @@ class CompactionSettings:
     cleaner_threads: int = key(
         _POSITIVE, "hive.compactor.cleaner.threads.num", "1",
         "Tables and partitions that the Cleaner works on at a time, at most half of metastore.database.pool.size.")
-    delayed_cleanup: bool = key(
-        values.FLAG, "hive.compactor.delayed.cleanup.enabled", "false", "Keep obsolete files for the next key's time.")
     cleaner_retention: timedelta = key(
-        _S, "hive.compactor.cleaner.retention.time.seconds", "300s", "That time.",
+        _S, "hive.compactor.cleaner.retention.time.seconds", "3600s",
+        "How long the Cleaner keeps files that a compaction has replaced, for what was planned or cached before it. "
+        "Hive: 300 s, and only with hive.compactor.delayed.cleanup.enabled.",
         "hive.compactor.cleaner.retention.time")
     cleaner_retry_maxattempts: int = key(
         integer(0, 10), "hive.compactor.cleaner.retry.maxattempts", "5",
@@ -227,8 +227,3 @@ class CompactionSettings:
     def limits(self) -> dict[str, int]:
         """How many compactions of a pool may be worked on; "" is the default pool."""
         return {stored_pool(pool): limit for pool, limit in self.pool_limits}
-
-    @property
-    def cleanup_delay(self) -> timedelta:
-        """How long replaced files stay after a compaction."""
-        return self.cleaner_retention if self.delayed_cleanup else timedelta(0)

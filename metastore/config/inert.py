@@ -103,6 +103,9 @@ class InertSettings:
     metrics_log: timedelta = inert(
         duration("m"), "hive.compactor.acid.metrics.logger.frequency", "360m",
         "Nothing is logged by the clock: /metrics has the numbers, and deploy/alerts/compaction.yaml the thresholds.")
+    delayed_cleanup: bool = inert(
+        values.FLAG, "hive.compactor.delayed.cleanup.enabled", "false",
+        "Replaced files are always kept for hive.compactor.cleaner.retention.time.seconds; 0s keeps none.")
     alert_repl_txn: timedelta = inert(_D, "hive.compactor.oldest.replication.open.txn.threshold.warning", "14d", _ALERT)
     alert_repl_txn_error: timedelta = inert(
         _D, "hive.compactor.oldest.replication.open.txn.threshold.error", "21d", _ALERT)

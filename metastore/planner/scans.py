@@ -63,6 +63,7 @@ class TableSnapshot:
 def plan(call: PlannerCall) -> Answer:
     """Return the plan of one scan.
 
+    ``is_past``: the write ids are of a transaction that has ended, and ``txns`` of one that is open.
     Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError; WriteConflictError for another definition.
     """
     laps, body = Laps(), call.body
@@ -100,7 +101,7 @@ def snapshot_of(call: PlannerCall, table: AcidTable, laps: Laps) -> TableSnapsho
     """Return what the call's snapshot sees of a table, in the partitions that it asks for."""
     write_ids = write_ids_of(call, table)
     if not call.body.has("as_of"):
-        return snapshot_at(call, table, write_ids, laps, is_past=False)
+        return snapshot_at(call, table, write_ids, laps, is_past=call.body.flag("is_past"))
     return snapshot_at(call, table, _past(call, table, write_ids), laps, is_past=True)
 
 

@@ -56,15 +56,11 @@ def begin(call: PlannerCall) -> Answer:
 def lock(call: PlannerCall) -> Answer:
     """Take all locks of a statement, waiting for them.
 
-    ``read_here``: tables that the caller itself reads. Where one would be waited for, nothing is locked, and the answer
-    has these: only the caller knows whether its reads can end.
     Raises: LockNotAcquiredError, TxnAbortedError, WriteConflictError (the snapshot has missed a change).
     """
     txn_id, wanted = call.body.number("txn"), _locks(call)
     if not wanted.locks:
         return {"lock": None, "txn": txn_id, "vouched": True}
-    if in_the_way := _read_exclusively(call, wanted):
-        return {"read_here": in_the_way}
     lock_id = _acquire(call, txn_id, wanted)
     if not any(component.type in _EXCLUDING for component in wanted.locks):
         return {"lock": lock_id, "txn": txn_id, "vouched": True}
@@ -198,12 +194,6 @@ def _locks(call: PlannerCall) -> StatementLocks:
             place = place._replace(partition=written.text("partition"), is_dynamic=False)
         outputs.append(Output(place, _kind(written)))
     return statement_locks(inputs, outputs, call.settings.modes)
-
-
-def _read_exclusively(call: PlannerCall, wanted: StatementLocks) -> list[str]:
-    """Return the tables that the caller reads, and that the statement locks against readers."""
-    read = set(call.body.texts("read_here")) if call.body.has("read_here") else set()
-    return sorted({f"{lock.db}.{lock.table}" for lock in wanted.locks if lock.type is LockType.EXCLUSIVE} & read)
 
 
 def _kind(written: Body) -> Kind:

@@ -39,7 +39,7 @@ _URIS = "hive.metastore.uris"
 
 
 class AcidSession:
-    """ACID reads and writes of one Spark session. Use it from one thread; ``close`` ends its read transactions."""
+    """ACID reads and writes of one Spark session. Use it from one thread."""
 
     def __init__(self, spark: SparkSession, uri: str | None = None, *, retries: int = 0) -> None:
         require_supported(spark.version)
@@ -60,8 +60,7 @@ class AcidSession:
         self.close()
 
     def close(self) -> None:
-        """End the transactions of all reads and the connection. DataFrames read before lose their protection."""
-        self._txns.close()
+        """End the connection. DataFrames that were read before are still read."""
         self.client.close()
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -79,7 +78,7 @@ class AcidSession:
 
         ``where``: only these rows, as with the frame's own ``where``. ``as_of_write_id``, ``as_of_timestamp``: the rows
         at that point; a timestamp without a zone is in the Spark session's. The Cleaner keeps the snapshot's files
-        while the frame, or a frame made from it, is in use; it does not keep those of a point in the past.
+        while an action of the frame runs; and between actions those that are replaced, for its retention time.
         Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError.
         """
         if as_of_write_id is not None and as_of_timestamp is not None:
@@ -95,10 +94,10 @@ class AcidSession:
             rows = reader.table(_sql(table.name))
             if row_id:
                 rows = rows.select("*", ROW_ID_COLUMN)
-            kept = self._txns.keep(rows if where is None else rows.where(where))
+            pinned = self._txns.pinned(rows if where is None else rows.where(where))
             if as_of_write_id is not None or as_of_timestamp is not None:
-                _require_files(kept)
-            return kept
+                _require_files(pinned)
+            return pinned
 
     def changes(self, name: str, after: int, up_to: int | None = None) -> DataFrame:
         """The changes to the table's rows by write ids above ``after``, up to ``up_to``.

@@ -21,6 +21,7 @@ from metastore.spark import configure
 SETTINGS = {
     "hive.txn.timeout": "20s", "hive.timedout.txn.reaper.start": "1s", "hive.timedout.txn.reaper.interval": "2s",
     "hive.compactor.check.interval": "3s", "hive.compactor.cleaner.run.interval": "1s",
+    "hive.compactor.cleaner.retention.time.seconds": "1s",
     "hive.compactor.worker.sleep.time": "500ms",
 }
 PATIENCE_S = 240.0

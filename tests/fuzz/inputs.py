@@ -204,7 +204,7 @@ def nested(dice):
 
 FIELDS = ("table", "db", "txn", "txns", "write_ids", "own_write_id", "partitions", "filter", "named", "columns", "partition_keys", "buckets", "known",
           "changes", "op", "name", "type", "after", "to", "keys", "files", "path", "key", "bucket", "is_delete", "statement", "overwrite", "in_place",
-          "operation", "kind", "reads", "writes", "read_here", "partition", "wait_s", "user", "host", "agent", "reopen", "as_of", "write_id", "timestamp_ms",
+          "operation", "kind", "reads", "writes", "is_past", "partition", "wait_s", "user", "host", "agent", "reopen", "as_of", "write_id", "timestamp_ms",
           "limit", "count", "statistics", "first", "last", "after_ms", "until_ms", "up_to", "skips_changes", "most", "batch", "query", "plan", "rows",
           "inserted", "deleted", "unwritten", "vouched", "said", "place", "properties", "comment", "location", "format", "row_format", "serde", "like",
           "to_db", "to_table", "names", "values", "if_exists", "purge", "cascade", "procedure", "arguments", "txn_ids", "mode", "pool", "catalog", "sql")

@@ -1,6 +1,7 @@
 """Compaction and cleaning on demand: the real loops, their Spark job in the Spark session of the tests."""
 
 from dataclasses import replace
+from datetime import timedelta
 from threading import Event
 
 from metastore.catalog.service.statistics import StatisticsService
@@ -57,7 +58,7 @@ class Compacting:
 
     def __init__(self, database_url, uri, spark, **settings):
         self.database = Database(database_url)
-        chosen = replace(CompactionSettings(), **settings)
+        chosen = replace(CompactionSettings(cleaner_retention=timedelta(0)), **settings)
         self._service = CompactionService(self.database, chosen)
         self.worker = Worker(WorkerService(self.database, chosen), LockService(self.database), WriteIdService(self.database), Files(),
                               SessionRunner(spark, uri), "host-1.0", "test", seconds(300),

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from datetime import timedelta
 from threading import Event
 
 from metastore.acid.names import BaseName, DeltaName
@@ -37,7 +38,7 @@ class Lake:
         self.db = database
         self.folder = folder
         self.t = Transactions(database)
-        self.settings = replace(CompactionSettings(), **settings)
+        self.settings = replace(CompactionSettings(cleaner_retention=timedelta(0)), **settings)
         self.files = Files()
         self.service = CompactionService(database, self.settings)
         database.once("INSERT INTO catalogs (name, location) VALUES ('hive', %s) ON CONFLICT DO NOTHING", [str(folder)])

@@ -89,7 +89,7 @@ class CleanerService:
             ready = queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
             gates = self._gates(pg, ready)
             result = [
-                (request, gates[request.id]) for request in next_in_line(ready, pg.now, self.settings.cleanup_delay)
+                (request, gates[request.id]) for request in next_in_line(ready, pg.now, self.settings.cleaner_retention)
             ]
             for request, verdict in result:
                 if verdict.verdict is CleaningVerdict.WAIT and verdict.reason != request.error_message:
@@ -284,7 +284,12 @@ class CleanerService:
             held = oldest is not None and oldest <= up_to  # of most requests this tells that nobody holds them up
             open_txns = store.select_open_txns(pg, up_to, request.entity.table) if held else []
             decided = gate(
-                request, pg.now, self.settings.cleanup_delay, state, open_txns, per_table=self.settings.use_min_history
+                request,
+                pg.now,
+                self.settings.cleaner_retention,
+                state,
+                open_txns,
+                per_table=self.settings.use_min_history,
             )
             if decided.verdict is CleaningVerdict.NOTE_END:
                 queue.update_committed(pg, request.id)  # now is certainly late enough

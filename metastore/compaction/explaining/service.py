@@ -236,7 +236,7 @@ class ExplainingService:
 
     def _cleaning(self, facts: _Facts, request: Compaction) -> Reason:
         settings = self.settings
-        retention = settings.cleanup_delay
+        retention = settings.cleaner_retention
         decision = gate(
             request,
             facts.whole.now,

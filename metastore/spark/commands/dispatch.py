@@ -61,7 +61,7 @@ class Runner:
             kind = self._statements.kind(self.spark._jsparkSession, text)  # noqa: SLF001 - PySpark shows no other way
         if kind == "query":
             with own_errors():
-                return self.txns.keep(self.spark.sql(text))
+                return self.txns.pinned(self.spark.sql(text))
         answer = self.txns.retrying(lambda: self._run_once(kind, text))
         if cascade is not None:
             self._cascade(self.lookup(cascade[0]).name)
@@ -82,7 +82,7 @@ class Runner:
         self.txns.require_writable()
         self._statements.count()
         try:
-            with self.txns.letting_go(), own_errors():
+            with own_errors():
                 write()
         finally:
             rows = self._statements.counted()

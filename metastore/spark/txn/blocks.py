@@ -1,4 +1,4 @@
-"""Blocks and kept reads of a session's catalog, from Python's side: their ids, locks and snapshots are the JVM's."""
+"""Blocks and reads of a session's catalog, from Python's side: their ids, locks and snapshots are the JVM's."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ _ERRORS = {
 
 
 class OpenTransaction:
-    """What is open in a session: its block, or the read transaction of frames. ``java`` has it."""
+    """An open transaction of a session: its block, or a read of frames. ``java`` has it."""
 
     def __init__(self, java: Any) -> None:
         self.java = java
@@ -62,10 +62,6 @@ class OpenTransaction:
             own = self.java.ownWriteId(table)
         return valid if own is None else valid.with_own(int(own))
 
-    def hold(self, rows: DataFrame) -> DataFrame:
-        """The rows of files that were chosen in this transaction: kept as long as something can read them."""
-        return rows
-
 
 class OpenBlock(OpenTransaction):
     """The session's block."""
@@ -73,6 +69,30 @@ class OpenBlock(OpenTransaction):
     def record(self, name: object, batch: StreamBatch) -> None:
         """Let the table note a batch of a streaming query with the commit."""
         self.java.brings(str(name), batch.query_id, batch.batch_id, batch.plan)
+
+
+class OpenRead(OpenTransaction):
+    """A read transaction, for the making of frames. Their later reads rest on the retention time of replaced files."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._frames = catalog_object(spark, "Frames")
+        super().__init__(self._frames.read(spark._jsparkSession))  # noqa: SLF001 - PySpark shows no other way
+
+    def pinned(self, rows: DataFrame) -> DataFrame:
+        """Return the rows of Spark's own plan as they are in this transaction, whenever the frame is run."""
+        with own_errors():
+            return DataFrame(self._frames.pinned(rows._jdf, self.java), rows.sparkSession)  # noqa: SLF001 - as above
+
+
+@contextmanager
+def open_read(spark: SparkSession) -> Iterator[OpenRead]:
+    """A read transaction, which ends with the block."""
+    with own_errors():
+        read = OpenRead(spark)
+    try:
+        yield read
+    finally:
+        read.java.release()
 
 
 @contextmanager

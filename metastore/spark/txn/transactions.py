@@ -1,8 +1,7 @@
-"""The transactions of a session: the open block's, and those of its frames; those of single statements are Spark's."""
+"""The transactions of a session: of its open block, and for the making of frames; those of statements are Spark's."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cached_property
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,9 +10,7 @@ from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient, TxnManager, WriteConflictError
 from metastore.client.lock_plan import Kind, Output, statement_locks, target_of
 from metastore.errors import InvalidOperationError
-from metastore.locks.rules import LockType
-from metastore.spark.txn.blocks import OpenBlock, OpenTransaction, has_block, session_block
-from metastore.spark.txn.kept_reads import KeptRead, KeptReads
+from metastore.spark.txn.blocks import OpenBlock, OpenRead, OpenTransaction, has_block, open_read, session_block
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -27,41 +24,29 @@ class Transactions:
         self.spark = spark
         self.client = client
         self.retries = retries
-        self.open: OpenBlock | KeptRead | None = None
+        self.open: OpenBlock | OpenRead | None = None
         """What the open block of statements or reads runs in; None outside a block."""
 
-    @cached_property
-    def _kept(self) -> KeptReads:
-        return KeptReads(self.spark)
-
-    def close(self) -> None:
-        """End the transactions of all reads."""
-        if kept := self.__dict__.get("_kept"):  # nothing has been read otherwise, and there may be no JVM to ask
-            kept.close()
-
-    def keep(self, rows: DataFrame) -> DataFrame:
+    def pinned(self, rows: DataFrame) -> DataFrame:
         """The rows of Spark's own plan: of the snapshot block, or as they are now; in a block Spark reads them."""
-        if isinstance(self.open, KeptRead):
-            return self.open.keep(rows)
+        if isinstance(self.open, OpenRead):
+            return self.open.pinned(rows)
         if has_block(self.spark):
             return rows
-        return self._kept.begin().keep(rows)
+        with open_read(self.spark) as read:
+            return read.pinned(rows)
 
     def reading(self, table: AcidTable, read: Callable[[OpenTransaction], DataFrame]) -> DataFrame:
-        """Files that ``read`` chooses in the block's transaction, or in one that lives as long as the frame."""
-        txn = self.open or self._kept.begin()
-        try:
+        """Files that ``read`` chooses in the block's transaction, or in one of its own."""
+        with nullcontext(self.open) if self.open else open_read(self.spark) as txn:
             txn.lock([str(table.name)])
-            return txn.hold(read(txn))
-        except BaseException:
-            if isinstance(txn, KeptRead) and txn is not self.open:
-                txn.end()
-            raise
+            return read(txn)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let all reads inside be of one snapshot, which lives as long as the block's frames."""
-        with self._opened(self._kept.begin(of_block=True)):
+        """Let all reads inside be of one snapshot, which the frames show after the block too."""
+        self._require_none()
+        with open_read(self.spark) as read, self._opened(read):
             yield
 
     @contextmanager
@@ -72,8 +57,7 @@ class Transactions:
             yield block
 
     @contextmanager
-    def _opened(self, txn: OpenBlock | KeptRead) -> Iterator[None]:
-        self._require_none()
+    def _opened(self, txn: OpenBlock | OpenRead) -> Iterator[None]:
         self.open = txn
         try:
             yield
@@ -84,18 +68,9 @@ class Transactions:
         if self.open is not None:
             raise InvalidOperationError("A transaction or snapshot block is open already; blocks do not nest.")
 
-    @contextmanager
-    def letting_go(self) -> Iterator[None]:
-        """Let go of the frames that a failed statement refers to."""
-        try:
-            yield
-        except BaseException:
-            self._kept.look_soon()
-            raise
-
     def require_writable(self) -> None:
         """Raise InvalidOperationError inside a snapshot block."""
-        if isinstance(self.open, KeptRead):
+        if isinstance(self.open, OpenRead):
             raise InvalidOperationError(
                 "A snapshot block only reads: write before it, after it, or in a transaction block."
             )
@@ -104,14 +79,11 @@ class Transactions:
     def exclusively(self, table: AcidTable) -> Iterator[None]:
         """Nobody else reads or writes the table inside the block.
 
-        Raises: InvalidOperationError inside a transaction block, or while an own frame reads the table;
-            LockNotAcquiredError.
+        Raises: InvalidOperationError inside a transaction block, LockNotAcquiredError.
         """
         if self.open is not None or has_block(self.spark):
             raise InvalidOperationError("A table is altered at once: not inside a transaction or snapshot block.")
         locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
-        with self.letting_go():
-            self._kept.give_way((lock.db, lock.table) for lock in locks.locks if lock.type is LockType.EXCLUSIVE)
         with TxnManager(self.client).locked(locks, agent=f"spark-{self.spark.sparkContext.applicationId}"):
             yield
 

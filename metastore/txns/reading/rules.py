@@ -1,7 +1,7 @@
 """When a transaction may say that it reads tables, and no others.
 
 Rule: who has said nothing may read everything. The first to be named are tables that everything has waited for until
-then. What is named later may have been cleaned meanwhile: the Cleaner notes whom it did not wait for (ADR 106).
+then. What is named later may have been cleaned meanwhile: the Cleaner notes whom it did not wait for (ADR 136).
 """
 
 from collections.abc import Sequence

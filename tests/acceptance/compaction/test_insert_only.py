@@ -45,7 +45,7 @@ class InThisSession(SubprocessRunner):
 @pytest.fixture
 def loops(lakehouse, spark, nobody_reads):
     database, files = Database(lakehouse.database_url), Files()
-    settings = CompactionSettings()
+    settings = CompactionSettings(cleaner_retention=seconds(0))
     runner = InThisSession(settings, lakehouse.uri)
     runner.spark = spark
     yield (Worker(WorkerService(database, settings), LockService(database), WriteIdService(database), files, runner, "host-1.0", "test", seconds(300)),

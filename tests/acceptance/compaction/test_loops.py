@@ -26,7 +26,7 @@ from tests.support.transactions import seconds
 pytestmark = pytest.mark.spark
 
 
-SETTINGS = replace(CompactionSettings(), delta_num_threshold=3, delta_pct_threshold=100.0, spark_master="local[1]")
+SETTINGS = replace(CompactionSettings(), delta_num_threshold=3, delta_pct_threshold=100.0, spark_master="local[1]", cleaner_retention=seconds(0))
 
 
 class Loops:

@@ -17,7 +17,6 @@ from metastore.locks.rules import Operation
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.spark.check.table_check import check_table
-from metastore.spark.jvm.compiled import java_object
 from tests.support.spark_sessions import is_before
 from tests.support.thrift_server import until
 
@@ -52,13 +51,7 @@ def block(catalog, monkeypatch, open_transactions):
     yield call
     with suppress(SparkRuntimeException):  # no transaction is open, unless the test has failed
         call("rollback")
-    assert until(lambda: open_transactions() == [] or let_java_look(catalog)), "what a cache held is found by the garbage collector"
-
-
-def let_java_look(session) -> None:
-    """Now: by itself it does a minute later or so, where the machine is busy."""
-    gc.collect()
-    java_object(session, "HeldSnapshots").look(session._jsparkSession)
+    until(lambda: open_transactions() == [])
 
 
 def rows(session, name):
@@ -225,7 +218,7 @@ def test_the_block_of_a_session_that_is_gone_is_rolled_back(catalog, spark, flat
     spark.newSession()  # PySpark keeps the last one
     gc.collect()
 
-    until(lambda: open_transactions() == [])
+    until(lambda: catalog._jvm.System.gc() or open_transactions() == [])
     assert committed(lakehouse, flat) == []
     catalog.sql(f"INSERT OVERWRITE {flat} VALUES (2, 'b')")  # nobody keeps it out
     assert rows(catalog, flat) == [(2, "b")]

@@ -1,93 +1,89 @@
-"""Frames of ``acid(spark)`` keep their snapshot in the session's catalog, and Spark's own statements see the session's own reads."""
+"""Reads of a session beside its own statements: those that run are waited for, and nothing else."""
 
-import gc
 import os
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from metastore.client import MetastoreClient
-from metastore.errors import InvalidOperationError
 from tests.support.thrift_server import until
 
 pytestmark = pytest.mark.spark
 
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
-REFUSAL = "is locked by a DataFrame of this session"
+AT_ONCE = 10
+"""Seconds. Who waits for a lock in vain waits for 300."""
 
 
 def rows(frame):
     return sorted(map(tuple, frame.collect()))
 
 
-def test_a_statement_that_its_own_session_would_keep_waiting_is_refused_until_the_frame_is_gone(catalog, session, days, open_transactions) -> None:
-    overwrite, drop = f"INSERT OVERWRITE {days} PARTITION (day = 1) SELECT 10", f"DROP TABLE {days}"
-    held = session.table(days)
-    for statement in (overwrite, drop):
-        with pytest.raises(PySparkException, match=f"{days} {REFUSAL}"):
-            catalog.sql(statement)
-    catalog.sql(f"UPDATE {days} SET id = 3 WHERE day = 2")  # it shares the table
-    assert rows(held) == [(1, 1), (2, 2)]
-
-    del held
-    catalog.sql(overwrite)
-    assert rows(catalog.table(days)) == [(3, 2), (10, 1)]
-    catalog.sql(drop)
-    assert open_transactions() == []
-
-
-@pytest.mark.slow  # beside the statements of Spark's own
-def test_a_cache_and_a_view_keep_every_statement_out_that_needs_the_table(catalog, session, days, db) -> None:
-    statements = [f"TRUNCATE TABLE {days}", f"ALTER TABLE {days} DROP PARTITION (day = 1)",
-                  f"ALTER TABLE {days} ADD COLUMNS (more INT)", f"ALTER TABLE {days} RENAME TO {db}.other"]
-    cached = catalog.table(days).cache()
+def test_nothing_that_could_be_read_again_keeps_a_statement_waiting(catalog, session, days, db, open_transactions) -> None:
+    """Frames, a view, a cache, an iterator, an RDD and a plan are there, and none runs."""
+    frame, planned, cached = session.table(days), catalog.table(days), catalog.table(days).cache()
+    frame.createOrReplaceTempView("held")
+    planned._jdf.queryExecution().executedPlan()  # as explain() does
     assert cached.count() == 2
-    with pytest.raises(PySparkException, match=f"{days} {REFUSAL}"):
-        catalog.sql(statements[0])
-    cached.unpersist()
-    del cached
-    gc.collect()
-    catalog.sql(f"INSERT OVERWRITE {days} PARTITION (day = 2) SELECT 3")
-
-    session.table(days).createOrReplaceTempView("held")
-    for statement in statements:
-        with pytest.raises(PySparkException, match=f"{days} {REFUSAL}"):
-            catalog.sql(statement)
-    with pytest.raises(InvalidOperationError, match=f"{days} {REFUSAL}"):
-        session.sql(f"INSERT OVERWRITE TABLE {days} PARTITION (day = 1) SELECT 10")
-    with session.transaction():
-        with pytest.raises(InvalidOperationError, match=f"{days} {REFUSAL}"):
-            session.sql(f"INSERT OVERWRITE TABLE {days} PARTITION (day = 1) SELECT 10")
-        with pytest.raises(PySparkException, match=f"{days} {REFUSAL}"):
-            catalog.sql(f"INSERT OVERWRITE {days} PARTITION (day = 1) SELECT 10")
-        catalog.sql(f"INSERT INTO {days} VALUES (4, 4)")
-    catalog.catalog.dropTempView("held")
-    assert rows(catalog.table(days)) == [(1, 1), (3, 2), (4, 4)]
-    for statement in statements:
+    iterator, rdd = session.table(days).toLocalIterator(), catalog.table(days).rdd
+    assert next(iterator).id
+    assert rdd.count() == 2
+    began = monotonic()
+    for statement in (f"INSERT OVERWRITE {days} PARTITION (day = 1) SELECT 10", f"TRUNCATE TABLE {days}", f"ALTER TABLE {days} DROP PARTITION (day = 1)",
+                      f"ALTER TABLE {days} ADD COLUMNS (more INT)", f"ALTER TABLE {days} RENAME TO {db}.other", f"DROP TABLE {db}.other"):
         catalog.sql(statement)
+    assert monotonic() - began < AT_ONCE
+    assert open_transactions() == []
+    cached.unpersist()
+    catalog.catalog.dropTempView("held")
 
 
-def test_what_is_only_planned_keeps_nobody_out_and_is_planned_anew(catalog, days, open_transactions) -> None:
-    """Each of one snapshot: that of the run, whatever was planned in another."""
+def test_a_statement_may_replace_what_it_reads_by_a_frame_or_a_cache(catalog, session, days) -> None:
+    """In its own transaction, which has the table for itself."""
+    frame, cached = session.table(days), catalog.table(days).cache()
+    catalog.sql(f"INSERT INTO {days} VALUES (3, 1)")
+    frame.createOrReplaceTempView("held")
+    began = monotonic()
+    catalog.sql(f"INSERT OVERWRITE {days} PARTITION (day = 1) SELECT id + 10 FROM held")
+    catalog.catalog.dropTempView("held")
+    assert rows(catalog.table(days)) == [(2, 2), (11, 1), (12, 1)]
+
+    cached.createOrReplaceTempView("filled_by_the_statement")
+    catalog.sql(f"INSERT OVERWRITE {days} PARTITION (day = 2) SELECT id FROM filled_by_the_statement")
+    catalog.catalog.dropTempView("filled_by_the_statement")
+    assert monotonic() - began < AT_ONCE
+    assert rows(catalog.table(days).where("day = 2")) == [(2, 2), (11, 2), (12, 2)]
+    cached.unpersist()
+
+
+def test_queries_of_one_frame_have_each_a_snapshot_of_its_own(catalog, days, db) -> None:
+    catalog.sql(f"CREATE TABLE {db}.other (id INT) {ACID}")
+    frame = catalog.table(days)
+    joined = frame.join(catalog.table(f"{db}.other"), "id")
+    joined._jdf.queryExecution().normalized()  # Spark has begun with it
+    assert frame.where("id > 0").count() == 2
+    for name, row in {days: "(5, 5)", f"{db}.other": "(5)"}.items():
+        catalog.sql(f"INSERT INTO {name} VALUES {row}")
+    assert rows(joined) == [(5, 5)]
+
+
+def test_what_was_planned_is_one_snapshot_whenever_it_runs(catalog, days, open_transactions) -> None:
+    """Spark has asked for the sizes of some of its tables, for EXPLAIN."""
     joined = catalog.sql(f"SELECT a.id, b.id, (SELECT count(*) FROM {days}) FROM {days} a JOIN {days} b USING (day)")
-    counted, changed = (catalog.sql(f"SELECT count(*), max(id) AS {name} FROM {days}") for name in ("most", "other"))
-    for frame in (joined, counted, changed):
-        frame._jdf.queryExecution().executedPlan()  # as explain() does
+    counted = catalog.sql(f"SELECT count(*), max(id) FROM {days}")
+    for frame in (joined, counted):
+        frame._jdf.queryExecution().executedPlan()
     catalog.sql(f"INSERT OVERWRITE {days} PARTITION (day = 1) VALUES (10), (11)")
     until(lambda: open_transactions() == [])
 
-    assert rows(joined) == [(2, 2, 3), (10, 10, 3), (10, 11, 3), (11, 10, 3), (11, 11, 3)]
-    assert rows(counted) == [(3, 11)]
-    catalog.sql(f"DELETE FROM {days} WHERE id = 11")
-    for _ in range(2):  # footers count what is deleted, too
-        with pytest.raises(PySparkException, match=f"{days} has changed .* DataFrame anew"):
-            changed.collect()
+    assert rows(joined) == [(1, 1, 2), (2, 2, 2)]
+    assert rows(counted) == [(2, 2)]
+    assert rows(catalog.table(days)) == [(2, 2), (10, 1), (11, 1)]
     assert open_transactions() == []
 
 
-@pytest.mark.slow  # beside the refusal of what does not run
 def test_a_query_that_runs_is_waited_for(catalog, days, lakehouse, tmp_path) -> None:
     """Its task reads from a pipe, whose other end the test opens once the statement waits."""
     pipe = tmp_path / "pipe"
@@ -106,7 +102,7 @@ def test_a_query_that_runs_is_waited_for(catalog, days, lakehouse, tmp_path) -> 
 
 
 def test_who_waits_for_a_table_keeps_no_query_of_others_waiting(catalog, days, db, lakehouse) -> None:
-    """Frames of one table read in one transaction, and each plan that they are a part of joins it."""
+    """Each query of a frame reads in a transaction of its own."""
     for name in ("other", "third"):
         catalog.sql(f"CREATE TABLE {db}.{name} (id INT) {ACID}")
     first, types = catalog.table(days), MetastoreClient.types
@@ -154,49 +150,10 @@ def test_frames_stay_what_they_were_wherever_they_are_read(catalog, session, day
     now = catalog.table(days)
     assert rows(now.join(frames["table"], "day", "left_anti")) == [(3, 3)]
     catalog.catalog.dropTempView("before")
-    assert len(open_transactions()) == len(frames) + 1  # those of the block share one
+    assert open_transactions() == []
 
 
-@pytest.mark.slow  # as of frames whose snapshot Python holds, in tests/acceptance/spark_session/test_leases.py
-def test_what_is_made_of_a_frame_holds_its_snapshot(catalog, session, days, db, open_transactions) -> None:
-    only = f"{db}.only"
-    session.sql(f"CREATE TABLE {only} (id BIGINT) STORED AS PARQUET TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')")
-    session.sql(f"INSERT INTO {only} VALUES (1), (2)")
-
-    def is_open() -> int:
-        for _ in range(4):  # a scan that is garbage refers to its transaction until the next look
-            session._txns._kept._look()
-        return len(open_transactions())
-
-    made = {(form, name): make(catalog, session.table(name)) for name in (days, only) for form, make in FORMS.items()}
-    assert is_open() == len(made)
-    assert {key: rows.count() for key, rows in made.items()} == dict.fromkeys(made, 2)
-    assert is_open() == len(made)
-
-    each = [session.table(name).toLocalIterator() for name in (days, only)]
-    assert all(next(one) for one in each)
-    for name in (days, only):
-        made["persist", name].unpersist()
-    catalog.catalog.dropTempView("held_by_a_view")
-    made.clear()
-    until(lambda: is_open() == len(each))
-    assert [len(list(one)) for one in each] == [1, 1]
-    each.clear()
-    until(lambda: is_open() == 0)
-
-
-def a_view(catalog, frame):
-    """The last of these stays: a view takes the name of the one before."""
-    frame.createOrReplaceTempView("held_by_a_view")
-    return catalog.table("held_by_a_view")
-
-
-FORMS = {
-    "join": lambda catalog, frame: catalog.range(10).join(frame, "id"),
-    "union": lambda catalog, frame: catalog.range(0).union(frame.select("id")),
-    "persist": lambda catalog, frame: catalog.range(0).union(frame.select("id")).persist(),
-    "view": a_view,
-    "rdd": lambda _, frame: frame.rdd,
-    "rdd behind a shuffle": lambda _, frame: frame.repartition(2).rdd.map(lambda row: row),
-    "broadcast": lambda catalog, frame: catalog.range(10).join(frame.hint("broadcast"), "id"),
-}
+def test_a_frame_is_the_same_to_spark_as_another_of_its_snapshot(session, days) -> None:
+    first, second = session.table(days), session.table(days)
+    assert first.sameSemantics(second)
+    assert first.join(second, "id").count() == first.count()

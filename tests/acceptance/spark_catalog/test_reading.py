@@ -145,20 +145,6 @@ def test_nothing_is_left_open(catalog, tables, open_transactions, statement) -> 
     assert open_transactions() == []
 
 
-def test_what_can_still_be_read_keeps_its_snapshot(catalog, tables, open_transactions) -> None:
-    """A cache whose blocks are lost, and an iterator whose execution is over by Spark's account."""
-    cached = catalog.table(f"{tables}.facts").cache()
-    assert cached.count() == 3
-    assert len(open_transactions()) == 1
-
-    rows = catalog.table(f"{tables}.days").toLocalIterator()
-    assert next(rows).id
-    assert len(open_transactions()) == 2
-
-    assert len(list(rows)) == 4
-    cached.unpersist(blocking=True)
-
-
 def test_the_past_is_read_by_write_id_and_by_time(catalog, tables) -> None:
     def ids(version: str) -> list[int]:
         return [row.id for row in catalog.sql(f"SELECT id FROM {tables}.facts {version} ORDER BY id").collect()]

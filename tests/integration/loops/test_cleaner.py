@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from metastore.compaction.cleaning.rules import CleaningVerdict
+from metastore.config import CompactionSettings
 from metastore.db.engine import PgTx
 from metastore.files import Files
 
@@ -129,15 +130,15 @@ def test_minor_then_major_behind_one_reader(lake):
 
 
 def test_delayed_cleanup(new_lake, test_clock):
-    """COMP-C10."""
-    lake = new_lake(delayed_cleanup=True, cleaner_retention=timedelta(seconds=5))
+    """COMP-C10. Without any setting: for an hour after the compaction, though nobody reads."""
+    lake = new_lake(cleaner_retention=CompactionSettings().cleaner_retention)
     lake.table()
     lake.insert(times=2)
     lake.compact()
 
-    assert lake.outcomes() == []
-    test_clock.advance(timedelta(seconds=6))
-    assert lake.outcomes() == ["cleaned"]
+    for minutes, outcomes in ((0, []), (59, []), (2, ["cleaned"])):
+        test_clock.advance(timedelta(minutes=minutes))
+        assert lake.outcomes() == outcomes
 
 
 def test_a_dropped_table(lake):

@@ -1,4 +1,4 @@
-"""The Cleaner waits for a reader with the tables that it reads: in every order of saying so and of cleaning (ADR 106)."""
+"""The Cleaner waits for a reader with the tables that it reads: in every order of saying so and of cleaning (ADR 136)."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

@@ -315,19 +315,6 @@ def test_a_lock_is_waited_for_as_long_as_the_caller_says(client, call):
     assert [one.txnid for one in client.show_locks(client.types.ShowLocksRequest(dbname="d")).locks] == [first]
 
 
-def test_who_reads_what_it_would_wait_for_is_asked_before_anything_is_locked(client, call):
-    create_table(client, "t", {"id": "int"})
-    create_table(client, "other", {"id": "int"})
-    reader, writer = call.begin(), call.begin()
-    call("lock", txn=reader, reads=["d.t"], **WHO)
-    read_here = {"read_here": ["d.t", "d.other"], "txn": writer, "wait_s": 0, **WHO}
-
-    overwrite = [{"table": "d.t", "kind": "INSERT_OVERWRITE"}]
-    assert call("lock", writes=overwrite, reads=["d.other"], **read_here) == {"read_here": ["d.t"]}
-    assert [one.txnid for one in client.show_locks(client.types.ShowLocksRequest(dbname="d")).locks] == [reader]
-    assert call("lock", writes=[{"table": "d.t", "kind": "UPDATE"}], **read_here)["vouched"]
-
-
 def test_who_goes_away_waits_for_no_lock(client, planner, call):
     create_table(client, "t", {"id": "int"})
     first, second = call.begin(), call.begin()

@@ -25,6 +25,7 @@ SETTINGS = {
     "hive.txn.timeout": "2s", "hive.timedout.txn.reaper.start": "1s", "hive.timedout.txn.reaper.interval": "1s",
     "hive.metastore.acid.housekeeper.interval": "1s", "hive.metastore.acid.txn.cleaner.interval": "1s",
     "hive.compactor.check.interval": "1s", "hive.compactor.worker.sleep.time": "1s", "hive.compactor.cleaner.run.interval": "1s",
+    "hive.compactor.cleaner.retention.time.seconds": "0s",
     "hive.compactor.aborted.txn.time.threshold": "1s", "hive.compactor.abortedtxn.threshold": "2",
     "metastore.compactor.worker.lease": "2s", "hive.compactor.cleaner.retry.retentionTime": "1s",
     "metastore.database.pool.timeout": "2000ms", "metastore.lock.check.wait": "300ms", "metastore.server.drain.timeout": "1s"}

@@ -126,7 +126,7 @@ class Worker:
         self._end(txn)
 
     def hold(self) -> None:
-        """Read a key and say so, stay while it and others are compacted and cleaned, read again (ADR 106)."""
+        """Read a key and say so, stay while it and others are compacted and cleaned, read again (ADR 136)."""
         txn = self.manager.open(user=self.name, agent=self.name, kind=self.rng.choice((TxnType.READ_ONLY, TxnType.DEFAULT)))
         try:
             self._view(txn)

@@ -1,6 +1,5 @@
 """A Spark driver that reads slowly and quickly, brings in files by a streaming query, and has a disk that fills up."""
 
-import gc
 import json
 import subprocess
 import time
@@ -28,7 +27,6 @@ class Reader(Driver):
             self.bring()
             act: Callable[[], None] = self.random.choice((self.slowly, self.again, self.disk_for_statement, self.disk_for_compaction))
             act()
-            self.let_go()
             moves = self.quickly(moves)
         self.drain(stream)
         self.quickly(moves)
@@ -83,11 +81,6 @@ class Reader(Driver):
             self.judge_read(error, silent)
         finally:
             frame.unpersist()
-
-    def let_go(self) -> None:
-        """Of what an iterator or a cache has read: otherwise its lock keeps writers waiting until Java looks by itself."""
-        gc.collect()
-        self.spark._jvm.System.gc()
 
     def quickly(self, moves: int) -> int:
         rows = self.rows("SELECT id, balance, moves FROM soak.accounts")

@@ -16,7 +16,7 @@ SETTINGS = {
     "hive.txn.timeout": f"{TXN_TIMEOUT_S:.0f}s", "metastore.compactor.worker.lease": f"{LEASE_S:.0f}s", "hive.compactor.check.interval": "5s",
     "hive.compactor.delta.num.threshold": "6", "hive.compactor.abortedtxn.threshold": "3",
     "hive.compactor.initiator.failed.retry.time": "1s", "hive.compactor.cleaner.retry.retentionTime": "2s",
-    "hive.compactor.cleaner.retry.maxattempts": "10", "metastore.compactor.spark.master": "local[1]",
+    "hive.compactor.cleaner.retention.time.seconds": "5s", "hive.compactor.cleaner.retry.maxattempts": "10", "metastore.compactor.spark.master": "local[1]",
     "metastore.compactor.spark.conf": f"spark.driver.memory=700m,spark.driver.extraJavaOptions={JAVA_OPTIONS}",
     **dict.fromkeys((f"hive.compactor.history.retention.{state}" for state in ("succeeded", "failed", "refused", "did.not.initiate")), "100")}
 ROLES = (*WRITERS, "reader", "holder")

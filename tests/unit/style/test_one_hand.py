@@ -97,3 +97,11 @@ def test_commands_print_in_one_place():
     printing = {str(path) for path, tree in sources() if "cli" in path.parts for node in ast.walk(tree)
                 if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in {"click.echo", "click.secho", "print"}}
     assert printing == {"metastore/cli/output.py"}
+
+
+def test_nothing_asks_for_a_garbage_collection_in_a_users_driver():
+    """A full collection of a large heap takes seconds, and no rule may rest on it. A process that only compacts is our own."""
+    own = ROOT / "metastore/spark/compaction/process.py"
+    texts = {path: path.read_text() for path in (ROOT / "metastore/spark").rglob("*") if path.suffix in {".java", ".py"}}
+    asking = [path for path, text in texts.items() if re.search(r"\bgc\(\)|\bgc\.collect\b|GC\.run", text)]
+    assert asking == [own]

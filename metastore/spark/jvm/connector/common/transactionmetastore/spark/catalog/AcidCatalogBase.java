@@ -34,7 +34,6 @@ import transactionmetastore.spark.table.TableDefinition;
 import transactionmetastore.spark.table.WriterFunction;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
-import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.txn.SessionBlock;
 
 /**
@@ -206,7 +205,6 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         AcidTable table = acidTable(ident, null);
         if (table == null) return super.alterTable(ident, changes);
         block.requireNone("The table " + table.fullName() + " is altered");
-        OwnReads.giveWay(planner(), List.of(table.fullName()));
         planner().call("alter", named(ident, "changes", Creation.changes(table, changes)));
         return acidTable(ident, null);
     }
@@ -243,7 +241,6 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     private boolean drop(Identifier ident, boolean purge) {
         block.requireNone("The table " + ident + " is dropped");
         if (transaction != null) transaction.close();  // a CREATE TABLE AS that fails: its locks would be in the way
-        OwnReads.giveWay(planner(), List.of(fullName(ident)));
         planner().call("drop", named(ident, "purge", purge));
         return true;
     }
@@ -255,7 +252,6 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
             return;
         }
         block.requireNone("The table " + from + " is renamed");
-        OwnReads.giveWay(planner(), List.of(fullName(from)));
         String db = to.namespace().length == 0 ? from.namespace()[0] : to.namespace()[0];
         Map<String, Object> arguments = named(from, "to_db", lower(db));
         arguments.put("to_table", lower(to.name()));

@@ -36,7 +36,6 @@ import transactionmetastore.spark.table.RowId;
 import transactionmetastore.spark.table.TableDefinition;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
-import transactionmetastore.spark.txn.KeptRead;
 import transactionmetastore.spark.txn.SessionBlock;
 import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.write.AcidWrites;
@@ -53,7 +52,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
     private final TableDefinition definition;
     private final AsOf asOf;
     private final Block block;
-    private final KeptRead kept;
+    private final String pinned;
     private AcidTransaction begun;
     private AcidTransaction transaction;
 
@@ -72,11 +71,11 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         this(replaced.catalog, replaced.planner, definition, null, null, transaction);
     }
 
-    /** "kept": the transaction of the frames that read it, of which the snapshot is taken; or null. */
+    /** "pinned": the write ids that a frame reads, as Hive writes them; null for those of the transaction. */
     private AcidTable(
             String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, Block block,
-            AcidTransaction transaction, KeptRead kept) {
-        this.kept = kept;
+            AcidTransaction transaction, String pinned) {
+        this.pinned = pinned;
         this.catalog = catalog;
         this.planner = planner;
         this.definition = definition;
@@ -89,26 +88,27 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
     /** The same table in another statement. */
     public AcidTable in(AcidTransaction other) {
         other.read(fullName());
-        return new AcidTable(catalog, planner, definition, asOf, null, other);
+        return new AcidTable(catalog, planner, definition, asOf, null, other, pinned);
     }
 
-    /** The same table as frames read it, whatever statements these are in. */
-    public AcidTable in(KeptRead read) {
-        return new AcidTable(catalog, planner, definition, asOf, null, read.reading(), read);
+    /** The same table as it is by these write ids, whatever statements it is in. */
+    public AcidTable pinned(String writeIds) {
+        return new AcidTable(catalog, planner, definition, asOf, null, null, writeIds);
+    }
+
+    /** The write ids that are read whenever this is read; null for those of the transaction. */
+    public String pinned() {
+        return pinned;
     }
 
     /** The table with the declared types of its columns, for statements that show or alter these. */
     public AcidTable declared() {
-        return new AcidTable(catalog, planner, definition, asOf, block, transaction, kept) {
+        return new AcidTable(catalog, planner, definition, asOf, block, transaction, pinned) {
             @Override
             public Column[] columns() {
                 return definition().declaredColumns();
             }
         };
-    }
-
-    public boolean isKept() {
-        return kept != null;
     }
 
     public PlannerClient planner() {
@@ -165,22 +165,16 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         return transaction != null && transaction.mayWrite();
     }
 
-    /** Put this table into a statement. A read that has begun stays in its transaction. */
-    public synchronized void enter(AcidTransaction statement) {
-        if (isKept()) return;
-        if (transaction != null && transaction.isReader() && statement.isReader()) {
-            transaction = AcidTransaction.join(transaction, statement);
-        } else if (transaction == null || transaction.hasEnded() || !transaction.live().hasBegun()) {
-            transaction = statement;
-        }
-        transaction.live().read(fullName());
+    /** Whether each query reads it in a transaction of its own: it is in no statement that writes, and in no block. */
+    public synchronized boolean isReadByQueries() {
+        return block() == null && (transaction == null || transaction.isReader() || transaction.hasEnded());
     }
 
-    /** Read it in another reader than this, in which it cannot be read any more. */
-    public synchronized AcidTransaction apart(AcidTransaction refused) {
-        if (transaction.live() == refused) transaction = transaction.apart();
-        transaction.live().read(fullName());
-        return transaction.live();
+    /** Put this table into a statement. A read that has begun in a block or a statement that writes stays there. */
+    public synchronized void enter(AcidTransaction statement) {
+        boolean stays = transaction != null && !transaction.isReader() && !transaction.hasEnded() && transaction.hasBegun();
+        if (!stays) transaction = statement;
+        transaction.read(fullName());
     }
 
     /** Whether this table is in a statement; DESCRIBE needs none. */
@@ -198,7 +192,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
             transaction = block() == null ? AcidTransaction.reader(planner, "") : block.reading();
             transaction.read(fullName());
         }
-        return transaction.live();
+        return transaction;
     }
 
     @Override
@@ -358,12 +352,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
     @Override
     public boolean equals(Object other) {
         return other instanceof AcidTable table && table.name().equals(name()) && table.planner == planner && table.block == block
-            && Objects.equals(table.seen(), seen()) && table.definition.id().equals(definition.id()) && Objects.equals(table.asOf, asOf);
-    }
-
-    /** What frames that keep a snapshot see of it; null of any other. */
-    private String seen() {
-        return isKept() ? kept.writeIds(fullName()) : null;
+            && Objects.equals(table.pinned, pinned) && table.definition.id().equals(definition.id()) && Objects.equals(table.asOf, asOf);
     }
 
     @Override

@@ -21,7 +21,6 @@ import transactionmetastore.spark.internals.Rows;
 import transactionmetastore.spark.table.KeyText;
 import transactionmetastore.spark.table.PartitionKeys;
 import transactionmetastore.spark.txn.AcidTransaction;
-import transactionmetastore.spark.txn.OwnReads;
 import transactionmetastore.spark.write.AcidWrites;
 
 /**
@@ -62,7 +61,6 @@ public final class Partitions {
         requireNoBlock();
         List<String> names = Arrays.stream(wanted).flatMap(this::named).map(Place::name).toList();
         if (names.isEmpty()) return false;
-        OwnReads.giveWay(table.planner(), List.of(table.fullName()));
         table.planner().call("drop_partitions", arguments(Map.of("names", names, "purge", purge)));
         return true;
     }
@@ -71,7 +69,6 @@ public final class Partitions {
         requireNoBlock();
         Place old = existing(from);
         if (named(to).findAny().isPresent()) throw new PartitionsAlreadyExistException(table.name(), to, keys);
-        OwnReads.giveWay(table.planner(), List.of(table.fullName()));
         table.planner().call("rename_partition", arguments(Map.of("partition", old.name, "values", texts(to))));
         return true;
     }

@@ -1,42 +1,25 @@
 package transactionmetastore.spark.extension;
 
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.IdentityHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.execution.LogicalRDD;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.Function1;
 import scala.Option;
-import scala.PartialFunction;
 import scala.runtime.AbstractPartialFunction;
 import transactionmetastore.spark.catalog.AcidTable;
-import transactionmetastore.spark.files.HeldSnapshots;
 import transactionmetastore.spark.planner.AcidException;
-import transactionmetastore.spark.planner.PlannerClient;
-import transactionmetastore.spark.txn.KeptRead;
-import transactionmetastore.spark.txn.OwnReads;
+import transactionmetastore.spark.txn.Block;
 
 /** For programs that hold a session: frames whose rows stay what they are when the frame is made. */
 public final class Frames {
-    /** What makes the reads of a program in a session. */
-    public KeptRead.Owner owner(org.apache.spark.sql.SparkSession session) {
-        return new KeptRead.Owner((SparkSession) session);
-    }
-
-    /** A read transaction in the metastore of the session's catalog. "ofBlock": whether it is of several frames. */
-    public KeptRead read(org.apache.spark.sql.SparkSession session, KeptRead.Owner owner, boolean ofBlock) {
-        return owner.read(planner(session), "frames", ofBlock);
-    }
-
-    private static PlannerClient planner(org.apache.spark.sql.SparkSession session) {
-        return SessionBlocks.in(session, () -> SessionBlocks.ours(session).planner());
+    /** A transaction to read in, in the metastore of the session's catalog. */
+    public Block read(org.apache.spark.sql.SparkSession session) {
+        return Block.ofFrames(SessionBlocks.in(session, () -> SessionBlocks.ours(session).planner()));
     }
 
     /** The rows of a frame of any session, in this one. */
@@ -44,48 +27,27 @@ public final class Frames {
         return rows.sparkSession() == session ? rows : Dataset$.MODULE$.ofRows((SparkSession) session, rows.queryExecution().analyzed());
     }
 
-    /** The session needs tables ("db.table") for itself. Throws AcidException: it reads one itself. */
-    public void giveWay(org.apache.spark.sql.SparkSession session, List<String> tables) {
-        SessionBlocks.in(session, () -> {
-            OwnReads.giveWay(planner(session), tables);
-            return null;
-        });
-    }
-
-    /** The same rows, of the snapshot of "read" and held by it. What was kept before stays in its own. */
-    public Dataset<?> kept(Dataset<?> rows, KeptRead read) {
-        Set<AcidTable> tables = Collections.newSetFromMap(new IdentityHashMap<>());
-        transformed(rows.queryExecution().analyzed(), new Noting(tables));
-        if (tables.isEmpty()) return rows;
-        List<String> names = new ArrayList<>();
-        for (AcidTable table : tables) {
-            if (table.isKept()) continue;
-            if (table.planner() != read.reading().planner()) throw new AcidException("UNSUPPORTED", table.name()
+    /** The same rows, of the snapshot of "read". What a frame has pinned before stays so. */
+    public Dataset<?> pinned(Dataset<?> rows, Block read) {
+        LogicalPlan plan = rows.queryExecution().analyzed();
+        Set<String> names = new LinkedHashSet<>();
+        for (AcidTable table : StatementRule.tables(plan)) {
+            if (table.pinned() != null) continue;
+            if (table.planner() != read.planner()) throw new AcidException("UNSUPPORTED", table.name()
                 + " is of another metastore than this session's frames: read it by spark.sql.");
-            if (table.isInWriter() || table.block() != null) throw new AcidException("InvalidOperationError", "A frame of " + table.name()
+            if (!table.isReadByQueries()) throw new AcidException("InvalidOperationError", "A frame of " + table.name()
                 + " in an open transaction cannot keep a snapshot: it ends with the transaction.");
             names.add(table.fullName());
         }
-        if (!names.isEmpty()) SessionBlocks.in(rows.sparkSession(), () -> {
-            read.take(names);
+        if (names.isEmpty()) return rows;
+        SessionBlocks.in(rows.sparkSession(), () -> {
+            read.lock(List.copyOf(names));
+            for (String name : names) read.writeIds(name);
             return null;
         });
-        return with(rows, new KeepingTables(read));
-    }
-
-    /** The same rows of files, which a program has chosen in "read", and held by it. */
-    public Dataset<?> held(Dataset<?> rows, KeptRead read) {
-        return with(rows, new HoldingFiles(read));
-    }
-
-    private static Dataset<?> with(Dataset<?> rows, PartialFunction<LogicalPlan, LogicalPlan> rule) {
-        LogicalPlan plan = transformed(rows.queryExecution().analyzed(), rule);
-        plan.setAnalyzed();  // as before: only what holds its snapshot has changed
-        return Dataset$.MODULE$.ofRows(rows.sparkSession(), plan);
-    }
-
-    private static LogicalPlan transformed(LogicalPlan plan, PartialFunction<LogicalPlan, LogicalPlan> rule) {
-        return plan.transformWithSubqueries(rule);
+        LogicalPlan pinned = plan.transformWithSubqueries(new Pinning(read));
+        pinned.setAnalyzed();  // as before: only what its tables read has changed
+        return Dataset$.MODULE$.ofRows(rows.sparkSession(), pinned);
     }
 
     /** What becomes of each node: itself, or another in its place. */
@@ -109,38 +71,10 @@ public final class Frames {
         return node instanceof DataSourceV2Relation relation && relation.table() instanceof AcidTable table ? table : null;
     }
 
-    private static final class Noting extends EachNode {
-        private final Set<AcidTable> tables;
+    private static final class Pinning extends EachNode {
+        private final Block read;
 
-        Noting(Set<AcidTable> tables) {
-            this.tables = tables;
-        }
-
-        @Override
-        LogicalPlan of(LogicalPlan node) {
-            if (table(node) != null) tables.add(table(node));
-            return node;
-        }
-    }
-
-    private static final class HoldingFiles extends EachNode {
-        private final KeptRead read;
-
-        HoldingFiles(KeptRead read) {
-            this.read = read;
-        }
-
-        @Override
-        LogicalPlan of(LogicalPlan node) {
-            if (node instanceof LogicalRDD rows) read.isHeldBy(rows.rdd());
-            return node instanceof LogicalRelation files ? (LogicalPlan) HeldSnapshots.holding(files, read) : node;
-        }
-    }
-
-    private static final class KeepingTables extends EachNode {
-        private final KeptRead read;
-
-        KeepingTables(KeptRead read) {
+        Pinning(Block read) {
             this.read = read;
         }
 
@@ -148,11 +82,11 @@ public final class Frames {
         @Override
         LogicalPlan of(LogicalPlan node) {
             AcidTable table = table(node);
-            if (table == null || table.isKept()) return node;
+            if (table == null || table.pinned() != null) return node;
             DataSourceV2Relation made = (DataSourceV2Relation) node;
             for (int place = 0; place < made.productArity(); ++place) {
                 switch (made.productElementName(place)) {
-                    case "table" -> made = Nodes.with(made, place, table.in(read));
+                    case "table" -> made = Nodes.with(made, place, table.pinned(read.writeIds(table.fullName())));
                     case "catalog", "identifier" -> made = Nodes.with(made, place, Option.empty());
                     default -> { }
                 }

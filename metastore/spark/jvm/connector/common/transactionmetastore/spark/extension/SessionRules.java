@@ -41,6 +41,7 @@ public class SessionRules extends AbstractFunction1<SparkSessionExtensions, Boxe
             ReadsEnd.watch(spark.sparkContext());
             return new StatementRule();
         });
+        session.injectPlanNormalizationRule(spark -> new QueryReadRule());
         session.injectOptimizerRule(spark -> new ReaderPadsRule());
         session.injectPreCBORule(spark -> new MergeKeysRule(spark));
         session.injectPreCBORule(spark -> new HiddenOperandsRule());

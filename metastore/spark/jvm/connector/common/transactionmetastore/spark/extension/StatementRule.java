@@ -27,11 +27,10 @@ import transactionmetastore.spark.write.AcidWrites;
  * One transaction for a statement, over all its tables: also of subqueries, views and other databases.
  *
  * Spark applies this to each plan that it analyses, to a view's plan before the plan around it. The tables of a plan enter the
- * same transaction, which in a block is that of the block. A frame's tables are in each plan that is made of the frame: where two
- * frames meet in a plan, their readers are joined. Where the statement writes a transactional table, the transaction that writes
+ * same transaction, which in a block is that of the block. Where the statement writes a transactional table, the transaction that writes
  * reads all tables: Spark has begun it, or before 4.2 the table itself. Where it writes a table of Spark's own, Spark drops that
- * transaction, and the tables get a reader. The rule changes tables in place and returns the same plan, since Spark compares plans
- * with those in its cache.
+ * transaction, and the tables get a reader. The rule changes tables in place and returns the same plan, since a frame's tables are in
+ * each plan that is made of the frame. What only reads gets a transaction for each of its runs: see QueryReadRule.
  */
 final class StatementRule extends Rule<LogicalPlan> {
     private static final TreeNodeTag<Boolean> IS_OF_NEW_ROWS_ALONE = new TreeNodeTag<>("acid.merge.of.new.rows.alone");
@@ -43,10 +42,8 @@ final class StatementRule extends Rule<LogicalPlan> {
 
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
-        Set<AcidTable> tables = Collections.newSetFromMap(new IdentityHashMap<>());
-        collect(plan, tables);
+        Set<AcidTable> tables = tables(plan);
         if (tables.isEmpty()) return plan;
-        for (var inner = plan.subqueriesAll().iterator(); inner.hasNext();) collect(inner.next(), tables);
         AcidTransaction writer = writer(plan);
         String text = plan.origin().sqlText().getOrElse(() -> "");
         Map<PlannerClient, AcidTransaction> readers = new IdentityHashMap<>();
@@ -62,6 +59,14 @@ final class StatementRule extends Rule<LogicalPlan> {
     /** A table in another catalog's block is read in that block. */
     private static boolean mayRead(AcidTransaction writer, AcidTable table) {
         return table.block() == null || writer.isOf(table.block());
+    }
+
+    /** All tables of ours in a plan whose own nodes have one. */
+    static Set<AcidTable> tables(LogicalPlan plan) {
+        Set<AcidTable> tables = Collections.newSetFromMap(new IdentityHashMap<>());
+        collect(plan, tables);
+        for (var inner = plan.subqueriesAll().iterator(); inner.hasNext();) collect(inner.next(), tables);
+        return tables;
     }
 
     private static void collect(LogicalPlan plan, Set<AcidTable> tables) {

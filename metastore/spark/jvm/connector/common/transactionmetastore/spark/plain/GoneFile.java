@@ -7,7 +7,8 @@ public final class GoneFile {
     private GoneFile() {}
 
     public static AcidException of(String path, Exception error) {
-        return new AcidException("GONE", path + " is not there any more: the snapshot that this reads has been let go of, and the table was "
-            + "compacted or altered since. Make the DataFrame anew, and cache one that is to be run more than once. (" + error.getMessage() + ")", error);
+        return new AcidException("GONE", path + " has been cleaned since this query was planned: the table was compacted, or altered. Make the "
+            + "DataFrame anew (and unpersist what is cached of it), or let the metastore keep replaced files longer (hive.compactor.cleaner.retention.time.seconds, or the table's "
+            + "acid.history.retention.days). (" + error.getMessage() + ")", error);
     }
 }

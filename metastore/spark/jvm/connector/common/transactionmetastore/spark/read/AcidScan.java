@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
 import org.apache.hadoop.mapred.JobConf;
@@ -66,18 +67,16 @@ public final class AcidScan
     private final TransactionalTable table;
     private final StructType wanted;
     private final boolean isCounted, isMoving;
-    private AcidScan planned;
+    private final AcidScan planned;
     private final CaseInsensitiveStringMap options;
     private final PlannedRange range;
     private final List<Predicate> ofKeys, ofRows;
     private List<KeyCondition> whileRunning = List.of();
-    private AcidTransaction transaction;
+    private final AcidTransaction transaction;
     private ScanPlan plan;
     private List<InternalRow> keys;
     private PlainScan plain;
     private Groups groups;
-    private volatile AcidTransaction.Use use;
-    private volatile boolean isLost;
     private Integer limit;
 
     /**
@@ -116,80 +115,55 @@ public final class AcidScan
         return table;
     }
 
-    /** The execution that read it has ended. It waits for nobody who plans. */
-    public void release() {
-        AcidTransaction.Use read = use;
-        if (read != null) read.end();
+    /** Keep its files until "release", whatever ends before. */
+    public void use() {
+        transaction.use();
     }
 
-    /** An execution of its plan is over, whether it has read this or not. */
-    void wasExecuted() {
-        AcidTransaction.Use read = use;
-        isLost |= read != null && !read.isOfWhatHasRun();
+    public void release() {
+        transaction.release();
     }
 
     /**
-     * What is read. What was only planned may be held no more: it is planned anew, in the snapshot that all scans of the query have now.
-     * What has run stays, since Spark keeps the results of its parts.
+     * What is read, by whatever runs in this thread. Of a plan that was made before, as for EXPLAIN or a cache, the transaction may have
+     * ended: then another keeps others out of the table, and keeps what is there of the same snapshot.
      */
     private synchronized ScanPlan running() {
-        if (isLost) throw lost();
-        plan();
-        boolean wasColumnar = isColumnar();
-        while (!use.runs()) {
-            plan = null;
-            planned = null;
-            keys = null;
-            plain = null;
-            plan();
-        }
-        if (wasColumnar != isColumnar()) throw lost();
-        ReadsEnd.isUsed(spark().sparkContext(), use);
-        return plan;
-    }
-
-    /** What footers say of the rows of the plan that runs. "before": what they said of the first. */
-    synchronized List<Object[]> rowsOfFooters(FooterValues wanted, List<Object[]> before) {
-        ScanPlan first = plan;
-        if (running() == first) return before;
-        List<Object[]> rows = rowsOfFooters(wanted);
-        if (rows == null) throw lost();
-        return rows;
-    }
-
-    /** For good: Spark would go on with a part of the first plan. */
-    private AcidException lost() {
-        isLost = true;
-        return new AcidException("WriteConflictError", table.name() + " has changed since this query was planned (as for EXPLAIN), and has to be read in "
-            + "another way: make the DataFrame anew.");
+        ScanPlan made = plan();
+        if (transaction.isReader()) used(this::snapshot);
+        return made;
     }
 
     private synchronized ScanPlan plan() {
-        if (plan == null && planned != null) {
-            plan = planned.plan();
-            use = planned.use;
-        }
-        if (plan == null) {
-            try {
-                plan = made();
-            } finally {
-                if (plan == null) release();
-            }
-            if (!ReadsEnd.isRunning(spark().sparkContext())) use.isOfPlan();
-        }
+        if (plan == null) plan = planned != null ? planned.plan() : used(this::made);
         return plan;
     }
 
-    private ScanPlan made() {
+    private <T> T used(Supplier<T> call) {
         if (transaction == null) table.transaction();  // throws: it says why there is none
         if (transaction.planner() != table.planner()) throw new AcidException("UNSUPPORTED", table.name()
             + " is of another metastore than the transaction that reads it: read it by a statement of its own.");
+        transaction.use();  // whoever ends another use meanwhile does not wait for this call
+        try {
+            ReadsEnd.reads(spark().sparkContext(), transaction);
+            return call.get();
+        } finally {
+            transaction.release();
+        }
+    }
+
+    private Snapshot snapshot() {
+        return transaction.snapshot(table.fullName());
+    }
+
+    private ScanPlan made() {
         Snapshot snapshot = snapshot();
         Map<String, Object> arguments = new HashMap<>();
         arguments.put("table", table.fullName());
         arguments.put("txns", snapshot.txns());
-        arguments.put("write_ids", snapshot.writeIds().get(table.fullName()));
-        arguments.put("own_write_id", snapshot.ownWriteIds().get(table.fullName()));
+        arguments.put("write_ids", table.pinned() != null ? table.pinned() : snapshot.writeIds().get(table.fullName()));
+        arguments.put("own_write_id", table.pinned() != null ? null : snapshot.ownWriteIds().get(table.fullName()));
+        arguments.put("is_past", table.pinned() != null || snapshot.isPast());
         arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
         arguments.put("columns", table.definition().known(List.of(wanted.fieldNames())));
         arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
@@ -199,25 +173,6 @@ public final class AcidScan
         if (range == null && SQLConf.get().cboEnabled()) arguments.put("statistics", ColumnEstimates.named(wanted));
         if (range != null) range.addTo(arguments);
         return planned(arguments);
-    }
-
-    /** Where a frame is held, the table may have been cleaned since that began to read: then it has a snapshot of its own. */
-    private Snapshot snapshot() {
-        begin();
-        try {
-            return transaction.snapshot(table.fullName());
-        } catch (AcidException refusal) {
-            if (!transaction.isReader() || !refusal.is("MetaError")) throw refusal;
-            use.end();
-            transaction = table.apart(transaction);
-            begin();
-            return transaction.snapshot(table.fullName());
-        }
-    }
-
-    private void begin() {
-        use = transaction.use().atMostAsLongAs(this);
-        ReadsEnd.isUsed(spark().sparkContext(), use);
     }
 
     /**
@@ -264,10 +219,6 @@ public final class AcidScan
     /** What footers say of all rows; null where rows have to be read for it. */
     List<Object[]> rowsOfFooters(FooterValues wanted) {
         return plan().rowCount() == null ? null : wanted.rows(plan(), keys(), spark().sessionState().newHadoopConf());
-    }
-
-    boolean isUsedBy(AcidTransaction.Use other) {
-        return use == other;
     }
 
     private Layout layout() {

@@ -95,7 +95,7 @@ public final class AcidScanBuilder
         planned = scan(true);
         List<Object[]> rows = planned.rowsOfFooters(wanted);
         if (rows == null) return false;
-        answered = new FooterScan(planned, wanted, rows);
+        answered = new FooterScan(planned.description(), wanted, rows);
         return true;
     }
 

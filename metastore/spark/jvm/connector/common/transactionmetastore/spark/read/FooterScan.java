@@ -10,8 +10,8 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.internals.Rows;
 
-/** What footers say of all rows of a scan: "rows", as they were when it was planned. No file is read. */
-record FooterScan(AcidScan counted, FooterValues wanted, List<Object[]> rows) implements Scan, Batch {
+/** What footers say of all rows of a scan that is planned: "rows". No file is read. */
+record FooterScan(String counted, FooterValues wanted, List<Object[]> rows) implements Scan, Batch {
     @Override
     public StructType readSchema() {
         return wanted.type();
@@ -19,7 +19,7 @@ record FooterScan(AcidScan counted, FooterValues wanted, List<Object[]> rows) im
 
     @Override
     public String description() {
-        return counted.description() + ", " + String.join(", ", readSchema().fieldNames()) + " from footers";
+        return counted + ", " + String.join(", ", readSchema().fieldNames()) + " from footers";
     }
 
     /** Where it does not say, Spark asks for the rows while it plans. */
@@ -35,7 +35,7 @@ record FooterScan(AcidScan counted, FooterValues wanted, List<Object[]> rows) im
 
     @Override
     public InputPartition[] planInputPartitions() {
-        return new InputPartition[] {new Part(counted.rowsOfFooters(wanted, rows).toArray(new Object[0][]))};
+        return new InputPartition[] {new Part(rows.toArray(new Object[0][]))};
     }
 
     @Override

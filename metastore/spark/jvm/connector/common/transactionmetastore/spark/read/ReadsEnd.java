@@ -1,51 +1,44 @@
 package transactionmetastore.spark.read;
 
-import java.lang.ref.WeakReference;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
-import java.util.List;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.WeakHashMap;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.SparkListenerJobStart;
-import org.apache.spark.sql.execution.CommandResultExec;
 import org.apache.spark.sql.execution.SQLExecution;
-import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
-import org.apache.spark.sql.execution.adaptive.QueryStageExec;
-import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
-import org.apache.spark.sql.execution.datasources.v2.BaseCacheTableExec;
-import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**
- * Ends the use of a transaction when the execution that read in it has ended.
+ * Ends reads: a read lives as long as what runs it.
  *
- * That is each scan of its plan, also of branches that turned out to be empty, which the plan that ran lacks; and whatever was
- * planned while it ran, for EXPLAIN or a command of Spark's own. What a cache holds is read again when its blocks are lost. So scans below a cache go on until the
- * garbage collector finds nothing left that refers to them, and so do those of an iterator, which reads on when its execution
- * is over, and of an RDD.
+ * Rule: a transaction is used from when an execution reads in it until that has ended. Jobs that still run then, as one of an iterator,
+ * go on with the use. What is read outside of executions, as for EXPLAIN or an RDD, is used for a moment, and then by the jobs outside of
+ * executions that have begun in it. What reads the same plan later is not waited for: the retention time of replaced files is for that.
  */
 public final class ReadsEnd extends SparkListener {
+    /** Spark Connect, for one, plans a query just before it runs it. */
+    private static final long MOMENT_MS = 1000L;
+    private static final Long OUTSIDE = null;
     private static final Map<SparkContext, ReadsEnd> WATCHED = Collections.synchronizedMap(new WeakHashMap<>());
 
-    private final Map<Long, CopyOnWriteArrayList<AcidTransaction.Use>> during = new ConcurrentHashMap<>();
-
-    private final Map<Integer, Long> jobs = new HashMap<>();  // those that run: their executions
-    private final WeakReference<SparkContext> context;
-
-    private ReadsEnd(SparkContext context) {
-        this.context = new WeakReference<>(context);
+    /** A job that runs, in an execution or outside. */
+    private record Job(Long execution, long began, Set<AcidTransaction> reads) {
+        boolean isOf(Long other) {
+            return other != OUTSIDE ? other.equals(execution) : execution == null || !isRunning(execution);
+        }
     }
+
+    private final Map<Long, Set<AcidTransaction>> during = new HashMap<>();
+    private final Map<AcidTransaction, Long> planned = new HashMap<>();  // outside of executions, and when
+    private final Map<Integer, Job> jobs = new HashMap<>();
 
     public static void watch(SparkContext context) {
         watching(context);
@@ -53,92 +46,94 @@ public final class ReadsEnd extends SparkListener {
 
     private static ReadsEnd watching(SparkContext context) {
         return WATCHED.computeIfAbsent(context, key -> {
-            ReadsEnd listener = new ReadsEnd(key);
+            ReadsEnd listener = new ReadsEnd();
             key.addSparkListener(listener);
             return listener;
         });
     }
 
-    /** A use has begun, in the execution that runs in this thread, if there is one. */
-    static void isUsed(SparkContext context, AcidTransaction.Use use) {
-        String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
-        if (execution == null) return;
-        if (watching(context).during.computeIfAbsent(Long.valueOf(execution), key -> new CopyOnWriteArrayList<>()).addIfAbsent(use)) use.isOfExecution();
+    /** What runs in this thread reads in a transaction, from now on. */
+    static void reads(SparkContext context, AcidTransaction transaction) {
+        Long execution = execution(context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY()));
+        watching(context).begin(execution != null && isRunning(execution) ? execution : OUTSIDE, transaction);
     }
 
-    /** Whether an execution runs in this thread. */
-    static boolean isRunning(SparkContext context) {
-        return context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY()) != null;
+    private static Long execution(String id) {
+        return id == null ? null : Long.valueOf(id);
+    }
+
+    private static boolean isRunning(long execution) {
+        return SQLExecution.getQueryExecution(execution) != null;
+    }
+
+    private synchronized void begin(Long execution, AcidTransaction transaction) {
+        if (execution == OUTSIDE) {
+            if (planned.putIfAbsent(transaction, System.currentTimeMillis()) != null) return;
+            transaction.use();
+            AcidTransaction.after(MOMENT_MS, () -> endOfMoment(transaction));
+        } else if (during.computeIfAbsent(execution, key -> new HashSet<>()).add(transaction)) {
+            transaction.use();
+            if (planned.remove(transaction) != null) transaction.release();  // there is another use: it calls nobody
+        }
+    }
+
+    private void endOfMoment(AcidTransaction transaction) {
+        Long since;
+        synchronized (this) {
+            since = planned.remove(transaction);
+        }
+        if (since != null) end(OUTSIDE, since, Set.of(transaction));
+    }
+
+    private void end(Long execution) {
+        Set<AcidTransaction> reads;
+        synchronized (this) {
+            reads = during.remove(execution);
+        }
+        if (reads == null) return;
+        reads.forEach(AcidTransaction::executionEnded);
+        end(execution, 0, reads);
+    }
+
+    /** The jobs that still run of an execution, or outside of executions, go on with its reads; "since": jobs before that read others. */
+    private void end(Long execution, long since, Set<AcidTransaction> reads) {
+        synchronized (this) {
+            for (Job job : jobs.values()) {
+                if (job.began < since || !job.isOf(execution)) continue;
+                for (AcidTransaction read : reads) if (job.reads.add(read)) read.use();
+            }
+        }
+        reads.forEach(AcidTransaction::release);
     }
 
     @Override
     public void onOtherEvent(SparkListenerEvent event) {
         if (!(event instanceof SparkListenerSQLExecutionEnd end)) return;
-        List<AcidTransaction.Use> begun = during.remove(end.executionId());
-        if (begun != null) begun.forEach(AcidTransaction.Use::executionEnded);
-        if (end.qe() == null || isOfIterator(end)) return;
-        SparkPlan plan = executed(end);
-        if (plan == null) {
-            if (begun != null) begun.forEach(AcidTransaction.Use::end);
-            return;
-        }
-        Set<AcidScan> read = Collections.newSetFromMap(new IdentityHashMap<>());
-        Set<AcidScan> cached = Collections.newSetFromMap(new IdentityHashMap<>());
-        boolean isCaching = collect(plan, read, cached);
-        read.removeAll(cached);
-        read.forEach(AcidScan::wasExecuted);  // of each, before the end of any lets go of a snapshot
-        read.forEach(AcidScan::release);
-        if (begun == null || isCaching) return;
-        for (AcidTransaction.Use use : begun) if (cached.stream().noneMatch(scan -> scan.isUsedBy(use))) use.end();
+        end(end.executionId());
+        for (Long other : others()) if (!isRunning(other)) end(other);  // a busy driver drops events
     }
 
-    /** What was executed; null of a statement that Spark could not analyse or plan, which throws that here once more. */
-    private static SparkPlan executed(SparkListenerSQLExecutionEnd end) {
-        try {
-            return end.qe().executedPlan();
-        } catch (Exception error) {
-            return null;
-        }
+    private synchronized Set<Long> others() {
+        return Set.copyOf(during.keySet());
     }
 
     @Override
-    public void onJobStart(SparkListenerJobStart start) {
+    public synchronized void onJobStart(SparkListenerJobStart start) {
         String execution = start.properties() == null ? null : start.properties().getProperty(SQLExecution.EXECUTION_ID_KEY());
-        if (execution != null) jobs.put(start.jobId(), Long.valueOf(execution));
+        jobs.put(start.jobId(), new Job(execution(execution), start.time(), new HashSet<>()));
     }
 
-    /** Spark goes on referring to what an iterator has read. */
     @Override
     public void onJobEnd(SparkListenerJobEnd end) {
-        Long execution = jobs.remove(end.jobId());
-        if (execution == null || jobs.containsValue(execution) || SQLExecution.getQueryExecution(execution) != null) return;
-        SparkContext of = context.get();
-        if (of != null) LateJobs.forget(of, execution);
-    }
-
-    /** PySpark's has no name. */
-    private static boolean isOfIterator(SparkListenerSQLExecutionEnd end) {
-        return end.executionName().isEmpty() || end.executionName().contains("toLocalIterator");
+        Job job;
+        synchronized (this) {
+            job = jobs.remove(end.jobId());
+        }
+        if (job != null) job.reads.forEach(AcidTransaction::release);
     }
 
     @Override
     public void onApplicationEnd(SparkListenerApplicationEnd end) {
         AcidTransaction.endAll();
-    }
-
-    /** Whether the plan fills a cache. */
-    private static boolean collect(SparkPlan plan, Set<AcidScan> read, Set<AcidScan> cached) {
-        if (plan instanceof BatchScanExec scan && scan.scan() instanceof AcidScan acid) read.add(acid);
-        if (plan instanceof BatchScanExec scan && scan.scan() instanceof FooterScan answer) read.add(answer.counted());
-        boolean isCaching = plan instanceof BaseCacheTableExec;
-        if (plan instanceof AdaptiveSparkPlanExec adaptive) {
-            isCaching |= collect(adaptive.executedPlan(), read, cached) | collect(adaptive.initialPlan(), read, cached);
-        }
-        if (plan instanceof QueryStageExec stage) isCaching |= collect(stage.plan(), read, cached);
-        if (plan instanceof CommandResultExec command) isCaching |= collect(command.commandPhysicalPlan(), read, cached);
-        if (plan instanceof InMemoryTableScanExec scan) collect(scan.relation().cachedPlan(), cached, cached);
-        for (var children = plan.children().iterator(); children.hasNext();) isCaching |= collect(children.next(), read, cached);
-        for (var inner = plan.subqueries().iterator(); inner.hasNext();) collect(inner.next(), read, cached);
-        return isCaching;
     }
 }

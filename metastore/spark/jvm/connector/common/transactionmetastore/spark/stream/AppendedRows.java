@@ -156,6 +156,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
     }
 
     private synchronized void hold(RangeScan next) {
+        if (next != null) next.use();
         if (batch != null) batch.release();
         batch = next;
     }

@@ -11,6 +11,9 @@ public interface RangeScan extends Batch {
     /** Returns the scan of a range alone, in a new snapshot. */
     RangeScan of(PlannedRange range);
 
+    /** Keeps its files until "release", whatever ends before. */
+    void use();
+
     /** Lets go of the snapshot. */
     void release();
 }

@@ -3,11 +3,8 @@ package transactionmetastore.spark.txn;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
@@ -19,16 +16,12 @@ import transactionmetastore.spark.planner.PlannerClient;
  * block of statements.
  *
  * Rules kept here. The plan of a statement first names the tables that it reads and writes, so that locks come before the snapshot.
- * A reader (kind READ_ONLY) is open while it has uses, of which what is only planned is one for a moment. The next use opens another
- * transaction, with a new snapshot. Readers of tables that meet in a statement are joined, for good; but a table that was cleaned since
- * the one began has the other for itself. A writer ends once, by commit or abort. In a block neither ends the
+ * A reader (kind READ_ONLY) is the read of one query: it is open while an execution or a late job uses it, see ReadsEnd. What uses it
+ * later opens another transaction, for the same snapshot. A writer ends once, by commit or abort. In a block neither ends the
  * transaction: what the statement has written waits for the end of the block, or is removed.
  */
 public final class AcidTransaction {
     private static final int STATEMENT_LENGTH = 1000;
-    /** How long what is planned, and not run, is held. */
-    private static final long PLAN_MS = 1000L;
-    private static final Set<Use> PLANNED = ConcurrentHashMap.newKeySet();
     private static final ThreadLocal<long[]> COUNTED = new ThreadLocal<>();  // statements, rows
 
     private final MetastoreTxn txn;
@@ -38,19 +31,17 @@ public final class AcidTransaction {
     private final List<Runnable> undo = new ArrayList<>();
     private boolean hasEnded;
     private int uses;
-    private long opening;
     private StreamBatch batch;
     private final WrittenRows written = new WrittenRows();
-    private volatile AcidTransaction joined;
 
-    private AcidTransaction(PlannerClient planner, Reader reader, String statement, boolean commitsItself) {
+    private AcidTransaction(PlannerClient planner, boolean isReader, String statement, boolean commitsItself) {
         String text = statement.substring(0, Math.min(statement.length(), STATEMENT_LENGTH));
-        this.txn = new MetastoreTxn(planner, reader, text, false);
+        this.txn = new MetastoreTxn(planner, isReader, text, false);
         this.block = null;
         this.commitsItself = commitsItself;
     }
 
-    /** A statement of a block; or, where that is null, what frames read in a transaction that is kept for them. */
+    /** A statement of a block. */
     AcidTransaction(Block block, MetastoreTxn txn, boolean commitsItself) {
         this.txn = txn;
         this.block = block;
@@ -59,16 +50,16 @@ public final class AcidTransaction {
 
     /** "statement": its text as far as it is known, for the list of open transactions. */
     public static AcidTransaction reader(PlannerClient planner, String statement) {
-        return new AcidTransaction(planner, Reader.ofExecutions(session()), statement, false);
+        return new AcidTransaction(planner, true, statement, false);
     }
 
     public static AcidTransaction writer(PlannerClient planner, String statement) {
-        return new AcidTransaction(planner, null, statement, false);
+        return new AcidTransaction(planner, false, statement, false);
     }
 
     /** For a statement that Spark runs in no transaction: it commits when the statement has written. */
     public static AcidTransaction committingItself(PlannerClient planner, String statement) {
-        return new AcidTransaction(planner, null, statement, true);
+        return new AcidTransaction(planner, false, statement, true);
     }
 
     public PlannerClient planner() {
@@ -88,148 +79,32 @@ public final class AcidTransaction {
         return block == open;
     }
 
-    /** Itself, or the reader that it was joined to. */
-    public AcidTransaction live() {
-        AcidTransaction other = joined;
-        return other == null ? this : other.live();
-    }
-
-    /** The reader for the tables of both. A read that has begun stays in its transaction. */
-    public static AcidTransaction join(AcidTransaction reader, AcidTransaction other) {
-        synchronized (AcidTransaction.class) {
-            AcidTransaction first = reader.live(), second = other.live();
-            if (first == second) return first;
-            for (String table : second.txn.reads()) first.read(table);
-            second.joined = first;
-            return first;
-        }
-    }
-
-    /** The reader that it was before it was joined; or a new one. */
-    public AcidTransaction apart() {
-        synchronized (AcidTransaction.class) {
-            if (joined == null) return reader(planner(), "");
-            joined = null;
-            return this;
-        }
-    }
-
     /** Begin a use: a reader stays open until all its uses have ended. A writer stays open until its own end. */
-    public synchronized Use use() {
-        ++uses;
-        return new Use(this);
+    public void use() {
+        if (!isReader()) return;
+        synchronized (this) {
+            ++uses;
+        }
     }
 
-    private boolean endsWithItsUses() {
-        return isReader() && !txn.isKept();
+    /** End a use. It waits for nobody who plans, and calls the planner while it holds no lock: Spark's one thread of listeners does. */
+    public void release() {
+        if (!isReader()) return;
+        Lease left;
+        synchronized (this) {
+            left = --uses > 0 ? null : txn.left();
+        }
+        if (left != null) left.release();
     }
 
-    /** For who needs some tables ("db.table") for itself: what is only planned is planned anew when it runs. */
-    static void endPlans(PlannerClient metastore, Collection<String> tables) {
-        for (Use use : PLANNED) if (use.transaction.planner() == metastore && use.transaction.txn.readsAny(tables)) use.endPlan();
+    /** An execution that read in it is over, and with it a statement whose transaction Spark does not end. */
+    public void executionEnded() {
+        if (commitsItself) close();
     }
 
-    /**
-     * A read of the transaction, which can be taken up again for as long as that stays open. Whoever ends one waits for nobody who plans,
-     * and calls the planner while it holds no lock: Spark's one thread of listeners does, and threads that many wait for.
-     */
-    public static final class Use {
-        private final AcidTransaction transaction;
-        private final long opening;
-        private boolean isPlan, hasRun, hasEnded;
-
-        private Use(AcidTransaction transaction) {
-            this.transaction = transaction;
-            this.opening = transaction.opening;
-        }
-
-        /**
-         * It is of a plan that may never be run, as that of EXPLAIN, so it ends soon. Not at once: Spark Connect, for one, plans a query just
-         * before it runs it.
-         */
-        public void isOfPlan() {
-            synchronized (transaction) {
-                if (hasRun || !transaction.endsWithItsUses()) return;
-                isPlan = true;
-            }
-            PLANNED.add(this);
-            Heartbeats.after(PLAN_MS, () -> Heartbeats.later(this::endPlan));
-        }
-
-        private void endPlan() {
-            end(true);
-        }
-
-        /**
-         * What was planned in it is run. Returns false where that has to be planned anew: its snapshot was let go of before anything had read.
-         */
-        public boolean runs() {
-            PLANNED.remove(this);
-            synchronized (transaction) {
-                if (!isOpen()) return hasRun;
-                isPlan = false;
-                hasRun = true;
-                if (hasEnded) ++transaction.uses;
-                hasEnded = false;
-                return true;
-            }
-        }
-
-        /** Whether nothing has let go of its snapshot. */
-        private boolean isOpen() {
-            return opening == transaction.opening;
-        }
-
-        /**
-         * An execution of a plan that it is a part of is over. Returns false where that has read in a later snapshot, and this not at all: it
-         * cannot be read beside what Spark may have kept of that execution.
-         */
-        public boolean isOfWhatHasRun() {
-            synchronized (transaction) {
-                hasRun |= isOpen();
-                return hasRun;
-            }
-        }
-
-        /** Ends the use when "reader" is garbage, if nothing else has. */
-        public Use atMostAsLongAs(Object reader) {
-            MetastoreTxn.CLEANER.register(reader, () -> Heartbeats.later(this::end));
-            return this;
-        }
-
-        /** It is of an execution that has begun: executionEnded says when that is over. */
-        public void isOfExecution() {
-            transaction.txn.runs();
-        }
-
-        /** The execution of this use is over, and with it a statement whose transaction Spark does not end. */
-        public void executionEnded() {
-            transaction.txn.hasRun();
-            if (transaction.commitsItself) transaction.close();
-        }
-
-        public void end() {
-            end(false);
-        }
-
-        /** "ofPlan": only if nothing has run it. */
-        private void end(boolean ofPlan) {
-            PLANNED.remove(this);
-            Lease left = left(ofPlan);
-            if (left != null) left.release();
-        }
-
-        /** What nobody uses any more, if anything. */
-        private Lease left(boolean ofPlan) {
-            synchronized (transaction) {
-                if (hasEnded || ofPlan && !isPlan) return null;
-                hasEnded = true;
-                isPlan = false;
-                if (--transaction.uses > 0 || !transaction.endsWithItsUses()) return null;
-                ++transaction.opening;
-                return transaction.txn.left();
-            }
-        }
+    /** Run something after a pause, in a thread that may wait. */
+    public static void after(long pauseMs, Runnable work) {
+        Heartbeats.after(pauseMs, work);
     }
 
     /** Spark stops: end what no execution ends. */
@@ -429,11 +304,6 @@ public final class AcidTransaction {
     /** Who calls the planner. */
     public static Map<String, String> caller() {
         return Map.of("user", user(), "host", host(), "agent", agent());
-    }
-
-    /** Which session runs in this thread. */
-    static String session() {
-        return ((org.apache.spark.sql.classic.SparkSession) SparkSession.active()).sessionUUID();
     }
 
     private static String user() {

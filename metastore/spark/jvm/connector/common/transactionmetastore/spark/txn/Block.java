@@ -25,8 +25,17 @@ public final class Block {
     private StreamBatch batch;
 
     Block(PlannerClient planner) {
-        txn = new MetastoreTxn(planner, null, "block", true);
+        this(planner, false, "block");
+    }
+
+    private Block(PlannerClient planner, boolean isReader, String statement) {
+        txn = new MetastoreTxn(planner, isReader, statement, true);
         reading = new AcidTransaction(this, txn, false);
+    }
+
+    /** One that only reads, for a program's frames: see Frames. */
+    public static Block ofFrames(PlannerClient planner) {
+        return new Block(planner, true, "frames");
     }
 
     public PlannerClient planner() {
@@ -141,6 +150,12 @@ public final class Block {
     private void giveUp(AcidException reason) {
         if (lost == null) lost = reason;
         txn.giveUp();
+    }
+
+    /** End one that only reads. */
+    public void release() {
+        Lease ended = txn.left();
+        if (ended != null) ended.release();
     }
 
     // -- for a program's own reads beside Spark's ----------------------------------------------------------------------

@@ -1,6 +1,5 @@
 package transactionmetastore.spark.txn;
 
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
@@ -46,24 +45,17 @@ final class Heartbeats {
         LATER.execute(work);
     }
 
+    /** The same after a pause. */
+    static void after(long pauseMs, Runnable work) {
+        BEATS.schedule(() -> later(work), pauseMs, TimeUnit.MILLISECONDS);
+    }
+
     /** End what no execution ends: readers, and the blocks of sessions. */
     static void endAll() {
-        for (Lease lease : readers()) lease.release();
-        for (Lease lease : all()) if (lease.isOfBlock) lease.abandon();
-    }
-
-    /** The open transactions of this JVM. */
-    static List<Lease> all() {
-        return KEPT.keySet().stream().filter(lease -> !lease.isOver()).toList();
-    }
-
-    /** The open transactions of this JVM that only read. */
-    static List<Lease> readers() {
-        return all().stream().filter(lease -> lease.reader != null).toList();
-    }
-
-    static void after(long pauseMs, Runnable work) {
-        BEATS.schedule(work, pauseMs, TimeUnit.MILLISECONDS);
+        for (Lease lease : KEPT.keySet()) {
+            if (lease.isReader) lease.release();
+            else if (lease.isOfBlock) lease.abandon();
+        }
     }
 
     private static void beat(Lease lease) {

@@ -9,7 +9,7 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
- * An open transaction, kept alive until somebody ends it. It refers to nothing that could read: Heartbeats holds it.
+ * An open transaction, kept alive until somebody ends it. It refers to no statement: Heartbeats holds it.
  *
  * A transaction that nobody heartbeats, as that of a killed driver, expires in the service.
  */
@@ -18,7 +18,7 @@ final class Lease {
 
     final PlannerClient planner;
     final long txn;
-    final Reader reader;
+    final boolean isReader;
     /** Whether it goes on for as long as a session lives, which may go without a word. */
     final boolean isOfBlock;
     final double timeoutSeconds;
@@ -26,11 +26,10 @@ final class Lease {
     private boolean isOver;
     private AcidException lost;
 
-    /** "reader": of a transaction that only reads; else null. */
-    Lease(PlannerClient planner, long txn, Reader reader, boolean isOfBlock, double timeoutSeconds) {
+    Lease(PlannerClient planner, long txn, boolean isReader, boolean isOfBlock, double timeoutSeconds) {
         this.planner = planner;
         this.txn = txn;
-        this.reader = reader;
+        this.isReader = isReader;
         this.isOfBlock = isOfBlock;
         this.timeoutSeconds = timeoutSeconds;
         this.every = Duration.ofMillis(Math.max(100L, (long) (timeoutSeconds * 1000 / 3)));

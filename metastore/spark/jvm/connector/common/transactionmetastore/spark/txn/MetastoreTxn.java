@@ -2,9 +2,7 @@ package transactionmetastore.spark.txn;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.ref.Cleaner;
-import java.lang.ref.WeakReference;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -12,8 +10,6 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.SparkContext;
-import org.apache.spark.sql.SparkSession;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
@@ -25,14 +21,13 @@ import transactionmetastore.spark.planner.PlannerClient;
  * that may wait for a lock of the metastore as long as another statement has it.
  */
 final class MetastoreTxn {
-    static final Cleaner CLEANER = Cleaner.create();
+    private static final Cleaner CLEANER = Cleaner.create();
     private static final int LOCK_WAIT_SECONDS = 300;
 
     private record Write(String table, WriteKind kind, String partition) {}
 
     final PlannerClient planner;
     final boolean isReader;
-    private final Reader reader;
     private final String statement;
     private final boolean readsMore;
     private final Set<String> reads = Collections.synchronizedSet(new LinkedHashSet<>());
@@ -49,38 +44,17 @@ final class MetastoreTxn {
     private int statements;
     private volatile boolean isOver;
     private boolean isVouched = true;
-    private boolean hasSaid;
+    private boolean hasSaid, isPast;
 
     /**
-     * "reader": of a transaction that only reads; else null. "readsMore": whether tables may be read in it that nobody knows when its
-     * snapshot is taken. The Cleaner waits for such a one with all tables. "hasSaid": whether the metastore knows what it reads.
+     * "readsMore": whether tables may be read in it that nobody knows when its snapshot is taken. The Cleaner waits for such a one with
+     * all tables. "hasSaid": whether the metastore knows what it reads. "isPast": whether the snapshot is of a transaction before this.
      */
-    MetastoreTxn(PlannerClient planner, Reader reader, String statement, boolean readsMore) {
+    MetastoreTxn(PlannerClient planner, boolean isReader, String statement, boolean readsMore) {
         this.planner = planner;
-        this.isReader = reader != null;
-        this.reader = reader;
+        this.isReader = isReader;
         this.statement = statement;
         this.readsMore = readsMore;
-    }
-
-    /** Whether frames read in it, for as long as there are any. */
-    boolean isKept() {
-        return isReader && reader.isKept;
-    }
-
-    /** Whether it has locked one of some tables ("db.table") to read. It waits for no call. */
-    boolean readsAny(Collection<String> tables) {
-        return isReader && !Collections.disjoint(reader.tables, tables);
-    }
-
-    /** An execution that reads in it has begun. */
-    void runs() {
-        if (isReader) reader.running.incrementAndGet();
-    }
-
-    /** An execution that reads in it has ended. */
-    void hasRun() {
-        if (isReader) reader.running.decrementAndGet();
     }
 
     void read(String table) {
@@ -135,7 +109,7 @@ final class MetastoreTxn {
             if (txns == null) txns = answer.path("txns").asText();
             answer.path("write_ids").properties().forEach(ids -> writeIds.put(ids.getKey(), ids.getValue().asText()));
         }
-        return new Snapshot(txns, Map.copyOf(writeIds), Map.copyOf(ownWriteIds));
+        return new Snapshot(txns, Map.copyOf(writeIds), Map.copyOf(ownWriteIds), isPast);
     }
 
     private Set<String> used() {
@@ -165,37 +139,11 @@ final class MetastoreTxn {
         if (txns != null) arguments.put("txns", txns);
         else if (locked.isEmpty()) arguments.put("reopen", opening());
         for (Map<String, Object> write : ofWrites) declared.add((String) write.get("table"));
-        JsonNode answer = locked(arguments);
+        JsonNode answer = planner.call("lock", arguments);
         isVouched &= answer.path("vouched").asBoolean(false);
         if (answer.path("txn").asLong(lease.txn) != lease.txn) adopt(answer.path("txn").asLong(), lease);
         locked.addAll(noted);
         locked.addAll(writes);
-        if (isReader) reader.tables.addAll(noted);
-    }
-
-    /** Where reads of this JVM would be waited for, the planner locks nothing yet. */
-    private JsonNode locked(Map<String, Object> arguments) {
-        Set<String> written = new HashSet<>();
-        for (Write write : writes) written.add(write.table);
-        Set<String> readHere = OwnReads.of(planner, written);
-        if (readHere.isEmpty()) return planner.call("lock", arguments);
-        JsonNode answer = planner.call("lock", with(arguments, "read_here", readHere));
-        if (answer.path("read_here").isMissingNode()) return answer;
-        Set<String> wanted = new HashSet<>();
-        for (JsonNode table : answer.path("read_here")) wanted.add(table.asText());
-        try {
-            OwnReads.giveWay(planner, wanted);
-        } catch (AcidException refusal) {
-            writes.retainAll(locked);  // a block goes on without this statement
-            throw refusal;
-        }
-        return planner.call("lock", arguments);
-    }
-
-    private static Map<String, Object> with(Map<String, Object> arguments, String key, Object value) {
-        Map<String, Object> more = new HashMap<>(arguments);
-        more.put(key, value);
-        return more;
     }
 
     /** The next statement id, from 0 on: each write of a table has its own. */
@@ -272,21 +220,16 @@ final class MetastoreTxn {
 
     /**
      * Of a reader that nobody uses: the caller ends what this returns, if anything, while no lock is held. The next use opens another
-     * transaction, with a new snapshot.
+     * transaction, which reads what this one has read.
      */
     synchronized Lease left() {
         Lease ended = lease;
         lease = null;
         txns = null;
-        writeIds.clear();
+        hasSaid = false;
+        isPast = !writeIds.isEmpty();
         locked.clear();
         return ended;
-    }
-
-    /** End a kept reader before anything says that nobody can read. Its snapshot stays. */
-    void letGo() {
-        Lease ended = lease;
-        if (ended != null) ended.release();
     }
 
     private Lease open() {
@@ -298,23 +241,19 @@ final class MetastoreTxn {
 
     private void begin() {
         JsonNode answer = planner.call("begin", opening());
-        keep(new Lease(planner, answer.path("txn").asLong(), reader, isOfBlock(), answer.path("timeout_s").asDouble(300)));
+        keep(new Lease(planner, answer.path("txn").asLong(), isReader, isOfBlock(), answer.path("timeout_s").asDouble(300)));
     }
 
     /** The planner has opened another transaction in the place of this, which waited for its locks: see its call "lock". */
     private void adopt(long txn, Lease before) {
         before.forget();
-        keep(new Lease(planner, txn, reader, isOfBlock(), before.timeoutSeconds));
+        keep(new Lease(planner, txn, isReader, isOfBlock(), before.timeoutSeconds));
     }
 
     private void keep(Lease opened) {
         lease = opened;
         Heartbeats.keep(opened);
         if (!isReader) CLEANER.register(this, () -> Heartbeats.later(opened::abandon));
-        if (isKept()) CLEANER.register(this, () -> Heartbeats.later(opened::release));
-        WeakReference<SparkContext> context = new WeakReference<>(SparkSession.active().sparkContext());
-        if (isOfBlock()) Looks.whileAnythingIsKept(context);
-        if (isReader) Looks.whileAnybodyReads(context);
     }
 
     private boolean isOfBlock() {

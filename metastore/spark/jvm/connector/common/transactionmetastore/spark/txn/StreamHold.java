@@ -62,9 +62,7 @@ public final class StreamHold {
         opening.put("kind", "READ_ONLY");
         opening.put("statement", "stream of " + table);
         JsonNode answer = planner.call("begin", opening);
-        Reader reader = Reader.ofExecutions(AcidTransaction.session());
-        reader.running.incrementAndGet();  // a stream ends it, not the garbage collector
-        Lease lease = new Lease(planner, answer.path("txn").asLong(), reader, false, answer.path("timeout_s").asDouble(300));
+        Lease lease = new Lease(planner, answer.path("txn").asLong(), true, false, answer.path("timeout_s").asDouble(300));
         Heartbeats.keep(lease);
         try {
             planner.call("snapshot", Map.of("txn", lease.txn, "tables", List.of(), "reads", List.of(table)));

@@ -33,6 +33,9 @@ public interface TransactionalTable extends Table {
     /** Whether it is in a statement that writes. */
     boolean isInWriter();
 
+    /** The write ids that are read whenever this is read; null for those of the transaction. */
+    String pinned();
+
     /** The transaction of the statement that this table is in. */
     AcidTransaction transaction();
 
@@ -41,7 +44,4 @@ public interface TransactionalTable extends Table {
 
     /** The same table in another statement. */
     TransactionalTable in(AcidTransaction other);
-
-    /** Moves the table to another reader and returns that; its own has refused it. */
-    AcidTransaction apart(AcidTransaction refused);
 }
