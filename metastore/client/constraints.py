@@ -98,6 +98,16 @@ def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledCon
     )
 
 
+def column_constraints(client: MetastoreClient, table: TableName, kind: ConstraintKind, column: str) -> list[str]:
+    """Return the names of a column's NOT NULL or DEFAULT constraints."""
+    constraints = all_constraints(client, table)
+    rows = {
+        ConstraintKind.NOT_NULL: [(row.column_name, row.nn_name) for row in constraints.notNullConstraints],
+        ConstraintKind.DEFAULT: [(row.column_name, row.dc_name) for row in constraints.defaultConstraints],
+    }
+    return [name for of, name in rows[kind] if of == column]
+
+
 def has_constraints(client: MetastoreClient, table: TableName) -> bool:
     """Whether the metastore has any constraint of a table, enabled or not."""
     constraints = all_constraints(client, table)

@@ -1,7 +1,8 @@
 """ALTER TABLE of transactional tables: properties, columns and fields of their structs.
 
 Rule: a change holds the table exclusively. Files are never rewritten: columns with which they could not be read are
-refused (``acid_tables.column_changes``).
+refused (``acid_tables.column_changes``). Partitions get the table's columns, as by Hive's CASCADE: Hive reads a
+partition by the columns that the partition has, and would show NULL for a newer one.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +47,8 @@ def alter(call: PlannerCall) -> Answer:
         definition = Definition(before, dict(thrift_table.parameters or {}))
         for change in call.body.bodies("changes"):
             _change(change)(definition, change)
-        if definition.columns != before:
+        changes_columns = definition.columns != before
+        if changes_columns:
             locations = [place.location for place in partition_places(call.client, table)]
             require_same_rows(call.files, table, locations, before, definition.columns, definition.renamed)
         types = call.client.types
@@ -54,7 +56,7 @@ def alter(call: PlannerCall) -> Answer:
             types.FieldSchema(column.name, column.type, column.comment) for column in definition.columns
         ]
         thrift_table.parameters = definition.properties
-        call.client.alter_table(table.name.db, table.name.table, thrift_table)
+        call.client.alter_table_with_cascade(table.name.db, table.name.table, thrift_table, changes_columns)
     return {}
 
 

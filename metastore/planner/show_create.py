@@ -20,6 +20,8 @@ _OWN_PROPERTIES = re.compile(
     r"comment|transient_lastDdlTime|last_modified_\w+|num(Files|Rows|Partitions|FilesErasureCoded)|rawDataSize|totalSize"
     r"|COLUMN_STATS_ACCURATE|STATS_GENERATED\w*|EXTERNAL|spark\.sql\..*"
 )
+_DESCENDING = "acid.descending"
+"""The property that stands for DESC in SORTED BY, for which Spark has no words."""
 _LINES = ",\n  "
 _GIVEN = {"bucketing_version": "2"}
 """Properties that every new table gets."""
@@ -43,9 +45,10 @@ def statement(name: TableName, table: Any, constraints: Any, usual_place: str) -
     clauses = [f"CREATE TABLE {_identifier(name.db)}.{_identifier(name.table)} (\n  {_LINES.join(items)})"]
     if keys:
         clauses.append(f"PARTITIONED BY ({_names(key.name for key in keys)})")
+    descending: list[str] = []
     if sd.numBuckets > 0 and sd.bucketCols:
-        order = ", ".join(_identifier(one.col) + ("" if one.order else " DESC") for one in sd.sortCols or ())
-        sort = f" SORTED BY ({order})" if order else ""
+        sort = f" SORTED BY ({_names(one.col for one in sd.sortCols)})" if sd.sortCols else ""
+        descending = [one.col for one in sd.sortCols or () if not one.order]
         clauses.append(f"CLUSTERED BY ({_names(sd.bucketCols)}){sort} INTO {sd.numBuckets} BUCKETS")
     clauses += _storage(sd)
     if sd.location.rstrip("/") != usual_place:
@@ -57,6 +60,8 @@ def statement(name: TableName, table: Any, constraints: Any, usual_place: str) -
         for key, value in table.parameters.items()
         if not _OWN_PROPERTIES.fullmatch(key) and _GIVEN.get(key) != value
     }
+    if descending:
+        kept[_DESCENDING] = ", ".join(descending)
     clauses.append(f"TBLPROPERTIES (\n  {_properties(kept, _LINES)})")
     return "\n".join(clauses) + "\n"
 

@@ -1,4 +1,4 @@
-"""``acid(spark)``: what Spark's SQL lacks for ACID tables: blocks, snapshots, retries, row counts, Hive's spellings."""
+"""``acid(spark)``: what Spark's SQL lacks for ACID tables: blocks, snapshots, retries, row counts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from metastore.acid.events import ROW_ID_COLUMN
 from metastore.acid.table_kinds import TableKind
-from metastore.acid_tables.table import AcidTable, quoted
+from metastore.acid_tables.table import quoted
 from metastore.client import DomainClient
 from metastore.client.streams import positions
 from metastore.client.tls import of_values
@@ -23,11 +23,10 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.spark.catalog import with_catalog
-from metastore.spark.commands.changes import changes
-from metastore.spark.commands.dispatch import Runner
+from metastore.spark.changes import changes
 from metastore.spark.jvm.compiled import catalog_object
 from metastore.spark.jvm.versions import require_supported
-from metastore.spark.sql.statements import dotted
+from metastore.spark.statements import Runner
 from metastore.spark.streaming import BatchSink, start
 from metastore.spark.txn.blocks import own_errors
 from metastore.spark.txn.transactions import Transactions
@@ -47,7 +46,7 @@ class AcidSession:
         self.spark = with_catalog(spark, None if uri is None or uri == _uri_of(spark) else uri)
         self.files = Files()
         self._txns = Transactions(self.spark, self.client, retries)
-        self._runner = Runner(self.spark, self.client, self.files, self._txns)
+        self._runner = Runner(self.spark, self.client, self._txns)
 
     def __enter__(self) -> Self:
         """Nothing to do."""
@@ -83,7 +82,7 @@ class AcidSession:
         """
         if as_of_write_id is not None and as_of_timestamp is not None:
             raise InvalidOperationError("A table is read as of a write id, or as of a timestamp.")
-        table = self._lookup(name)
+        table = self._runner.lookup(name)
         table.require(TableKind.FULL_ACID, *([] if row_id else [TableKind.INSERT_ONLY]), action="Reading a snapshot")
         reader = self.spark.read
         if as_of_write_id is not None:
@@ -107,13 +106,13 @@ class AcidSession:
         ``_write_id`` and ``ROW__ID``. An update is a delete and an insert.
         Raises: as ``table``; NotEnoughHistoryError too when the changes have been compacted into a base.
         """
-        table = self._lookup(name)
+        table = self._runner.lookup(name)
         return self._txns.reading(
             table, lambda txn: changes(self.spark, self.client, self.files, txn, table, after, up_to)
         )
 
     def sql(self, text: str) -> DataFrame:
-        """Run one statement by Spark, in Spark's words or in Hive's.
+        """Run one statement by Spark, again after a lost write conflict: as ``spark.sql`` but for what it answers.
 
         A SELECT shows the rows of the moment at which its frame was made. What writes a transactional table answers a
         single row with the column ``rows``: how many it changed.
@@ -129,7 +128,7 @@ class AcidSession:
 
         Raises: ConstraintViolationError, InvalidOperationError, LockNotAcquiredError.
         """
-        target = _sql(self._lookup(name).name)
+        target = _sql(self._runner.lookup(name).name)
         return self._write(rows, lambda source: f"INSERT INTO {target} BY NAME SELECT * FROM {source}")
 
     def overwrite(self, name: str, rows: DataFrame, partition: Mapping[str, object] | None = None) -> int:
@@ -137,7 +136,7 @@ class AcidSession:
 
         Returns the number of rows written. Raises: as ``insert``; WriteConflictError.
         """
-        table = self._lookup(name)
+        table = self._runner.lookup(name)
         fixed = {key.lower(): value for key, value in (partition or {}).items()}
         types = {key.name: key.sql_type for key in table.partition_keys}
         if unknown := [key for key in fixed if key not in types]:
@@ -247,22 +246,18 @@ class AcidSession:
         a function of a session and a batch; None: the batch is inserted. It runs in a transaction that commits together
         with the note that the table has the batch. It may run again after a lost conflict.
         """
-        table = self._lookup(name)
+        table = self._runner.lookup(name)
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Streaming into a table")
         sink = BatchSink(table.name, checkpoint, write or BatchSink.inserting(name), self._beside)
         return start(rows, sink)
 
     def stream_positions(self, name: str) -> list[StreamPosition]:
         """The last batch of each streaming query that a table has, the latest first."""
-        return positions(self.client, self._lookup(name).name)
+        return positions(self.client, self._runner.lookup(name).name)
 
     def _beside(self, spark: SparkSession) -> "AcidSession":
         """A session like this for the Spark session, and the thread, of a streaming query."""
         return AcidSession(spark, self.client.uri, retries=self._txns.retries)
-
-    def _lookup(self, name: str) -> AcidTable:
-        """The table ``db.table`` or ``table``, quoted or not."""
-        return self._runner.lookup(dotted(name))
 
 
 def _require_files(rows: DataFrame) -> None:

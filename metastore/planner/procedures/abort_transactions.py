@@ -1,17 +1,24 @@
 """CALL abort_transactions: end transactions of others."""
 
-from metastore.errors import InvalidInputError, NoSuchTxnError
+from metastore.errors import NoSuchTxnError
 from metastore.planner.body import Body
 from metastore.planner.call import PlannerCall
-from metastore.planner.procedures.declaration import FLAG, NUMBER, NUMBERS, TEXT, Parameter, Procedure, Rows
+from metastore.planner.procedures.declaration import (
+    FLAG,
+    NUMBER,
+    NUMBERS,
+    TEXT,
+    Parameter,
+    Procedure,
+    Rows,
+    required_ids,
+)
 from metastore.txns.core.rules import AbortCode
 
 
 def _rows(call: PlannerCall, arguments: Body) -> Rows:
     """Abort each transaction, and answer what became of it. Raises: InvalidInputError."""
-    ids = arguments.values("txn_ids")
-    if not ids or not all(isinstance(txn_id, int) and txn_id > 0 for txn_id in ids):
-        raise InvalidInputError("txn_ids must be ids of transactions, as in array(17, 18).")
+    ids = required_ids(arguments, "txn_ids", "transactions")
     code = AbortCode.ROLLBACK if arguments.flag("owner_gone") else AbortCode.QUERY_COMMAND
     rows = []
     for txn_id in ids:

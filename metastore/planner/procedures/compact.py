@@ -2,7 +2,7 @@
 
 from metastore.client.compactions import DONE, compaction_type, requested, wait_until_done
 from metastore.client.shown import shown_compactions
-from metastore.errors import InvalidOperationError, UnavailableError
+from metastore.errors import InvalidInputError, InvalidOperationError, UnavailableError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
 from metastore.planner.body import Body
@@ -12,6 +12,7 @@ from metastore.planner.procedures.declaration import (
     NUMBER,
     TABLE,
     TEXT,
+    TEXTS,
     Parameter,
     Procedure,
     Rows,
@@ -25,7 +26,16 @@ def _rows(call: PlannerCall, arguments: Body) -> Rows:
     kind = compaction_type(arguments.text("type"))
     partition = canonical(arguments.text("partition")) if arguments.has("partition") else None
     pool = arguments.text("pool") if arguments.has("pool") else None
-    wanted = types.CompactionRequest(name.db, name.table, partitionname=partition, type=kind, poolName=pool)
+    wanted = types.CompactionRequest(
+        name.db,
+        name.table,
+        partitionname=partition,
+        type=kind,
+        poolName=pool,
+        properties=_pairs(arguments) or None,
+        numberOfBuckets=arguments.number("buckets") if arguments.has("buckets") else None,
+        orderByClause=arguments.text("order_by") if arguments.has("order_by") else None,
+    )
     answer = call.client.compact2(wanted)
     if not answer.accepted:
         refusal = {"compaction_id": answer.id or None, "accepted": False, "partition": partition, "state": None}
@@ -41,6 +51,16 @@ def _rows(call: PlannerCall, arguments: Body) -> Rows:
     else:
         became = requested(call.client, wanted, answer.id)
     return [{**row, "accepted": True, "message": row["error"]} for row in shown_compactions(call.client, became)]
+
+
+def _pairs(arguments: Body) -> dict[str, str]:
+    """Return the properties of a compaction, which are written as key=value."""
+    pairs = [text.partition("=") for text in arguments.texts("properties")]
+    if wrong := [key for key, equals, _ in pairs if not key or not equals]:
+        raise InvalidInputError(
+            f"properties must be texts like 'compactor.x=y', as in array('compactor.x=y'), not {wrong[0]!r}."
+        )
+    return {key: value for key, _, value in pairs}
 
 
 def _require_caller(call: PlannerCall) -> None:
@@ -61,6 +81,9 @@ PROCEDURE = Procedure(
         Parameter("partition", TEXT, "a partition: key=value/key=value"),
         Parameter("pool", TEXT, "the pool of workers that shall do it"),
         Parameter("wait", FLAG, "whether to wait until it is done; then a failure is an error", "false"),
+        Parameter("buckets", NUMBER, "into how many buckets a rebalance deals the rows"),
+        Parameter("order_by", TEXT, "how a rebalance sorts the rows: column [DESC], ..."),
+        Parameter("properties", TEXTS, "properties of the job, as in array('key=value')"),
     ),
     {"compaction_id": NUMBER, "accepted": FLAG, "partition": TEXT, "state": TEXT, "message": TEXT},
     _rows,

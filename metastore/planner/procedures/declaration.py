@@ -57,6 +57,14 @@ def existing_table(call: PlannerCall, arguments: Body) -> TableName:
     return acid_table(call.client, table_name(db or DEFAULT_DATABASE, table)).name
 
 
+def required_ids(arguments: Body, name: str, what: str) -> list[int]:
+    """Return ids that a caller gives. Raises: InvalidInputError."""
+    ids = arguments.values(name)
+    if not ids or not all(isinstance(number, int) and number > 0 for number in ids):
+        raise InvalidInputError(f"{name} must be ids of {what}, as in array(17, 18).")
+    return ids
+
+
 def is_wanted(arguments: Body, argument: str, value: str | None) -> bool:
     """Return True if an argument is absent, or is this value, in any case."""
     return not arguments.has(argument) or arguments.text(argument).lower() == (value or "").lower()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from metastore.errors import NoSuchObjectError
 from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.procedures import (
+    abort_compactions,
     abort_transactions,
     analyze,
     compact,
@@ -24,6 +25,7 @@ PROCEDURES: Mapping[str, Procedure] = {
     "show_locks": show_locks.PROCEDURE,
     "show_compactions": show_compactions.PROCEDURE,
     "abort_transactions": abort_transactions.PROCEDURE,
+    "abort_compactions": abort_compactions.PROCEDURE,
     "history": history.PROCEDURE,
     "analyze": analyze.PROCEDURE,
     "repair": repair.PROCEDURE,

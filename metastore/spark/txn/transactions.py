@@ -7,8 +7,7 @@ from typing import TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid_tables.table import AcidTable
-from metastore.client import DomainClient, TxnManager, WriteConflictError
-from metastore.client.lock_plan import Kind, Output, statement_locks, target_of
+from metastore.client import DomainClient, WriteConflictError
 from metastore.errors import InvalidOperationError
 from metastore.spark.txn.blocks import OpenBlock, OpenRead, OpenTransaction, has_block, open_read, session_block
 from metastore.telemetry.logs import get_logger
@@ -74,18 +73,6 @@ class Transactions:
             raise InvalidOperationError(
                 "A snapshot block only reads: write before it, after it, or in a transaction block."
             )
-
-    @contextmanager
-    def exclusively(self, table: AcidTable) -> Iterator[None]:
-        """Nobody else reads or writes the table inside the block.
-
-        Raises: InvalidOperationError inside a transaction block, LockNotAcquiredError.
-        """
-        if self.open is not None or has_block(self.spark):
-            raise InvalidOperationError("A table is altered at once: not inside a transaction or snapshot block.")
-        locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
-        with TxnManager(self.client).locked(locks, agent=f"spark-{self.spark.sparkContext.applicationId}"):
-            yield
 
     def retrying(self, attempt: Callable[[], Result]) -> Result:
         """The result of ``attempt``, which runs again when it loses a write conflict; inside a block it runs once."""

@@ -4,9 +4,9 @@ from collections import Counter
 from threading import Event, Thread
 
 import pytest
+from pyspark.errors import PySparkException
 
 from metastore.acid.bucket import decode
-from metastore.errors import InvalidOperationError
 from tests.support.compacting import Compacting
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -50,19 +50,20 @@ def test_a_user_asks_for_it_waits_for_it_and_writes_on(acid_session, db, compact
     acid_session.sql(f"DELETE FROM {table} WHERE id % 5 = 0")
     before = sorted(map(tuple, acid_session.table(table).collect()))
 
-    asked = acid_session.sql(f"ALTER TABLE {table} COMPACT 'rebalance' CLUSTERED INTO 99 BUCKETS").collect()[0]
-    assert (asked.state, asked.accepted) == ("initiated", "true")
-    [shown] = acid_session.sql(f"SHOW COMPACTIONS {table} TYPE 'rebalance' STATUS 'initiated' ORDER BY type, state LIMIT 2").collect()
-    assert (shown.id, shown.type, shown.initiatorId.rpartition("-")[2]) == (str(asked.id), "REBALANCE", "manual")
-    assert acid_session.sql(f"SHOW COMPACTIONS {table} TYPE 'major'").count() == 0
-    [aborted] = acid_session.sql(f"ABORT COMPACTIONS {asked.id}").collect()
-    assert (aborted.compactionId, aborted.status) == (str(asked.id), "Success")
+    call = acid_session.spark.sql
+    [asked] = call(f"CALL system.compact('{table}', type => 'rebalance', buckets => 99)").collect()
+    assert (asked.state, asked.accepted) == ("initiated", True)
+    [shown] = call(f"CALL system.show_compactions('{table}', state => 'initiated', `limit` => 2)").collect()
+    assert (shown.compaction_id, shown.type) == (asked.compaction_id, "REBALANCE")
+    [aborted] = call(f"CALL system.abort_compactions(array({asked.compaction_id}))").collect()
+    assert (aborted.compaction_id, aborted.aborted) == (asked.compaction_id, True)
 
     with Working(compacting.worker) as working:
-        [ended] = acid_session.sql(f"ALTER TABLE {table} COMPACT 'rebalance' AND WAIT CLUSTERED INTO 4 BUCKETS ORDER BY name DESC, id").collect()
-        with pytest.raises(InvalidOperationError, match=r"did not succeed: \d+ ended as failed: .*no such column in its files"):
-            acid_session.sql(f"ALTER TABLE {table} COMPACT 'rebalance' AND WAIT ORDER BY nothing")
-    assert (ended.state, ended.type, working.outcomes) == ("ready for cleaning", "REBALANCE", ["compacted", "failed"])
+        asks = f"CALL system.compact('{table}', type => 'rebalance', wait => true"
+        [ended] = call(f"{asks}, buckets => 4, order_by => 'name DESC, id')").collect()
+        with pytest.raises(PySparkException, match="is failed: .*no such column in its files"):
+            call(f"{asks}, order_by => 'nothing')")
+    assert (ended.state, working.outcomes) == ("ready for cleaning", ["compacted", "failed"])
 
     rows = acid_session.table(table, row_id=True).collect()
     assert sorted((row.id, row.name) for row in rows) == before

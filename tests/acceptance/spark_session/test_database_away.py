@@ -32,7 +32,7 @@ def _asking(spark, metastores):
     ("get_partitions", "SELECT * FROM {db}.t"),
     ("get_partition_names", "SELECT * FROM {db}.t WHERE day > 'a'"),
     ("create_table_req", "CREATE TABLE {db}.other (id INT) " + _ACID),
-    ("alter_table", "ALTER TABLE {db}.t ADD COLUMNS (more INT)")])
+    ("alter_table_with_cascade", "ALTER TABLE {db}.t ADD COLUMNS (more INT)")])
 def test_a_statement_tells_it_in_a_sentence(acid_session, spark, lakehouse, db, lost, statement):
     acid_session.sql(f"CREATE TABLE {db}.t (id INT) PARTITIONED BY (day STRING) {_ACID}")
     with (MetastoreClient(lakehouse.uri) as client, without_database(client, lost) as server,

@@ -113,8 +113,8 @@ def test_partitions_snapshots_and_every_way_of_writing(acid_session, spark, db):
 def test_text_in_buckets_split_and_compressed(acid_session, spark, db):
     """A file is read in parts at lines' ends, a compressed one as a whole, an empty one not at all."""
     name = f"{db}.lines"
-    acid_session.sql(f"CREATE TABLE {name} (id BIGINT, text STRING) CLUSTERED BY (id) SORTED BY (id DESC) INTO 2 BUCKETS "
-                     f"{DELIMITED} {ONLY})")
+    acid_session.sql(f"CREATE TABLE {name} (id BIGINT, text STRING) CLUSTERED BY (id) SORTED BY (id) INTO 2 BUCKETS "
+                     f"{DELIMITED} {ONLY}, 'acid.descending'='id')")
     acid_session.sql(f"INSERT INTO {name} SELECT id, repeat(char(97 + id % 26), id % 50) FROM range(2000)")
     root = location(acid_session, name) / "delta_0000001_0000001_0000"
     assert visible(root) == ["000000_0", "000001_0"]

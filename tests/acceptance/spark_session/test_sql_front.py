@@ -1,4 +1,4 @@
-"""What the SQL front makes of texts: nothing reaches Spark that Spark would do wrong; the past, by SQL."""
+"""What Spark makes of texts, by the session: nothing is done wrong to a transactional table; the past, by SQL."""
 
 import pytest
 from pyspark.errors import PySparkException
@@ -32,13 +32,13 @@ QUERIES = [
 REFUSED = [
     ("LOAD DATA LOCAL INPATH '{f}' INTO TABLE {t}", "LOAD DATA is not supported"),
     ("ALTER TABLE {t} UNSET TBLPROPERTIES ('transactional')", "cannot be unset"),
-    ("ALTER TABLE {t} SET TBLPROPERTIES ('transactional'='false')", "no way back"),
+    ("ALTER TABLE {t} SET TBLPROPERTIES ('transactional'='false')", "cannot be unset"),
     ("ALTER TABLE {t} SET SERDE 'org.apache.hadoop.hive.serde2.columnar.ColumnarSerDe'", "SERDE"),
     ("SELECT * FROM {t} VERSION AS OF 'x'", "write id"), ("SELECT * FROM {t} VERSION AS OF 99", "has write ids up to 3"),
     ("SELECT * FROM {t} TIMESTAMP AS OF NULL", "INVALID_TIME_TRAVEL"), ("SELECT * FROM {t} TIMESTAMP AS OF '2100-01-01'", "still to come")]
 
 
-def test_nothing_goes_to_spark_that_it_would_do_wrong(acid_session, table, tmp_path):
+def test_nothing_is_done_wrong(acid_session, table, tmp_path):
     for query in QUERIES:
         assert rows(acid_session.sql(query.format(t=table))) == [(1,), (3,)], query
     (tmp_path / "f").write_text("x")
@@ -120,8 +120,8 @@ def test_as_of_in_sql(acid_session, table):
 
 
 def test_a_sorted_table(acid_session, db, lakehouse, spark):
-    acid_session.sql(f"CREATE TABLE {db}.s (k INT, v INT) CLUSTERED BY (k) SORTED BY (v DESC, k) INTO 2 BUCKETS STORED AS ORC "
-                     "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')")
+    acid_session.sql(f"CREATE TABLE {db}.s (k INT, v INT) CLUSTERED BY (k) SORTED BY (v, k) INTO 2 BUCKETS STORED AS ORC "
+                     "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only', 'acid.descending'='V')")
     acid_session.sql(f"INSERT INTO {db}.s SELECT id, id % 7 FROM range(100)")
     told = acid_session.client.get_table(db, "s").sd
     assert [(one.col, one.order) for one in told.sortCols] == [("v", 0), ("k", 1)]

@@ -109,7 +109,7 @@ def test_new_rows_and_new_versions_in_one_file_have_ids_of_their_own(acid_sessio
         for last in (8, 10):
             acid_session.sql(f"MERGE INTO {name} t USING (SELECT CAST(id AS INT) AS id FROM range(2, {last})) s ON t.id = s.id "
                              "WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET v = v || '+' "
-                             "WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'new')")
+                             "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'new')")
 
     expected = [(0, "old"), (1, "old"), (2, "old++"), (3, "new"), (4, "old++"), (5, "old++"), (6, "new+"), (7, "new+"),
                 (8, "new"), (9, "new")]
@@ -239,7 +239,8 @@ def test_columns_may_have_any_name(acid_session, db, buckets, kind):
     acid_session.sql(f"UPDATE {name} SET `_partition` = 0 WHERE `_writer` = 27")
     acid_session.sql(f"DELETE FROM {name} WHERE `__deleted` = 34")
     acid_session.sql(f"MERGE INTO {name} t USING (SELECT 1 AS id UNION ALL SELECT 5) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET "
-                     f"`__row_id` = 0 WHEN NOT MATCHED THEN INSERT VALUES (s.id, {', '.join('9' * len(names))}, 1)")
+                     f"`__row_id` = 0 WHEN NOT MATCHED THEN INSERT (id, {', '.join(f'`{one}`' for one in names)}, p) "
+                     f"VALUES (s.id, {', '.join('9' * len(names))}, 1)")
     assert rows(acid_session, name) == [
         (1, 10, 11, 12, 13, 14, 15, 0, 17, 18, 1), (2, 20, 21, 22, 23, 24, 25, 26, 27, 0, 0), values[3], (5, *[9] * len(names), 1)]
 
@@ -267,7 +268,7 @@ def test_a_column_called_like_one_of_ours_is_refused(acid_session, db, columns):
 def test_a_reader_keeps_its_snapshot(acid_session, flat, spark):
     before = acid_session.table(flat)
     with acid(spark) as other:
-        other.delete(flat)
+        other.delete(flat, "id > 0")
     assert before.count() == 4
     assert acid_session.table(flat).count() == 0
 
@@ -332,7 +333,7 @@ def test_nothing_gets_its_name_after_the_transaction_was_lost(acid_session, db, 
 def test_a_transaction_that_was_aborted_cannot_commit(acid_session, flat, spark):
     with pytest.raises((TxnAbortedError, LostError)), acid_session.transaction():
         acid_session.insert(flat, spark.sql("SELECT 5 id, 'e' name"))
-        acid_session.sql(f"ABORT TRANSACTIONS {max(open_txns(acid_session))}")
+        acid_session.sql(f"CALL system.abort_transactions(array({max(open_txns(acid_session))}))")
     assert acid_session.table(flat).count() == 4
 
 
@@ -378,11 +379,19 @@ def test_merge_refuses_two_source_rows_for_one_target_row(acid_session, flat):
     assert rows(acid_session, flat)[0] == (1, "a")
 
 
-def test_hives_own_form_of_merge(acid_session, flat, parted):
-    """INSERT without columns, partition keys last; and values that another table's snapshot gives."""
+def test_delete_without_a_condition_empties_the_table_as_truncate_does(acid_session, flat):
+    """Spark's own: a base over what was there, where row after row would be deleted."""
+    assert acid_session.delete(flat) == 4
+    place = Path(acid_session.client.get_table(*flat.split(".")).sd.location.removeprefix("file:").replace("///", "/"))
+    assert sorted(path.name for path in place.glob("[bd]*_*")) == ["base_0000002", "delta_0000001_0000001_0000"]
+    assert acid_session.sql(f"INSERT INTO {flat} VALUES (1, 'a')").first()["rows"] == 1
+    assert acid_session.sql(f"DELETE FROM {flat}").first()["rows"] == 1
+
+
+def test_a_merge_takes_values_that_another_tables_snapshot_gives(acid_session, flat, parted):
     acid_session.sql(f"MERGE INTO {parted} t USING (SELECT * FROM {flat} WHERE id > 3 UNION ALL SELECT 5, 'e') s ON t.id = s.id "
                      f"WHEN MATCHED THEN UPDATE SET name = (SELECT max(f.name) FROM {flat} f) || s.name "
-                     "WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.name, 'new')")
+                     "WHEN NOT MATCHED THEN INSERT (id, name, day) VALUES (s.id, s.name, 'new')")
     assert rows(acid_session, parted) == [(1, "a", "x/y"), (2, "b", "ä b%"), (3, "c", None), (4, "dd", "x/y"), (5, "e", "new")]
 
 
@@ -461,11 +470,10 @@ def test_a_table_that_is_called_by_a_word_of_sql(acid_session, db):
 
 
 def test_names_that_do_not_exist(acid_session, db):
+    for where in (None, "id = 1"):
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            acid_session.delete(f"{db}.nothing", where)
     with pytest.raises(NoSuchObjectError, match=f"{db}.nothing"):
-        acid_session.delete(f"{db}.nothing")
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        acid_session.sql(f"DELETE FROM {db}.nothing WHERE id = 1")
-    with pytest.raises(NoSuchObjectError):
         acid_session.table(f"{db}.nothing")
 
 
@@ -491,16 +499,16 @@ def test_reads_end_their_transactions(acid_session, flat):
 
 
 def test_show_and_compact(acid_session, flat, parted):
-    answer = acid_session.sql(f"ALTER TABLE {parted} PARTITION (day='x/y') COMPACT 'major'").first()
-    again = acid_session.sql(f"ALTER TABLE {parted} PARTITION (day='x/y') COMPACT 'major'").first()
-    assert (answer["accepted"], again["accepted"], again["id"]) == ("true", "false", answer["id"])
-    shown = acid_session.sql("SHOW COMPACTIONS").where(F.col("id") == answer["id"]).first()
-    assert (shown["partitionname"], shown["type"]) == ("day=x%2Fy", "MAJOR")
+    answer = acid_session.sql(f"CALL system.compact('{parted}', partition => 'day=x%2Fy')").first()
+    again = acid_session.sql(f"CALL system.compact('{parted}', partition => 'day=x%2Fy')").first()
+    assert (answer["accepted"], again["accepted"], again["compaction_id"]) == (True, False, answer["compaction_id"])
+    shown = acid_session.sql("CALL system.show_compactions()").where(F.col("compaction_id") == answer["compaction_id"]).first()
+    assert (shown["partition"], shown["type"]) == ("day=x%2Fy", "MAJOR")
     with acid_session.snapshot():
         acid_session.table(flat)
-        mine = f"txnid = {max(open_txns(acid_session))} AND tablename = 'flat' AND type = 'SHARED_READ'"
-        assert acid_session.sql("SHOW LOCKS").where(mine).count() == 1
-        assert acid_session.sql("SHOW TRANSACTIONS").where("state = 'OPEN'").count() == len(open_txns(acid_session))
+        locks = acid_session.sql(f"CALL system.show_locks(txn_id => {max(open_txns(acid_session))})")
+        assert locks.where("`table` = 'flat' AND type = 'SHARED_READ'").count() == 1
+        assert acid_session.sql("CALL system.show_transactions(state => 'open')").count() == len(open_txns(acid_session))
 
 
 def _write_directory(session, name, directory, frame, file_format="orc"):
@@ -552,4 +560,4 @@ def test_create_table_as_select_and_its_refusals(acid_session, db):
     with pytest.raises(InvalidOperationError, match="declares no columns"):
         acid_session.sql(f"CREATE TABLE {db}.empty STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     with pytest.raises(InvalidInputError, match="the kinds are"):
-        acid_session.sql(f"ALTER TABLE {db}.ctas COMPACT 'medium'")
+        acid_session.sql(f"CALL system.compact('{db}.ctas', type => 'medium')")

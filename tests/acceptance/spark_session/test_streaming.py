@@ -127,7 +127,7 @@ def test_insert_only_tables(acid_session, db, stream):
 
 def test_a_batch_that_breaks_a_constraint_stops_the_query_and_nothing_of_it_is_there(acid_session, table, stream):
     acid_session.sql(f"ALTER TABLE {table} ADD CONSTRAINT small CHECK (id < 10)")
-    acid_session.sql(f"ALTER TABLE {table} CHANGE COLUMN name name STRING DEFAULT 'new'")
+    acid_session.sql(f"ALTER TABLE {table} ALTER COLUMN name SET DEFAULT 'new'")
     stream.add(1)
     stream.run(acid_session, table)
     stream.add(2, 10)

@@ -138,6 +138,25 @@ def test_constraints_are_added_and_dropped_beside_readers(client, call):
     assert call.refused("constrain", db="d", table="t", added=[{"kind": "UNIQUE", "name": "u", "columns": ["z"]}], **WHO)[0] == 400
 
 
+def test_a_column_has_one_default_which_a_refused_one_leaves(client, call):
+    call("create", db="d", table="t", columns=COLUMNS)
+
+    def declare(value, kind="DEFAULT"):
+        return {"db": "d", "table": "t", "dropped": [{"kind": kind, "column": "id"}], **WHO,
+                "added": [{"kind": kind, "columns": ["id"], "value": value, "is_enabled": True, "is_relied_on": True}] if value else []}
+
+    for value in ("1", "2"):
+        call("constrain", **declare(value))
+    call("constrain", **declare("NULL", "NOT_NULL"))
+    assert "reflect" in call.refused("constrain", **declare("reflect('a', 'b')"))[2]
+    found = enabled_constraints(client, table_name("d", "t"))
+    assert (found.defaults, [column for _, column in found.not_null]) == ({"id": "2"}, ["id"])
+    for kind in ("DEFAULT", "NOT_NULL", "NOT_NULL"):
+        call("constrain", **declare(None, kind))
+    found = enabled_constraints(client, table_name("d", "t"))
+    assert (found.defaults, found.not_null) == ({}, ())
+
+
 def test_a_table_gets_another_name_and_goes(client, call):
     call("create", db="d", table="t", columns=COLUMNS)
     insert(client, "t", {"id": 1, "name": "x"})

@@ -1,9 +1,11 @@
 """Procedures over HTTP: what CALL does, and how its arguments are refused."""
 
 import shutil
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 
+import psycopg2
 import pyarrow as pa
 import pytest
 
@@ -52,6 +54,21 @@ def test_compactions_are_asked_for_and_shown(client, run):
     [shown] = run("show_compactions", table="D.T", state="initiated")
     assert (shown["compaction_id"], shown["type"], shown["started_at"]) == (1, "MINOR", None)
     assert run("show_compactions", state="failed") == []
+
+
+def test_a_compaction_is_asked_for_with_all_that_it_may_be_told_and_taken_back(client, run, call, database_url):
+    create_table(client, "t", {"id": "int"})
+    run("compact", table="d.t", type="rebalance", buckets=4, order_by="id DESC", properties=["compactor.spark.executor.memory=1g", "a=b=c"])
+    with closing(psycopg2.connect(database_url)) as session, session.cursor() as cursor:
+        cursor.execute("SELECT number_of_buckets, order_by, properties FROM compaction_queue")
+        assert cursor.fetchall() == [(4, "id DESC", {"compactor.spark.executor.memory": "1g", "a": "b=c"})]
+    assert run("abort_compactions", compaction_ids=[1]) == [{"compaction_id": 1, "aborted": True, "answer": "Successfully aborted compaction"}]
+    [again] = run("abort_compactions", compaction_ids=[1])
+    assert again["aborted"] is False
+    everything = {"table": "d.t", "type": "minor"}
+    for name, arguments, said in (("compact", {**everything, "properties": ["x"]}, "array('compactor.x=y'), not 'x'"),
+                                  ("abort_compactions", {"compaction_ids": []}, "must be ids of compactions")):
+        assert said in call.refused("procedure", procedure=name, arguments=arguments, **WHO)[2]
 
 
 def test_who_waits_for_a_compaction_is_told_that_it_failed(client, call, run, monkeypatch):

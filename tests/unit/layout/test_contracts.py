@@ -51,9 +51,9 @@ PLANTED = {
     "Thrift server: rooms by the way of a message, none looks up": (
         {"thrift_server/loop/planted_call.py": "import metastore.thrift_server.dispatch.call", "thrift_server/planted_flat.py": ""},
         ["metastore.thrift_server.loop is not allowed to import metastore.thrift_server.dispatch", "planted_flat"]),
-    "The SQL front of Spark is pure": (
-        {"spark/sql/planted_clock.py": "import time", "acid_tables/serde_storage.py": "import fsspec"},
-        ["metastore.spark.sql is not allowed to import time", "metastore.acid_tables.serde_storage is not allowed to import fsspec"]),
+    "Rules of tables and their files are pure": (
+        {"acid_tables/serde_storage.py": "import fsspec"},
+        ["metastore.acid_tables.serde_storage is not allowed to import fsspec"]),
     "Streaming works where there is no Spark": (
         {"streaming/planted_frames.py": "import pyspark"},
         ["metastore.streaming is not allowed to import pyspark"]),

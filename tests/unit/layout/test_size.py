@@ -4,8 +4,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 SPARK = ROOT / "metastore" / "spark"
-MOST = 4733
-"""Lines of Python outside of compaction: half of what they were while `acid(spark)` had a parser, a reader and a writer of its own."""
+MOST = 3600
+"""Lines of Python outside of compaction: `acid(spark)` has no parser, reader or writer of statements of its own."""
 
 
 LONGEST = 600
@@ -26,5 +26,5 @@ def test_the_spark_side_stays_small():
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SPARK.rglob("*.py")}
     outside = {path: count for path, count in lines.items() if "compaction" not in path.relative_to(SPARK).parts}
 
-    assert len(outside) > 40
+    assert len(outside) > 30
     assert sum(outside.values()) <= MOST

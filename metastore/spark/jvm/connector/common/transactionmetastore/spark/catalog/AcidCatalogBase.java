@@ -1,6 +1,8 @@
 package transactionmetastore.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -46,8 +48,7 @@ import transactionmetastore.spark.txn.SessionBlock;
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
     /** What RoutingRule adds to the properties of a table to be made: how its files are stored, and their rows. */
     public static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
-    /** It adds too that a query's columns will be written by their places. */
-    /** What acid(spark) adds, as JSON: constraints in Hive's words, for the planner; which columns of SORTED BY descend. */
+    /** What ConstrainedCatalog adds: constraints, as JSON for the planner. And what users say: which columns of SORTED BY descend. */
     static final String CONSTRAINTS = "acid.constraints", DESCENDING = "acid.descending";
 
     private static final String SESSION = "spark_catalog";
@@ -204,9 +205,21 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
     public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
         AcidTable table = acidTable(ident, null);
         if (table == null) return super.alterTable(ident, changes);
+        if (Arrays.stream(changes).anyMatch(Creation::isOfColumnRule)) return ruled(ident, changes);
         block.requireNone("The table " + table.fullName() + " is altered");
         planner().call("alter", named(ident, "changes", Creation.changes(table, changes)));
         return acidTable(ident, null);
+    }
+
+    /** Set or drop NOT NULL and DEFAULT of columns: each is a constraint, and replaces those of its kind that the column has. */
+    private Table ruled(Identifier ident, TableChange[] changes) {
+        List<Map<String, Object>> added = new ArrayList<>(), dropped = new ArrayList<>();
+        for (TableChange change : changes) {
+            Map<String, Object> rule = Creation.columnRule(change);
+            dropped.add(Map.of("kind", rule.get("kind"), "column", ((List<?>) rule.get("columns")).get(0)));
+            if (rule.containsKey("is_enabled")) added.add(rule);
+        }
+        return constrained(ident, added, dropped);
     }
 
     /** Add constraints, which are as the planner takes them, to a transactional table, and drop some. */
@@ -216,6 +229,13 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         arguments.put("dropped", dropped);
         planner().call("constrain", arguments);
         return acidTable(ident, null);
+    }
+
+    /** Make a plain table transactional. "properties": those that the statement sets, this one among them. */
+    public final void convert(Identifier ident, Map<String, String> properties) {
+        block.requireNone("The table " + ident + " is made transactional");
+        new Conversion(planner(), ActiveSession.hadoopSettings(), ident, properties).run();
+        BlockProcedure.refresh(name, fullName(ident));
     }
 
     @Override

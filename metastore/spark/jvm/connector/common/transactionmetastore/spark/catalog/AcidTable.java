@@ -101,12 +101,15 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         return pinned;
     }
 
-    /** The table with the declared types of its columns, for statements that show or alter these. */
-    public AcidTable declared() {
+    /**
+     * The table with the declared types of its columns, for statements that show or alter these. For the latter they take no NULL: Spark
+     * refuses SET NOT NULL otherwise, whether there is a NULL or not.
+     */
+    public AcidTable declared(boolean isAltered) {
         return new AcidTable(catalog, planner, definition, asOf, block, transaction, pinned) {
             @Override
             public Column[] columns() {
-                return definition().declaredColumns();
+                return definition().declaredColumns(!isAltered);
             }
         };
     }

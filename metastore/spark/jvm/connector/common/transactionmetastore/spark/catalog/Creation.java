@@ -50,7 +50,7 @@ public final class Creation {
         for (Transform transform : partitions) {
             if (transform.name().equals("identity")) keyNames.add(name(transform.references()[0]));
             else if (transform.name().contains("bucket")) {
-                arguments.put("buckets", buckets(transform, Messages.list(properties.getOrDefault(AcidCatalogBase.DESCENDING, "[]"))));
+                arguments.put("buckets", buckets(transform, descending(properties)));
             }
             else throw new AcidException("UNSUPPORTED", "A transactional table is partitioned by columns, not by "
                 + transform.describe() + ": name columns, or use CLUSTERED BY ... INTO n BUCKETS.");
@@ -150,6 +150,11 @@ public final class Creation {
         return type.catalogString();
     }
 
+    /** Which columns of SORTED BY descend: Spark's grammar has no word for it. */
+    private static List<String> descending(Map<String, String> properties) {
+        return Stream.of(properties.getOrDefault(AcidCatalogBase.DESCENDING, "").split(",")).map(name -> AcidCatalogBase.lower(name.strip())).toList();
+    }
+
     /** bucket(n, columns) or sorted_bucket(columns, n, columns): Spark tells the number as a literal, columns as references. */
     private static Map<String, Object> buckets(Transform transform, List<?> descending) {
         List<String> columns = new ArrayList<>(), sort = new ArrayList<>();
@@ -224,16 +229,43 @@ public final class Creation {
         return argument;
     }
 
+    static boolean isOfColumnRule(TableChange change) {
+        return change instanceof TableChange.UpdateColumnNullability || change instanceof TableChange.UpdateColumnDefaultValue;
+    }
+
+    /** NOT NULL or DEFAULT of a column, as the planner takes it; without "is_enabled" where it is dropped. */
+    @SuppressWarnings("deprecation")  // Spark 4.0 has no other way to the default
+    static Map<String, Object> columnRule(TableChange change) {
+        if (!isOfColumnRule(change) || ((TableChange.ColumnChange) change).fieldNames().length > 1) {
+            throw new AcidException("UNSUPPORTED", "SET and DROP of NOT NULL and DEFAULT are for whole columns, by a statement of their own: "
+                + "leave out other changes.");
+        }
+        Map<String, Object> rule = new HashMap<>(Map.of("columns", List.of(path(((TableChange.ColumnChange) change).fieldNames()))));
+        boolean isSet;
+        if (change instanceof TableChange.UpdateColumnDefaultValue value) {
+            rule.put("kind", "DEFAULT");
+            rule.put("value", value.newDefaultValue());
+            isSet = value.newDefaultValue() != null && !value.newDefaultValue().isEmpty();
+        } else {
+            rule.put("kind", "NOT_NULL");
+            isSet = !((TableChange.UpdateColumnNullability) change).nullable();
+        }
+        if (isSet) rule.putAll(Map.of("is_enabled", true, "is_relied_on", true));
+        return rule;
+    }
+
     /** The refusal of a column that rows which are there would not have, with the statements that add it. */
     private static AcidException added(String table, boolean isFullAcid, TableChange.AddColumn add) {
         String name = path(add.fieldNames()), type = add.dataType().sql();
         String value = add.defaultValue() == null ? "..." : add.defaultValue().getSql();
         String words = (add.isNullable() ? "" : " NOT NULL") + (add.defaultValue() == null ? "" : " DEFAULT " + value);
+        String alter = "ALTER TABLE " + table + " ALTER COLUMN " + name + " SET";
+        String declared = (add.isNullable() ? "" : "; " + alter + " NOT NULL") + (add.defaultValue() == null ? "" : "; " + alter + " DEFAULT " + value);
         String filled = isFullAcid ? "UPDATE " + table + " SET " + name + " = " + value
             : "INSERT OVERWRITE " + table + " BY NAME SELECT * EXCEPT (" + name + "), " + value + " AS " + name + " FROM " + table;
         return new AcidException("UNSUPPORTED", "Column " + name + " of " + table + " cannot be added with" + words + ", which the rows "
-            + "that are there would not have. Do it in three steps: ALTER TABLE " + table + " ADD COLUMN " + name + " " + type + "; " + filled
-            + "; and with session.sql of acid(spark) ALTER TABLE " + table + " CHANGE " + name + " " + name + " " + type + words + ".");
+            + "that are there would not have. Do it step by step: ALTER TABLE " + table + " ADD COLUMN " + name + " " + type + "; " + filled
+            + declared + ".");
     }
 
     /** Spark passes SET LOCATION and OWNER TO as properties with reserved names. */

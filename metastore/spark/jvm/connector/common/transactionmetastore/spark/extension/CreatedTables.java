@@ -23,6 +23,7 @@ import transactionmetastore.spark.catalog.AcidProvider;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.internals.ResolvedName;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.procedure.BlockProcedure;
 
 /** CREATE and REPLACE of transactional tables, which get a provider that Spark leaves to the catalog; what makes one in another way is refused. */
 record CreatedTables(CatalogNames names) {
@@ -88,13 +89,14 @@ record CreatedTables(CatalogNames names) {
             + ": use writeTo(\"" + target.fullName() + "\").append() or .overwritePartitions(), or insertInto.");
     }
 
-    /** Refuses to make a plain table transactional: rows of files with Spark's names could not be changed, and the session gives them Hive's. */
-    void requireNotConverted(SetTableProperties set) {
-        if (!isTransactional(set.properties()) || !(set.table() instanceof UnresolvedTable name)) return;
+    /** Makes a plain table transactional: rows of files with Spark's names could not be changed, so these get Hive's. */
+    LogicalPlan converted(SetTableProperties set) {
+        if (!isTransactional(set.properties()) || !(set.table() instanceof UnresolvedTable name)) return set;
         CatalogNames.TableName table = names.named(name.multipartIdentifier());
-        if (table == null || table.catalog().acidTable(table.ident(), null) != null || !table.catalog().tableExists(table.ident())) return;
-        throw new AcidException("UNSUPPORTED", table.ident() + " is made transactional by session.sql of acid(spark), with the same "
-            + "statement: it gives the files that are there names by which their rows are known.");
+        if (table == null || table.catalog().acidTable(table.ident(), null) != null || !table.catalog().tableExists(table.ident())) return set;
+        Map<String, String> properties = new HashMap<>(CollectionConverters.asJava(set.properties()));
+        return Calls.of(table.catalog(), new BlockProcedure("convert", "ALTER TABLE ... SET TBLPROPERTIES ('transactional'='true')",
+            () -> table.catalog().convert(table.ident(), properties)), List.of());
     }
 
     private static boolean isTransactional(scala.collection.immutable.Map<String, String> properties) {

@@ -51,7 +51,7 @@ final class RoutingRule extends Rule<LogicalPlan> {
             new Handler(plan -> plan.nodeName().equals("CreateTableLike"), created::createdLike),
             check(CreateTableLikeCommand.class, created::requireNotLikeTransactional),
             check(CreateTable.class, created::requireNotSavedOver),
-            check(SetTableProperties.class, created::requireNotConverted),
+            of(SetTableProperties.class, unexplained(created::converted)),
             of(DropTable.class, dropped::table),
             of(DropNamespace.class, dropped::database),
             of(ShowTablesExtended.class, shown::extended),
@@ -63,9 +63,9 @@ final class RoutingRule extends Rule<LogicalPlan> {
             of(AnalyzeTable.class, unexplained(analyzed::whole)),
             of(AnalyzeColumn.class, unexplained(analyzed::columns)),
             of(ShowCreateTable.class, unexplained(shown::created)),
-            of(DescribeRelation.class, unexplained(shown::declared)),
-            of(DescribeColumn.class, unexplained(shown::declared)),
-            new Handler(plan -> plan instanceof AlterTableCommand && plan.nodeName().contains("Column"), unexplained(shown::declared)::apply),
+            of(DescribeRelation.class, unexplained(shown::described)),
+            of(DescribeColumn.class, unexplained(shown::described)),
+            new Handler(plan -> plan instanceof AlterTableCommand && plan.nodeName().contains("Column"), unexplained(shown::altered)::apply),
             new Handler(SeveralInserts::isSeveral, unexplained(plan -> SeveralInserts.called(plan, names))::apply));
     }
 

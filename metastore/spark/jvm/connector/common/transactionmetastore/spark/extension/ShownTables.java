@@ -39,14 +39,22 @@ record ShownTables(CatalogNames names) {
         return rows(show, List.of(RowFactory.create(table.catalog().createStatement(table.ident()))));
     }
 
+    LogicalPlan described(LogicalPlan plan) {
+        return declared(plan, false);
+    }
+
+    LogicalPlan altered(LogicalPlan plan) {
+        return declared(plan, true);
+    }
+
     /** Gives a statement the declared types of columns: to all others CHAR and VARCHAR are STRING, see TableDefinition.Field. */
-    LogicalPlan declared(LogicalPlan plan) {
+    private LogicalPlan declared(LogicalPlan plan, boolean isAltered) {
         Seq<String> name = plan.children().head() instanceof UnresolvedTable one ? one.multipartIdentifier()
             : plan.children().head() instanceof UnresolvedTableOrView one ? one.multipartIdentifier() : null;
         CatalogNames.Found table = name == null ? null : names.foundBehindViews(name);
         if (table == null) return plan;
         List<LogicalPlan> children = new ArrayList<>(CollectionConverters.asJava(plan.children()));
-        children.set(0, ResolvedTable.create(table.catalog(), table.ident(), table.table().declared()));
+        children.set(0, ResolvedTable.create(table.catalog(), table.ident(), table.table().declared(isAltered)));
         return plan.withNewChildren(CollectionConverters.asScala(children).toSeq());
     }
 

@@ -39,8 +39,8 @@ public record TableDefinition(
             return Column.create(name, sqlType, true, comment, initially(), told.equals(Metadata.empty()) ? null : told.json());
         }
 
-        Column declared() {
-            return Column.create(name, DataType.fromDDL(type), true, comment, initially(), null);
+        Column declared(boolean isNullable) {
+            return Column.create(name, DataType.fromDDL(type), isNullable, comment, initially(), null);
         }
 
         private ColumnDefaultValue initially() {
@@ -152,8 +152,8 @@ public record TableDefinition(
         return all(Field::column);
     }
 
-    public Column[] declaredColumns() {
-        return all(Field::declared);
+    public Column[] declaredColumns(boolean areNullable) {
+        return all(field -> field.declared(areNullable));
     }
 
     private Column[] all(Function<Field, Column> column) {

@@ -1,1 +1,0 @@
-"""A module per kind of statement; ``dispatch`` runs the function for a parsed statement."""
