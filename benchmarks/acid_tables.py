@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from benchmarks import peers
 from metastore.acid_tables.table import AcidTable
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobResult, CompactionJobSpec
 from metastore.ids import TableName
 from metastore.spark import acid
 from metastore.spark.compaction.job import run

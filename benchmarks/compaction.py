@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from benchmarks.acid_session import HEAD, TABLE, Action, compared, create_table, options, with_store_sales
 from metastore.acid_tables.table import AcidTable
-from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobSpec
 from metastore.ids import table_name
 from metastore.spark.compaction.job import run
 from metastore.spark.session import AcidSession

@@ -32,7 +32,7 @@ from metastore.acid.bucket import encode
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
 from metastore.acid_tables.table import HiveColumn
-from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobSpec
 from metastore.spark.compaction.job import run
 
 _ROWS_OF_A_DELTA, _ROWS_OF_A_BASE, _BUCKETS = 100, 20_000_000, 2

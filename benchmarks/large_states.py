@@ -31,7 +31,6 @@ SELECT table_id, {_NAME}, ARRAY[{_DAY}, n::text], p.create_time, replace(p.locat
        p.parameters
 FROM partitions AS p, generate_series(1, {{count}} - 1) AS n
 WHERE table_id = (SELECT id FROM tables WHERE name = '{{table}}')"""
-_LOCK_WIRE = 'lock_wire({}, int_id, txn_id, db, "table", partition, type, "user", host, agent_info)'
 _OUR_TABLES = """
 INSERT INTO tables (catalog, db, name, type, owner, create_time, location, sd, partition_keys, parameters)
 SELECT catalog, db, 'table_' || n, type, owner, create_time, location || n, sd, partition_keys, parameters
@@ -138,8 +137,7 @@ def hold_locks(server: Contestant, count: int) -> None:
             client.lock(ttypes.LockRequest([part], None, "ann", "node1", "bench"))
     table, external = ("locks", "ext_id") if _is_ours(server) else ("hive_locks", "hl_lock_ext_id")
     first = f"{_n(external)} = (SELECT min({_n(external)}) FROM {{stored}})"
-    changed = {external: _id("n")} | ({"wire": _LOCK_WIRE.format(_id("n"))} if _is_ours(server) else {})
-    _copy(server, table, first, range(max(1, present), count), **changed)
+    _copy(server, table, first, range(max(1, present), count), **{external: _id("n")})
 
 
 def queue_compactions(server: Contestant, count: int) -> None:

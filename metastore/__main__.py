@@ -1,18 +1,18 @@
-"""``python -m metastore`` and the ``metastore`` command."""
+"""The entry point of ``python -m metastore`` and of the ``metastore`` command."""
 
 import gc
 import os
 import signal
 import sys
 
-# What a start makes is for good: looking through it again and again is a tenth of the start.
+# Objects made at the start stay: looking through them again and again is a tenth of the start.
 gc.set_threshold(100_000)
-# structlog imports rich where it is there, and rich pygments: 0.15 s for tracebacks that we print plain.
+# structlog imports rich if it is installed, and rich pygments: 0.15 s for tracebacks that we print plain.
 sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
 
 
 def main() -> None:
-    """Run the command line. A signal while it is being loaded ends ``serve`` in order: there is nothing yet."""
+    """Run the command line. A signal during the import ends ``serve`` in order: nothing has begun yet."""
     if sys.argv[1:2] == ["serve"]:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: os._exit(0))

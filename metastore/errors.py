@@ -1,9 +1,8 @@
-"""Every error the service can answer with, in the domain's words.
+"""The errors of the service, in the domain's words.
 
-Rule: code below ``thrift_server`` raises these and nothing else on purpose; ``thrift_server.dispatch.errors`` holds
-the one table that turns each into the exception Hive declares. A message says what is wrong, with which object, and
-what to do next. Messages never contain ``JDO``, ``Nucleus``, ``TTransport`` or ``TProtocol``: clients match those
-words.
+Rule: code below ``thrift_server`` raises these and nothing else on purpose; ``thrift_server.dispatch.errors`` holds the
+one table that turns each into the exception Hive declares. A message names the fault, the object, and the remedy.
+Messages never contain ``JDO``, ``Nucleus``, ``TTransport`` or ``TProtocol``: clients match those words.
 """
 
 
@@ -16,7 +15,7 @@ class MetaError(MetastoreError):
 
 
 class InvalidRequestError(MetaError):
-    """A field is missing, negative, too long or out of range; nothing was changed."""
+    """Error: a field is missing, negative, too long or out of range; nothing was changed."""
 
 
 class UnavailableError(MetaError):
@@ -32,7 +31,10 @@ class ConflictRetryError(UnavailableError):
 
 
 class HeldUpError(MetaError):
-    """Somebody else's lock is on what is to be dropped, renamed or emptied; nothing was changed. It is tried again."""
+    """Another owner's lock is on an object that is to be dropped, renamed or emptied; nothing was changed.
+
+    It is tried again.
+    """
 
 
 class NoAnswerError(MetastoreError):
@@ -80,7 +82,7 @@ class AccessDeniedError(MetastoreError):
 
 
 class LimitReachedError(MetastoreError):
-    """The clients of an address have taken all that they may."""
+    """The clients of an address have used up their quota."""
 
 
 class ConfigValueSecurityError(MetastoreError):
@@ -88,7 +90,7 @@ class ConfigValueSecurityError(MetastoreError):
 
 
 class EndedError(MetastoreError):
-    """Something has ended. ``txn_id``: the transaction whose outcome the text shall name."""
+    """An object has ended. ``txn_id``: the transaction whose outcome the text shall name."""
 
     def __init__(self, text: str = "", txn_id: int | None = None) -> None:
         super().__init__(text)

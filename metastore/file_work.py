@@ -1,9 +1,9 @@
-"""The server's work with files: bounded in time and number, so that a host that does not answer stops nobody else.
+"""File operations of the server: bounded in time and number, so that a silent host stops no other work.
 
-Rules: a question (is it there, what is in it) and the making of a directory are given up after a while: what comes of
-them later hurts nobody. A change is never given up half-way, for its caller goes by whether it was done; it may
-take as long as it takes, in a limited number. Who waits here does not count as a call that is being worked on.
-Only file systems of listed schemes are opened (ADR 0040).
+Rules: questions (does it exist, what does it contain) and the creation of a directory are given up after a while: a
+late result does no harm. A change is never given up half-way, because its caller relies on its outcome; it may take any
+time, in a limited number. A call that waits here does not count as a call in progress. Only file systems of listed
+schemes are opened (ADR 0040).
 """
 
 import threading
@@ -35,16 +35,16 @@ T = TypeVar("T")
 
 
 def _going() -> None:
-    """Give nothing up."""
+    """Continue always."""
 
 
 class NoAnswerFromFilesError(OSError):
-    """A file system does not answer, or all threads that may wait for it are waiting."""
+    """Error: a file system does not answer, or all threads for it are waiting."""
 
 
 @dataclass
 class _Host:
-    """What is under way at a host."""
+    """The work in progress at a host."""
 
     running: int = 0
     moved_at: float = field(default_factory=monotonic)
@@ -53,12 +53,12 @@ class _Host:
 
 
 class FilePool:
-    """The threads for questions, and the count of all that is under way."""
+    """The threads for questions, and the count of all work in progress."""
 
     def __init__(
         self, threads: int, timeout_s: float, aside: Callable[[], AbstractContextManager[Any]] = nullcontext
     ) -> None:
-        """``aside``: entered while a caller waits, so that another call can use its thread's place."""
+        """Prepare a pool; ``aside``: entered while a caller waits, so that another call can use its thread's place."""
         self.timeout_s = timeout_s
         self._most, self._most_of_host, self._aside = threads, max(1, threads // 2), aside
         self._changed = threading.Condition()
@@ -71,7 +71,7 @@ class FilePool:
     def ask(self, uri: str, question: Callable[[], T], times: float = 1, going: Callable[[], None] = _going) -> T:
         """Return the answer, within ``times`` the time-out. Raises: NoAnswerFromFilesError.
 
-        ``going`` is called now and then while the answer is waited for, and raises to give it up.
+        ``going`` is called now and then during the wait, and raises to give it up.
         """
         if self._is_inside():
             return question()
@@ -96,7 +96,7 @@ class FilePool:
                 try:
                     return answer.result(min(left, _LOOK_S))
                 except TimeoutError:
-                    if answer.done():  # at the last moment, or it was its own
+                    if answer.done():  # It came at the last moment, or the error was its own.
                         return answer.result()
                 going()
         if times == 1:
@@ -104,7 +104,7 @@ class FilePool:
         raise NoAnswerFromFilesError(f"{uri}: {host} did not answer within {self.timeout_s * times:g} s")
 
     def change(self, uri: str, work: Callable[[], T]) -> T:
-        """Do something that must not be left half-way. Raises: NoAnswerFromFilesError, before it is begun."""
+        """Run a change that must not be left half-way. Raises: NoAnswerFromFilesError, before it is begun."""
         if self._is_inside():
             return work()
         host = host_of(uri)
@@ -115,7 +115,7 @@ class FilePool:
                 return work()
             finally:
                 self._local.inside = False
-                self._end(host)  # before the thread waits for its place again
+                self._end(host)  # This comes before the thread waits for its place again.
 
     def _is_inside(self) -> bool:
         return getattr(self._local, "inside", False)
@@ -137,7 +137,10 @@ class FilePool:
             at.moved_at = self._moved_at = monotonic()
 
     def _full_since(self, uri: str, host: str) -> float | None:
-        """When something last moved there; None: there is room. Raises: NoAnswerFromFilesError if it is silent."""
+        """Return the last progress of a full host; None: there is room.
+
+        Raises: NoAnswerFromFilesError if it is silent.
+        """
         at = self._hosts.get(host, _Host())
         if at.silent_until > monotonic():
             raise NoAnswerFromFilesError(f"{uri}: {host} does not answer; nothing was done, try again later")
@@ -163,7 +166,7 @@ class FilePool:
                 at.silent_until = monotonic() + self.timeout_s
 
     def _put(self, work: Callable[[], None]) -> None:
-        """A thread for each question that is under way, kept for the next: file systems are kept by thread."""
+        """Run the work on a thread, kept for the next question: file systems are kept by thread."""
         with self._changed:
             if self._threads < self._running:
                 self._threads += 1
@@ -178,22 +181,25 @@ class FilePool:
 
 @dataclass(frozen=True)
 class BoundedFiles(Files):
-    """Files of a server. ``schemes``: what may be opened; ``gives_up_removals``: after `REMOVAL` times the time-out."""
+    """The files of a server. ``schemes``: those allowed; ``gives_up_removals``: after `REMOVAL` times the time-out."""
 
     pool: FilePool = field(default_factory=lambda: FilePool(64, 60))
     schemes: Collection[str] = ()
     gives_up_removals: bool = False
 
     def ask(self, uri: str, question: Callable[[], T], times: float = 1) -> T:
-        """See `Files`."""
+        """Ask as `Files` does."""
         return self._ask(uri, question, times)
 
     def mkdirs(self, uri: str) -> bool:
-        """See `Files`; made later, a directory that nobody refers to stays."""
+        """Make a directory as `Files` does; a late one, which has no owner, stays."""
         return self._ask(uri, lambda: Files.mkdirs(self, uri))
 
     def make_all(self, uris: Sequence[str]) -> Made:
-        """See `Files`. Some of a host at a time: to hand a directory to a thread takes longer than to make it."""
+        """Make directories as `Files` does, some of a host at a time.
+
+        A hand-over to a thread takes longer than the making.
+        """
         new: list[str] = []
         for _, of_host in groupby(uris, host_of):
             for some in _batched(of_host):
@@ -207,55 +213,58 @@ class BoundedFiles(Files):
         return Made(new)
 
     def exists(self, uri: str) -> bool:
-        """See `Files`."""
+        """Return the answer of `Files`."""
         return self._ask(uri, lambda: Files.exists(self, uri))
 
     def read(self, uri: str) -> bytes:
-        """See `Files`."""
+        """Read as `Files` does."""
         return self._ask(uri, lambda: Files.read(self, uri))
 
     def open(self, uri: str) -> BinaryIO:
-        """See `Files`."""
+        """Open as `Files` does."""
         return self._ask(uri, lambda: Files.open(self, uri))
 
     def children(self, uri: str) -> list[str]:
-        """See `Files`."""
+        """List as `Files` does."""
         return self._ask(uri, lambda: Files.children(self, uri))
 
     def listing(self, uri: str) -> list[FileEntry]:
-        """See `Files`. A large file may take long, so the first question is whether the host answers at all."""
+        """List as `Files` does.
+
+        A large directory may take long, so the first question is if the host answers at all.
+        """
         if not self.exists(uri):
             return []
         return self._ask(uri, lambda: Files.listing(self, uri), LISTING)
 
     def files_of(self, uri: str) -> list[str]:
-        """See `Files`; as for a listing."""
+        """List as `Files` does, with the time of a listing."""
         if not self.exists(uri):
             return []
         return self._ask(uri, lambda: Files.files_of(self, uri), LISTING)
 
     def checksum(self, uri: str) -> str:
-        """See `Files`; a whole file may be read."""
+        """Return the answer of `Files`; a whole file may be read."""
         return self._ask(uri, lambda: Files.checksum(self, uri), REMOVAL)
 
     def changed(self, uri: str) -> list[tuple[str, datetime]]:
-        """See `Files`."""
+        """Return the answer of `Files`."""
         return self._ask(uri, lambda: Files.changed(self, uri), LISTING)
 
     def moves_in_one_step(self, source: str, target: str) -> bool:
-        """See `Files`."""
+        """Return the answer of `Files`."""
         return self._ask(source, lambda: Files.moves_in_one_step(self, source, target))
 
     def write(self, uri: str, content: bytes) -> None:
-        """See `Files`."""
+        """Write as `Files` does."""
         self._change(uri, lambda: Files.write(self, uri, content))
 
     def create(self, uri: str) -> BinaryIO:
-        """See `Files`."""
+        """Create as `Files` does."""
         return self._change(uri, lambda: Files.create(self, uri))
 
     def delete(self, uri: str, *, recursive: bool = True) -> None:
-        """See `Files`."""
+        """Delete as `Files` does."""
 
         def work() -> None:
             Files.delete(self, uri, recursive=recursive)
@@ -266,21 +275,21 @@ class BoundedFiles(Files):
             self._change(uri, work)
 
     def delete_children(self, uri: str) -> None:
-        """See `Files`."""
+        """Delete as `Files` does."""
         self._change(uri, lambda: Files.delete_children(self, uri))
 
     def put_over(self, source: str, target: str, *, move: bool) -> None:
-        """See `Files`."""
+        """Put as `Files` does."""
         self.require_scheme(target)
         self._change(source, lambda: Files.put_over(self, source, target, move=move))
 
     def rename(self, source: str, target: str) -> None:
-        """See `Files`."""
+        """Rename as `Files` does."""
         self.require_scheme(target)
         self._change(source, lambda: Files.rename(self, source, target))
 
     def copy(self, source: str, target: str, going: Callable[[], None]) -> None:
-        """See `Files`."""
+        """Copy as `Files` does."""
         self.require_scheme(target)
         self._change(source, lambda: Files.copy(self, source, target, going))
 
@@ -293,7 +302,7 @@ class BoundedFiles(Files):
         return self.pool.change(uri, work)
 
     def require_scheme(self, uri: str) -> None:
-        """See `Files`."""
+        """Raise as `Files` does."""
         scheme = scheme_of(uri)
         if scheme not in self.schemes:
             raise OSError(f"{uri}: the scheme {scheme!r} is not one of {SCHEMES} ({', '.join(self.schemes)})")

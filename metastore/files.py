@@ -2,7 +2,7 @@
 
 Rule: a location is Hive's text, never decoded (``%3A`` in a partition's directory is four characters on disk) and never
 a working-directory relative path. One listing per directory tree, never one per directory, and each asks the store:
-what a process has listed before is no answer. Errors are ``OSError``, of every store. Object stores have no
+earlier listings of the process are never reused. Errors are ``OSError``, of every store. Object stores have no
 directories: on S3 an empty object stands for a directory that was made, as Hadoop has it, and is no file; on others
 nothing is made. Removing what is absent is fine everywhere.
 """
@@ -36,7 +36,7 @@ _OBJECT_STORES = {"s3", "gs", "abfs"}
 _ACROSS_BUCKETS = {"s3", "gs"}
 _CHANGED = ("LastModified", "last_modified", "mtime", "updated", "created")
 """What the stores call the time of a file's last change."""
-_AT_A_TIME = 32  # copies between two looks whether to go on
+_AT_A_TIME = 32  # It also limits copies between two checks of ``going``.
 _PATTERN = frozenset("*?[")
 """What fsspec takes for a pattern when it removes; in a location it is a character like others."""
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class FileEntry(NamedTuple):
 
 
 class Made(NamedTuple):
-    """Which directories are new, and what ended the making of more, if anything did."""
+    """The new directories, and the error that ended the creation of more, if any."""
 
     new: list[str]
     failed: str = ""
@@ -59,14 +59,14 @@ class Made(NamedTuple):
 
 
 class FileSystem(Protocol):
-    """What changes the files of tables, by URI, with somebody's credentials.
+    """A file system that changes the files of tables, by URI, with some user's credentials.
 
-    ``Files`` has those of this process; Spark's JVM has its own (``metastore.spark.jvm.hadoop``). Whoever writes a
-    directory renames and removes it through the same: the other may not be allowed to.
+    ``Files`` has those of this process; Spark's JVM has its own (``metastore.spark.jvm.hadoop``). A writer of a
+    directory renames and removes it through the same one: the other may not be allowed to.
     """
 
     def exists(self, uri: str, /) -> bool:
-        """Return True if a file or directory is there."""
+        """Return True if a file or directory exists."""
 
     def rename(self, source: str, target: str, /) -> None:
         """Move a file or directory to a place that is free."""
@@ -79,9 +79,9 @@ class FileSystem(Protocol):
 class Files:
     """Every file system by URI: the `FileSystem` of this process, and the way to list and read without a JVM.
 
-    ``options``: keyword arguments for fsspec, by scheme. ``roots``: where something may be changed; None: everywhere.
-    Whatever changes something raises OutsideError beyond them. ``cmroot``: where files go that a replica may still
-    need; "": nowhere.
+    ``options``: keyword arguments for fsspec, by scheme. ``roots``: the directories that may be changed; None: all.
+    Every change raises OutsideError beyond them. ``cmroot``: the directory for files that a replica may still need; "":
+    none.
     """
 
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Files:
         return question()
 
     def require_scheme(self, uri: str) -> None:
-        """Raise OSError for a scheme of which nothing is opened; by the text alone."""
+        """Raise OSError for a scheme that is not allowed; by the text alone."""
 
     def mkdirs(self, uri: str) -> bool:
         """Make a directory and its parents; True if it was not there before (then the caller may undo it)."""
@@ -123,7 +123,7 @@ class Files:
         return Made(new)
 
     def exists(self, uri: str) -> bool:
-        """Return True if a file or directory is there."""
+        """Return True if a file or directory exists."""
         path = local_path(uri)
         if path is not None:
             return path.exists()
@@ -139,7 +139,7 @@ class Files:
             return bytes(store.fs.cat_file(store.key))
 
     def open(self, uri: str) -> BinaryIO:
-        """Return a file to read from any position; the caller closes it."""
+        """Open a file to read from any position; the caller closes it."""
         path = local_path(uri)
         if path is not None:
             return path.open("rb")
@@ -148,7 +148,7 @@ class Files:
             return opened
 
     def write(self, uri: str, content: bytes) -> None:
-        """Make a small file with its parents; what was there is replaced."""
+        """Write a small file with its parents; an existing file is replaced."""
         self._require_own(uri)
         path = local_path(uri)
         if path is not None:
@@ -160,7 +160,7 @@ class Files:
             store.fs.pipe_file(store.key, content)
 
     def create(self, uri: str) -> BinaryIO:
-        """Return a new file to write from its beginning to its end, with its parents; the caller closes it.
+        """Open a new file to write from its beginning to its end, with its parents; the caller closes it.
 
         Raises: FileExistsError.
         """
@@ -203,7 +203,7 @@ class Files:
     def rename(self, source: str, target: str) -> None:
         """Move a directory or file to a place that is free; the target's parent is made if needed.
 
-        One step on a disk and on HDFS; on an object store a copy followed by a removal.
+        It is one step on a disk and on HDFS; on an object store a copy followed by a removal.
         """
         self._require_own(source, inside=True)
         self._require_own(target, inside=True)
@@ -221,7 +221,7 @@ class Files:
             store.move(to.key)
 
     def moves_in_one_step(self, source: str, target: str) -> bool:
-        """Return True if ``rename`` is one step of the file system, so that nobody ever sees half of it."""
+        """Return True if ``rename`` is one step of the file system, so that no reader ever sees half of it."""
         path, to_path = local_path(source), local_path(target)
         if path is not None and to_path is not None:
             return _device(path) == _device(to_path)
@@ -248,7 +248,7 @@ class Files:
             store.copy(to_store.key, going)
 
     def listing(self, uri: str) -> list[FileEntry]:
-        """Everything below a directory, sorted by path; [] if there is none."""
+        """Return every file and directory below, sorted by path; [] if there is none."""
         path = local_path(uri)
         if path is not None:
             entries: list[FileEntry] = []
@@ -258,7 +258,7 @@ class Files:
             return store.listing()
 
     def files_of(self, uri: str) -> list[str]:
-        """Return the URIs of a file, or of all files below a directory; [] if nothing is there."""
+        """Return the URIs of a file, or of all files below a directory; [] if there is none."""
         path = local_path(uri)
         if path is not None:
             is_file = path.is_file()
@@ -270,10 +270,10 @@ class Files:
         return [f"{uri.rstrip('/')}/{entry.path}" for entry in self.listing(uri) if not entry.is_dir]
 
     def checksum(self, uri: str) -> str:
-        """Return what tells a file's content from any other under its name, in hexadecimal.
+        """Return a checksum in hexadecimal that identifies a file's content.
 
-        Of an object that has an ETag it is what Hadoop's S3A says (``fs.s3a.etag.checksum.enabled``), else its MD5.
-        Raises: OSError for HDFS: it has a checksum of its own, which cannot be had here.
+        For an object with an ETag it is the checksum of Hadoop's S3A (``fs.s3a.etag.checksum.enabled``), else its MD5.
+        Raises: OSError for HDFS: it has a checksum of its own, which is not available here.
         """
         path = local_path(uri)
         if path is not None:
@@ -289,7 +289,10 @@ class Files:
                 return _md5(file)
 
     def put_over(self, source: str, target: str, *, move: bool) -> None:
-        """Bring a file, or a copy of it, to where one of the same content may be; its time of change is now."""
+        """Bring a file, or a copy of it, to a place that may have one of the same content.
+
+        Its time of change is now.
+        """
         if move:
             self._require_own(source, inside=True)
         self._require_own(target, inside=True)
@@ -307,7 +310,10 @@ class Files:
                 store.remove(store.key)
 
     def changed(self, uri: str) -> list[tuple[str, datetime]]:
-        """The names of the files directly below a directory, and when each was changed last; [] if there is none."""
+        """Return the names of the files directly below a directory, each with its last change; [] if there is none.
+
+        [] if there is none.
+        """
         path = local_path(uri)
         if path is not None:
             if not path.is_dir():
@@ -331,14 +337,14 @@ class Files:
 
     @contextmanager
     def _remote(self, uri: str) -> Iterator["_Store"]:
-        """The store of a URI, for one call."""
-        import fsspec  # with asyncio: 60 ms that a warehouse on the local disk does not need
+        """Open the store of a URI, for one call."""
+        import fsspec  # This imports asyncio: 60 ms that a warehouse on the local disk does not need.
 
         if "::" in uri:
             raise OSError(f"{uri}: :: cannot be part of a location, it names one file system inside another")
         scheme = urlsplit(uri).scheme.lower()
         name = _FSSPEC_SCHEME.get(scheme, scheme)
-        # Otherwise fsspec would go on answering from what a process has listed once.
+        # Otherwise fsspec would answer from earlier listings of the process.
         options = {"use_listings_cache": False} if name in _OBJECT_STORES else {}
         try:
             fs, key = fsspec.core.url_to_fs(f"{name}{uri[len(scheme) :]}", **options, **self.options.get(scheme, {}))
@@ -348,12 +354,12 @@ class Files:
             yield _Store(name, fs, str(key))
         except OSError:
             raise
-        except Exception as error:  # every store's library has its own; of S3 those of connections and credentials
+        except Exception as error:  # Every store's library has its own errors, S3's also for connections.
             raise OSError(f"{uri}: {type(error).__name__}: {error}") from error
 
 
 class _Store(NamedTuple):
-    """A file system, and where a URI is in it."""
+    """A file system, and the path of a URI in it."""
 
     protocol_name: str
     fs: Any
@@ -361,16 +367,16 @@ class _Store(NamedTuple):
 
     @property
     def has_objects(self) -> bool:
-        """Whether there are no directories."""
+        """True if it is an object store, without directories."""
         return self.protocol_name in _OBJECT_STORES
 
     @property
     def has_directories(self) -> bool:
-        """Whether a directory can be made. On S3 an empty object stands for it: Spark wants it for its plain tables."""
+        """True if a directory can be made. On S3 an empty object stands for it: Spark wants it for its plain tables."""
         return not self.has_objects or self.protocol_name == "s3"
 
     def make_directory(self) -> None:
-        """Make a directory that is not there."""
+        """Make a new directory."""
         if self.protocol_name == "s3":
             bucket, key, _ = self.fs.split_path(self.key)
             self.fs.call_s3("put_object", Bucket=bucket, Key=f"{key.rstrip('/')}/", Body=b"")
@@ -414,7 +420,7 @@ class _Store(NamedTuple):
         ]
 
     def remove(self, key: str) -> None:
-        """Remove what is there, if there is something. s3fs says nothing when the store refuses to."""
+        """Remove a path if it exists. s3fs is silent when the store refuses to."""
         if self.fs.exists(key):
             with suppress(FileNotFoundError):
                 if self.has_objects and not _PATTERN.isdisjoint(key):
@@ -451,7 +457,7 @@ class _Store(NamedTuple):
         """Remove these and no others: what looks like a pattern by itself, the rest in few requests."""
         patterns = [name for name in names if not _PATTERN.isdisjoint(name)]
         for name in patterns:
-            if self.protocol_name == "s3" and name.endswith("/"):  # s3fs would cut the slash
+            if self.protocol_name == "s3" and name.endswith("/"):  # s3fs would cut the slash.
                 bucket, _, key = name.partition("/")
                 self.fs.call_s3("delete_object", Bucket=bucket, Key=key)
             else:
@@ -506,7 +512,7 @@ def _put_over_local(path: Path, to_path: Path, *, move: bool) -> None:
 
 
 def _walk_local(directory: str, prefix: str, list_file_entry: list[FileEntry]) -> None:
-    """Add everything below a directory. What is a file or a directory is known without asking for it, a size is not."""
+    """Add everything below a directory. The kind of an entry is known without a call, its size is not."""
     try:
         entries = list(scandir(directory))
     except (FileNotFoundError, NotADirectoryError):
@@ -517,5 +523,5 @@ def _walk_local(directory: str, prefix: str, list_file_entry: list[FileEntry]) -
             list_file_entry.append(FileEntry(path, 0, is_dir=True))
             _walk_local(entry.path, path + "/", list_file_entry)
         else:
-            with suppress(FileNotFoundError):  # removed while being listed
+            with suppress(FileNotFoundError):  # It was removed during the listing.
                 list_file_entry.append(FileEntry(path, entry.stat().st_size, is_dir=False))

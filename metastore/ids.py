@@ -17,7 +17,7 @@ class DatabaseName(NamedTuple):
     db: str
 
     def __str__(self) -> str:
-        """Hive's spelling: the default catalog is not shown."""
+        """Return Hive's spelling: the default catalog is not shown."""
         return self.db if self.catalog == DEFAULT_CATALOG else f"{self.catalog}.{self.db}"
 
 
@@ -34,7 +34,7 @@ class TableName(NamedTuple):
         return DatabaseName(self.catalog, self.db)
 
     def __str__(self) -> str:
-        """Hive's spelling: the default catalog is not shown."""
+        """Return Hive's spelling: the default catalog is not shown."""
         return f"{self.database}.{self.table}"
 
 

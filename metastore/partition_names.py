@@ -33,13 +33,19 @@ def make_name(keys: Sequence[str], values: Sequence[str | None], default: str = 
 
 
 def parse_name(name: str) -> list[tuple[str, str]]:
-    """The (key, value) pairs of a name, unescaped; segments that are not ``key=value`` are left out (Hive does so)."""
+    """Return the (key, value) pairs of a name, unescaped.
+
+    Segments that are not ``key=value`` are left out (Hive does so).
+    """
     pairs = (_PAIR.fullmatch(segment) for segment in name.split("/"))
     return [(unescape(pair[1]), unescape(pair[2])) for pair in pairs if pair]
 
 
 def values_for(keys: Iterable[str], name: str) -> list[str] | None:
-    """The values of these keys in a name, in the keys' order; extra segments are ignored, None if a key is missing."""
+    """Return the values of these keys in a name, in the keys' order.
+
+    Extra segments are ignored, None if a key is missing.
+    """
     by_key = dict(parse_name(name))
     values = [by_key.get(key) for key in keys]
     return None if None in values else [value for value in values if value is not None]

@@ -1,9 +1,9 @@
-"""What of a text nobody is to get as it is: secrets, and characters that a terminal acts on. For all that shows texts.
+"""Redaction of texts before they are shown: secrets, and characters that a terminal acts on.
 
-Rule: a value whose name speaks of a secret is hidden; in any other text the passwords of URLs are, and the values of
-pairs (``spark.hadoop.fs.s3a.secret.key=...`` in a list of Spark settings) whose names do. Every pattern looks at a
+Rule: a value whose name suggests a secret is hidden; in any other text the passwords of URLs are hidden, and the values
+of pairs with such names (``spark.hadoop.fs.s3a.secret.key=...`` in a list of Spark settings). Every pattern looks at a
 bounded stretch for each place, since texts may come from clients. Control characters of names that clients chose are
-shown as escapes, and so is what turns the direction of a text or ends a line unseen.
+shown as escapes, and so are those that turn the direction of a text or end a line invisibly.
 """
 
 import re
@@ -20,7 +20,7 @@ _ACTED_ON = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def is_secret(name: str) -> bool:
-    """Return True if what has this name is hidden."""
+    """Return True if a value of this name is hidden."""
     return _NAME.search(name) is not None
 
 
@@ -37,10 +37,10 @@ def redacted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return one line of text with an escape, as JSON has them, for each character that a terminal acts on."""
+    """Return one line of text with escapes, as JSON has them, for characters that a terminal acts on."""
     return _ACTED_ON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def printable_lines(text: str) -> str:
-    """Return a text of our own lines, with what clients chose in them as ``printable`` shows it."""
+    """Return a text of our own lines, with escapes as ``printable`` for names that clients chose."""
     return "\n".join(map(printable, text.split("\n")))

@@ -1,8 +1,8 @@
-"""Which directories a process may make, move, empty or remove: those below its roots, links and ``..`` resolved.
+"""The roots of a process: it may make, move, empty or remove only directories below them, links and ``..`` resolved.
 
-Rule: what a client names is changed only here, and a planner reads it only here and in more listed places. Two looks:
-``covers`` compares texts and touches nothing, so that it can be asked while a database lock is held; ``require`` also
-follows the links of the local disk, and stands right before each change (ADR 0039).
+Rule: paths that a client names are changed only below roots, and a planner reads them only there and in more listed
+places. There are two checks: ``covers`` compares texts and touches nothing, so that it can be asked while a database
+lock is held; ``require`` also follows the links of the local disk, and stands right before each change (ADR 0039).
 """
 
 from collections.abc import Iterable
@@ -15,11 +15,14 @@ _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 
 
 class OutsideError(PermissionError):
-    """A directory that this process may not change. ``str(error)`` says why, and which setting allows it."""
+    """Error: this process may not change a directory. ``str(error)`` has the reason, and the setting that allows it."""
 
 
 def local_path(uri: str) -> Path | None:
-    """The path on this machine for ``/x``, ``file:/x``, ``file:///x``, ``file://localhost/x``; None elsewhere."""
+    """Return the path on this machine for ``/x``, ``file:/x``, ``file:///x``, ``file://localhost/x``.
+
+    None elsewhere.
+    """
     scheme, _, rest = uri.partition(":") if ":" in uri.split("/", 1)[0] else ("file", "", uri)
     if scheme.lower() != "file":
         return None
@@ -40,7 +43,7 @@ def scheme_of(uri: str) -> str:
 
 
 def host_of(uri: str) -> str:
-    """Return what answers for a location, for people: ``hdfs://name:8020``, ``s3://bucket``, ``file:``."""
+    """Return the host that answers for a location, for people: ``hdfs://name:8020``, ``s3://bucket``, ``file:``."""
     scheme = scheme_of(uri)
     host = uri.partition("://")[2].split("/", 1)[0] if "://" in uri else ""
     scheme = _SAME_STORE.get(scheme, scheme)
@@ -48,7 +51,7 @@ def host_of(uri: str) -> str:
 
 
 def spellings(uri: str) -> list[str]:
-    """Return a location by each scheme that leads to the same store: ``s3://``, ``s3a://`` and ``s3n://`` are one."""
+    """Return a location with each scheme that leads to the same store: ``s3://``, ``s3a://`` and ``s3n://`` are one."""
     scheme, colon, rest = uri.partition(":")
     store = _SAME_STORE.get(scheme, scheme)
     if not colon:
@@ -63,12 +66,15 @@ class Roots:
     directories: tuple[str, ...]
 
     def covers(self, location: str, *, inside: bool = False) -> bool:
-        """Whether the text of a location is below a root; ``inside``: and is not the root itself. Touches nothing."""
+        """Return True if the text of a location is below a root; ``inside``: and is not the root itself.
+
+        No file is touched.
+        """
         parts = parts_of(location)
         return parts is not None and any(_is_below(parts, root, inside=inside) for root in self._parts())
 
     def require(self, location: str, *, inside: bool = False) -> None:
-        """Raises: OutsideError for a location that is not below a root, or that a link leads out of it."""
+        """Raise OutsideError for a location that is not below a root, or that a link leads out of it."""
         if not self.covers(location, inside=inside):
             raise OutsideError(refusal(location))
         path = local_path(location)
@@ -84,7 +90,7 @@ class Roots:
 
 
 def refusal(location: str) -> str:
-    """Return the sentence for a location outside."""
+    """Return the message for a location outside."""
     return (
         f"{location} does not lie inside the warehouse: nothing is made, moved, emptied or removed there unless "
         f"{KEY} lists a directory above it"
@@ -92,7 +98,7 @@ def refusal(location: str) -> str:
 
 
 def parts_of(location: str) -> tuple[str, ...] | None:
-    """File system and names of a location, equal for all its spellings; None if it is none."""
+    """Return file system and names of a location, equal for all its spellings; None if it is invalid."""
     try:
         return _parts(location)
     except OSError:
@@ -100,7 +106,7 @@ def parts_of(location: str) -> tuple[str, ...] | None:
 
 
 def _parts(location: str) -> tuple[str, ...] | None:
-    """File system and names of a location, equal for all its spellings; None if a name is ``.`` or ``..``."""
+    """Return file system and names of a location, equal for all its spellings; None if a name is ``.`` or ``..``."""
     store: tuple[str, ...]
     path = local_path(location)
     if path is not None:

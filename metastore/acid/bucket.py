@@ -1,8 +1,8 @@
 """The ``bucket`` number of a ROW__ID: 3 bits of codec version, then writer (or bucket) id and statement id.
 
 Rule: rows are written with version 1; a row's number is never rewritten, so delete events copy it as it is. Readers
-compare the raw 32-bit numbers. Java has the same in EventFile; a file of vectors holds them together.
-Source: ACID-12; Hive's BucketCodec.
+compare the raw 32-bit numbers. EventFile has the same in Java; both are tested with one file of vectors. Source:
+ACID-12; Hive's BucketCodec.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ _LOW_12_BITS = 0xFFF
 
 
 class BucketProperty(NamedTuple):
-    """What the number says: which ``bucket_N`` file the row lives in, and which statement wrote it."""
+    """The parts of the number: the ``bucket_N`` file of the row, and the statement that wrote it."""
 
     writer_id: int
     statement_id: int = 0
@@ -25,7 +25,7 @@ class BucketProperty(NamedTuple):
 
 
 def encode(writer_id: int, statement_id: int | None = None) -> int:
-    """The number for a row of file ``bucket_<writer_id>``; no statement id counts as 0.
+    """Return the number for a row of file ``bucket_<writer_id>``; no statement id counts as 0.
 
     Raises: InvalidInputError.
     """
@@ -38,7 +38,7 @@ def encode(writer_id: int, statement_id: int | None = None) -> int:
 
 
 def decode(number: int) -> BucketProperty:
-    """Read a number of either version.
+    """Decode a number of either version.
 
     Raises: InvalidInputError.
     """

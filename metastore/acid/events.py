@@ -1,6 +1,6 @@
 """The columns of full ACID files, and the numbers of the operations in them.
 
-Java has the same in EventColumns; a file of vectors holds them together. Source: ACID-7.
+EventColumns has the same in Java; both are tested with one file of vectors. Source: ACID-7.
 """
 
 EVENT_COLUMNS = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row")

@@ -1,4 +1,4 @@
-"""Hive's bucket hashes: which ``bucket_N`` a row of a CLUSTERED BY table belongs to.
+"""Hive's bucket hashes: the ``bucket_N`` of each row of a CLUSTERED BY table.
 
 Rule: version 2 (Murmur3) when the table says ``bucketing_version=2``, else version 1 (Java's hashCode). All arithmetic
 is that of Java ints, and the quirks are Hive's: its Murmur3 sign-extends the tail bytes (no library does), floats are
@@ -42,7 +42,7 @@ def row_hash(values: Sequence[Any], types: Sequence[HiveType], version: int) -> 
 
 
 def murmur3(data: bytes) -> int:
-    """Hive's Murmur3.hash32, as a Java int."""
+    """Return Hive's Murmur3.hash32, as a Java int."""
     result = SEED
     blocks = len(data) & ~3
     for (block,) in struct.iter_unpack("<I", data[:blocks]):
@@ -100,7 +100,7 @@ def _map_hash(value: Mapping[Any, Any], kind: HiveType, version: int) -> int:
 
 
 def _java_hash(value: Any, kind: HiveType) -> int:
-    """Version 1."""
+    """Return the hash of version 1."""
     match kind.kind:
         case "smallint" | "int":
             return int(value)
@@ -125,7 +125,7 @@ def _java_hash(value: Any, kind: HiveType) -> int:
 
 
 def _bytes(value: Any, kind: HiveType) -> bytes:
-    """Return what version 2 hashes."""
+    """Return the bytes that version 2 hashes."""
     match kind.kind:
         case name if name in _INTEGER_BYTES:
             return int(value).to_bytes(_INTEGER_BYTES[name], "big", signed=True)
@@ -174,13 +174,13 @@ def _days(value: date) -> int:
 
 
 def _seconds(value: datetime) -> tuple[int, int]:
-    """Whole seconds since 1970, and nanoseconds; a naive value is taken as it is shown."""
+    """Return whole seconds since 1970, and nanoseconds; a naive value is taken as it is shown."""
     moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     return math.floor(moment.replace(microsecond=0).timestamp()), moment.microsecond * 1000
 
 
 def _unscaled(value: Decimal) -> tuple[int, int]:
-    """Unscaled value and scale, without trailing zeros behind the point (HiveDecimal is always trimmed so)."""
+    """Return unscaled value and scale, without trailing zeros behind the point (HiveDecimal always trims them)."""
     sign, digits, exponent = value.as_tuple()
     number, scale = int("".join(map(str, digits)) or "0"), -int(exponent)
     while scale > 0 and number % 10 == 0:

@@ -1,9 +1,9 @@
 """Names of directories and files in an ACID directory (a partition's location, or an unpartitioned table's).
 
-Rule: what we write is padded as Hive pads it (ids to 7 digits, statements to 4, buckets to 5, longer numbers kept
-whole); what we read may be padded in any way. Its prefix alone says of which kind a directory is, and a directory
-with such a prefix whose numbers cannot be read is an error, never an "original" directory.
-Source: ACID-1 to ACID-6; Hive's AcidUtils and TestAcidUtils.
+Rule: names that we write are padded as Hive pads them (ids to 7 digits, statements to 4, buckets to 5, longer numbers
+kept whole); names that we read may be padded in any way. The prefix alone tells the kind of a directory, and a
+directory with such a prefix whose numbers cannot be read is an error, never an "original" directory. Source: ACID-1 to
+ACID-6; Hive's AcidUtils and TestAcidUtils.
 """
 
 import re
@@ -37,7 +37,7 @@ _DELTA = re.compile(r"(delete_)?delta_(-?[0-9]+)_(-?[0-9]+)(?:_(-?[0-9]+))?(?:_v
 
 
 class MalformedNameError(MetaError):
-    """A directory is named like a base or a delta, but its numbers cannot be read."""
+    """Error: a directory is named like a base or a delta, but its numbers cannot be read."""
 
 
 class BaseName(NamedTuple):
@@ -69,7 +69,7 @@ class DeltaName(NamedTuple):
 
 
 class FileName(NamedTuple):
-    """What a data file's name says: bucket (or writer) id, attempt of ``bucket_N_A``, k of ``N_0_copy_k``."""
+    """The parts of a data file's name: bucket (or writer) id, attempt of ``bucket_N_A``, k of ``N_0_copy_k``."""
 
     bucket: int
     attempt: int | None = None
@@ -81,17 +81,17 @@ DirectoryName: TypeAlias = BaseName | DeltaName
 
 
 def bucket_file(bucket: int) -> str:
-    """``bucket_00023``; never with an attempt id, which Hive 2.3 and Trino's delete reader do not understand."""
+    """Return ``bucket_00023``; never with an attempt id, which Hive 2.3 and Trino's delete reader do not understand."""
     return BUCKET_FILE % bucket
 
 
 def original_file(bucket: int) -> str:
-    """``000023_0``: the name of a file without ACID columns."""
+    """Return ``000023_0``: the name of a file without ACID columns."""
     return ORIGINAL_FILE % bucket
 
 
 def parse_directory(name: str) -> DirectoryName | None:
-    """Read a directory's own name (no path); None when it is neither a base nor a delta.
+    """Parse a directory's own name (no path); return None if it is neither a base nor a delta.
 
     Raises: MalformedNameError.
     """
@@ -108,7 +108,7 @@ def parse_directory(name: str) -> DirectoryName | None:
 
 
 def parse_file(name: str) -> FileName:
-    """Read a data file's own name (no path); ``bucket`` is NO_BUCKET where the name is of no known form."""
+    """Parse a data file's own name (no path); ``bucket`` is NO_BUCKET if the name has no known form."""
     if match := _BUCKET_FILE.fullmatch(name):
         return FileName(int(match[1]), _optional(match[2]))
     if match := _ORIGINAL_FILE.fullmatch(name):
@@ -117,7 +117,7 @@ def parse_file(name: str) -> FileName:
 
 
 def is_hidden(name: str) -> bool:
-    """Return True if readers pass over this name: staging directories, checksums, markers."""
+    """Return True if readers skip this name: staging directories, checksums, markers."""
     return name.startswith(("_", "."))
 
 
@@ -127,7 +127,7 @@ def is_bucket_file(name: str) -> bool:
 
 
 def unproven_directory(txn_id: int) -> str:
-    """Return where a compaction that did not write what it read leaves its outputs, for a human to look at."""
+    """Return where a compaction with unproven outputs leaves them, for a human to look at."""
     return f"{_UNPROVEN_PREFIX}{txn_id:07d}"
 
 
@@ -138,7 +138,10 @@ def unproven_owner(name: str) -> int | None:
 
 
 def staging_directory(txn_id: int, part: int | str) -> str:
-    """The hidden directory where a statement of a transaction stages its files; ``part``: one for each writer."""
+    """Return the hidden directory where a statement of a transaction stages its files.
+
+    ``part``: one for each writer.
+    """
     return f".acid_stage_{txn_id}_{part}"
 
 
@@ -154,7 +157,7 @@ def staging_owner(name: str) -> int | None:
 
 
 def side_file(name: str) -> str:
-    """Return the file beside a streaming writer's bucket file that says how much of it is committed."""
+    """Return the name of the side file of a streaming writer's bucket file, which tells how much of it is committed."""
     return name + SIDE_FILE_SUFFIX
 
 

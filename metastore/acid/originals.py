@@ -1,4 +1,4 @@
-"""ROW__IDs of files without ACID columns: those from before the table's conversion, and those that LOAD DATA moved in.
+"""ROW__IDs of files without ACID columns: files from before the table's conversion, and files of LOAD DATA.
 
 Rule: such a row's id is (write id of its directory, bucket of its file's name, position), where positions run on over
 the files of one bucket in the order of their full paths. Reader and compactor must number alike, because delete events
@@ -26,7 +26,7 @@ class SyntheticIds(NamedTuple):
 def synthetic_ids(
     files: Iterable[tuple[str, int]], write_id: int = 0, statement_id: int | None = None
 ) -> list[SyntheticIds]:
-    """Number the rows of one directory's files, given as (path, row count); in path order.
+    """Return the ids of rows in one directory's files, given as (path, row count); in path order.
 
     For original files ``files`` is everything below the ACID directory outside bases and deltas, and the write id is 0.
     Raises: InvalidOperationError for a file whose name tells no bucket: no delete event could ever name its rows.

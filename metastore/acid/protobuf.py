@@ -1,4 +1,4 @@
-"""Protobuf's wire format, as far as ORC file tails need it: fields taken apart and put together, without a schema."""
+"""Protobuf's wire format, as far as ORC file tails need it: fields are decoded and encoded without a schema."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,14 +17,14 @@ class ProtobufField(NamedTuple):
 
     @property
     def content(self) -> bytes:
-        """Return the bytes, text or message that the field is to hold. Raises: ValueError for a number."""
+        """The bytes, text or message that the field must hold. Raises: ValueError for a number."""
         if isinstance(self.value, int):
             raise ValueError(f"field {self.number} is the number {self.value}, where bytes are expected")  # noqa: TRY004 - what is wrong is the file
         return self.value
 
 
 def varint(value: int) -> bytes:
-    """A number of seven bits a byte, the lowest first."""
+    """Encode a number in seven bits a byte, the lowest first."""
     out = bytearray()
     while value > 0x7F:  # noqa: PLR2004 - seven bits a byte
         out.append(value & 0x7F | 0x80)
@@ -34,22 +34,22 @@ def varint(value: int) -> bytes:
 
 
 def zigzag(value: int) -> int:
-    """A signed number as an unsigned number of as few digits."""
+    """Encode a signed number as an unsigned number of equal length."""
     return value << 1 if value >= 0 else (-value << 1) - 1
 
 
 def unzigzag(value: int) -> int:
-    """The opposite of ``zigzag``."""
+    """Decode the result of ``zigzag``."""
     return value >> 1 if not value & 1 else -(value + 1 >> 1)
 
 
 def number_field(number: int, value: int) -> bytes:
-    """A field that holds an unsigned number."""
+    """Encode a field that holds an unsigned number."""
     return varint(number << 3 | VARINT) + varint(value)
 
 
 def bytes_field(number: int, data: bytes) -> bytes:
-    """A field that holds bytes, a text or a message."""
+    """Encode a field that holds bytes, a text or a message."""
     return varint(number << 3 | BYTES) + varint(len(data)) + data
 
 

@@ -1,8 +1,8 @@
-"""How much of a streaming writer's file is committed: its ``..._flush_length`` file.
+"""Side files of streaming writers, ``..._flush_length``: the committed length of a file.
 
 Rule: the side file is a sequence of 8-byte big-endian lengths, one appended at every flush; the last complete one
-counts, and a complete ORC file ends there. What follows in the data file is not committed, or half a footer.
-Source: ACID-24; Hive's OrcAcidUtils.getLastFlushLength.
+counts, and a complete ORC file ends there. The rest of the data file is not committed, or half a footer. Source:
+ACID-24; Hive's OrcAcidUtils.getLastFlushLength.
 """
 
 from metastore.errors import MetaError
@@ -11,12 +11,13 @@ _LENGTH = 8
 
 
 class MalformedSideFileError(MetaError):
-    """A side file that says no length: how much of the data file counts cannot be known."""
+    """Error: a side file contains no length, so the committed part of the data file is unknown."""
 
 
 def flushed_length(content: bytes, path: str) -> int:
-    """The number of bytes that count, from the content of the side file at ``path``; 0 when nothing was flushed yet.
+    """Return the number of committed bytes, from the content of the side file at ``path``.
 
+    The answer is 0 if nothing was flushed yet.
     Raises: MalformedSideFileError.
     """
     end = len(content) // _LENGTH * _LENGTH

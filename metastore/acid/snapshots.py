@@ -1,4 +1,4 @@
-"""What a reader may see: valid write-id lists (per table) and valid transaction lists, and their text forms.
+"""Snapshots of readers: valid write-id lists (per table) and valid transaction lists, and their text forms.
 
 Rule: an id is valid when it is not above the high-water mark and not listed as an exception; exceptions are the open
 and the aborted ids, sorted. The texts are those of Hive's ``hive.txn.valid.writeids``,
@@ -37,7 +37,7 @@ _FORM = "highWatermark:minOpen:open,low-high,...:aborted,low-high,..."
 
 
 class RangeState(StrEnum):
-    """How many ids of a range have the property in question."""
+    """How many ids of a range have a property: all, some or none."""
 
     NONE = "none"
     SOME = "some"
@@ -70,7 +70,7 @@ class ValidWriteIdList:
         return cls(table, mark, smallest if opened or aborted else None, _merged(opened, aborted), frozenset(aborted))
 
     def format(self) -> str:
-        """The text that ``parse`` reads, always with all five fields."""
+        """Return the text that ``parse`` reads, always with all five fields."""
         return f"{self.table}:{_format_ids(self.high_watermark, self.min_open_write_id, self.invalid, self.aborted)}"
 
     @property
@@ -80,7 +80,7 @@ class ValidWriteIdList:
 
     @property
     def highest_valid(self) -> int:
-        """The last write id whose rows may be seen; 0 where there is none."""
+        """The last write id whose rows may be seen; 0 if there is none."""
         last = self.high_watermark
         for invalid in reversed(self.invalid):
             if invalid != last:
@@ -89,40 +89,41 @@ class ValidWriteIdList:
         return last
 
     def is_valid(self, write_id: int) -> bool:
-        """Whether the rows of this write id may be seen."""
+        """Return True if the rows of this write id may be seen."""
         return write_id <= self.high_watermark and not _contains(self.invalid, write_id)
 
     def is_aborted(self, write_id: int) -> bool:
-        """Whether the write id is known to be aborted."""
+        """Return True if the write id is known to be aborted."""
         return write_id in self.aborted
 
     def is_valid_base(self, write_id: int) -> bool:
-        """Whether a compacted base up to this write id holds nothing that is still open for the reader."""
+        """Return True if a compacted base up to this write id holds nothing that is still open for the reader."""
         below_open = self.min_open_write_id is None or write_id < self.min_open_write_id
         return below_open and write_id <= self.high_watermark
 
     def range_state(self, low: int, high: int) -> RangeState:
-        """How many write ids from low to high (both included) are valid."""
+        """Return whether all, some or no write ids from low to high (both included) are valid."""
         if low > self.high_watermark:
             return RangeState.NONE
         missing = max(0, high - self.high_watermark) + _count(self.invalid, low, high)
         return _state(high - low + 1 - missing, high - low + 1)
 
     def aborted_range_state(self, low: int, high: int) -> RangeState:
-        """How many write ids from low to high (both included) are aborted."""
+        """Return whether all, some or no write ids from low to high (both included) are aborted."""
         if low > self.high_watermark:
             return RangeState.NONE
         inside = self.invalid_between(low, high)
         return _state(sum(write_id in self.aborted for write_id in inside), high - low + 1)
 
     def invalid_between(self, low: int, high: int) -> tuple[int, ...]:
-        """The open and aborted write ids of a range, up to the mark."""
+        """Return the open and aborted write ids of a range, up to the mark."""
         return self.invalid[bisect_left(self.invalid, low) : bisect_right(self.invalid, high)]
 
     def with_own(self, write_id: int) -> Self:
-        """The same list for the transaction that owns this write id: its own earlier statements count as valid.
+        """Return the list for the transaction that owns this write id: its own earlier statements count as valid.
 
-        Where the write id lies above the mark, the ids between become open: nobody else's may appear with it.
+        If the write id lies above the mark, the ids between become open: those of other transactions must not appear
+        with it.
         """
         invalid = tuple(other for other in self.invalid if other != write_id)
         if write_id > self.high_watermark:
@@ -132,7 +133,10 @@ class ValidWriteIdList:
         return type(self)(self.table, mark, min(open_ids, default=None), invalid, self.aborted - {write_id})
 
     def for_compactor(self) -> "CompactorWriteIdList":
-        """The list a compactor works with: the mark lies below every open id, so only aborted ids are exceptions."""
+        """Return the list with which a compactor works.
+
+        The mark lies below every open id, so only aborted ids are exceptions.
+        """
         open_ids = self.open
         mark = min(self.high_watermark, open_ids[0] - 1) if open_ids else self.high_watermark
         aborted = frozenset(write_id for write_id in self.aborted if write_id <= mark)
@@ -144,7 +148,7 @@ class CompactorWriteIdList(ValidWriteIdList):
     """A compactor's list: a directory is taken whole or not at all, aborted rows inside are dropped row by row."""
 
     def range_state(self, low: int, high: int) -> RangeState:  # noqa: ARG002 - the signature is the reader list's
-        """ALL when the range ends at or below the mark, else NONE; never SOME."""
+        """Return ALL if the range ends at or below the mark, else NONE; never SOME."""
         return RangeState.ALL if high <= self.high_watermark else RangeState.NONE
 
 
@@ -162,15 +166,15 @@ class ValidTxnList:
 
     @cached_property
     def exceptions_text(self) -> str:
-        """The exceptions with commas between: made once, since a list of 100,000 takes longer than all that follows."""
+        """The exceptions with commas between, cached: for a list of 100,000 this takes longer than all later steps."""
         return ",".join(map(str, self.exceptions))
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read ``hwm:minOpen:open,open:aborted,aborted``; trailing empty fields may be absent.
 
-        Hive 2.3's ``hwm:minOpen:id:id:id`` does not tell what is aborted, so all of its ids count as open. Its texts of
-        one or two ids look like later ones.
+        Hive 2.3's ``hwm:minOpen:id:id:id`` does not tell which ids are aborted, so all of its ids count as open. Its
+        texts of one or two ids look like later ones.
         Raises: InvalidInputError.
         """
         old = _HIVE_2.fullmatch(text)
@@ -181,15 +185,15 @@ class ValidTxnList:
 
     @classmethod
     def everything(cls) -> Self:
-        """A list for which every transaction is committed."""
+        """Return a list for which every transaction is committed."""
         return cls(NO_OPEN)
 
     def format(self) -> str:
-        """The text that ``parse`` reads, always with all four fields."""
+        """Return the text that ``parse`` reads, always with all four fields."""
         return _format_ids(self.high_watermark, self.min_open_txn, self.exceptions, self.aborted)
 
     def without(self, txn_ids: Iterable[int], high_watermark: int | None = None) -> Self:
-        """The list of a reader for whom these, and all above another mark, are open."""
+        """Return the list of a reader for whom these, and all above another mark, are open."""
         exceptions = tuple(sorted({*self.exceptions, *txn_ids}))
         return replace(
             self,
@@ -199,11 +203,11 @@ class ValidTxnList:
         )
 
     def is_valid(self, txn_id: int) -> bool:
-        """Whether the transaction is committed for this reader; 0, "no transaction", always is."""
+        """Return True if the transaction is committed for this reader; 0, "no transaction", is always valid."""
         return txn_id <= self.high_watermark and not _contains(self.exceptions, txn_id)
 
     def hidden(self, txn_ids: Iterable[int]) -> set[int]:
-        """Those of the transactions that are not committed for this reader: those that `is_valid` says no to."""
+        """Return the transactions that are not committed for this reader: those for which `is_valid` is False."""
         wanted = set(txn_ids)
         if len(wanted) * _LOOK_UPS < len(self.exceptions):
             return {txn_id for txn_id in wanted if not self.is_valid(txn_id)}
@@ -213,7 +217,7 @@ class ValidTxnList:
         return listed
 
     def is_aborted(self, txn_id: int) -> bool:
-        """Whether the transaction is known to be aborted."""
+        """Return True if the transaction is known to be aborted."""
         return txn_id in self.aborted
 
 
@@ -236,16 +240,16 @@ class TxnWriteIds:
         return cls(int(txn_id), tuple(ValidWriteIdList.parse(part) for part in lists if part))
 
     def format(self) -> str:
-        """The text that ``parse`` reads."""
+        """Return the text that ``parse`` reads."""
         return "$".join([str(self.txn_id), *(table.format() for table in self.tables)])
 
     def of_table(self, table: str) -> ValidWriteIdList | None:
-        """The list of ``db.table``, if the transaction has it."""
+        """Return the list of ``db.table``, if the transaction has it."""
         return next((write_ids for write_ids in self.tables if write_ids.table == table), None)
 
 
 def decode_aborted_bits(exceptions: Sequence[int], bits: bytes) -> frozenset[int]:
-    """The aborted ids among the exceptions; bits behind the last exception mean nothing."""
+    """Return the aborted ids among the exceptions; bits behind the last exception mean nothing."""
     digits = format(int.from_bytes(bits, "little"), "b").encode()
     return frozenset(compress(exceptions, digits[::-1].translate(_FLAGS)))
 
@@ -270,14 +274,14 @@ def _merged(opened: Iterable[int], aborted: Iterable[int]) -> tuple[int, ...]:
 
 
 def ids_in_ranges(text: str) -> int:
-    """How many ids the ranges of a list's text stand for; 0 where it has none, or numbers that are no ids."""
+    """Count the ids in the ranges of a list's text; 0 if it has none, or numbers that are no ids."""
     if "-" not in text or _TOO_LONG.search(text):
         return 0
     return sum(max(0, int(high) - int(low) + 1) for low, high in _RANGE.findall(text))
 
 
 def listed_ids(text: str) -> int:
-    """About how many ids a list's text stands for. Raises: InvalidInputError where its ranges ask for too many."""
+    """Estimate the number of ids in a list's text. Raises: InvalidInputError if its ranges ask for too many."""
     if "-" in text and _TOO_LONG.search(text):
         raise _unreadable("id list", text, _FORM)
     size = ids_in_ranges(text)
@@ -289,7 +293,7 @@ def listed_ids(text: str) -> int:
 
 
 def _parse_ids(ids: str, whole: str) -> tuple[int, int | None, list[int], list[int]]:
-    """Mark, smallest open id, open ids, aborted ids of ``hwm:minOpen:open:aborted``."""
+    """Parse mark, smallest open id, open ids and aborted ids of ``hwm:minOpen:open:aborted``."""
     fields = ids.split(":")
     try:
         if len(fields) > _ID_FIELDS or not _CHARACTERS.fullmatch(ids) or "--" in ids:
@@ -306,7 +310,7 @@ def _parse_ids(ids: str, whole: str) -> tuple[int, int | None, list[int], list[i
 
 
 def _spelled_out(ids: str) -> list[int]:
-    """``3,5-7`` as 3, 5, 6, 7. Raises: ValueError."""
+    """Expand ``3,5-7`` to 3, 5, 6, 7. Raises: ValueError."""
     if "-" not in ids:
         return [int(number) for number in ids.split(",") if number]
     spelled: list[int] = []

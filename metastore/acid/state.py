@@ -1,13 +1,13 @@
-"""Which directories of one ACID directory a snapshot is read from, and which nobody newer needs.
+"""State of one ACID directory: the directories that a snapshot reads, and those that no newer snapshot needs.
 
 Rule: this is the only place that turns a listing and a snapshot into base, deltas, originals, obsolete and aborted.
-Reader, Initiator, compaction job and Cleaner all ask here, each with its own list. Pure: the caller lists (one
-recursive listing) and reads the rare ``_metadata_acid`` file on demand.
-Source: ACID-15 to ACID-17, ACID-22; Hive 4's AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Three deliberate
-differences: an overwrite base whose write id *equals* the smallest open id is not used (Hive 4 master would show an
-uncommitted INSERT OVERWRITE); files beside a base with a name that no original has are not obsolete (Hive's Cleaner
-removes them, rows and all). Of two results of one range, by two runs of a compaction, the one of the later transaction
-is read and the other is obsolete; Hive does so since 4.2 for insert deltas (HIVE-29210), and reads all of them before.
+Reader, Initiator, compaction job and Cleaner all call this, each with its own list. Pure: the caller lists (one
+recursive listing) and reads the rare ``_metadata_acid`` file on demand. Source: ACID-15 to ACID-17, ACID-22; Hive 4's
+AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Three deliberate differences: an overwrite base whose write id
+*equals* the smallest open id is not used (Hive 4 master would show an uncommitted INSERT OVERWRITE); files beside a
+base with a name that no original has are not obsolete (Hive's Cleaner removes them, rows and all). Of two results of
+one range, by two runs of a compaction, the one of the later transaction is read and the other is obsolete; Hive does so
+since 4.2 for insert deltas (HIVE-29210), and reads all of them before.
 """
 
 import json
@@ -40,19 +40,19 @@ class Listed(Protocol):
 
     @property
     def path(self) -> str:
-        """Relative path."""
+        """The relative path."""
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
 
     @property
     def is_dir(self) -> bool:
-        """Whether it is a directory."""
+        """True if it is a directory."""
 
 
 class ListedFile(NamedTuple):
-    """The simplest ``Listed``."""
+    """The simplest implementation of ``Listed``."""
 
     path: str
     size: int = 0
@@ -60,11 +60,11 @@ class ListedFile(NamedTuple):
 
 
 class NotEnoughHistoryError(MetaError):
-    """The snapshot is older than the oldest compacted base: what it would have to read has been cleaned away."""
+    """Error: the snapshot is older than the oldest compacted base, and files that it reads have been cleaned away."""
 
 
 class UnsupportedMetadataError(MetaError):
-    """A ``_metadata_acid`` file that we do not understand."""
+    """Error: a ``_metadata_acid`` file has unknown content."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class _Directory:
 
     @property
     def bucket_files(self) -> tuple[Listed, ...]:
-        """The files named ``bucket_...``: all that a full-ACID delta is read from unless it is raw."""
+        """The files named ``bucket_...``: a full-ACID delta consists of these unless it is raw."""
         return tuple(file for file in self.files if is_bucket_file(_last(file.path)))
 
     def _has_original_name(self) -> bool:
@@ -92,14 +92,14 @@ class _Directory:
 
 @dataclass(frozen=True)
 class BaseDirectory(_Directory):
-    """A base; ``compacted`` tells a compactor's from an INSERT OVERWRITE's."""
+    """A base; ``compacted``: made by a compactor, not by an INSERT OVERWRITE."""
 
     name: BaseName
     compacted: bool
 
     @property
     def may_be_raw(self) -> bool:
-        """Whether files inside may lack the ACID columns (LOAD DATA): the schema of one file must then be looked at."""
+        """True if files inside may lack the ACID columns (LOAD DATA): the schema of one file must then be read."""
         return not self.compacted and self._has_original_name()
 
 
@@ -107,7 +107,7 @@ class BaseDirectory(_Directory):
 class DeltaDirectory(_Directory):
     """A delta of either kind.
 
-    ``visible`` is SOME where rows of invisible write ids lie among visible ones and must be filtered out row by row.
+    ``visible`` is SOME if rows of invisible write ids lie among visible ones and must be filtered out row by row.
     """
 
     name: DeltaName
@@ -115,26 +115,26 @@ class DeltaDirectory(_Directory):
 
     @property
     def is_delete(self) -> bool:
-        """Whether it holds delete events."""
+        """True if it holds delete events."""
         return self.name.is_delete
 
     @property
     def may_be_raw(self) -> bool:
-        """Whether files inside may lack the ACID columns (LOAD DATA): the schema of one file must then be looked at."""
+        """True if files inside may lack the ACID columns (LOAD DATA): the schema of one file must then be read."""
         one_write_id = self.name.min_write_id == self.name.max_write_id
         return one_write_id and not self.is_delete and self._has_original_name()
 
 
 @dataclass(frozen=True)
 class AcidState:
-    """What a snapshot of one ACID directory is made of.
+    """The parts of a snapshot of one ACID directory.
 
     ``deltas`` holds both kinds in the order of Hive's reader. ``obsolete`` and ``aborted`` are relative paths (of
-    directories and of original files): covered by something newer, or written by an aborted transaction. A directory
+    directories and of original files): covered by a newer directory, or written by an aborted transaction. A directory
     that is in none of the lists is not for this snapshot. ``mixed_aborts``: a directory holds rows of aborted write ids
     among others, so the history of those ids must be kept. ``stranded``: files beside the base with a name that no
-    original has. No base was made of them (what has such originals is not compacted): somebody who knows nothing of
-    transactions has written them since. No reader shows them, and they are not the Cleaner's.
+    original has. No base was made of them (a directory with such originals is not compacted): a writer without
+    transactions has added them since. No reader shows them, and the Cleaner leaves them.
     """
 
     base: BaseDirectory | None = None
@@ -165,7 +165,7 @@ def acid_state(
     txns: ValidTxnList,
     read_metadata: Callable[[str], str | bytes],
 ) -> AcidState:
-    """Choose what a reader with these lists reads; with a CompactorWriteIdList, what a compaction takes as input.
+    """Return the state that a reader with these lists reads; with a CompactorWriteIdList, the input of a compaction.
 
     ``listing``: everything below the ACID directory; directory entries are needed only for empty directories.
     ``read_metadata`` returns the content of a ``_metadata_acid`` file, given its path relative to the ACID directory;
@@ -214,7 +214,7 @@ def acid_state(
 
 
 def hidden_write_ids(deltas: Iterable[DeltaDirectory], write_ids: ValidWriteIdList) -> list[int]:
-    """Invisible write ids up to the mark that lie in chosen deltas, so that their events are left out singly."""
+    """Return invisible write ids up to the mark that lie in chosen deltas, so that their events are left out singly."""
     return sorted(
         {
             write_id
@@ -245,7 +245,7 @@ class _Children:
 
 @dataclass
 class _Selection:
-    """The choice while it is being made. Steps A, B and D, E of Hive's algorithm."""
+    """The selection in progress. Steps A, B and D, E of Hive's algorithm."""
 
     write_ids: ValidWriteIdList
     txns: ValidTxnList
@@ -257,7 +257,10 @@ class _Selection:
     mixed_aborts: bool = False
 
     def consider_base(self, base: BaseDirectory) -> None:
-        """Step A: the highest valid base wins; of one write id a compacted one, and of these the last transaction's."""
+        """Do step A: the highest valid base wins.
+
+        Of bases of one write id a compacted one wins, and of these the last transaction's.
+        """
         if not self._is_published(base):
             return
         write_id = base.name.write_id
@@ -273,7 +276,7 @@ class _Selection:
             self.best = base
 
     def consider_delta(self, delta: DeltaDirectory) -> None:
-        """Step B: aborted as a whole, or with something to see, or not for this reader."""
+        """Do step B: sort a delta as aborted as a whole, visible in part, or not for this reader."""
         if not self._is_published(delta):
             return
         aborted = self.write_ids.aborted_range_state(delta.name.min_write_id, delta.name.max_write_id)
@@ -285,9 +288,11 @@ class _Selection:
             self.working.append(delta)
 
     def current_deltas(self) -> list[DeltaDirectory]:
-        """Order and choose (steps D and E): wider directories hide what they cover; one write id's statements stay.
+        """Order and choose (steps D and E): wider directories hide those that they cover.
 
-        Both kinds of one compaction stay together; what another compaction made of the same range does not.
+        One write id's statements stay.
+
+        Both kinds of one compaction stay together; the result of another compaction of the same range does not.
         """
         covered = self.best.name.write_id if self.best else 0
         statement = _NO_STATEMENT
@@ -391,12 +396,12 @@ def _is_its_other_kind(name: DeltaName, other: DeltaName) -> bool:
 
 
 def _is_compacted(directory: str, read_metadata: Callable[[str], str | bytes]) -> bool:
-    """Read a base's marker: a compactor's, or that of a TRUNCATE or DROP of Hive 4."""
+    """Read a base's marker: return True for a compactor's, False for one of a TRUNCATE or DROP of Hive 4."""
     path = f"{directory}/{METADATA_FILE}"
     try:
         metadata = json.loads(read_metadata(path))
         version, data_format = str(metadata["thisFileVersion"]), metadata["dataFormat"]
-    except (ValueError, KeyError, TypeError, RecursionError):  # nested too deeply is not what Hive writes either
+    except (ValueError, KeyError, TypeError, RecursionError):  # Hive never nests this deeply either.
         raise UnsupportedMetadataError(f"Cannot read {path}: not the JSON object that Hive writes there") from None
     if version != "0":
         raise UnsupportedMetadataError(f"{path} is of version {version}; only version 0 is known")

@@ -1,6 +1,6 @@
 """Kinds of tables by their properties ``transactional`` and ``transactional_properties``, as a catalog stores them.
 
-Rule: nothing else reads these properties of a stored table. The database has the same in
+Rule: nothing else reads these properties of a stored table. The database has the same rule in
 ``metastore/catalog/store/is_transactional.sql``. Source: Hive's TxnUtils.isTransactionalTable, isAcidTable.
 """
 
@@ -13,7 +13,7 @@ INSERT_ONLY = "insert_only"
 
 
 class TableKind(StrEnum):
-    """What the directories of a table mean."""
+    """The kinds of tables, by the meaning of their directories."""
 
     FULL_ACID = "full ACID"
     INSERT_ONLY = "insert-only"

@@ -1,7 +1,7 @@
-"""Hive's column types as text, taken apart: ``decimal(10,2)``, ``array<int>``, ``struct<a:int,b:map<string,date>>``.
+"""A parser of Hive's column types: ``decimal(10,2)``, ``array<int>``, ``struct<a:int,b:map<string,date>>``.
 
 Rule: kinds are lower case, and synonyms (``integer``, ``numeric``, ``double precision``) become the name the metastore
-stores. Only the shape is read here; what a kind may hold is the caller's affair.
+stores. Only the shape is parsed here; the caller checks the values of a kind.
 """
 
 import re
@@ -38,7 +38,7 @@ class HiveType(NamedTuple):
 
     @property
     def precision_and_scale(self) -> tuple[int, int]:
-        """Of a decimal; what it leaves out is Hive's default, (10, 0)."""
+        """The precision and scale of a decimal; Hive's default is (10, 0)."""
         precision, scale = (*self.arguments, *_DECIMAL_DEFAULT[len(self.arguments) :])
         return precision, scale
 
@@ -48,7 +48,7 @@ def _written(name: str) -> str:
 
 
 def parse_type(text: str) -> HiveType:
-    """Read a type.
+    """Parse a type.
 
     Raises: InvalidInputError.
     """
@@ -60,7 +60,7 @@ def parse_type(text: str) -> HiveType:
 
 
 class _Reader:
-    """Recursive descent over the tokens of one type."""
+    """A recursive-descent parser of the tokens of one type."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,8 +1,8 @@
-"""What is wrong in an ACID directory as far as its listing tells: names, nesting, overlaps, leftovers.
+"""Violations of the format that a listing of an ACID directory shows: names, nesting, overlaps, leftovers.
 
-Rule: a finding is something that some reader reads wrongly, refuses, or that nobody needs; what the format allows and
-what the Cleaner has yet to remove is none. ``is_unneeded`` is said only of what no reader of any snapshot looks at.
-Source: ACID-1 to ACID-6, ACID-17, ACID-21, ACID-33; Hive's AcidUtils.
+Rule: a finding is a path that some reader reads wrongly or refuses, or that no reader needs; paths that the format
+allows, or that the Cleaner has yet to remove, are none. ``is_unneeded`` is True only for paths that no reader of any
+snapshot reads. Source: ACID-1 to ACID-6, ACID-17, ACID-21, ACID-33; Hive's AcidUtils.
 """
 
 from collections import Counter
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the metastore knows of the table."""
+    """The metastore's knowledge of the table."""
 
     write_ids: ValidWriteIdList
     txns: ValidTxnList
@@ -134,7 +134,7 @@ def _malformed(entries: Iterable[Listed]) -> Iterator[Finding]:
 
 
 def _staging(entries: Iterable[Listed], txns: ValidTxnList) -> Iterator[Finding]:
-    """Hidden work of transactions that have ended; ``txns`` must be newer than the listing."""
+    """Yield hidden work of transactions that have ended; ``txns`` must be newer than the listing."""
     names = dict.fromkeys(entry.path.partition("/")[0] for entry in entries)
     for name in names:
         owner = staging_owner(name)
@@ -163,7 +163,7 @@ def _contents(
     for path in nested if table.is_full_acid else ():
         yield Finding(LayoutRule.NESTED_DIRECTORY, path, "Some readers pass over what lies below a base or delta")
     if not directory.files:
-        if isinstance(directory, DeltaDirectory):  # a base may say by its marker alone that there is nothing
+        if isinstance(directory, DeltaDirectory):  # A base may say by its marker alone that it is empty.
             yield Finding(
                 LayoutRule.EMPTY_DIRECTORY,
                 directory.path,
@@ -231,7 +231,7 @@ def _overlaps(state: AcidState) -> Iterator[Finding]:
 
 
 def _twins(state: AcidState) -> Iterator[Finding]:
-    """What is left of a second run of a compaction: we read the later run's, and other readers may read both."""
+    """Yield leftovers of a second run of a compaction: we read the later run's, and other readers may read both."""
     chosen = {(delta.name[:3], delta.is_delete): delta for delta in state.deltas}
     for path in state.obsolete:
         name = parse_directory(path) if "/" not in path else None
@@ -246,7 +246,7 @@ def _twins(state: AcidState) -> Iterator[Finding]:
 
 
 def _are_statements(name: DeltaName, other: DeltaName) -> bool:
-    """Whether two deltas are two statements of one transaction."""
+    """Return True if two deltas are two statements of one transaction."""
     same = name.min_write_id == name.max_write_id == other.min_write_id == other.max_write_id
     return same and name.statement_id != other.statement_id
 
@@ -279,7 +279,10 @@ def _originals(state: AcidState, table: Surroundings) -> Iterator[Finding]:
 def _unknown_write_ids(
     directories: Collection[BaseDirectory | DeltaDirectory], entries: Iterable[Listed], write_ids: ValidWriteIdList
 ) -> Iterator[Finding]:
-    """Directories of write ids that are not allocated: they would become visible when a transaction gets those ids."""
+    """Yield directories of write ids that are not allocated.
+
+    They would become visible when a transaction gets those ids.
+    """
     chosen = {directory.path for directory in directories}
     names = dict.fromkeys(entry.path.partition("/")[0] for entry in entries if "/" in entry.path)
     for name in names:

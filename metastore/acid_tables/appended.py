@@ -1,9 +1,9 @@
-"""The rows that transactions have added to a table, in the order of their write ids: what a stream reads of it.
+"""The rows that transactions have added to a table, in the order of their write ids, as streams read them.
 
-Rules kept here. A stream goes up to the first write id that may still be committed, never past it, and a transaction is
-read whole. It reads tables that are added to: which transactions changed rows is known of deltas by their names, and of
-what was compacted by the metastore's record alone. Rows keep their write id in a base, so a compaction hides none of
-them; only rows that were deleted since are missing there.
+Rules: a stream goes up to the first write id that may still be committed, never past it, and a transaction is read
+whole. It reads tables to which rows are only added: the names of deltas tell which transactions changed rows, and for
+compacted directories only the metastore's record does. Rows keep their write id in a base, so a compaction hides none
+of them; only rows that were deleted since are missing there.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,26 +18,26 @@ from metastore.errors import InvalidOperationError
 
 
 class Range(NamedTuple):
-    """Write ids above ``after``, up to ``up_to``."""
+    """The write ids above ``after``, up to ``up_to``."""
 
     after: int
     up_to: int
 
     def overlap(self, low: int, high: int) -> range:
-        """Return the write ids of another range, whose ends are included, that are in this one."""
+        """Return the write ids of another range, ends included, that are in this one."""
         return range(max(low, self.after + 1), min(high, self.up_to) + 1)
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Write ids whose transactions changed rows that were there, and those whose directories' names do not say it."""
+    """The write ids whose transactions changed existing rows, and those whose directories' names do not tell."""
 
     certain: frozenset[int]
     unclear: frozenset[int]
 
 
 def settled(write_ids: ValidWriteIdList, after: int, most: int | None) -> int:
-    """Up to which write id a stream may read behind ``after``; ``most``: at most so many transactions."""
+    """Return the write id up to which a stream may read behind ``after``; ``most``: at most so many transactions."""
     end = max(after, min([number - 1 for number in write_ids.open] or [write_ids.high_watermark]))
     if most is None:
         return end
@@ -58,16 +58,18 @@ def changes(directories: Iterable[Directory], wanted: Range, write_ids: ValidWri
             (certain if delta.name.min_write_id == delta.name.max_write_id else unclear).update(touched)
         if state.base is not None and state.base.compacted:
             unclear.update(wanted.overlap(1, state.base.name.write_id))
-        elif state.base is not None:  # an overwrite, and the rows before it are gone
+        elif state.base is not None:  # It is an overwrite, and the rows before it are gone.
             certain.update(wanted.overlap(state.base.name.write_id, state.base.name.write_id))
     aborted = write_ids.aborted
     return Changes(frozenset(certain - aborted), frozenset(unclear - certain - aborted))
 
 
 def changed(name: str, changes: Changes, record: Mapping[int, bool], *, skips: bool) -> frozenset[int]:
-    """The write ids whose rows a stream leaves out. ``record``: of a write id, whether its transaction changed rows.
+    """Return the write ids whose rows a stream leaves out.
 
-    Raises: InvalidOperationError where rows were changed and the stream does not skip that; NotEnoughHistoryError.
+    ``record``: tells for each write id if its transaction changed rows.
+    Raises: InvalidOperationError if rows were changed and the stream does not skip such transactions;
+    NotEnoughHistoryError.
     """
     unknown = changes.unclear - record.keys()
     if unknown:

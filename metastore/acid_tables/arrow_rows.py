@@ -1,8 +1,8 @@
 """The rows of a snapshot as Arrow's batches, without Spark: whatever kind of file they are in.
 
-Rules. A row counts as everywhere: its write id is visible, and no visible delete event of its directory names it.
-Columns are known by their names in any case, in files of old Hives (``_col0``) by their places. A column that
-a file lacks is NULL. Timestamps are wall clocks, as in ORC.
+Rules: a row counts as for every reader: its write id is visible, and no visible delete event of its directory names it.
+Columns are known by their names in any case, in files of old Hives (``_col0``) by their places. A column that a file
+lacks is NULL. Timestamps are wall clocks, as in ORC.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,9 +65,10 @@ class ArrowRows:
         return {column.name: parse_type(column.type) for column in (*self.table.columns, *self.table.partition_keys)}
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, in batches of ``schema``.
+        """Yield all rows, in batches of ``schema``.
 
-        Raises: InvalidOperationError for what only Hive or Spark reads; OSError, with the path, for a damaged file.
+        Raises: InvalidOperationError for files that only Hive or Spark reads; OSError, with the path, for a damaged
+        file.
         """
         deleted = _Deleted(self.files, self.directories, self.write_ids)
         visible = visibility([directory.state for directory in self.directories], self.write_ids, deletes=False)
@@ -80,7 +81,7 @@ class ArrowRows:
     def _of_directory(
         self, directory: Directory, number: int, visible: Visibility, deleted: "_Deleted"
     ) -> Iterator[pa.RecordBatch]:
-        """Rows with those columns that the files have, under the names of the table."""
+        """Yield rows with the wanted columns that the files have, under the names of the table."""
         sources = directory.sources
         if self.table.kind is TableKind.INSERT_ONLY:
             stored_as = directory.stored_as or self.table.file_format
@@ -136,23 +137,23 @@ class ArrowRows:
                     names = _known_as(file.schema.names, self._own)
                     batches = (file.read_stripe(at, list(names) or None) for at in range(file.nstripes))
                 else:
-                    file = parquet.ParquetFile(source, coerce_int96_timestamp_unit="us")  # as far as Spark's
+                    file = parquet.ParquetFile(source, coerce_int96_timestamp_unit="us")  # Spark's times are as fine.
                     names = _known_as(file.schema_arrow.names, self._own)
                     batches = file.iter_batches(columns=list(names) or None)
             for batch in _named(path, batches):
                 values = [batch.column(batch.schema.get_field_index(name)) for name in names]
                 if values:
                     yield pa.RecordBatch.from_arrays(values, list(names.values()))
-                else:  # no column is wanted: only the number of rows counts
+                else:  # No column is wanted: only the number of rows counts.
                     yield pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], [_ROW])
 
     @cached_property
     def _own(self) -> dict[str, int]:
-        """The wanted columns that are in files, and their places."""
+        """The wanted columns that are in files, with their positions."""
         return {column.name: at for at, column in enumerate(self.table.columns) if column.name in self.columns}
 
     def _shaped(self, batch: pa.RecordBatch, keys: Mapping[str, str | None]) -> pa.RecordBatch:
-        """The wanted columns in their types, partition keys among them."""
+        """Return the wanted columns in their types, partition keys among them."""
         arrays_of_file = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
         arrays = []
         for field in self.schema:
@@ -166,7 +167,7 @@ class ArrowRows:
 
 
 class _Deleted:
-    """The deleted rows of a snapshot: as bits, or as a table of their ids where bits would be too many."""
+    """The deleted rows of a snapshot: as bits, or as a table of their ids if bits would be too many."""
 
     def __init__(self, files: Files, directories: Sequence[Directory], write_ids: ValidWriteIdList) -> None:
         deletes = DeleteFiles.of(files, [file for directory in directories for file in directory.sources.deletes])
@@ -177,7 +178,7 @@ class _Deleted:
         self._named: dict[int, pa.Table] = {}
 
     def holds(self, write_ids: Numbers, buckets: Numbers, row_ids: Numbers, directory: int) -> Kept:
-        """Which of these rows of a directory are deleted."""
+        """Return which of these rows of a directory are deleted."""
         if self._is_none or not self._directories[directory].sources.deletes:
             return np.zeros(len(row_ids), np.bool_)
         write_ids, buckets = write_ids.astype(np.int64), buckets.astype(np.int64)
@@ -186,7 +187,7 @@ class _Deleted:
         if directory not in self._named:
             self._named = {
                 directory: self._of_directory(self._directories[directory])
-            }  # a single directory's in memory
+            }  # It holds a single directory's ids in memory.
         places = pa.array(np.arange(len(row_ids)))
         rows = pa.table([*map(pa.array, (write_ids, buckets, row_ids)), places], [*_IDS, "place"])
         deleted = np.zeros(len(row_ids), np.bool_)
@@ -228,7 +229,7 @@ def _by_visible(by: Numbers, visible: Visibility) -> Kept:
 
 
 def _named(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same batches; an error in reading one names the file."""
+    """Yield the same batches; an error in reading one names the file."""
     while True:
         with damage_named(path):
             batch = next(batches, None)
@@ -238,7 +239,10 @@ def _named(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _known_as(names: Sequence[str], wanted: Mapping[str, int]) -> dict[str, str]:
-    """Names of a file's columns with the table's names for them; ``wanted``: the table's names and their places."""
+    """Return names of a file's columns with the table's names for them.
+
+    ``wanted``: the table's names and their positions.
+    """
     if are_nameless(names):
         return {names[place]: name for name, place in wanted.items() if place < len(names)}
     here = {name.lower(): name for name in reversed(names)}

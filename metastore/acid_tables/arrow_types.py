@@ -1,4 +1,4 @@
-"""Hive's types as Arrow has them."""
+"""The Arrow types for Hive's types."""
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ _ARROW = {
 
 
 def partition_scalar(text: str, field: pa.Field) -> pa.Scalar:
-    """Return a partition's value. Raises: InvalidOperationError for a text that is not of its type."""
+    """Parse a partition's value. Raises: InvalidOperationError for a text that is not of its type."""
     try:
         return pa.scalar(text).cast(field.type)
     except pa.ArrowException as error:
@@ -31,7 +31,10 @@ def partition_scalar(text: str, field: pa.Field) -> pa.Scalar:
 
 
 def arrow_type(kind: HiveType, column: str) -> pa.DataType:
-    """The Arrow type that holds all values of a Hive type. Raises: InvalidOperationError where Arrow has none."""
+    """Return the Arrow type that holds all values of a Hive type.
+
+    Raises: InvalidOperationError if Arrow has none.
+    """
     match kind.kind:
         case "decimal":
             return pa.decimal128(*kind.precision_and_scale)

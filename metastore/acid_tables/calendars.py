@@ -1,9 +1,9 @@
-"""Dates and times of ORC files in the two calendars: what a file holds, and what Python, Spark and Hive show. Pure.
+"""Dates and times of ORC files in the two calendars: the values in files, and the values that engines show. Pure.
 
 Rule: files are in the hybrid calendar, Julian before 1582-10-15, unless their footer says proleptic, as Hive and Spark
 write and read them. A date keeps its name (year, month, day) from one calendar to the other, not its number of days.
 Ten days have no name in the hybrid calendar, 1582-10-05 to 14, and no ORC reader can tell the last second before 1970
-from the first after it where a fraction of a millisecond or more is behind it: such values cannot be stored.
+from the first after it if there is a fraction of a millisecond or more: such values cannot be stored.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ _UNTELLABLE = (-999_000, -1)
 
 
 def _switches() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the proleptic days from which on the hybrid calendar differs by so many days; ascending."""
+    """Return the proleptic days from which the hybrid calendar differs, ascending, with the differences in days."""
     leap_years = [year for year in range(100, 1600, 100) if year % 400]
     first = [date(1, 1, 1).toordinal() - _EPOCH]
     starts = first + [date(year, 3, 1).toordinal() - _EPOCH for year in leap_years]
@@ -46,17 +46,17 @@ _HYBRID_STARTS = _STARTS + _DIFFERENCES
 
 
 def hybrid(values: pa.Array) -> pa.Array:
-    """Return values with dates and times, at any depth, as hybrid files have them."""
+    """Convert values with dates and times, at any depth, to the hybrid calendar of files."""
     return mapped(values, values.type, _to_hybrid)
 
 
 def proleptic(values: pa.Array) -> pa.Array:
-    """Return values of a hybrid file, with times in microseconds."""
+    """Convert values of a hybrid file to the proleptic calendar, with times in microseconds."""
     return mapped(values, values.type, _to_proleptic)
 
 
 def unstorable(values: pa.Array) -> pa.Array:
-    """Return for each date or time if no ORC file of Hive's can hold it."""
+    """Return a mask of the dates and times that no ORC file of Hive's can hold."""
     if pa.types.is_date(values.type):
         day = values.cast(pa.int32())
         return pc.and_(pc.greater_equal(day, _FIRST_UNNAMED), pc.less(day, _GREGORIAN))
@@ -66,7 +66,7 @@ def unstorable(values: pa.Array) -> pa.Array:
 
 
 def has_times(kind: pa.DataType) -> bool:
-    """Return True if values of the type have dates or times in them."""
+    """Return True if values of the type contain dates or times."""
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return True
     return any(has_times(kind.field(place).type) for place in range(kind.num_fields))
@@ -80,7 +80,7 @@ def has_julian(values: pa.Array) -> bool:
 
 
 def mapped(values: pa.Array, kind: pa.DataType, change: Change) -> pa.Array:
-    """Return the same values with ``change`` made to those that are dates or times in ``kind``, at any depth."""
+    """Return the values with ``change`` applied to dates and times in ``kind``, at any depth."""
     if not has_times(kind):
         return values
     if pa.types.is_struct(kind):
@@ -98,7 +98,7 @@ def mapped(values: pa.Array, kind: pa.DataType, change: Change) -> pa.Array:
 
 
 def leaves(values: pa.Array, number: int = 0) -> Iterator[tuple[int, pa.Array]]:
-    """Yield the dates' and times' arrays as an ORC file has them, without NULLs, and their columns' numbers.
+    """Yield the arrays of dates and times as an ORC file has them, without NULLs, with their columns' numbers.
 
     ``number``: that of the column itself, below which its children are counted.
     """
@@ -111,7 +111,7 @@ def leaves(values: pa.Array, number: int = 0) -> Iterator[tuple[int, pa.Array]]:
     elif pa.types.is_map(kind):
         pairs = pa.StructArray.from_arrays([values.keys, values.items], names=["key", "value"])
         entries = with_items(values, pa.list_(pairs.type), pairs).flatten()
-        yield from leaves(entries, number)  # a map's columns are numbered as those of a struct
+        yield from leaves(entries, number)  # A map's columns are numbered as those of a struct.
     elif pa.types.is_list(kind):
         yield from leaves(values.flatten(), number + 1)
     elif has_times(kind):
@@ -119,14 +119,14 @@ def leaves(values: pa.Array, number: int = 0) -> Iterator[tuple[int, pa.Array]]:
 
 
 def columns(kind: pa.DataType) -> int:
-    """Return how many columns a type takes in an ORC file."""
+    """Count the columns that a type takes in an ORC file."""
     if pa.types.is_map(kind):
         return 1 + columns(kind.key_type) + columns(kind.item_type)
     return 1 + sum(columns(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def in_microseconds(values: pa.Array) -> pa.Array:
-    """Return times without what is below a microsecond: the one before, as Spark shows it."""
+    """Round times down to microseconds, as Spark shows them."""
     if values.type == pa.timestamp("us"):
         return values
     if values.type.unit != "ns":
@@ -145,7 +145,7 @@ def _to_proleptic(values: pa.Array) -> pa.Array:
 
 
 def _shifted(values: pa.Array, starts: NDArray[np.int64], differences: NDArray[np.int64]) -> pa.Array:
-    """Add so many days, from each of ``starts`` on, to each value from before the Gregorian calendar."""
+    """Add the ``differences`` in days, from each of ``starts`` on, to each value from before the Gregorian calendar."""
     if not has_julian(values):
         return values
     is_date = pa.types.is_date(values.type)
@@ -167,5 +167,5 @@ def _like(values: pa.Array, numbers: NDArray[np.generic]) -> pa.Array:
 
 
 def with_items(values: pa.Array, kind: pa.DataType, items: pa.Array) -> pa.Array:
-    """Return the same lists or maps, of other items; ``items``: those of the whole array that is sliced."""
+    """Return the same lists or maps with other items; ``items``: those of the whole array that is sliced."""
     return pa.Array.from_buffers(kind, len(values), values.buffers()[:2], values.null_count, values.offset, [items])

@@ -1,9 +1,9 @@
-"""Which changes of rows lie between two points of a table's history, and whether its files still tell all of them.
+"""Changes of rows between two points of a table's history, and the check that its files still tell all of them.
 
-Rules kept here. The changes between two points are what the later one sees and the earlier one does not: rows that were
-inserted, and rows that were deleted, as they had been. They are final: no write id among them may still be committed.
-A base that a compaction made holds what is left of its write ids, so it may hide none of the changes; one of an
-overwrite is a change itself, which deletes all that was there.
+Rules: the changes between two points are those that the later one sees and the earlier one does not: rows that were
+inserted, and rows that were deleted, as they had been. They are final: no write id among them may still be committed. A
+base that a compaction made holds what is left of its write ids, so it may hide none of the changes; one of an overwrite
+is a change itself, which deletes all that was there.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ class ChangeRange:
 
     @property
     def after(self) -> int:
-        """Write ids above it, and ``late`` ones, are those of the changes."""
+        """The write id above which the changes lie, besides ``late`` ones."""
         return self.before.high_watermark
 
     @property
@@ -47,7 +47,7 @@ class ChangeRange:
 def between(write_ids: ValidWriteIdList, first: int, last: int | None) -> ChangeRange:
     """Return the changes of the write ids from ``first`` to ``last``, both included; None: all that are final by now.
 
-    Raises: InvalidOperationError for write ids that the table has not given out, or that may still be committed.
+    Raises: InvalidOperationError for write ids that the table has not allocated, or that may still be committed.
     """
     if last is None:
         last = settled(write_ids, first - 1, None)
@@ -72,7 +72,7 @@ def _before(write_ids: ValidWriteIdList, first: int) -> ValidWriteIdList:
 
 
 def require_changes(directories: Iterable[Directory], wanted: ChangeRange) -> None:
-    """Raise NotEnoughHistoryError where a compaction has made a base of the changes: single ones are lost there."""
+    """Raise NotEnoughHistoryError if a compaction has made a base of the changes, which loses single changes."""
     for directory in directories:
         base = directory.state.base
         if base is not None and base.compacted and wanted.has_any(0, base.name.write_id):
@@ -80,7 +80,10 @@ def require_changes(directories: Iterable[Directory], wanted: ChangeRange) -> No
 
 
 def overwritten_by(directory: Directory, wanted: ChangeRange) -> int | None:
-    """The write id among the changes that replaced all rows of a directory: it deleted all that was there before."""
+    """Return the write id among the changes that replaced all rows of a directory.
+
+    It deleted all earlier rows.
+    """
     base = directory.state.base
     if base is None or base.compacted or not wanted.has_any(base.name.write_id, base.name.write_id):
         return None
@@ -88,7 +91,7 @@ def overwritten_by(directory: Directory, wanted: ChangeRange) -> int | None:
 
 
 def require_no_overwrite(directories: Iterable[Directory], wanted: ChangeRange) -> None:
-    """Raise NotEnoughHistoryError where the changes have replaced all rows of a directory."""
+    """Raise NotEnoughHistoryError if the changes have replaced all rows of a directory."""
     for directory in directories:
         if (write_id := overwritten_by(directory, wanted)) is not None:
             raise _lost(directory, "overwritten", write_id)
@@ -102,7 +105,7 @@ def _lost(directory: Directory, how: str, write_id: int) -> NotEnoughHistoryErro
 
 
 def require_ids(directories: Iterable[Directory]) -> None:
-    """Raise InvalidOperationError where rows have no ids."""
+    """Raise InvalidOperationError if rows have no ids."""
     for directory in directories:
         if unnamed := directory.sources.unnamed:
             raise InvalidOperationError(

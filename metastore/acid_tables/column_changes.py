@@ -1,4 +1,4 @@
-"""Changes of a transactional table's columns: which of them leave its files readable.
+"""Changes of a transactional table's columns: the rule for those that leave its files readable.
 
 Rule: files stay as they are, and readers find their columns by name. So a column may be added, moved, widened or
 dropped. A change is refused when existing rows would read differently after it: a rename while there are files, a type
@@ -39,7 +39,7 @@ class FileColumns(NamedTuple):
 
     @property
     def is_nameless(self) -> bool:
-        """Whether readers know the columns by their places."""
+        """True if readers know the columns by their positions."""
         return are_nameless(self.names)
 
 
@@ -101,7 +101,7 @@ def require_columns(columns: Sequence[ColumnDefinition]) -> None:
 def placed(
     columns: Sequence[ColumnDefinition], old: str, new: ColumnDefinition, after: str | None
 ) -> tuple[ColumnDefinition, ...]:
-    """``new`` in the place of the column ``old``, or ``after`` another; after "": first; after None: where it is.
+    """Return the columns with ``new`` in place of ``old``, or behind ``after``; "": first; None: where it is.
 
     Raises: InvalidOperationError.
     """
@@ -138,7 +138,7 @@ def require_read_alike(before: Sequence[str], after: Sequence[str], files: Itera
 
 
 def _data_files(files: Files, locations: Sequence[str]) -> Iterator[str]:
-    """Paths of all files that hold rows, those of no snapshot included."""
+    """Yield paths of all files that hold rows, those of no snapshot included."""
     for location in locations:
         for entry in files.listing(location):
             is_data = not entry.is_dir and entry.size and not entry.path.endswith(SIDE_FILE_SUFFIX)
@@ -186,7 +186,7 @@ def _require_kept(table: AcidTable, before: Sequence[ColumnDefinition], after: S
 
 
 def is_wider(old: HiveType, new: HiveType) -> bool:
-    """Whether readers see each value of a file with ``old`` unchanged when they ask for ``new``."""
+    """Return True if readers see each value of a file with ``old`` unchanged when they ask for ``new``."""
     if is_extended(old, new):
         return True
     for chain in (_WHOLE, _REAL):

@@ -1,6 +1,6 @@
 """A list of conditions on partition keys, as a client writes it: all of them must hold. Pure.
 
-Rule: what surely does not meet them is left out, for an engine that filters the rows. Where no engine comes after,
+Rule: partitions that certainly do not meet them are left out, for an engine that filters the rows. Without an engine,
 `exact_conditions` decides.
 """
 
@@ -29,10 +29,10 @@ _KEY_AND_OPERATOR = 2
 
 
 def conjunction(conditions: Sequence[Any], keys: Sequence[HiveColumn]) -> Restriction | None:
-    """``[["d", ">=", "2026-01-01"], ["r", "in", "a", "b"]]`` as a restriction; None: every partition is left.
+    """Parse ``[["d", ">=", "2026-01-01"], ["r", "in", "a", "b"]]`` to a restriction; None: every partition is left.
 
-    A condition with a value that is not spelled as the key's type spells it is left out: the engine filters the rows.
-    So is the order of a CHAR, in which its blanks at the end count or not, as the engine's settings are.
+    A condition with a value in another spelling than that of the key's type is left out: the engine filters the rows.
+    So is the order of a CHAR, in which the engine's settings decide if blanks at the end count.
     Raises: InvalidInputError for any other form, or a column that is no partition key.
     """
     places = {key.name: place for place, key in enumerate(keys)}
@@ -40,7 +40,7 @@ def conjunction(conditions: Sequence[Any], keys: Sequence[HiveColumn]) -> Restri
 
 
 def parsed(condition: Any, places: Mapping[str, int]) -> tuple[int, str, list[str]]:
-    """Return the key's place, the operator and the texts of a condition.  Raises: InvalidInputError."""
+    """Return the key's position, the operator and the texts of a condition. Raises: InvalidInputError."""
     if not isinstance(condition, list) or len(condition) < _KEY_AND_OPERATOR:
         raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {reprlib.repr(condition)}.")
     if not all(isinstance(part, str) for part in condition):

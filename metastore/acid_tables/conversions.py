@@ -1,8 +1,8 @@
-"""Values of a file in the type that its table has now, as ORC's Java reader shows them to Hive and Spark. Pure.
+"""Conversions of a file's values to the table's present type, as ORC's Java reader shows them to Hive and Spark. Pure.
 
-Rule: a change of a column's type changes what old files show by this table alone; a pair that is not in it is refused.
-A value that the new type does not hold is NULL; decimals are rounded half up; texts are cut.
-Source: ORC's ConvertTreeReaderFactory. The vectors of the tests are answered by Hive's reader and by Spark, too.
+Rule: only this table decides what old files show after a change of a column's type; a pair that is not in it is
+refused. A value that the new type does not hold is NULL; decimals are rounded half up; texts are cut. Source: ORC's
+ConvertTreeReaderFactory. The tests compare the answers of Hive's reader and of Spark, too.
 """
 
 import math
@@ -35,9 +35,9 @@ _PLAIN_FROM, _PLAIN_TO = 1e-3, 1e7
 
 
 def fitted(values: pa.Array, kind: HiveType) -> pa.Array:
-    """Return values of a file in a type; fields of structs are known by their names.
+    """Convert values of a file to a type; fields of structs are known by their names.
 
-    Raises: InvalidOperationError where the type of the file cannot be read as this one.
+    Raises: InvalidOperationError if the type of the file cannot be read as this one.
     """
     wanted = arrow_type(kind, "")
     if pa.types.is_null(values.type):
@@ -92,14 +92,14 @@ def _cast(values: pa.Array, kind: HiveType) -> pa.Array:
 
 
 def _each(convert: Callable[[Any, HiveType], Any]) -> _Conversion:
-    """Return a conversion that goes value by value: old files alone need one."""
+    """Return a conversion that goes value by value: only old files need one."""
     return lambda values, kind: pa.array(
         [None if value is None else convert(value, kind) for value in values.to_pylist()], arrow_type(kind, "")
     )
 
 
 def _within(values: pa.Array, kind: HiveType) -> pa.Array:
-    """Whole numbers; NULL where they are out of range."""
+    """Convert whole numbers; NULL if they are out of range."""
     wanted = arrow_type(kind, "")
     limit = 1 << wanted.bit_width - 1
     wide = values.cast(pa.int64())
@@ -139,7 +139,7 @@ def _text(convert: Callable[[Any], str | None]) -> _Conversion:
 
 
 def _cut(values: pa.Array, kind: HiveType) -> pa.Array:
-    """Texts, of CHAR and VARCHAR their first characters."""
+    """Convert texts; CHAR and VARCHAR keep their first characters."""
     texts = values.cast(pa.string())
     length = kind.arguments[0] if kind.arguments else None
     if length is None or (pc.max(pc.utf8_length(texts)).as_py() or 0) <= length:
@@ -148,7 +148,7 @@ def _cut(values: pa.Array, kind: HiveType) -> pa.Array:
 
 
 def _as_java_writes(value: float) -> str | None:
-    """Return a number as Double.toString writes it; NaN is NULL, as in ORC's reader."""
+    """Format a number as Double.toString does; NaN is NULL, as in ORC's reader."""
     if math.isnan(value):
         return None
     if math.isinf(value):
@@ -161,7 +161,7 @@ def _as_java_writes(value: float) -> str | None:
 
 
 def _trimmed(value: Decimal) -> str:
-    """Return a decimal without zeros at its end."""
+    """Format a decimal without zeros at its end."""
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -191,7 +191,7 @@ _TABLE: Mapping[tuple[str, str], _Conversion] = {
     ("real", "decimal"): _each(_decimal),
     ("real", "text"): _text(_as_java_writes),
     ("decimal", "whole"): _each(_whole),
-    ("decimal", "real"): _each(lambda value, _: float(value)),  # Arrow's own is off by the last bit
+    ("decimal", "real"): _each(lambda value, _: float(value)),  # Arrow's own conversion is off by the last bit.
     ("decimal", "decimal"): _rescaled,
     ("decimal", "text"): _text(_trimmed),
     ("text", "text"): _cut,

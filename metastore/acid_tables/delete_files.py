@@ -1,4 +1,4 @@
-"""The files of a snapshot's delete deltas: how many events each holds, then the events.
+"""The files of a snapshot's delete deltas: the number of events in each, then the events.
 
 Rule: events are counted before any is decoded, and never guessed from sizes: five million events fit in 34 kB. A small
 file is read into memory whole, so that it is opened once for both. A large file is opened to count, and again when its
@@ -37,13 +37,13 @@ class _DeleteFile:
 
 @dataclass(frozen=True)
 class DeleteFiles:
-    """Delete files by their paths; None: there are so many that opening each would take long."""
+    """The delete files by their paths; None: there are so many that opening each would take long."""
 
     by_path: dict[str, _DeleteFile] | None
 
     @classmethod
     def of(cls, files: Files, wanted: Sequence[DataFile]) -> "DeleteFiles":
-        """Count the events of all. Raises: OSError, with the path, for a file that cannot be read."""
+        """Count the events of all files. Raises: OSError, with the path, for a file that cannot be read."""
         is_local = all(local_path(file.path) is not None for file in wanted)
         if len(wanted) > (_MANY_FILES if is_local else _MANY_REMOTE_FILES):
             return cls(None)
@@ -51,7 +51,7 @@ class DeleteFiles:
         tasks = [
             (files, file.path, file.size <= SMALL and total <= ROOM) for file, total in zip(wanted, so_far, strict=True)
         ]
-        if is_local:  # a disk answers sooner than threads start
+        if is_local:  # A local disk answers sooner than threads start.
             counted: list[_DeleteFile] = []
             for begin in range(0, len(tasks), _AT_ONCE):
                 some = tasks[begin : begin + _AT_ONCE]
@@ -61,13 +61,13 @@ class DeleteFiles:
             return cls({file.path: file for file in pool.map(lambda task: _counted(*task), tasks)})
 
     def events(self, wanted: Iterable[DataFile]) -> int | None:
-        """How many delete events these files hold; None: not counted."""
+        """Count the delete events in these files; None: not counted."""
         if self.by_path is None:
             return None
         return sum(self.by_path[file.path].events for file in wanted)
 
     def read(self, files: Files, path: str, columns: Sequence[str]) -> pa.Table:
-        """Columns of a counted file, a row per event. Raises: OSError, with the path, when it cannot be read."""
+        """Return columns of a counted file, a row per event. Raises: OSError, with the path, if it cannot be read."""
         file = (self.by_path or {})[path]
         if file.whole is not None:
             with damage_named(path):

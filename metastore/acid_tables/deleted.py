@@ -1,10 +1,10 @@
 """The delete events of a snapshot as bits, a bit per row id. A scan looks up each row's bit: no join, no Spark job.
 
-Rules. The answer is exact: write id, bucket, row id and directory identify a row, and none of them is shortened. The
+Rules: the answer is exact: write id, bucket, row id and directory identify a row, and none of them is shortened. The
 driver reads the delete files itself: four numbers of each event, which take next to no space in ORC. The fifth, the
-write id of the event's writer, is read only where the name of the delta does not say that all its events are visible.
-There are no bits where they would take too much space (too many events, or few events whose row ids are far apart); a
-join does the work then.
+write id of the event's writer, is read only if the name of the delta does not say that all its events are visible.
+There are no bits if they would take too much space (too many events, or few events whose row ids are far apart); a join
+does the work then.
 
 A chunk is 2**22 neighbouring row ids of one write id, bucket and directory; its bits are a range of ``words``. The
 look-up of a chunk needs no search: two numbers name it exactly, and both mixed, modulo a number that keeps all chunks
@@ -42,7 +42,7 @@ Numbers = NDArray[np.int64]
 
 
 class Chunk(NamedTuple):
-    """A chunk's name: write id and bucket in one number, directory and the row id's upper part in the other."""
+    """The name of a chunk: write id and bucket in one number, directory and the row id's upper part in the other."""
 
     version: int
     part: int
@@ -60,12 +60,12 @@ class DeletedRows:
     shift: int
 
     def in_bytes(self) -> bytes:
-        """The arrays as ``AcidOrcFormat.java`` takes them, each after its length."""
+        """Serialize the arrays as ``AcidOrcFormat.java`` reads them, each after its length."""
         arrays = (self.versions, self.parts, self.starts, self.ends, self.words)
         return b"".join(len(numbers).to_bytes(8, "big") + numbers.astype(">i8").tobytes() for numbers in arrays)
 
     def holds(self, write_ids: Numbers, buckets: Numbers, row_ids: Numbers, directory: int) -> NDArray[np.bool_]:
-        """Which of these rows of a directory are deleted."""
+        """Return a mask of these rows of a directory that are deleted."""
         versions = write_ids << BUCKET_BITS | buckets
         parts = directory << HIGH_BITS | row_ids >> CHUNK_BITS
         at = ((versions ^ parts << self.shift) & POSITIVE) % len(self.versions)
@@ -78,7 +78,7 @@ class DeletedRows:
 def deleted_rows(
     files: Files, directories: Sequence[Directory], write_ids: ValidWriteIdList, deletes: DeleteFiles
 ) -> DeletedRows | None:
-    """The visible delete events of all directories; None where bits would take too much space.
+    """Return the visible delete events of all directories; None if bits would take too much space.
 
     Raises: OSError, with the path, for a delete file that cannot be read.
     """
@@ -97,7 +97,7 @@ def deleted_rows(
         return _chunks(_counting(events, write_ids.high_watermark, unseen), number)
 
     offsets_of: dict[Chunk, list[Numbers]] = defaultdict(list)
-    with ThreadPoolExecutor(READERS) as pool:  # an early return cancels what has not begun
+    with ThreadPoolExecutor(READERS) as pool:  # An early return cancels reads that have not begun.
         for of_file in pool.map(lambda task: read(*task), tasks):
             for chunk, offsets in of_file:
                 offsets_of[chunk].append(offsets)
@@ -107,14 +107,14 @@ def deleted_rows(
 
 
 def _unseen(directory: Directory, write_ids: ValidWriteIdList) -> Sequence[int] | None:
-    """Write ids whose events do not count; None where the deltas' names say that all count."""
+    """Return write ids whose events do not count; None if the deltas' names say that all count."""
     if any(delta.visible is RangeState.SOME for delta in directory.state.delete_deltas):
         return hidden_write_ids(directory.state.delete_deltas, write_ids)
     return None
 
 
 def _counting(events: pa.Table, high_watermark: int, unseen: Sequence[int] | None) -> list[Numbers]:
-    """Write id, bucket and row id of the delete events that count. Most often all do: nothing is copied then."""
+    """Return write id, bucket and row id of the delete events that count. Most often all do, and nothing is copied."""
     operation, *places = (events[name].to_numpy() for name in _COLUMNS)
     counts = operation == DELETE_EVENT
     if unseen is not None:
@@ -124,7 +124,7 @@ def _counting(events: pa.Table, high_watermark: int, unseen: Sequence[int] | Non
 
 
 def _chunks(events: Sequence[Numbers], directory: int) -> Iterator[tuple[Chunk, Numbers]]:
-    """The events as runs of neighbours in the same chunk: the chunk, and the lower parts of their row ids.
+    """Yield the events as runs of neighbours in the same chunk: the chunk, and the lower parts of their row ids.
 
     The arrays are cut at once, in the calling thread. Chunks are named lazily: they may be too many.
     """
@@ -140,7 +140,7 @@ def _chunks(events: Sequence[Numbers], directory: int) -> Iterator[tuple[Chunk, 
 
 
 def _changes(numbers: Numbers) -> NDArray[np.bool_]:
-    """Whether the number after each is a different number."""
+    """Return a mask of the numbers whose successor differs."""
     return numbers[1:] != numbers[:-1]
 
 
@@ -157,7 +157,7 @@ def _tabled(offsets_of: dict[Chunk, list[Numbers]]) -> DeletedRows | None:
 
 
 def _apart(mixed: Numbers) -> int | None:
-    """A divisor by which all of these have different remainders; None: too large a table."""
+    """Return a divisor by which all of these have different remainders; None: too large a table."""
     places = len(mixed) | 1
     while places < _MAX_PLACES:
         if len(np.unique(mixed % places)) == len(mixed):
@@ -176,7 +176,7 @@ def _filled(bits: dict[Chunk, Numbers], at: Numbers, places: int, shift: int) ->
 
 
 def _bits(offsets: Sequence[Numbers]) -> Numbers:
-    """Words of 64 bits, the lowest first, up to the highest that is set."""
+    """Return words of 64 bits, the lowest first, up to the highest bit that is set."""
     flags = np.zeros((max(int(numbers.max()) for numbers in offsets) >> 6) + 1 << 6, np.bool_)
     for numbers in offsets:
         flags[numbers] = True

@@ -1,4 +1,4 @@
-"""Conditions on partition keys for a reader without an engine: each is decided by the key's value, or refused."""
+"""Conditions on partition keys for a reader without an engine: the key's value decides each, or it is refused."""
 
 from collections.abc import Callable, Sequence
 from math import isnan
@@ -15,10 +15,10 @@ from metastore.errors import InvalidInputError, InvalidOperationError
 
 
 def exactly(conditions: Sequence[Any], keys: Sequence[HiveColumn]) -> Callable[[Values], bool]:
-    """Return a function that says if a partition with some values meets all conditions, for a reader without an engine.
+    """Return a predicate of partition values that meets all conditions exactly, for a reader without an engine.
 
-    Raises: as ``conjunction``; InvalidInputError for a value that is not one of the key's type. The function raises
-        InvalidOperationError for a partition whose value is not one of its key's type.
+    Raises: as ``conjunction``; InvalidInputError for a value that is not one of the key's type. The predicate raises
+    InvalidOperationError for a partition whose value is not one of its key's type.
     """
     places = {key.name: place for place, key in enumerate(keys)}
     fields = [pa.field(key.name, arrow_type(parse_type(key.type), key.name)) for key in keys]

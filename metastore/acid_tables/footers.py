@@ -1,4 +1,4 @@
-"""The tails of ORC files: rows, columns, the writer's notes. The driver reads them itself, without a Spark job."""
+"""Tails of ORC files: rows, columns, the writer's notes. The driver reads them itself, without a Spark job."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,17 +35,17 @@ class OrcTail:
 
     @property
     def is_by_spark(self) -> bool:
-        """Whether Spark wrote the file."""
+        """True if Spark wrote the file."""
         return _SPARK_VERSION in self.notes
 
     @property
     def spark_version(self) -> str:
-        """Which Spark wrote the file; "" if none did."""
+        """The version of the Spark that wrote the file; "" if none did."""
         return self.notes.get(_SPARK_VERSION, b"").decode("utf-8", "replace")
 
 
 class EventCounts(NamedTuple):
-    """How many events of each kind an ACID file holds, as its writer noted it."""
+    """The numbers of events of each kind in an ACID file, as its writer noted them."""
 
     inserts: int
     updates: int
@@ -53,7 +53,10 @@ class EventCounts(NamedTuple):
 
 
 def are_nameless(names: Sequence[str]) -> bool:
-    """Whether a file does not name its columns (``_col0``), as old Hives write them: they are known by their places."""
+    """Return True if a file does not name its columns (``_col0``), as old Hives write them.
+
+    Such columns are known by their positions.
+    """
     return bool(names) and all(_NAMELESS.fullmatch(name) for name in names)
 
 
@@ -70,17 +73,17 @@ def orc_tail(files: Files, path: str) -> OrcTail:
 
 
 def opened_orc(path: str, source: Any) -> orc.ORCFile:
-    """``source``, a stream or a buffer, as an ORC file. Raises: OSError, with the path, when it is none."""
+    """Open ``source``, a stream or a buffer, as an ORC file. Raises: OSError, with the path, if it is none."""
     with damage_named(path):
         return orc.ORCFile(source)
 
 
 @contextmanager
 def damage_named(path: str) -> Iterator[None]:
-    """Turn each error of the reader of a damaged ORC file into one. Raises: OSError, with the path."""
+    """Turn each error of the reader of a damaged ORC file into OSError, with the path."""
     try:
         yield
-    except (ArrowException, UnicodeDecodeError, OSError) as error:  # a column's name is damaged as well as any byte
+    except (ArrowException, UnicodeDecodeError, OSError) as error:  # A column's name may be damaged like any byte.
         raise OSError(f"{path} cannot be read as an ORC file: {error}") from error
 
 
@@ -91,7 +94,7 @@ def orc_tails(files: Files, paths: Iterable[str]) -> list[OrcTail]:
 
 
 def event_counts(tail: OrcTail) -> EventCounts | None:
-    """Return the numbers of events that the writer noted; None where it noted none."""
+    """Return the numbers of events that the writer noted; None if it noted none."""
     try:
         return EventCounts(*map(int, tail.notes[STATS].split(b",")))
     except (KeyError, ValueError, TypeError):
@@ -101,7 +104,7 @@ def event_counts(tail: OrcTail) -> EventCounts | None:
 def has_old_events(files: Files, tail: OrcTail) -> bool:
     """Return True if an insert delta's file holds update or delete events, as Hive wrote them before version 2 of ACID.
 
-    Raises: OSError, with the path, when it cannot be read.
+    Raises: OSError, with the path, if it cannot be read.
     """
     if (counts := event_counts(tail)) is not None:
         return counts.updates + counts.deletes > 0

@@ -1,4 +1,4 @@
-"""The ACID directories of a table, each with its sources in a snapshot: a single recursive listing per table."""
+"""ACID directories of a table, each with its sources in a snapshot: a single recursive listing per table."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -40,9 +40,9 @@ def acid_directories(
     is_past: bool = False,
     is_part: bool = False,
 ) -> list[Directory]:
-    """The directories of a table as the snapshot sees them; an unpartitioned table is a single place.
+    """Return the directories of a table as the snapshot sees them; an unpartitioned table is a single place.
 
-    ``is_past``: the snapshot is of the past, and nothing has kept its files from the Cleaner. ``is_part``: the table
+    ``is_past``: the snapshot is of the past, and its files were not protected from the Cleaner. ``is_part``: the table
     has more places than these.
     Raises: NotEnoughHistoryError when the snapshot's files are gone, InvalidOperationError for files that only Hive
         can read.
@@ -62,10 +62,11 @@ def acid_directories(
 
 
 def _require_past(location: str, listing: Iterable[Listed], state: AcidState, write_ids: ValidWriteIdList) -> None:
-    """After an INSERT OVERWRITE the Cleaner removes the older files; a past snapshot would look empty then.
+    """Raise NotEnoughHistoryError if the Cleaner may have removed files that an INSERT OVERWRITE replaced.
 
-    (``acid_state`` itself notices when a compaction's base is the cause.) Of a partition the Cleaner's record tells it
-    (``require_kept``): a partition that an overwrite made later had no rows then.
+    Without this a past snapshot would look empty. (``acid_state`` itself notices when a compaction's base is the
+    cause.) For a partition the Cleaner's record decides (``require_kept``): a partition that an overwrite made later
+    had no rows then.
     """
     if state.base or state.deltas or state.originals:
         return
@@ -90,7 +91,7 @@ def _read(files: Files, location: str, path: str) -> bytes:
 
 
 def _by_place(files: Files, root: str, places: Iterable[PartitionPlace], *, is_part: bool) -> dict[str, list[Listed]]:
-    """Entries below each place, with paths relative to it; a few of many places are listed separately."""
+    """Return entries below each place, with paths relative to it; a few of many places are listed separately."""
     places = list(places)
     result: dict[str, list[Listed]] = defaultdict(list)
     alone = is_part and len(places) <= _LISTED_ALONE
@@ -105,7 +106,7 @@ def _by_place(files: Files, root: str, places: Iterable[PartitionPlace], *, is_p
 
 
 def _home(root: str, entry: FileEntry, inside: set[str]) -> str | None:
-    """The place that an entry belongs to: the deepest place above it."""
+    """Return the place that an entry belongs to: the deepest place above it."""
     location = root
     for part in entry.path.split("/")[:-1]:
         location = f"{location}/{part}"

@@ -1,9 +1,9 @@
-"""The rows of an ORC file's stripes as Arrow's batches, with their dates and times as they are shown.
+"""Rows of an ORC file's stripes as Arrow's batches, with their dates and times as they are shown.
 
 Arrow's own reader holds times in nanoseconds, which reach from 1677 to 2262, and knows one calendar. Rule: a time is
-read to the microsecond from year 1 to 9999, and a date or time keeps its name whichever calendar the file is in.
-Where nanoseconds do not reach, a stripe is read twice out of memory: its seconds, as the whole numbers that a file
-holds, and its fractions, with all seconds set to zero.
+read to the microsecond from year 1 to 9999, and a date or time keeps its name whichever calendar the file is in. Beyond
+the range of nanoseconds, a stripe is read twice from memory: its seconds, as the whole numbers that a file holds, and
+its fractions, with all seconds set to zero.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ _MILLISECOND = 1_000_000
 
 
 class OrcRows:
-    """An ORC file that is read by stripes. ``source``: a file that is open, with its position."""
+    """An ORC file that is read by stripes. ``source``: an open file, with its position."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -78,7 +78,7 @@ class OrcRows:
         return pa.RecordBatch.from_arrays(shown, batch.schema.names)
 
     def _as_shown(self, values: pa.Array) -> pa.Array:
-        """Return dates or times as they are shown; the footer is asked for its calendar only where that matters."""
+        """Convert dates or times to what is shown; read the footer for its calendar only if that matters."""
         values = values if pa.types.is_date(values.type) else in_microseconds(values)
         return proleptic(values) if has_julian(values) and not self._tail.is_proleptic else values
 
@@ -93,7 +93,7 @@ class OrcRows:
         return any(_has_negative(times) for values in found for _, times in leaves(values))
 
     def _far(self, at: int, columns: Sequence[str] | None) -> pa.RecordBatch:
-        """Read a stripe with times that nanoseconds do not reach."""
+        """Read a stripe with times beyond the range of nanoseconds."""
         stripe = _Stripe.read(self._source, self._tail, at)
         seconds, fractions = stripe.halves(columns)
         pairs = zip(seconds.columns, fractions.columns, strict=True)
@@ -127,7 +127,7 @@ class _Stripe(NamedTuple):
         return seconds, orc.ORCFile(pa.BufferReader(zero_file)).read_stripe(0, columns)
 
     def with_seconds_as_numbers(self) -> bytes:
-        """Return a file of this stripe in which times are the whole numbers that stand for their seconds."""
+        """Return a file of this stripe in which times are the whole numbers of their seconds."""
         footer = b"".join(
             bytes_field(TYPE, with_kind(field.content, LONG))
             if field.number == TYPE and numbers(field.content).get(1) == TIMESTAMP
@@ -150,7 +150,7 @@ class _Stripe(NamedTuple):
             content = self.content[at : at + length]
             at += length
             if kind in INDEXES:
-                continue  # its positions are those of the stripe as it was
+                continue  # Its positions are those of the original stripe.
             if kind == DATA and self.tail.kinds()[column] == TIMESTAMP:
                 size, run = _ZEROS[encodings[column]]
                 content = stored(run * (count // size + 1), self.tail.block)
@@ -171,7 +171,7 @@ class _Stripe(NamedTuple):
 
 
 def stream_message(kind: int, column: int, length: int) -> bytes:
-    """Return the description of a stream in a stripe's footer."""
+    """Encode the description of a stream in a stripe's footer."""
     pairs = zip((_STREAM_KIND, _STREAM_COLUMN, _STREAM_LENGTH), (kind, column, length), strict=True)
     return b"".join(number_field(*pair) for pair in pairs)
 
@@ -191,7 +191,7 @@ def _values(array: pa.Array) -> int:
 
 
 def _has_negative(fractions: pa.Array) -> bool:
-    """Return True if a fraction that was read alone is below 0."""
+    """Return True if a fraction, read alone, is below 0."""
     if pa.types.is_date(fractions.type):
         return False
     lowest = pc.min(fractions.view(pa.int64())).as_py()
@@ -199,7 +199,7 @@ def _has_negative(fractions: pa.Array) -> bool:
 
 
 def _joined(seconds: pa.Array, fractions: pa.Array, zone: str) -> pa.Array:
-    """Return times of their seconds and their fractions, read apart."""
+    """Join seconds and fractions, which were read apart, to times."""
     leaves: list[pa.Array] = []
 
     def note(leaf: pa.Array) -> pa.Array:
@@ -215,9 +215,9 @@ def _time(seconds: pa.Array, fractions: pa.Array, zone: str) -> pa.Array:
     if pa.types.is_date(fractions.type):
         return seconds
     parts = fractions.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    nanos = parts - epoch("UTC") * _NANOSECONDS  # below 0 before 1970 in files of Arrow's own writer
+    nanos = parts - epoch("UTC") * _NANOSECONDS  # These are below 0 before 1970 in files of Arrow's own writer.
     whole = seconds.fill_null(0).to_numpy(zero_copy_only=False) + epoch(zone)
-    whole -= (whole < 0) & (nanos >= _MILLISECOND)  # as Java's writer rounds, and its reader undoes
+    whole -= (whole < 0) & (nanos >= _MILLISECOND)  # Java's writer rounds so, and its reader undoes it.
     instants = pa.array(whole * _MICROSECONDS + nanos // 1000, mask=seconds.is_null().to_numpy(zero_copy_only=False))
     if zone in ("UTC", "GMT"):
         return instants.view(pa.timestamp("us"))

@@ -1,4 +1,4 @@
-"""The end of an ORC file: its postscript, its footer and the statistics of its stripes, taken apart. No rows.
+"""The end of an ORC file: parser of postscript, footer and stripe statistics, without rows.
 
 Source: the ORC v1 specification (file tail, compression chunks, stripe footer).
 """
@@ -29,7 +29,7 @@ _KIND, _GUESS = 1, 16 * 1024
 
 
 class Tail(NamedTuple):
-    """What stands behind the stripes; footer and statistics of stripes are expanded."""
+    """The part of a file behind the stripes; footer and stripe statistics are expanded."""
 
     postscript: bytes
     footer: bytes
@@ -37,7 +37,7 @@ class Tail(NamedTuple):
 
     @classmethod
     def parsed(cls, end: bytes) -> "Tail":
-        """Return the tail that ``end`` ends with. Raises: ValueError when ``end`` is too short."""
+        """Parse the tail at the end of ``end``. Raises: ValueError if ``end`` is too short."""
         size = end[-1]
         postscript = end[-1 - size : -1]
         sizes = numbers(postscript)
@@ -50,7 +50,7 @@ class Tail(NamedTuple):
 
     @classmethod
     def of(cls, source: Any) -> "Tail":
-        """Read the tail of a file that is open."""
+        """Read the tail of an open file."""
         size = source.seek(0, SEEK_END)
         source.seek(max(0, size - _GUESS))
         end = source.read()
@@ -61,17 +61,17 @@ class Tail(NamedTuple):
 
     @property
     def is_proleptic(self) -> bool:
-        """True if dates and times are Gregorian for ever; a footer that does not say means the hybrid calendar."""
+        """True if dates and times are proleptic Gregorian; a footer that does not say means the hybrid calendar."""
         return numbers(self.footer).get(CALENDAR) == PROLEPTIC
 
     @property
     def block(self) -> int:
-        """The largest size of a compression chunk; 0 where nothing is compressed."""
+        """The largest size of a compression chunk; 0 if the file is not compressed."""
         sizes = numbers(self.postscript)
         return sizes[PS_BLOCK] if sizes.get(PS_COMPRESSION) else 0
 
     def expanded(self, data: bytes) -> bytes:
-        """Return compressed bytes of this file as they are without compression."""
+        """Decompress bytes of this file."""
         return _expander(numbers(self.postscript))(data)
 
     def stripes(self) -> list[dict[int, int]]:
@@ -97,7 +97,7 @@ def with_kind(described: Any, kind: int) -> bytes:
 
 
 def stored(data: bytes, block: int) -> bytes:
-    """Return bytes as chunks marked "stored uncompressed"; as they are in a file without compression (``block`` 0)."""
+    """Wrap bytes in chunks marked "stored uncompressed"; leave them as they are without compression (``block`` 0)."""
     if not block:
         return data
     parts = (data[at : at + block] for at in range(0, len(data), block))
@@ -105,17 +105,17 @@ def stored(data: bytes, block: int) -> bytes:
 
 
 def tail_bytes(tail: Tail, footer: bytes, stripe_statistics: bytes) -> bytes:
-    """Return the bytes of a tail like ``tail`` with another footer and other statistics of stripes."""
+    """Encode a tail like ``tail`` with another footer and other statistics of stripes."""
     footer, statistics = stored(footer, tail.block), stored(stripe_statistics, tail.block)
     others = (field.raw for field in fields(tail.postscript) if field.number not in {PS_FOOTER, PS_METADATA})
     postscript = b"".join(
         (number_field(PS_FOOTER, len(footer)), number_field(PS_METADATA, len(statistics)), *others)
-    )  # the magic word stays at the end, where some look for it
+    )  # The magic word stays at the end, where some readers look for it.
     return statistics + footer + postscript + bytes([len(postscript)])
 
 
 def tail_size(end: bytes) -> int:
-    """Return how many bytes behind its stripes a file has, from its last bytes (MAX_POSTSCRIPT of them, or all)."""
+    """Return the number of bytes behind the stripes, from a file's last bytes (MAX_POSTSCRIPT of them, or all)."""
     size = end[-1]
     sizes = numbers(end[-1 - size : -1])
     return sizes[PS_FOOTER] + sizes.get(PS_METADATA, 0) + size + 1
@@ -132,7 +132,7 @@ def _expander(sizes: dict[int, int]) -> Callable[[bytes], bytes]:
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bool, bytes]]:
-    """Yield (whether it is stored as it is, content) of each compression chunk."""
+    """Yield each compression chunk: True if it is stored as it is, and the content."""
     at = 0
     while at < len(data):
         header = int.from_bytes(data[at : at + 3], "little")

@@ -1,4 +1,4 @@
-"""Partitions of a table: their values, keys, names and places."""
+"""Partitions of a table: their values, keys, names and locations."""
 
 import json
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from metastore.partition_names import make_name
 
 
 class PartitionPlace(NamedTuple):
-    """A partition: its name, its values (None for the default partition) and where it lies.
+    """A partition: its name, its values (None for the default partition) and its location.
 
-    ``stored_as``: how its files are stored; None: as the table's.
+    ``stored_as``: the format of its files; None: the table's.
     """
 
     name: str
@@ -21,12 +21,12 @@ class PartitionPlace(NamedTuple):
 
 
 def partition_key(values: Sequence[str | None]) -> str:
-    """Return the key of a partition: what ``to_json`` makes of its values."""
+    """Return the key of a partition: the JSON text of its values."""
     return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
 
 
 def partition_values(key: str) -> list[str | None]:
-    """Return the partition values that a key stands for."""
+    """Parse the partition values from a key."""
     values: list[str | None] = json.loads(key)
     return values
 

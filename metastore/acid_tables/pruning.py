@@ -1,7 +1,7 @@
-"""Conditions on partition keys, and the partitions that they leave out: those are not looked up, listed or read. Pure.
+"""Conditions on partition keys, and the partitions that they exclude from look-up, listing and reading. Pure.
 
-Rule: a partition is left out only where no row of it can meet the conditions, whatever Spark's settings are. A value
-that is not spelled as its type spells it (`` 7``, ``2024-1-5``) may meet any condition.
+Rule: a partition is left out only if no row of it can meet the conditions, whatever Spark's settings are. A value in
+another spelling than that of its type (`` 7``, ``2024-1-5``) may meet any condition.
 """
 
 import operator
@@ -35,7 +35,7 @@ class KeyComparison:
     constant: Constant
 
     def may_hold(self, values: Values) -> bool:
-        """Whether the condition can hold in a partition with these values."""
+        """Return True if the condition can hold in a partition with these values."""
         text = values[self.key]
         if text is None:
             return False
@@ -51,7 +51,10 @@ class Missing:
     type: HiveType
 
     def may_hold(self, values: Values) -> bool:
-        """Whether the condition can hold in a partition with these values: NULL, or nothing that the type can read."""
+        """Return True if the condition can hold in a partition with these values.
+
+        It holds for NULL, and for text that the type cannot read.
+        """
         text = values[self.key]
         return text is None or typed(text, self.type) is None
 
@@ -63,7 +66,7 @@ class AndRestriction:
     parts: tuple["Restriction", ...]
 
     def may_hold(self, values: Values) -> bool:
-        """Whether the condition can hold in a partition with these values."""
+        """Return True if the condition can hold in a partition with these values."""
         return all(part.may_hold(values) for part in self.parts)
 
 
@@ -74,7 +77,7 @@ class OrRestriction:
     parts: tuple["Restriction", ...]
 
     def may_hold(self, values: Values) -> bool:
-        """Whether the condition can hold in a partition with these values."""
+        """Return True if the condition can hold in a partition with these values."""
         return any(part.may_hold(values) for part in self.parts)
 
 
@@ -82,7 +85,7 @@ Restriction: TypeAlias = KeyComparison | Missing | AndRestriction | OrRestrictio
 
 
 def exact_texts(where: Restriction, count: int) -> list[str]:
-    """For each of ``count`` keys the text that it must have, as the metastore can look it up; "": any."""
+    """Return for each of ``count`` keys the text that it must have, for look-up in the metastore; "": any."""
     texts = [""] * count
     for part in where.parts if isinstance(where, AndRestriction) else (where,):
         if isinstance(part, KeyComparison) and part.holds is operator.eq and is_text(part.type):
@@ -91,12 +94,12 @@ def exact_texts(where: Restriction, count: int) -> list[str]:
 
 
 def is_text(kind: HiveType) -> bool:
-    """Whether a value of the type is its text. A CHAR has several: blanks at the end do not count."""
+    """Return True if a value of the type is its text. A CHAR has several texts: blanks at the end do not count."""
     return kind.kind in _TEXT
 
 
 def typed(text: str, kind: HiveType) -> Constant | None:
-    """A text as a value of its type; None for an unusual spelling, or a value that does not fit."""
+    """Parse a text as a value of its type; None for an unusual spelling, or a value that does not fit."""
     if is_text(kind):
         return text
     if kind.kind == "char":

@@ -1,8 +1,8 @@
-"""How Hive's own classes store a table: input format, output format, SerDe, and their properties. Pure.
+"""Storage of tables by Hive's own classes: input format, output format, SerDe, and their properties. Pure.
 
 Rule: a SerDe gets the properties that Hive gives it (columns, then parameters of the SerDe, then of the table), as far
-as they are known to be harmless, so that it reads and writes here as it does there. Where a SerDe is known to have
-other types than the table declares, the SerDe's are the table's, as in Hive.
+as they are known to be harmless, so that it reads and writes as it does in Hive. If a SerDe is known to have other
+types than the table declares, the SerDe's types are the table's, as in Hive.
 """
 
 import re
@@ -96,10 +96,10 @@ class HiveStorage:
 
     @classmethod
     def of(cls, sd: Any, columns: Iterable[tuple[str, str]], parameters: Mapping[str, str]) -> "HiveStorage":
-        """``sd``: a table's or partition's storage descriptor. Columns and parameters are the table's."""
+        """Return the storage of ``sd``, a table's or partition's descriptor. Columns and parameters are the table's."""
         properties: dict[str, str] = {**dict(sd.serdeInfo.parameters or {}), **parameters}
         properties = {key: value for key, value in properties.items() if key in _TOLD or key == SCHEMA_URL}
-        if _COLLECTION in properties:  # Hive before 3 spells it otherwise
+        if _COLLECTION in properties:  # Hive before 3 spells it in another way.
             properties.setdefault(_OLD_COLLECTION, properties[_COLLECTION])
         return cls(
             sd.inputFormat or "",
@@ -111,22 +111,22 @@ class HiveStorage:
 
     @property
     def is_text(self) -> bool:
-        """Whether each row is a line."""
+        """True if each row is a line."""
         return self.input_format == TEXT_INPUT
 
     @property
     def is_by_name(self) -> bool:
-        """Whether a column is known by its name in the files."""
+        """True if a column is known by its name in the files."""
         return self.serde in _BY_NAME
 
     @property
     def is_untyped(self) -> bool:
-        """Whether the files can be read with wider types than they were written with."""
+        """True if the files can be read with wider types than they were written with."""
         return self.serde in _UNTYPED
 
     @property
     def has_own_columns(self) -> bool:
-        """Whether its columns are those of a schema among its properties, whatever the metastore says."""
+        """True if its columns are those of a schema among its properties, whatever the metastore says."""
         return self.serde == AVRO and bool({_SCHEMA, SCHEMA_URL} & dict(self.properties).keys())
 
     def raw(self) -> "HiveStorage":
@@ -134,7 +134,7 @@ class HiveStorage:
         return replace(self, is_raw=True)
 
     def text(self) -> str:
-        """Return all of it as a text that java.util.Properties reads."""
+        """Format the storage as a text that java.util.Properties reads."""
         names = [name for name, _ in self.columns]
         properties = {
             "columns": ("\0" if any("," in name for name in names) else ",").join(names),
@@ -154,7 +154,7 @@ class HiveStorage:
         return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in sorted(properties.items()))
 
     def require_readable(self, name: object) -> None:
-        """Raise InvalidOperationError for files with lines that are no rows, or with a schema that is elsewhere."""
+        """Raise InvalidOperationError for files with lines that are no rows, or with an external schema."""
         if SCHEMA_URL in dict(self.properties):
             raise InvalidOperationError(
                 f"The schema of {name} is at a URL ({SCHEMA_URL}), which is never opened here: "
@@ -167,7 +167,7 @@ class HiveStorage:
             )
 
     def require_writable(self, name: object) -> None:
-        """Raise InvalidOperationError for a table that would not read back the rows that are written to it."""
+        """Raise InvalidOperationError for a table that would not read back the rows written to it."""
         self.require_readable(name)
         self.require_storable(name)
         if self._count(_HEADER):
@@ -197,8 +197,9 @@ class HiveStorage:
 
 
 def stored_classes(file_format: str, serde: str | None, properties: Mapping[str, str]) -> tuple[str, str, str]:
-    """Hive's input format, output format and SerDe of STORED AS with a ROW FORMAT; its SerDe and properties, if any.
+    """Return Hive's input format, output format and SerDe of STORED AS with a ROW FORMAT.
 
+    ``serde``, ``properties``: those of the ROW FORMAT, if any.
     Raises: InvalidOperationError for a format that is unknown, or does not go with the ROW FORMAT.
     """
     if file_format not in CLASSES:
@@ -215,7 +216,7 @@ def stored_classes(file_format: str, serde: str | None, properties: Mapping[str,
 
 
 def serde_properties(serde: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the SerDe's own properties: those that a statement gives, and one that Hive always has."""
+    """Return the SerDe's own properties: those of a statement, and one that Hive always sets."""
     return ({"serialization.format": "1"} if serde == LAZY_SIMPLE else {}) | dict(properties)
 
 
@@ -229,7 +230,7 @@ def seen_columns(serde: str, columns: Sequence[tuple[str, str]]) -> list[tuple[s
 
 
 def require_seen_as_declared(serde: str, declared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the declared columns. Raises: InvalidOperationError where the SerDe would give a column another type."""
+    """Return the declared columns. Raises: InvalidOperationError if the SerDe would give a column another type."""
     seen = seen_columns(serde, declared)
     for (name, kind), (_, other) in zip(declared, seen, strict=True):
         if kind != other:
@@ -241,9 +242,9 @@ def require_seen_as_declared(serde: str, declared: Sequence[tuple[str, str]]) ->
 
 
 def require_same_types(name: str, storage: HiveStorage, own: Sequence[tuple[str, str]]) -> None:
-    """Raise InvalidOperationError when a partition's files hold other types than the table.
+    """Raise InvalidOperationError if a partition's files hold other types than the table.
 
-    ``name``: the partition's, for the message; ``storage``: how the table stores it; ``own``: the partition's columns.
+    ``name``: the partition's, for the message; ``storage``: the table's storage; ``own``: the partition's columns.
     """
     if storage.is_untyped:
         return
@@ -258,7 +259,7 @@ def require_same_types(name: str, storage: HiveStorage, own: Sequence[tuple[str,
 def require_alterable(
     name: str, storage: HiveStorage, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]
 ) -> None:
-    """Raise InvalidOperationError when a table's files would read differently with the columns ``after``."""
+    """Raise InvalidOperationError if a table's files would read differently with the columns ``after``."""
     if storage.has_own_columns:
         raise InvalidOperationError(f"The columns of {name} are those of its Avro schema: change that.")
     places = {column: place for place, (column, _) in enumerate(before)}
@@ -278,7 +279,7 @@ def require_alterable(
 
 
 def without_lengths(kind: str) -> str:
-    """Return a Hive type with CHAR and VARCHAR as strings, as files have them: Hive cuts the values when it reads."""
+    """Replace CHAR and VARCHAR by strings in a Hive type, as files have them: Hive cuts the values when it reads."""
     return _WITH_LENGTH.sub("string", kind)
 
 

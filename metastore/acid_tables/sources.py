@@ -1,8 +1,8 @@
-"""The files of a snapshot of one ACID directory, by how they are read.
+"""Files of a snapshot of one ACID directory, by the way in which they are read.
 
 Rule: every file of the snapshot is in exactly one group of ``Sources``, or it is refused with the reason. The listing
 alone tells ordinary files (bucket files below a base or delta); only the others are opened. Reader and compaction share
-this module: a compaction that saw other files, or other ids of their rows, would change rows.
+this module: if a compaction saw other files, or other ids of their rows, it would change rows.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ class CutFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Sources:
-    """The files of a snapshot of one ACID directory, by how they are read.
+    """The files of a snapshot of one ACID directory, by the way in which they are read.
 
     ``events`` and ``deletes``: with the event columns. ``cut``: insert events in files that are still being written.
     ``plain``: without event columns, each with the ids of its rows. ``unnamed``: without event columns, and with a name
@@ -53,12 +53,12 @@ class Sources:
 
     @property
     def without_events(self) -> list[str]:
-        """Paths of all files without event columns."""
+        """The paths of all files without event columns."""
         return [*(file.path for file in self.plain), *self.unnamed]
 
 
 def acid_sources(files: Files, location: str, state: AcidState) -> Sources:
-    """Sort the files of a full ACID directory by how they are read.
+    """Sort the files of a full ACID directory by the way in which they are read.
 
     Raises: InvalidOperationError for update events of Hive before 3, MalformedSideFileError; OSError, with the path,
         for a damaged file.
@@ -103,11 +103,11 @@ def insert_only_sources(table: AcidTable, location: str, stored_as: FileFormat |
 
 
 def committed_bytes(files: Files, file: CutFile) -> bytes:
-    """Return the first ``length`` bytes of a file. Raises: InvalidOperationError when it has fewer."""
+    """Return the first ``length`` bytes of a file. Raises: InvalidOperationError if it has fewer."""
     with files.open(file.path) as source:
         size = source.seek(0, SEEK_END)
         source.seek(0)
-        content = source.read(min(file.length, size))  # a read allocates as many bytes as are asked for
+        content = source.read(min(file.length, size))  # A read allocates as many bytes as it asks for.
     if len(content) < file.length:
         raise InvalidOperationError(
             f"{file.path} has {len(content)} bytes, and its side file says that {file.length} "
@@ -137,7 +137,7 @@ def _raw_sources(
 def _numbered(
     files: Files, paths: Iterable[str], write_id: int = 0, statement_id: int | None = None
 ) -> tuple[list[SyntheticIds], list[str]]:
-    """For files without event columns: the ids of their rows; and the files whose rows can have no ids."""
+    """Return the ids of rows in files without event columns, and the files whose rows can have no ids."""
     named: list[str] = []
     unnamed: list[str] = []
     for path in paths:
@@ -151,7 +151,7 @@ def _event_files(
 ) -> tuple[list[Listed], list[CutFile]]:
     """Return files to read whole, and files of which a streaming writer has flushed only a part.
 
-    A listing may say any size of a file that is being written: HDFS says 0 for its first block.
+    A listing may report any size for a file that is being written: HDFS reports 0 for its first block.
     """
     with_side_file = {file.path.removesuffix(SIDE_FILE_SUFFIX) for file in directory.side_files}
     whole, cut = [], []
@@ -167,7 +167,7 @@ def _event_files(
 
 
 def _flushed(files: Files, path: str) -> int | None:
-    """Return the committed length of a file that its writer may be appending to; None when it was closed meanwhile."""
+    """Return the committed length of a file that its writer may still append to; None if it was closed meanwhile."""
     side = side_file(path)
     try:
         return flushed_length(files.read(side), side)
@@ -201,7 +201,7 @@ def _require_new_events(
 
 
 def _filled(entries: Iterable[Listed]) -> list[Listed]:
-    """Without empty files, which hold no rows and are no ORC files."""
+    """Return the entries without empty files, which hold no rows and are no ORC files."""
     return [entry for entry in entries if entry.size]
 
 

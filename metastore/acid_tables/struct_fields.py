@@ -1,7 +1,7 @@
 """Fields of structs within a column's type, by a path as Spark gives it: ``element``, ``key`` and ``value`` are steps.
 
-Rule: files stay as they are, and readers find fields by name. So a struct may get fields at its end, which rows that
-are there have as NULL; all else within a nested type stays. Pure.
+Rule: files stay as they are, and readers find fields by name. So a struct may get fields at its end, which are NULL in
+existing rows; all else within a nested type stays. Pure.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,12 +26,12 @@ def with_field(kind: HiveType, path: Sequence[str], new: HiveType) -> HiveType:
 
 
 def retyped(kind: HiveType, path: Sequence[str], new: HiveType) -> HiveType:
-    """Return the type with another type of what the path leads to. Raises: InvalidOperationError."""
+    """Return the type with another type at the end of the path. Raises: InvalidOperationError."""
     return _changed(kind, path, lambda _: new)
 
 
 def is_extended(old: HiveType, new: HiveType) -> bool:
-    """Return True if ``new`` is ``old``, or differs from it by fields at the ends of its structs alone."""
+    """Return True if ``new`` is ``old``, or has only additional fields at the ends of its structs."""
     if old == new:
         return True
     if old.kind != new.kind or not old.children or len(new.children) < len(old.children):
@@ -52,5 +52,5 @@ def _changed(kind: HiveType, path: Sequence[str], change: Callable[[HiveType], H
 
 
 def _steps(kind: HiveType) -> tuple[str, ...]:
-    """Return the names of what a type consists of."""
+    """Return the names of a type's parts."""
     return _STEPS.get(kind.kind, tuple(name.lower() for name in kind.names))

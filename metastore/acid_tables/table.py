@@ -1,4 +1,4 @@
-"""What a reader needs to know of a metastore table: kind, columns, partition keys, buckets, location. Pure."""
+"""Tables of the metastore as readers need them: kind, columns, partition keys, buckets, location. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ class HiveColumn:
 
 @dataclass(frozen=True)
 class ColumnDefinition:
-    """A column as DDL has it. ``type``: Hive's, "" where the statement says none."""
+    """A column as DDL has it. ``type``: Hive's, "" if the statement gives none."""
 
     name: str
     type: str
@@ -64,7 +64,7 @@ class AcidTable:
 
     @classmethod
     def of(cls, name: TableName, thrift_table: Any) -> "AcidTable":
-        """A table from the answer of the metastore's ``get_table``.
+        """Return a table from the answer of the metastore's ``get_table``.
 
         Raises: InvalidOperationError for a transactional table with a column whose name begins with ``OURS``.
         """
@@ -91,15 +91,18 @@ class AcidTable:
 
     @property
     def partition_names(self) -> list[str]:
-        """Names of the partition keys, in order."""
+        """The names of the partition keys, in order."""
         return [key.name for key in self.partition_keys]
 
     def stored_as(self, sd: Any) -> FileFormat:
-        """How files are stored below the storage descriptor ``sd``, a partition's for instance."""
+        """Return the format of files below the storage descriptor ``sd``, a partition's for instance."""
         return stored_as(sd, [(column.name, column.type) for column in self.columns], self.parameters)
 
     def require(self, *kinds: TableKind, action: str) -> None:
-        """Raise InvalidOperationError unless the table's kind is among ``kinds``; ``action`` names what needs it."""
+        """Raise InvalidOperationError unless the table's kind is among ``kinds``.
+
+        ``action``: the action that needs it.
+        """
         if self.kind not in kinds:
             allowed = " or ".join(kinds)
             advice = {
@@ -122,12 +125,12 @@ def require_user_names(table: TableName, columns: Iterable[str]) -> None:
 
 
 def quoted(name: str) -> str:
-    """A column's name in Spark's SQL."""
+    """Quote a column's name for Spark's SQL."""
     return f"`{name.replace('`', '``')}`"
 
 
 def stored_as(sd: Any, columns: Sequence[tuple[str, str]], parameters: Mapping[str, str]) -> FileFormat:
-    """How files are stored below the storage descriptor ``sd``; columns and parameters are the table's."""
+    """Return the format of files below the storage descriptor ``sd``; columns and parameters are the table's."""
     known = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet"}
     if (name := known.get((sd.inputFormat or "").rsplit(".", 1)[-1])) is not None:
         return name

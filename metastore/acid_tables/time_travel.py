@@ -1,8 +1,8 @@
-"""Tables as they were: whether all files of a point in the past are still there.
+"""Past snapshots of tables: the check that all files of a point in the past are still there.
 
-Rule: right, or refused. The Cleaner removes what a base has replaced, directory by directory, and a removed directory
-leaves no trace in the listing. So a directory is not read once the Cleaner has begun behind a base that the past does
-not see.
+Rule: an answer is right, or refused. The Cleaner removes files that a base has replaced, directory by directory, and a
+removed directory leaves no trace in the listing. So a directory is not read once the Cleaner has begun behind a base
+that the past does not see.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ AsOf: TypeAlias = int | datetime
 
 
 def as_of_write_id(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdList:
-    """The list of a reader at ``write_id``, if all that has finished by now had finished by then.
+    """Return the list of a reader at ``write_id``, if all transactions that are finished now were finished then.
 
     Raises: InvalidOperationError for a write id above the list's high-water mark, or below 0.
     """
@@ -75,14 +75,14 @@ def _sees_all(write_ids: ValidWriteIdList, up_to: int) -> bool:
 
 
 def _require_whole_deltas(directory: Directory, write_ids: ValidWriteIdList) -> None:
-    """Rows of insert-only files have no write id: a delta is read whole, or not at all."""
+    """Require whole deltas: rows of insert-only files have no write id, so a delta is read whole, or not at all."""
     for delta in directory.state.deltas:
         if delta.visible is RangeState.SOME and not _sees_all(write_ids, delta.name.max_write_id):
             raise NotEnoughHistoryError(f"{directory.location}/{delta.path} holds rows from before and from after then")
 
 
 def bases(files: Files, location: str) -> Sequence[BaseName]:
-    """The bases of a directory, whoever sees them."""
+    """Return the bases of a directory, visible to any reader."""
     names = {entry.path.partition("/")[0] for entry in files.listing(location)}
     return [
         parsed for name in names if name.startswith("base_") and isinstance(parsed := parse_directory(name), BaseName)

@@ -1,4 +1,4 @@
-"""Which events of files with the event columns count, for readers and for compactions."""
+"""Conditions by which events of files with the event columns count, for readers and for compactions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,9 +8,9 @@ from metastore.acid.state import AcidState, hidden_write_ids
 
 
 class Visibility(NamedTuple):
-    """The conditions for an event to count, beyond what the names of the directories say.
+    """The conditions for an event to count, beyond those in the names of the directories.
 
-    An update event (operation 1) is met only in bases that Hive before 3 compacted, where it is its row's only event.
+    An update event (operation 1) occurs only in bases that Hive before 3 compacted, where it is its row's only event.
     """
 
     by_operation: bool

@@ -10,7 +10,7 @@ from metastore.config import LockSettings, Settings
 from metastore.loops.backlog import LOOK as BACKLOG_LOOK
 from metastore.loops.backlog import BacklogCounter
 from metastore.loops.compaction_loops import compaction_loops
-from metastore.loops.job import JobRunner
+from metastore.loops.job_runner import JobRunner
 from metastore.loops.lock_keeper import ORPHAN_LOOK, DeadlockSearch, Orphans
 from metastore.loops.measures import Measuring
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper, until_due

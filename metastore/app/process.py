@@ -22,7 +22,7 @@ from metastore.db.leader import Leadership
 from metastore.errors import InvalidInputError, MetastoreError
 from metastore.file_work import FilePool
 from metastore.loops.backlog import BacklogCounter
-from metastore.loops.job import SubprocessRunner
+from metastore.loops.job_runner import SubprocessRunner
 from metastore.loops.measures import Measuring
 from metastore.loops.requests_heard import RequestsHeard
 from metastore.loops.scheduler import Loop, Scheduler

@@ -1,4 +1,4 @@
-"""The catalog's objects as values: what the services take and return, and what the stores keep.
+"""The catalog's objects as values, which services take and return and stores keep.
 
 Rule: names are lower case and never absent. A storage descriptor and a column list are JSON with Thrift's field names
 (``cols``, ``serdeInfo``, ...), complete after ``rules.descriptors.normalised``; ``sd["location"]`` holds the location.
@@ -97,8 +97,8 @@ class Function:
 class StatisticsOrigin(NamedTuple):
     """Which state of a transactional table statistics describe.
 
-    ``write_id``: the last that counts in them; None where nobody has said it. ``is_whole``: no other write id up to it
-    was open then, so that they tell all that the state has.
+    ``write_id``: the last write id that is counted; None if it is unknown. ``is_whole``: no other write id up to this
+    one was open then, so the statistics cover the whole state.
     """
 
     write_id: int | None = None
@@ -122,7 +122,7 @@ class ColumnStatistics:
 
 
 class ConstraintKind(StrEnum):
-    """What a constraint demands; the value is the stored text."""
+    """The kinds of constraints; the value is the stored text."""
 
     PRIMARY_KEY = "primary_key"
     FOREIGN_KEY = "foreign_key"
@@ -134,7 +134,7 @@ class ConstraintKind(StrEnum):
 
 @dataclass(frozen=True)
 class Reference:
-    """What a column of a foreign key refers to."""
+    """The column that a column of a foreign key refers to."""
 
     table: TableName
     column: str

@@ -1,6 +1,6 @@
 """Clients of the metastore: plain Thrift calls, and transactions with locks and heartbeats.
 
-Rule: a module is imported when a name of it is first asked for. The server needs a few of them, and reads no tables.
+Rule: a module is imported when one of its names is first used. The server needs few of them, and reads no tables.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""The service's exceptions as the domain's errors again, for code that does not want to know Thrift."""
+"""Conversion of the service's exceptions back to the domain's errors, for code that does not know Thrift."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +41,10 @@ def domain_errors() -> Iterator[None]:
 
 
 def is_undeclared(error: errors.MetastoreError) -> bool:
-    """Whether the server's answer was an error that the method does not declare: it has no type then, but its text."""
+    """Return True if the server's answer was an error that the method does not declare.
+
+    Such an answer has no type, but its text.
+    """
     return isinstance(error.__cause__, TApplicationException)
 
 

@@ -1,9 +1,9 @@
-"""A Thrift client of the metastore: every method of the interface, fail-over, and no call silently done twice.
+"""A Thrift client of the metastore: every method of the interface, fail-over, and no call repeated unsafely.
 
-Rules kept here. A call is sent a second time only if sending it twice means the same as sending it once
-(``_REPEATABLE``). Any other whose answer did not arrive raises ``AnswerLostError``: it may have been done.
-One connection carries one call at a time, so threads that share a client wait for each other; give a thread that
-must not wait (a heartbeat) its own with ``clone()``.
+Rules: a call is sent a second time only if sending it twice means the same as sending it once (``_REPEATABLE``). Any
+other whose answer did not arrive raises ``AnswerLostError``: the server may have executed it. One connection carries
+one call at a time, so threads that share a client wait for each other; give a thread that must not wait (a heartbeat)
+its own with ``clone()``.
 """
 
 import contextlib
@@ -34,9 +34,9 @@ DEFAULT_URI = "thrift://localhost:9083"
 DEFAULT_PORT = 9083
 URI_VARIABLE = "METASTORE_URI"
 
-# Doing these twice equals doing them once (CLIENT-1). Everything named get_* or show_* is
-# repeatable as well, unless _NOT_READS has it; so are all others of our own (metastore_*). A
-# commit is not here although the metastore forgives a second commit: metastore.client.outcome asks first.
+# Repeating these has the same effect as calling them once (CLIENT-1). Everything named get_* or show_* is repeatable as
+# well, unless _NOT_READS has it; so are all others of our own (metastore_*). A commit is not here although the
+# metastore forgives a second commit: metastore.client.outcome asks first.
 _REPEATABLE = frozenset(
     (
         "abort_txn",
@@ -70,29 +70,35 @@ _BROKEN = (TTransportException, TProtocolException, OSError, EOFError)
 
 
 class MetastoreUnreachableError(MetastoreError):
-    """No server of the list answers; nothing was done, or the call was safe to repeat and the repetition failed too."""
+    """Error: no server of the list answers.
+
+    The call did nothing, or was safe to repeat and the repetition failed too.
+    """
 
 
 class AnswerLostError(MetastoreUnreachableError):
-    """The connection broke after the call had been sent: it may have been done. Hive's send it again (CLIENT-2)."""
+    """Error: the connection broke after the call had been sent, so its outcome is unknown.
+
+    Hive's clients send it again (CLIENT-2).
+    """
 
 
 class Address(NamedTuple):
-    """Where a server listens."""
+    """The address of a server."""
 
     host: str
     port: int
 
     def __str__(self) -> str:
-        """As it is written in hive.metastore.uris."""
+        """Return the address as it is written in hive.metastore.uris."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"thrift://{host}:{self.port}"
 
 
 def parse_uris(text: str) -> tuple[Address, ...]:
-    """Read a hive.metastore.uris value: one thrift://host[:port] or several with commas.
+    """Parse a hive.metastore.uris value: one thrift://host[:port] or several with commas.
 
-    Raises: ValueError with a sentence that quotes the part that is wrong.
+    Raises: ValueError that quotes the wrong part.
     """
     return tuple(_parse_uri(part.strip()) for part in text.split(","))
 
@@ -109,7 +115,7 @@ def _parse_uri(text: str) -> Address:
 
 
 class ActingFor(NamedTuple):
-    """A caller of a planner, whose calls a client's calls are. ``user``: whom a certificate named; None: nobody."""
+    """A planner's caller, for whom the client calls. ``user``: the user in its certificate; None: no user."""
 
     user: str | None
     address: str
@@ -119,9 +125,9 @@ class ActingFor(NamedTuple):
 class MetastoreClient:
     """Every Thrift method as an attribute, over one connection that is made when it is first needed.
 
-    ``client.get_table("db", "t")`` returns what the IDL says and raises the IDL's exceptions (``client.types``),
-    or MetastoreUnreachableError / AnswerLostError; a ``DomainClient`` raises our errors in place of the IDL's.
-    Safe to use from several threads, one call at a time.
+    ``client.get_table("db", "t")`` returns the IDL's result and raises the IDL's exceptions (``client.types``), or
+    MetastoreUnreachableError / AnswerLostError; a ``DomainClient`` raises our errors in place of the IDL's. Safe to use
+    from several threads, one call at a time.
     """
 
     types: ModuleType = ttypes
@@ -137,9 +143,10 @@ class MetastoreClient:
         tls: ClientSide | None = None,
         acting_for: ActingFor | None = None,
     ) -> None:
-        """``tls``: None: as the environment says (METASTORE_USE_SSL=true and kin, see `metastore.client.tls`).
+        """Prepare a client.
 
-        ``acting_for``: of planners, which servers trust that have the same user on the same machine, or list theirs.
+        ``tls``: None: from the environment (METASTORE_USE_SSL=true and kin, see `metastore.client.tls`).
+        ``acting_for``: for planners, which servers trust that have the same user on the same machine, or list theirs.
         Raises: ValueError (the address), InvalidInputError (key or trust store).
         """
         self._acting_for = acting_for
@@ -167,7 +174,7 @@ class MetastoreClient:
         return method
 
     def __enter__(self) -> Self:
-        """Nothing to do: the connection is made by the first call."""
+        """Return the client; the first call connects."""
         return self
 
     def __exit__(
@@ -193,10 +200,10 @@ class MetastoreClient:
         )
 
     def close(self) -> None:
-        """Say goodbye as Hive's clients do (oneway ``shutdown``, which stops nothing) and close the connection."""
+        """Close the connection after a goodbye as Hive's clients send it (oneway ``shutdown``, which stops nothing)."""
         with self._one_call:
             if self._socket is not None:
-                with contextlib.suppress(*_BROKEN):  # a courtesy; the server notices the closed connection anyway
+                with contextlib.suppress(*_BROKEN):  # A courtesy; the server notices the closed connection anyway.
                     self._thrift.shutdown()
             self._disconnect()
 
@@ -225,13 +232,13 @@ class MetastoreClient:
             self._disconnect()
             raise _BrokenError(error) from error
         except ANSWERS:
-            raise  # a whole answer: the connection is good
+            raise  # The answer was complete: the connection is good.
         except BaseException:
-            self._disconnect()  # half a message may be left on it
+            self._disconnect()  # Half a message may be left on it.
             raise
 
     def _connect(self) -> None:
-        """Make sure of a live connection; a server that hung up meanwhile is noticed before anything is sent."""
+        """Ensure a live connection; a lost one is noticed before anything is sent."""
         if self._socket is not None and self._socket.isOpen():
             return
         self._disconnect()
@@ -261,20 +268,23 @@ class MetastoreClient:
         self._socket.setHandle(handle)
         self._thrift = _Thrift(TBinaryProtocolAccelerated(TBufferedTransport(self._socket, 65536)))
         self._server = address
-        with contextlib.suppress(*ANSWERS):  # a server that does not want to know the user is within its rights
-            self._thrift.set_ugi(self.user, [])  # under the connect time-out: what hangs here is no server
+        with contextlib.suppress(*ANSWERS):  # A server may refuse to know the user.
+            self._thrift.set_ugi(self.user, [])  # The connect time-out applies: a peer that hangs here is no server.
         if self._acting_for is not None:
             self._act_for(self._acting_for)
         self._socket.setTimeout(self._timeout_s * 1000)
 
     def _act_for(self, caller: ActingFor) -> None:
-        """Say whose the calls are. Raises: the server's refusal, where it would take a proven user's calls for ours."""
+        """Name the caller of the calls.
+
+        Raises: the server's refusal, if it would take a proven user's calls for ours.
+        """
         try:
             self._thrift.metastore_act_for(*caller)
         except ANSWERS as error:
             if caller.user and getattr(error, "type", None) != TApplicationException.UNKNOWN_METHOD:
                 self._disconnect()
-                raise  # an older server knows of no callers, and with nobody proven all are alike
+                raise  # An older server knows no callers; without a proven user all are equal.
 
     def _disconnect(self) -> None:
         if self._socket is not None:
@@ -287,7 +297,7 @@ class _Thrift(ThriftHiveMetastore.Client, MetastoreOperators.Client):
 
 
 class _BrokenError(Exception):
-    """The connection failed under a call that had been sent, or part of it."""
+    """Error: the connection failed during a call that had been sent, or part of it."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(_reason(error))
@@ -296,12 +306,12 @@ class _BrokenError(Exception):
 
 def _is_repeatable(name: str, args: tuple[Any, ...]) -> bool:
     if name == "allocate_table_write_ids":
-        return not any(request.reallocate for request in args)  # a reallocation burns an id each time
+        return not any(request.reallocate for request in args)  # A reallocation uses up an id each time.
     return is_repeatable(name)
 
 
 def is_repeatable(name: str) -> bool:
-    """Return True if doing a method's call twice means the same as doing it once, whatever its arguments are."""
+    """Return True if repeating a method's call has the same effect as calling it once, whatever its arguments are."""
     return name in _REPEATABLE or (name.startswith(("get_", "show_", "metastore_")) and name not in _NOT_READS)
 
 

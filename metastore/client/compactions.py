@@ -1,4 +1,4 @@
-"""Questions of readers, of compaction jobs and of those who request them about compactions."""
+"""Queries about compactions, for readers, for compaction jobs and for their requesters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> N
 
 
 def compaction_type(word: str) -> int:
-    """The number of a kind of compaction, from the word that a user writes. Raises: InvalidInputError."""
+    """Return the number of a kind of compaction, from the word that a user writes. Raises: InvalidInputError."""
     try:
         return CompactionType(word.lower()).number
     except ValueError:
@@ -47,7 +47,7 @@ def compaction_type(word: str) -> int:
 def requested(
     client: MetastoreClient, request: ttypes.CompactionRequest, first_id: int
 ) -> list[ttypes.ShowCompactResponseElement]:
-    """The compactions that a request became, by id.
+    """Return the compactions that a request became, by id.
 
     A request for a partitioned table becomes a request for each partition, with ids from the first on.
     """
@@ -64,9 +64,10 @@ def wait_until_done(
     first_id: int,
     progress: Callable[[list[ttypes.ShowCompactResponseElement]], None] = lambda _: None,
 ) -> list[ttypes.ShowCompactResponseElement]:
-    """As ``requested``, once none of them waits or runs any more; ``progress``: at each look.
+    """Wait until no compaction of a request waits or runs; return them as ``requested``.
 
-    Raises: NoSuchObjectError where nothing of them is shown any more.
+    ``progress``: called at each look.
+    Raises: NoSuchObjectError if none of them is listed any more.
     """
     pause, seconds = Event(), _FIRST_PAUSE_S
     while True:
@@ -84,10 +85,10 @@ def wait_until_done(
 
 
 class Progress:
-    """Says of compactions that are waited for to what state each has come, and once that no Worker takes it."""
+    """A reporter of the state that each awaited compaction has reached, and once of a lack of Workers."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        """``say``: is given a sentence."""
+        """Prepare a reporter; ``say``: gets each sentence."""
         self._say = say
         self._states: dict[int, str] = {}
         self._jobs: dict[int, str] = {}
@@ -95,7 +96,7 @@ class Progress:
         self._began_at = monotonic()
 
     def note(self, rows: Iterable[ttypes.ShowCompactResponseElement]) -> None:
-        """What a look has shown."""
+        """Report the news of a look."""
         for row in rows:
             if self._states.get(row.id) != row.state:
                 self._states[row.id] = row.state
@@ -116,7 +117,7 @@ class Progress:
 
 
 def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int]:
-    """By partition name ("": no partitions) the write id up to which the Cleaner may have removed replaced files."""
+    """Return by partition name ("": none) the write id up to which the Cleaner may have removed replaced files."""
     cleaned: dict[str, int] = {}
     for row in _of_table(client, name):
         if row.state == CompactionState.SUCCEEDED.display or _is_begun(row):
@@ -126,7 +127,7 @@ def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int
 
 
 def untouched_compactions(client: MetastoreClient, name: TableName) -> list[int]:
-    """The transactions of compactions of which all that they replaced is still there."""
+    """Return the transactions of compactions whose replaced files are all still there."""
     return [row.txnId for row in _of_table(client, name) if _is_untouched(row) and row.txnId]
 
 
@@ -136,10 +137,10 @@ def _of_table(client: MetastoreClient, name: TableName) -> Iterator[ttypes.ShowC
 
 
 def _is_untouched(row: ttypes.ShowCompactResponseElement) -> bool:
-    """Whether the Cleaner has yet to begin."""
+    """Return True if the Cleaner has yet to begin."""
     return row.state == CompactionState.READY_FOR_CLEANING.display and not _is_begun(row)
 
 
 def _is_begun(row: ttypes.ShowCompactResponseElement) -> bool:
-    """Whether the Cleaner has begun, whatever came of it. What no Cleaner has seen removed nothing."""
+    """Return True if the Cleaner has begun, whatever the result. Without a Cleaner, nothing was removed."""
     return (row.cleanerStart or 0) > 0

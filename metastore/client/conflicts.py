@@ -1,7 +1,7 @@
-"""Write conflicts that a transaction lost, in words that say who won: transaction, owner, when, and on what.
+"""Errors for write conflicts that a transaction lost, with the winner: transaction, owner, time, and object.
 
-The metastore's own text has the winner's number. Its owner is looked up when the error is made; where the metastore
-cannot tell, the number remains.
+The metastore's own text has the winner's number. Its owner is looked up when the error is made; if the metastore does
+not know it, the number remains.
 """
 
 import re
@@ -19,7 +19,10 @@ _CHANGES = frozenset({"update", "delete", "change"})
 
 
 class WriteConflictError(TxnAbortedError):
-    """Another transaction, ``winner``, changed the same place and committed first. The same work may run again."""
+    """Error: another transaction, ``winner``, changed the same place and committed first.
+
+    The same work may run again.
+    """
 
     def __init__(self, text: str, winner: int) -> None:
         super().__init__(text)
@@ -27,7 +30,10 @@ class WriteConflictError(TxnAbortedError):
 
 
 def lost_at_commit(client: MetastoreClient, loser: int, error: TxnAbortedError) -> WriteConflictError | None:
-    """The error of a commit that was refused for a write conflict, with its winner named; None for other errors."""
+    """Return the error of a commit that was refused for a write conflict, with its winner named.
+
+    None for other errors.
+    """
     known = conflict(str(error))
     if known is None:
         return None
@@ -41,7 +47,7 @@ def lost_at_commit(client: MetastoreClient, loser: int, error: TxnAbortedError) 
 def lost_while_waiting(
     client: MetastoreClient, loser: int, winner: int, locked: Collection[tuple[str, str]]
 ) -> WriteConflictError:
-    """Return the error of a transaction whose snapshot lacks a change of what it has locked now: (database, table)."""
+    """Return the error of a transaction whose snapshot lacks a change to the locked ``(database, table)``."""
     life = _life(client, winner)
     changed = sorted(
         _name(write)
@@ -57,7 +63,7 @@ def lost_while_waiting(
 
 
 def lost_by(text: str) -> WriteConflictError:
-    """Return the error of a sentence that one of these has made: a planner's answer has it as a text."""
+    """Parse a sentence made by one of these errors back to the error: a planner's answer has it as a text."""
     winner = _NAMED.search(text)
     return WriteConflictError(text, int(winner[1]) if winner else 0)
 
@@ -75,7 +81,7 @@ def _life(client: MetastoreClient, txn_id: int) -> TxnLife | None:
 
 
 def _winner(life: TxnLife | None, txn_id: int) -> str:
-    """``Transaction 7 of ann@host (agent), at 2026-11-21 09:00:00 UTC,`` as far as that is known."""
+    """Format ``Transaction 7 of ann@host (agent), at 2026-11-21 09:00:00 UTC,`` as far as it is known."""
     if life is None or life.user is None:
         return f"Transaction {txn_id}"
     ended_at = life.outcome.endedAt

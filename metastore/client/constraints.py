@@ -36,7 +36,7 @@ class RowRule(NamedTuple):
 
 
 class EnabledConstraints(NamedTuple):
-    """The ENABLEd constraints of a table; SQL as it was declared. And its primary key, which nobody checks."""
+    """The ENABLEd constraints of a table, with SQL as it was declared; and its primary key, which is never checked."""
 
     not_null: tuple[tuple[str, str], ...]
     """(name, column)."""
@@ -52,11 +52,11 @@ class EnabledConstraints(NamedTuple):
 
     @property
     def harmless_defaults(self) -> dict[str, str]:
-        """Those of the defaults that may be evaluated; a table that has others cannot be written (`required`)."""
+        """The defaults that may be evaluated; a table with others cannot be written (`required`)."""
         return {column: value for column, value in self.defaults.items() if refused_expression(value) is None}
 
     def required(self, table: TableName) -> "EnabledConstraints":
-        """Return the constraints, all of which a writer may evaluate. Raises: InvalidOperationError."""
+        """Return the constraints if a writer may evaluate all of them. Raises: InvalidOperationError."""
         for what, text in (*self.checks, *self.defaults.items()):
             if (refused := refused_expression(text)) is not None:
                 raise InvalidOperationError(
@@ -74,7 +74,10 @@ class EnabledConstraints(NamedTuple):
 
 
 def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledConstraints:
-    """The constraints that the metastore has now; none where an older Hive keeps the catalog, and knows of none."""
+    """Return the present constraints of the metastore.
+
+    None if an older Hive without constraints keeps the catalog.
+    """
     constraints = all_constraints(client, table)
     if constraints is None:
         return EnabledConstraints((), (), {})
@@ -109,13 +112,13 @@ def column_constraints(client: MetastoreClient, table: TableName, kind: Constrai
 
 
 def has_constraints(client: MetastoreClient, table: TableName) -> bool:
-    """Whether the metastore has any constraint of a table, enabled or not."""
+    """Return True if the metastore has any constraint of a table, enabled or not."""
     constraints = all_constraints(client, table)
     return constraints is not None and any(getattr(constraints, kind) for kind in FIELDS)
 
 
 def add_constraints(client: DomainClient, table: TableName, declared: Sequence[Declaration]) -> None:
-    """Add constraints to a table that is there. Raises: InvalidOperationError for one that the metastore refuses."""
+    """Add constraints to an existing table. Raises: InvalidOperationError for one that the metastore refuses."""
     with _refusals():
         for constraint in declared:
             method, request = _ADDING[constraint.kind]
@@ -140,7 +143,7 @@ def _refusals() -> Iterator[None]:
 
 
 def all_constraints(client: MetastoreClient, table: TableName) -> Any:
-    """Return the constraints as the metastore has them; None where it knows of none."""
+    """Return the constraints as the metastore has them; None if it knows no constraints."""
     request = client.types.AllTableConstraintsRequest(table.db, table.table, table.catalog)
     try:
         return client.get_all_table_constraints(request).allTableConstraints

@@ -1,4 +1,4 @@
-"""Constraints as they are declared: what the metastore's calls take."""
+"""Constraints as they are declared: the arguments of the metastore's calls."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ FIELDS = (
 
 
 class Declaration(NamedTuple):
-    """A constraint as a statement declares it; ``name`` is None where the metastore shall choose one."""
+    """A constraint as a statement declares it; ``name`` is None if the metastore shall choose one."""
 
     kind: ConstraintKind
     name: str | None
@@ -42,7 +42,10 @@ class Declaration(NamedTuple):
 
 
 def arguments(types: Any, table: TableName, declared: Sequence[Declaration]) -> list[list[Any]]:
-    """The constraints of a table to be made, as ``create_table`` takes them; none at all where none is declared."""
+    """Return the constraints of a table to be made, as ``create_table`` takes them.
+
+    The answer is empty if none is declared.
+    """
     if not declared:
         return []
     return [
@@ -52,7 +55,7 @@ def arguments(types: Any, table: TableName, declared: Sequence[Declaration]) -> 
 
 
 def thrift_rows(types: Any, table: TableName, constraint: Declaration) -> list[Any]:
-    """Return a declared constraint as the metastore's calls take it: a row, or for a key a row per column."""
+    """Convert a declared constraint for the metastore's calls: to a row, or for a key to a row per column."""
     flags = {"enable_cstr": constraint.is_enabled, "validate_cstr": False, "rely_cstr": constraint.is_relied_on}
     of_table = {"table_db": table.db, "table_name": table.table, "catName": table.catalog, **flags}
     match constraint.kind:

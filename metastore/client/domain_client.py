@@ -1,8 +1,8 @@
-"""The same client for code that does not want to know Thrift: its methods raise ``metastore.errors``.
+"""A client for code that does not know Thrift: its methods raise ``metastore.errors``.
 
-Rule: a program that works for a user (a Spark session, a stream, a compaction's job) has this, so that no answer of the
-server reaches the user as anything but a sentence that says what happened and what to do. A request for a table that is
-to be read or written says what the client can do, in Hive's words: a metastore refuses transactional tables to others.
+Rule: a program that works for a user (a Spark session, a stream, a compaction's job) uses this, so that every error
+reaches the user as a sentence with the cause and the remedy. A request for a table that is to be read or written lists
+the client's abilities, in Hive's words: a metastore refuses transactional tables without them.
 """
 
 from typing import Any, Self
@@ -34,7 +34,7 @@ class DomainClient(MetastoreClient):
         return client._like(cls)  # noqa: SLF001 - of its base class
 
     def get_table(self, db: str, name: str) -> Any:
-        """Return the table, which a client gets that says what it can do. Raises: NoSuchObjectError, MetaError."""
+        """Return a table, with the client's abilities in the request. Raises: NoSuchObjectError, MetaError."""
         return self.get_table_req(table_request(db, name)).table
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -43,7 +43,7 @@ class DomainClient(MetastoreClient):
 
 
 def table_request(db: str, name: str) -> Any:
-    """Return the request of get_table_req for a table, in whose ``db`` a catalog may stand as in all calls."""
+    """Return the request of get_table_req for a table; ``db`` may contain a catalog as in all calls."""
     catalog, plain = split_catalog(db)
     return ttypes.GetTableRequest(
         dbName=plain,

@@ -1,9 +1,9 @@
-"""Keeps a transaction, or a lock without a transaction, alive, and tells the work when it is lost.
+"""Heartbeats that keep a transaction, or a lock without a transaction, alive, and report its loss.
 
 Rule: heartbeats travel on a connection of their own, at half of the server's hive.txn.timeout, so that a slow call of
 the work never delays them. A heartbeat that does not get through is repeated sooner; when none got through for a whole
-time-out, the subject counts as lost, because the server may have given it to others by then. How much later than
-planned heartbeats leave is measured (``drift``): there it shows that a process is starved, or was suspended.
+time-out, the subject counts as lost, because the server may have given it to others by then. The delay of heartbeats is
+measured (``drift``): it shows that a process is starved, or was suspended.
 """
 
 import re
@@ -28,17 +28,20 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "": "seconds", "m": "minutes", "
 
 
 class LostError(MetastoreError):
-    """The transaction or lock that the work relied on is gone; what the work did since must not be used."""
+    """Error: the transaction or lock that the work relied on is gone.
+
+    Results of the work since then must not be used.
+    """
 
 
 def txn_timeout(client: MetastoreClient) -> timedelta:
-    """Return what the server says about hive.txn.timeout; Hive's default if it does not say."""
+    """Return the server's hive.txn.timeout; Hive's default if it does not tell."""
     with domain_errors():
         return parse_duration(str(client.get_config_value("hive.txn.timeout", "300s")), DEFAULT_TIMEOUT)
 
 
 def parse_duration(text: str, default: timedelta) -> timedelta:
-    """Return a time span as Hive writes it, a plain number being seconds; the default if it is none."""
+    """Parse a time span as Hive writes it, a plain number being seconds; return the default if it is none."""
     match = re.fullmatch(r"\s*(\d+)\s*(ms|s|m|h|d|)[a-z]*\s*", text)
     return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else default
 
@@ -55,7 +58,7 @@ class Heartbeater:
         lock_id: int = 0,
         cancel: Callable[[str], object] | None = None,
     ) -> None:
-        """``client`` is cloned; ``timeout``: after how long without heartbeats the server gives up.
+        """Prepare a heartbeater. ``client`` is cloned; ``timeout``: silence after which the server gives up.
 
         ``cancel``: called with the reason when the subject is lost, from the heartbeats' own thread.
         """
@@ -73,22 +76,22 @@ class Heartbeater:
         self._thread = threading.Thread(target=self._run, name=f"heartbeat of {self._subject.lower()}", daemon=True)
 
     def __enter__(self) -> Self:
-        """Start."""
+        """Start the heartbeats."""
         self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop."""
+        """Stop the heartbeats."""
         self.stop()
 
     def start(self) -> None:
-        """Begin; the first heartbeat is due after an interval."""
+        """Start the thread; the first heartbeat is due after an interval."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the heartbeats; returns at once, also while a heartbeat is under way."""
+        """End the heartbeats; return at once, even during a heartbeat."""
         self._stop.set()
 
     def check(self) -> None:
@@ -120,7 +123,7 @@ class Heartbeater:
                     pause = min(self._interval_s, max(0.05, self._timeout_s / 20))
                 else:
                     alive_at = sent_at
-                    pause = max(0.0, sent_at + self._interval_s - monotonic())  # a slow call does not delay the next
+                    pause = max(0.0, sent_at + self._interval_s - monotonic())  # A slow call does not delay the next.
                 planned_from = monotonic()
 
     def _beat(self) -> None:
@@ -152,7 +155,7 @@ class BatchHeartbeater(Heartbeater):
         self._changes = threading.Lock()
 
     def finish(self, txn_id: int) -> None:
-        """A transaction is about to end: no sign of life of it is sent or missed any more."""
+        """Stop the heartbeats of a transaction that is about to end, and ignore their failures."""
         with self._changes:
             self._open.discard(txn_id)
 
@@ -168,7 +171,7 @@ class BatchHeartbeater(Heartbeater):
 
 
 def _runs(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of consecutive numbers in ascending ``ids``."""
+    """Yield first and last of each run of consecutive numbers in ascending ``ids``."""
     for _, run in groupby(enumerate(ids), lambda pair: pair[1] - pair[0]):
         numbers = [number for _, number in run]
         yield numbers[0], numbers[-1]

@@ -1,6 +1,6 @@
-"""Asking for locks and waiting for them, as Hive's DbLockManager does (CLIENT-10).
+"""Acquisition of locks, and waits for them, as Hive's DbLockManager does (CLIENT-10).
 
-Rule: a request that was not granted is given up before the caller is told, so nobody waits behind someone who left.
+Rule: a request that was not granted is withdrawn before the caller gets the error, so that no request waits behind it.
 """
 
 from __future__ import annotations
@@ -30,30 +30,33 @@ _OPERATIONS = {operation: getattr(ttypes.DataOperationType, operation.name) for 
 
 
 class LockNotAcquiredError(MetastoreError):
-    """The locks were not granted; the request has been withdrawn. The message names who is in the way."""
+    """Error: the locks were not granted, and the request was withdrawn. The message names the blocker."""
 
 
 class Stop(Protocol):
-    """Ends a wait early, as ``threading.Event`` does."""
+    """A way to end a wait early, as ``threading.Event`` does."""
 
     def wait(self, timeout: float) -> bool:
-        """Wait for that long; True as soon as there is no reason to wait any longer."""
+        """Wait for that long; return True as soon as there is no reason to wait any longer."""
 
 
 @dataclass(frozen=True)
 class LockWait:
-    """How long to wait: hive.lock.numretries checks, pauses growing to hive.lock.sleep.between.retries."""
+    """The patience of a wait: hive.lock.numretries checks, pauses growing to hive.lock.sleep.between.retries."""
 
     retries: int = 100
     ceiling: timedelta = timedelta(seconds=60)
 
     def delays(self) -> Iterator[timedelta]:
-        """Pauses before each check: 100 ms, doubling up to the ceiling, which is never below 15 s (as Hive has it)."""
+        """Yield pauses before each check: 100 ms, doubling up to the ceiling, which is at least 15 s (as in Hive)."""
         return doubling(FIRST_WAIT, max(LEAST_CEILING, self.ceiling), self.retries)
 
 
 def told_wait(ask: Callable[[str, str], str]) -> LockWait:
-    """Return how long to wait by the metastore's settings; ``ask``: get_config_value, with the key and the default."""
+    """Return the patience that the metastore's settings say.
+
+    ``ask``: get_config_value, with the key and the default.
+    """
     patience = LockWait()
     retries = ask("hive.lock.numretries", str(patience.retries)).strip()
     ceiling = ask("hive.lock.sleep.between.retries", f"{patience.ceiling.total_seconds():.0f}s")
@@ -64,7 +67,7 @@ def told_wait(ask: Callable[[str, str], str]) -> LockWait:
 
 @dataclass(frozen=True)
 class LockManager:
-    """Takes and releases locks through one client."""
+    """A manager that takes and releases locks through one client."""
 
     client: MetastoreClient
     wait: LockWait = field(default_factory=LockWait)
@@ -111,7 +114,7 @@ class LockManager:
         raise LockNotAcquiredError(f"The locks could not be had within {waited}: {reason}")
 
     def release(self, lock_id: int) -> None:
-        """Give up a request that has no transaction, or that waits.
+        """Release a request that has no transaction, or that waits.
 
         Raises: TxnOpenError.
         """
@@ -119,9 +122,9 @@ class LockManager:
             self.client.unlock(ttypes.UnlockRequest(lockid=lock_id))
 
     def explain(self, lock_id: int, plans: tuple[LockPlan, ...]) -> str:
-        """Return a sentence on what a request waits for: who has to end first, and what ends it.
+        """Explain in a sentence what a request waits for: the owner that has to end first, and how to end it.
 
-        Another product's metastore only knows the next lock in the way.
+        Another product's metastore only knows the next blocker.
         """
         try:
             with domain_errors():
@@ -147,7 +150,7 @@ class LockManager:
         return f"lock {lock_id} is not waiting any more; try again"
 
     def _poll(self, lock_id: int, txn_id: int, stop: Stop | None) -> int:
-        """Return the state of the request once it is decided, or WAITING when there is no patience left."""
+        """Return the state of the request once it is decided, or WAITING when the patience is used up."""
         pause = stop or threading.Event()
         for delay in self.wait.delays():
             if pause.wait(delay.total_seconds()):
@@ -162,7 +165,7 @@ class LockManager:
         try:
             self.release(lock_id)
         except MetastoreError:
-            return  # granted meanwhile or out of reach: it goes with its transaction, or times out
+            return  # It was granted meanwhile or is out of reach: it ends with its transaction, or times out.
 
 
 def _component(plan: LockPlan) -> ttypes.LockComponent:
@@ -186,7 +189,7 @@ def _object(row: ttypes.ShowLocksResponseElement) -> str:
 
 
 def _holder(row: ttypes.ShowLocksResponseElement) -> str:
-    """``locked EXCLUSIVE by ...`` or, for a lock that waits itself, ``asked for ... by ...``."""
+    """Format ``locked EXCLUSIVE by ...`` or, for a lock that waits itself, ``asked for ... by ...``."""
     kind = _TYPE_NAMES.get(row.type, str(row.type))
     verb = "locked" if row.state == ttypes.LockState.ACQUIRED else "asked for earlier,"
     acquired_at = datetime.fromtimestamp((row.acquiredat or 0) / 1000, UTC)

@@ -1,7 +1,7 @@
-"""Which locks a statement takes: the table of Hive's DbTxnManager (LOCK-18, LOCK-19), as a pure function.
+"""Plans of locks for statements: the table of Hive's DbTxnManager (LOCK-18, LOCK-19), as a pure function.
 
-Rule: readers never block writers that only add; whoever changes or replaces rows excludes others that do. What is not a
-managed table is not locked unless ``lock_external`` says so.
+Rule: readers never block writers that only add; a statement that changes or replaces rows excludes others that do. Only
+managed tables are locked, unless ``lock_external`` is set.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ from metastore.locks.rules import LockType, Operation
 
 
 class Generation(StrEnum):
-    """Whose table it is: the generations of Hive's client differ."""
+    """The generations of Hive's client, whose tables differ."""
 
     HIVE_2_3 = "2.3"
     HIVE_3_1 = "3.1"
@@ -24,7 +24,7 @@ class Generation(StrEnum):
 
 
 class Kind(StrEnum):
-    """How a statement uses what it writes."""
+    """The uses that a statement makes of an output."""
 
     INSERT = "insert"
     INSERT_OVERWRITE = "insert_overwrite"
@@ -59,7 +59,7 @@ class Target(NamedTuple):
 
 
 def target_of(table: AcidTable, *, is_written: bool = False) -> Target:
-    """A table for the lock plan."""
+    """Convert a table for the lock plan."""
     return Target(
         table.name.db,
         table.name.table,
@@ -69,7 +69,7 @@ def target_of(table: AcidTable, *, is_written: bool = False) -> Target:
 
 
 class Output(NamedTuple):
-    """What is written, and how."""
+    """An object that a statement writes, and its use."""
 
     target: Target
     kind: Kind
@@ -88,7 +88,7 @@ class LockPlan(NamedTuple):
 
 
 class StatementLocks(NamedTuple):
-    """A whole request: all locks of a statement are asked for at once, so that statements do not deadlock."""
+    """A whole request: all locks of a statement are requested at once, so that statements do not deadlock."""
 
     locks: tuple[LockPlan, ...]
     zero_wait_read: bool = False
@@ -122,7 +122,7 @@ class LockModes(NamedTuple):
 
     @property
     def in_force(self) -> "LockModes":
-        """Without the switches that the generation does not have."""
+        """The switches without those that the generation does not have."""
         match self.generation:
             case Generation.HIVE_2_3:
                 return LockModes(
@@ -144,7 +144,7 @@ HIVE_DEFAULTS = LockModes()
 
 
 def lock_modes(setting: Callable[[str, str], str]) -> LockModes:
-    """The metastore's switches. ``setting``: get_config_value, with a key and its default."""
+    """Return the metastore's switches. ``setting``: get_config_value, with a key and its default."""
 
     def flag(key: str, *, default: bool) -> bool:
         return setting(key, str(default).lower()).strip().lower() == "true"
@@ -167,7 +167,7 @@ def lock_modes(setting: Callable[[str, str], str]) -> LockModes:
 def statement_locks(
     inputs: Iterable[Target] = (), outputs: Sequence[Output] = (), modes: LockModes = HIVE_DEFAULTS
 ) -> StatementLocks:
-    """The locks of one statement."""
+    """Return the locks of one statement."""
     modes = modes.in_force
     changed = {
         (output.target.db, output.target.table) for output in outputs if output.kind in {Kind.UPDATE, Kind.DELETE}
@@ -191,7 +191,7 @@ def statement_locks(
 
 
 def _merged(inputs: Iterable[Target], modes: LockModes) -> list[Target]:
-    """The inputs, with the whole table in the place of too many of its partitions."""
+    """Return the inputs, with the whole table in place of too many of its partitions."""
     inputs = list(inputs)
     if modes.max_partitions <= 0:
         return inputs
@@ -223,7 +223,7 @@ def _read_lock(target: Target) -> LockPlan:
 def _write_lock(output: Output, modes: LockModes) -> LockPlan | None:
     target, kind = output
     older = modes.generation is not Generation.HIVE_4
-    if kind is Kind.CREATE_TABLE_AS and older:  # its table is not there yet
+    if kind is Kind.CREATE_TABLE_AS and older:  # Its table does not exist yet.
         target, kind = Target(target.db, is_acid=target.is_acid), Kind.SHARED_DDL
     if kind is Kind.ANALYZE and not older:
         return None
@@ -241,7 +241,7 @@ def _lock(target: Target, lock_type: LockType, operation: Operation) -> LockPlan
 
 
 def _older_acid_write(kind: Kind, modes: LockModes) -> tuple[LockType, Operation]:
-    """Before Hive 4: no exclusive writes, updates are shared and each waits for the other."""
+    """Return the lock before Hive 4: no exclusive writes, updates are shared and each waits for the other."""
     match kind:
         case Kind.INSERT | Kind.MERGE_INSERT:
             return LockType.SHARED_READ, Operation.INSERT

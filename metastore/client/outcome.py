@@ -1,11 +1,9 @@
-"""Whether a transaction is open, and how it ends when answers get lost: the metastore is asked, nothing is guessed.
+"""The end of a transaction whose answers got lost: the metastore is asked for the outcome, nothing is guessed.
 
-Rules: right before files get names that readers look at, the last heartbeat's answer is not enough: a process can be
-stopped for longer than the time-out, and goes on without noticing. A commit counts as done only when the metastore says
-so, and as not done only when the transaction is aborted. That it is open says nothing: the first commit may be on its
-way yet. So it is sent again, because a commit of a committed transaction changes nothing; and where that leads nowhere
-the transaction is aborted, for good. Whoever removes files of a transaction that he has sent a commit of does it after
-such an abort, and not when that has met a commit (ADR 0035).
+Rule: a commit counts as done only when the metastore says so, and as not done only when the transaction is aborted. An
+open transaction proves nothing: the first commit may still be on its way. So the commit is sent again, because a commit
+of a committed transaction changes nothing; and if that fails the transaction is aborted, for good. After a commit was
+sent, files of the transaction are removed only after such an abort, and not if the abort finds a commit (ADR 0035).
 """
 
 import threading
@@ -67,9 +65,9 @@ class Fence:
 
 
 def outcome_of(client: MetastoreClient, txn_id: int) -> Answer:
-    """Return what became of a transaction, and how that is known.
+    """Return the outcome of a transaction, with its evidence.
 
-    Raises: MetastoreUnreachableError; MetaError when the metastore is another product, which cannot be asked.
+    Raises: MetastoreUnreachableError; MetaError if the metastore is another product, which has no such call.
     """
     with domain_errors():
         answer = client.metastore_txn_outcome(txn_id)
@@ -77,11 +75,11 @@ def outcome_of(client: MetastoreClient, txn_id: int) -> Answer:
 
 
 def commit(client: MetastoreClient, request: CommitRequest) -> None:
-    """Commit a transaction, and find out whether it was done where the answer does not say.
+    """Commit a transaction; if the answer is lost, find out the outcome.
 
-    Raises: TxnAbortedError; MetaError (refused, and aborted then); NoSuchTxnError (what became of it is not on record
-    any more); MetastoreUnreachableError (nothing was sent); AnswerLostError (it may have been done, and nobody could be
-    asked); of a streaming query's batch also AlreadyExistsError, InvalidOperationError and NoSuchObjectError: then the
+    Raises: TxnAbortedError; MetaError (refused, and aborted then); NoSuchTxnError (its outcome is no longer on record);
+    MetastoreUnreachableError (nothing was sent); AnswerLostError (it may be committed, and no server could be asked);
+    for a streaming query's batch also AlreadyExistsError, InvalidOperationError and NoSuchObjectError: then the
     transaction is still open.
     """
     failure: MetastoreError | None = None
@@ -107,7 +105,7 @@ def commit(client: MetastoreClient, request: CommitRequest) -> None:
 
 
 def _give_up(client: MetastoreClient, txn_id: int, failure: MetastoreError) -> None:
-    """Abort, and raise the failure; nothing when the abort meets a commit."""
+    """Abort, and raise the failure; return if the abort finds a commit."""
     try:
         abort(client, txn_id)
     except NoSuchTxnError as error:
@@ -120,10 +118,10 @@ def _give_up(client: MetastoreClient, txn_id: int, failure: MetastoreError) -> N
 
 
 def abort(client: MetastoreClient, txn_id: int, code: AbortCode = AbortCode.ROLLBACK) -> None:
-    """Abort a transaction that a commit was sent of: when this returns it never becomes committed.
+    """Abort a transaction after a commit was sent: when this returns it never becomes committed.
 
-    The first call waits for the disk, so that no crash of the database gives the transaction back to a commit that is
-    still on its way; the second tells what the first met. Both wait for a commit that is being carried out.
+    The first call waits for the disk, so that no crash of the database reopens the transaction for a commit that is
+    still on its way; the second returns what the first found. Both wait for a commit in progress.
     Raises: NoSuchTxnError (it is committed, or not on record any more), MetaError, MetastoreUnreachableError.
     """
     with domain_errors():
@@ -140,9 +138,10 @@ def _send(client: MetastoreClient, request: CommitRequest) -> None:
 
 
 def is_committed(client: MetastoreClient, txn_id: int, cause: MetastoreError) -> bool:
-    """Whether the transaction is committed; if not, it may be on its way. Another product's metastore does not say.
+    """Return True if the transaction is committed; False may mean that the commit is still on its way.
 
-    Raises: TxnAbortedError; AnswerLostError when nobody can be asked.
+    Another product's metastore does not tell.
+    Raises: TxnAbortedError; AnswerLostError if no server can be asked.
     """
     pause = threading.Event()
     for delay in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS):

@@ -1,11 +1,11 @@
-"""The locations of a table's partitions, as registered in the metastore: only of partitions that a statement needs.
+"""Locations of a table's partitions, as registered in the metastore: only of partitions that a statement needs.
 
-Rules. Spark decides by a partition's typed values, and the metastore's filters compare in their own way, so they do not
-choose. The names of all partitions are fetched (or of those with the text that a key must equal: a text has a single
-spelling), then by name the partitions that the conditions leave. A write identifies a partition by its typed values
-too: rows of ``p=03`` (INT) or ``n=1.5`` (DECIMAL(6,2)), as Hive spells them, have the values 3 and 1.50, and their
-deletes must not go to partitions of those names. Spark itself reads the texts that only it can (``2024-1-5``, any
-TIMESTAMP).
+Rules: Spark decides by a partition's typed values, and the metastore's filters compare in their own way, so those
+filters are not used. The names of all partitions are fetched (or of those with the text that a key must equal: a text
+has a single spelling), then by name the partitions that the conditions leave. A write identifies a partition by its
+typed values too: rows of ``p=03`` (INT) or ``n=1.5`` (DECIMAL(6,2)), as Hive spells them, have the values 3 and 1.50,
+and their deletes must not go to partitions of those names. Spark itself reads the texts that only it can (``2024-1-5``,
+any TIMESTAMP).
 """
 
 import copy
@@ -36,8 +36,8 @@ _LOOKED_UP_SINGLY = 32
 class Locations(dict[str, str]):
     """The location of each partition, by its key; a new partition's is below the table.
 
-    ``known``: partitions that were looked up already. ``existing``: the same mapping for existing rows, whose
-    partitions exist too. ``read``: reads unusual spellings.
+    ``known``: partitions that were already looked up. ``existing``: the same mapping for existing rows, whose
+    partitions exist too. ``read``: a function that reads unusual spellings.
     """
 
     def __init__(self, client: DomainClient, table: AcidTable, known: Iterable[PartitionPlace], read: Read) -> None:
@@ -55,11 +55,11 @@ class Locations(dict[str, str]):
         self._asked = 0
 
     def __missing__(self, key: str) -> str:
-        """The location for a new key. Raises: as ``find``."""
+        """Look up a new key. Raises: as ``find``."""
         return self.find(key, may_be_new=True)
 
     def find(self, key: str, *, may_be_new: bool) -> str:
-        """The location for a key with values in Spark's spelling.
+        """Return the location for a key with values in Spark's spelling.
 
         Raises: InvalidOperationError for values of two partitions, of no partition unless ``may_be_new``, or of a
             partition with an older format than the table.
@@ -89,7 +89,7 @@ class Locations(dict[str, str]):
         return self[key]
 
     def registered(self, keys: Sequence[str]) -> list[str]:
-        """Register the new partitions among these keys; returns the names of all, sorted. Raises: as ``find``."""
+        """Register the new partitions among these keys; return the names of all, sorted. Raises: as ``find``."""
         for key in keys:
             self[key]
         written = {self.names[key]: key for key in keys}
@@ -122,7 +122,10 @@ class Locations(dict[str, str]):
         return names
 
     def _read(self, partitions: Sequence[Values]) -> Sequence[Values]:
-        """Values in Spark's spelling, or in a spelling that surely has the same value; Spark reads the others."""
+        """Return values in Spark's spelling, or in a spelling that certainly has the same value.
+
+        Spark reads the others.
+        """
         odd = [
             values
             for values in partitions
@@ -149,9 +152,10 @@ class _OfExistingRows(dict[str, str]):
 
 
 def partition_places(client: DomainClient, table: AcidTable, where: Restriction | None = None) -> list[PartitionPlace]:
-    """The partitions of a table, without those that ``where`` leaves out; an unpartitioned table is a single place.
+    """Return the partitions of a table, without those that ``where`` leaves out.
 
-    Raises: InvalidOperationError for a name that is none, or files of another type than the table's.
+    An unpartitioned table is a single place.
+    Raises: InvalidOperationError for an invalid name, or files of another type than the table's.
     """
     if not table.partition_keys:
         return [PartitionPlace("", (), table.location)]
@@ -167,14 +171,14 @@ def partition_places(client: DomainClient, table: AcidTable, where: Restriction 
 
 
 def places_named(client: DomainClient, table: AcidTable, names: list[str]) -> list[PartitionPlace]:
-    """The existing partitions among these names. Raises: as ``partition_places``."""
+    """Return the existing partitions among these names. Raises: as ``partition_places``."""
     return _registered(client, table, names)
 
 
 def new_partition(
     types: Any, table: AcidTable, sd: Any, values: Sequence[str | None], location: str | None = None
 ) -> Any:
-    """A partition to register. ``sd``: the table's; ``location``: None for the usual place below the table."""
+    """Return a partition to register. ``sd``: the table's; ``location``: None for the usual place below the table."""
     storage = copy.copy(sd)
     storage.location = f"{table.location}/{partition_name(table, values)}" if location is None else location
     return types.Partition(
@@ -203,7 +207,7 @@ def add_partitions(client: DomainClient, table: AcidTable, keys: Sequence[str]) 
 
 
 def typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
-    """Partition values as typed values; a text that cannot be typed stays a text."""
+    """Convert partition values to typed values; a text that cannot be typed stays a text."""
     kinds = (_type(key.type) for key in table.partition_keys)
     return tuple(
         value if value is None or (same := typed(value, kind)) is None else same
@@ -212,7 +216,10 @@ def typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
 
 
 def _same_nulls(values: Values, others: Values) -> bool:
-    """Whether both are NULL in the same keys: rows with NULL do not belong to a partition with an unreadable text."""
+    """Return True if both are NULL in the same keys.
+
+    Rows with NULL do not belong to a partition with an unreadable text.
+    """
     return all((value is None) == (other is None) for value, other in zip(values, others, strict=True))
 
 
@@ -222,7 +229,7 @@ def _names(client: DomainClient, table: AcidTable) -> list[str]:
 
 
 def _values(table: AcidTable, names: Iterable[str]) -> list[Values]:
-    """The values in each name. There may be 100,000 names, most often in ``make_name``'s form."""
+    """Parse the values in each name. There may be 100,000 names, most often in ``make_name``'s form."""
     starts = [f"{escape(key)}=" for key in table.partition_names]
     value = cache(unescape)
     result: list[Values] = []
@@ -240,7 +247,7 @@ def _values(table: AcidTable, names: Iterable[str]) -> list[Values]:
 
 
 def _registered(client: DomainClient, table: AcidTable, names: list[str] | None = None) -> list[PartitionPlace]:
-    """All partitions, or the existing partitions among ``names``."""
+    """Return all partitions, or the existing partitions among ``names``."""
     registered: list[Any]
     if names is None:
         registered = client.get_partitions(table.name.db, table.name.table, -1)
@@ -258,7 +265,7 @@ def _registered(client: DomainClient, table: AcidTable, names: list[str] | None 
 
 
 def _stored_otherwise(table: AcidTable, partition: Any) -> FileFormat | None:
-    """How a partition's files are stored; None: as the table's. Raises: InvalidOperationError for other types."""
+    """Return the format of a partition's files; None: as the table's. Raises: InvalidOperationError for other types."""
     if table.kind is not TableKind.INSERT_ONLY:
         return None
     stored_as = table.stored_as(partition.sd)

@@ -1,4 +1,4 @@
-"""Reading a table with transactions as Arrow, in this process: no Spark, no Java.
+"""Scans of transactional tables to Arrow, in this process: no Spark, no Java.
 
     from metastore.client import scan
 
@@ -50,12 +50,12 @@ class Scan:
     files: Files
 
     def to_arrow(self) -> pa.Table:
-        """All rows as a table. Raises: as ``to_batches``."""
+        """Return all rows as a table. Raises: as ``to_batches``."""
         with self._rows() as rows:
             return pa.Table.from_batches(rows.batches(), rows.schema)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch; the transaction ends with the last batch, or when the iterator is closed.
+        """Yield the rows, batch by batch; the transaction ends with the last batch, or when the iterator is closed.
 
         Raises: NoSuchObjectError, InvalidOperationError (a table without transactions, an unknown column),
             NotEnoughHistoryError, LockNotAcquiredError, OSError (a file cannot be read).
@@ -114,12 +114,12 @@ def scan(
     uri: str | None = None,
     files: Files | None = None,
 ) -> Scan:
-    """The rows of ``db.table`` in one snapshot.
+    """Describe a scan of ``db.table`` in one snapshot.
 
-    ``snapshot``: a write id or an instant of the past; None: now. ``columns``: in this order; None: all, partition keys
-    last. ``partitions``: conditions on partition keys that must all hold, like ``("day", ">=", "2026-01-01")``; a
-    condition that cannot be decided is refused when reading begins.
-    ``client`` or ``uri``: the metastore. Raises: ValueError (the address).
+    ``snapshot``: a write id or an instant of the past; None: now. ``columns``: the columns in this order; None: all,
+    partition keys last. ``partitions``: conditions on partition keys that must all hold, like ``("day", ">=",
+    "2026-01-01")``; a condition that cannot be decided is refused when reading begins. ``client`` or ``uri``: the
+    metastore. Raises: ValueError (the address).
     """
     own = DomainClient(uri) if client is None else DomainClient.like(client)
     return Scan(table, snapshot, columns, partitions, own, files or Files())
@@ -136,13 +136,14 @@ def snapshot_directories(
     is_past: bool = False,
     is_part: bool = False,
 ) -> list[Directory]:
-    """The directories of these partitions in a snapshot, with their sources. Parameters: as ``acid_directories``.
+    """Return the directories of these partitions in a snapshot, with their sources.
 
-    Raises: as ``acid_directories``; NotEnoughHistoryError when files of the past are gone, or may be going.
+    Parameters: as ``acid_directories``.
+    Raises: as ``acid_directories``; NotEnoughHistoryError if files of the past are gone, or may go now.
     """
-    if is_past:  # what they replaced is read: their bases may hold what came later
+    if is_past:  # A past snapshot reads the files that bases replaced: these may hold later rows.
         txns = txns.without(untouched_compactions(client, table.name))
     directories = acid_directories(files, table, places, write_ids, txns, is_past=is_past, is_part=is_part)
-    if is_past:  # after the listing: the Cleaner works on
+    if is_past:  # This comes after the listing, because the Cleaner works on.
         require_kept(files, table.kind, directories, write_ids, cleaned_write_ids(client, table.name))
     return directories

@@ -1,6 +1,6 @@
-"""Open transactions, locks and compactions as rows for people: one name for a fact, wherever it is shown.
+"""Rows about open transactions, locks and compactions for people: one name for a fact, wherever it is shown.
 
-Rule: an instant is in milliseconds, and None is "never"; so is what there is not.
+Rule: an instant is in milliseconds; None is "never", or a missing value.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from metastore.client.client import MetastoreClient
 
 
 def transaction_rows(client: MetastoreClient) -> list[dict[str, Any]]:
-    """Open transactions, and aborted ones that have left something to clean up."""
+    """Return open transactions, and aborted ones with files or locks to clean up."""
     states = names(client.types.TxnState)
     return [
         {
@@ -55,13 +55,13 @@ def compaction_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any
 
 
 def shown_compactions(client: MetastoreClient, compactions: Iterable[Any]) -> list[dict[str, Any]]:
-    """As ``compaction_rows``, of what show_compact has answered."""
+    """Convert the answer of show_compact as ``compaction_rows`` does."""
     kinds = names(client.types.CompactionType)
     return [_compaction(row, kinds) for row in compactions]
 
 
 def names(enum: Any) -> Mapping[int, str]:
-    """Numbers and names of a Thrift enum."""
+    """Return numbers and names of a Thrift enum."""
     by_value: Mapping[int, str] = enum._VALUES_TO_NAMES  # noqa: SLF001 - generated code's own mapping
     return by_value
 
@@ -95,6 +95,6 @@ def _compaction(row: Any, kinds: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _host_and_thread(text: str | None) -> tuple[str | None, str | None]:
-    """``host-thread`` split at its last dash, as Hive shows it."""
+    """Split ``host-thread`` at its last dash, as Hive shows it."""
     host, dash, thread = (text or "").rpartition("-")
     return (host, thread) if dash else (text or None, None)

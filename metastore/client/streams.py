@@ -1,4 +1,4 @@
-"""Streaming queries: the last batch of each that a table has."""
+"""Positions of streaming queries: the last batch of each in a table."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ from metastore.txns.streams.rules import StreamBatch, StreamPosition, is_repetit
 
 
 def positions(client: MetastoreClient, name: TableName) -> list[StreamPosition]:
-    """Return the last batch of each streaming query that a table has, the latest first."""
+    """Return the last batch of each streaming query in a table, the latest first."""
     with domain_errors():
         listed = client.metastore_stream_positions(name.catalog, name.db, name.table)
     return [
@@ -23,6 +23,6 @@ def positions(client: MetastoreClient, name: TableName) -> list[StreamPosition]:
 
 
 def has_batch(client: MetastoreClient, name: TableName, batch: StreamBatch) -> bool:
-    """Return True if a table has a batch already. Raises: InvalidOperationError when the query was set back."""
+    """Return True if a table has a batch already. Raises: InvalidOperationError if the query was set back."""
     known = {position.batch.query_id: position for position in positions(client, name)}
     return is_repetition(known.get(batch.query_id), batch)

@@ -1,4 +1,4 @@
-"""Making a table, whichever server keeps the catalog.
+"""Creation of tables, whichever server keeps the catalog.
 
 Rule: Hive 4 takes a transactional table only from a client that lists the capabilities for such tables; the calls of
 older versions have no field for them.
@@ -25,7 +25,7 @@ def managed_table(
     partition_keys: Sequence[Any],
     parameters: Mapping[str, str],
 ) -> Any:
-    """A managed table for ``create_table``."""
+    """Return a managed table for ``create_table``."""
     return client.types.Table(
         tableName=name.table,
         dbName=name.db,
@@ -41,7 +41,7 @@ def managed_table(
 
 
 def create_table(client: DomainClient, table: Any, *constraints: Any) -> None:
-    """Make a table. ``constraints``: as create_table_with_constraints takes them, or none.
+    """Create a table. ``constraints``: as create_table_with_constraints takes them, or none.
 
     Raises: AlreadyExistsError, and the metastore's other refusals.
     """
@@ -68,7 +68,7 @@ def create_table(client: DomainClient, table: Any, *constraints: Any) -> None:
 def create_table_like(
     client: DomainClient, name: TableName, source: Any, owner: str, location: str | None, properties: Mapping[str, str]
 ) -> None:
-    """Make a table of the kind of ``source`` (of the metastore's), whose rows and constraints it does not get.
+    """Create a table of the kind of ``source``, one of the metastore's, without its rows and constraints.
 
     Raises: as ``create_table``.
     """

@@ -1,4 +1,4 @@
-"""TLS of a client of the metastore, and its certificates: Hive's own keys, from any source of settings.
+"""TLS settings and certificates of a client of the metastore: Hive's own keys, from any source of settings.
 
 Rule: the keys are those of Hive's clients (``hive.metastore.use.SSL``, ``hive.metastore.truststore.path``), so that a
 Spark session whose own metastore client uses TLS needs nothing more. Ours are the client's own certificate and the
@@ -30,7 +30,7 @@ def of_values(value: Callable[[str], str | None]) -> ClientSide | None:
 
 
 def of_environment(environ: Mapping[str, str]) -> ClientSide | None:
-    """As ``of_values``, from METASTORE_USE_SSL, METASTORE_TRUSTSTORE_PATH, METASTORE_CLIENT_KEYSTORE_PATH and kin."""
+    """Return the settings as ``of_values``, from METASTORE_USE_SSL, METASTORE_TRUSTSTORE_PATH and kin."""
     return of_values(lambda key: environ.get(variable(key)))
 
 

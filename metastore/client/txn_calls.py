@@ -1,6 +1,6 @@
-"""The steps of a transaction, each a call by itself: for a program that keeps nothing of it between two steps.
+"""Steps of a transaction, each a call by itself: for a program that keeps no state of it between two steps.
 
-Rule: what one step must know of another, its caller says. ``Transaction`` takes the same steps and remembers.
+Rule: the caller passes results of one step to another. ``Transaction`` takes the same steps and keeps the results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from metastore.txns.streams.rules import StreamBatch
 
 
 def open_txn(client: MetastoreClient, kind: TxnType, *, user: str, host: str, agent: str) -> int:
-    """Open a transaction; its id. Whoever opened it sends its heartbeats."""
+    """Open a transaction and return its id. The caller sends its heartbeats."""
     request = ttypes.OpenTxnRequest(num_txns=1, user=user, hostname=host, agentInfo=agent, txn_type=int(kind))
     with domain_errors():
         [txn_id] = client.open_txns(request).txn_ids
@@ -39,7 +39,10 @@ def heartbeat(client: MetastoreClient, txn_id: int) -> None:
 
 
 def latest_conflict(client: MetastoreClient, txn_id: int) -> int | None:
-    """Return the last transaction that committed a change of what this has locked; None if the server cannot tell."""
+    """Return the last transaction that committed a change to an object locked by this one.
+
+    None if the server cannot tell.
+    """
     try:
         with domain_errors():
             return int(client.get_latest_txnid_in_conflict(txn_id))
@@ -62,7 +65,7 @@ def valid_txns(client: MetastoreClient, txn_id: int) -> ValidTxnList:
 def valid_write_ids(
     client: MetastoreClient, txns: ValidTxnList | None, tables: Iterable[str]
 ) -> dict[str, ValidWriteIdList]:
-    """Return what may be read of each ``db.table`` in a snapshot; None: now."""
+    """Return the visible write ids of each ``db.table`` in a snapshot; None: now."""
     names = list(tables)
     request = ttypes.GetValidWriteIdsRequest(fullTableNames=names, validTxnList=txns and txns.format())
     with domain_errors():
@@ -78,12 +81,12 @@ def read_snapshot(
     *,
     has_said: bool = False,
 ) -> tuple[ValidTxnList, dict[str, ValidWriteIdList], bool]:
-    """What a transaction reads by that reads these tables and no others: the cleaning of others does not wait for it.
+    """Return the lists of a transaction that reads only these tables: the cleaning of others does not wait for it.
 
-    ``tables``: ``db.table``, all that it has read so far among them; ``txns``: its snapshot, if it has one.
-    ``has_said``, and the last of the answer: whether some call has told a metastore. While none has, a release that has
-    no such call gives a snapshot all the same: the cleaning of all tables waits for who has said nothing.
-    Raises: TxnAbortedError, NoSuchTxnError; MetaError where a table was cleaned without waiting for it, or may be.
+    ``tables``: ``db.table``, including all that it has read so far; ``txns``: its snapshot, if it has one.
+    ``has_said``, and the last of the answer: True if some call has told a metastore. Before that, a release without
+    such a call gives a snapshot all the same: the cleaning of all tables waits for such a transaction.
+    Raises: TxnAbortedError, NoSuchTxnError; MetaError if a table was cleaned without waiting for it, or may be.
     """
     try:
         with domain_errors():
@@ -103,7 +106,7 @@ def read_snapshot(
 
 
 def valid_write_ids_at(client: MetastoreClient, name: TableName, at: datetime) -> ValidWriteIdList:
-    """Return what had been committed to a table at an instant.
+    """Return the write ids committed to a table at an instant.
 
     Raises: InvalidOperationError for a point that is not on record, or still to come.
     """
@@ -129,7 +132,7 @@ def add_dynamic_partitions(
     partitions: Sequence[str],
     operation: Operation,
 ) -> None:
-    """Report which partitions a dynamic write has written; an empty list if none."""
+    """Report the partitions that a dynamic write has written; an empty list if none."""
     request = ttypes.AddDynamicPartitions(
         txnid=txn_id,
         writeid=write_id,
@@ -143,9 +146,9 @@ def add_dynamic_partitions(
 
 
 def note_rows(client: MetastoreClient, txn_id: int, rows: Iterable[tuple[TableName, int, int]]) -> None:
-    """Say how many rows an open transaction inserts into tables and deletes from them, for their history.
+    """Report the row counts of an open transaction by table, for their history.
 
-    Nothing waits for it: where no metastore answers, or an older release that has no such call, nobody knows them.
+    No work waits for it: if no metastore answers, or an older release has no such call, the counts are lost.
     """
     written = [WrittenRows(name.catalog, name.db, name.table, inserted, deleted) for name, inserted, deleted in rows]
     try:
@@ -161,9 +164,9 @@ def note_rows(client: MetastoreClient, txn_id: int, rows: Iterable[tuple[TableNa
 def commit_request(
     txn_id: int, kind: TxnType, *, is_vouched: bool, batch: tuple[TableName, StreamBatch] | None = None
 ) -> CommitRequest:
-    """``is_vouched``: the snapshot was taken under exclusive locks of all that is changed, and missed nothing.
+    """Return a request; ``is_vouched``: the snapshot was taken under exclusive locks of all changed objects.
 
-    ``batch``: of a streaming query, which the table is to remember.
+    ``batch``: the batch of a streaming query, recorded with the table.
     """
     if batch is None:
         return ttypes.CommitTxnRequest(txnid=txn_id, exclWriteEnabled=is_vouched, txn_type=int(kind))
@@ -174,7 +177,7 @@ def commit_request(
 
 
 def commit(client: MetastoreClient, request: CommitRequest) -> None:
-    """Commit; see ``outcome.commit``. Raises: WriteConflictError too, which names the winner."""
+    """Commit; see ``outcome.commit``. Raises: also WriteConflictError, which names the winner."""
     try:
         outcome.commit(client, request)
     except TxnAbortedError as error:

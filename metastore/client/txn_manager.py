@@ -8,8 +8,8 @@
         txn.add_dynamic_partitions("sales", "orders", ["day=1"], Operation.UPDATE)
 
 Leaving the block commits; an exception aborts. Rule: the snapshot is taken once, after the first locks are held, so
-under exclusive write locks nothing that it misses can be overwritten; whatever the client cannot vouch for is left to
-the server's conflict check at commit (first committer wins).
+under exclusive write locks no change that it misses can be overwritten; the server's conflict check at commit (first
+committer wins) decides all other cases.
 """
 
 import getpass
@@ -44,7 +44,7 @@ _REOPENINGS = 10
 
 
 class TxnManager:
-    """Opens transactions through one client, which others may use too: calls take turns on its connection."""
+    """A factory of transactions through one client, which others may use too: calls take turns on its connection."""
 
     def __init__(self, client: MetastoreClient, *, wait: LockWait | None = None, host: str | None = None) -> None:
         self.client = client
@@ -53,7 +53,7 @@ class TxnManager:
 
     @cached_property
     def locks(self) -> LockManager:
-        """Asks for locks, and waits as long as the metastore's settings say, unless something else was wished for."""
+        """The manager that asks for locks, and waits as long as the metastore's settings say, unless set otherwise."""
         return LockManager(self.client, self._wait or told_wait(self._setting))
 
     @cached_property
@@ -67,11 +67,11 @@ class TxnManager:
 
     @cached_property
     def timeout(self) -> timedelta:
-        """After how long without a heartbeat the server ends a transaction."""
+        """The silence after which the server ends a transaction."""
         return txn_timeout(self.client)
 
     def outcome(self, txn_id: int) -> Answer:
-        """What became of a transaction: committed, aborted, open, never opened; or unknown, after a long time.
+        """Return the outcome of a transaction: committed, aborted, open, never opened; or unknown, after a long time.
 
         Raises: MetastoreUnreachableError.
         """
@@ -117,7 +117,7 @@ class TxnManager:
     ) -> Iterator[Heartbeater]:
         """Hold locks without a transaction around the block, as Iceberg does to commit.
 
-        Yields the heartbeater: its ``check()`` raises when the locks are lost.
+        It yields the heartbeater: its ``check()`` raises when the locks are lost.
         Raises: LockNotAcquiredError.
         """
         lock_id = self.locks.acquire(
@@ -159,8 +159,8 @@ class Transaction:
     def lock(self, wanted: StatementLocks | Sequence[LockPlan]) -> None:
         """Take all locks of a statement, waiting for them.
 
-        If another transaction changed what is locked exclusively now, and nothing was read or written yet, a
-        transaction with a later id takes its place: the work sees the change instead of colliding with it.
+        If another transaction changed an object that is now locked exclusively, and nothing was read or written yet, a
+        transaction with a later id takes its place: the work sees the change instead of conflicting with it.
         Raises: LockNotAcquiredError, TxnAbortedError, WriteConflictError (its snapshot has missed a change).
         """
         request = wanted if isinstance(wanted, StatementLocks) else StatementLocks(tuple(wanted))
@@ -187,11 +187,11 @@ class Transaction:
         raise TxnAbortedError("Others keep changing what this transaction locks. Start again later.")
 
     def own_write_id(self, db: str, table: str) -> int | None:
-        """Return the write id of this transaction for a table; None where it has none yet."""
+        """Return the write id of this transaction for a table; None if it has none yet."""
         return self._write_ids.get((db.lower(), table.lower()))
 
     def write_id(self, db: str, table: str) -> int:
-        """Return the write id of this transaction for a table, allocated when first asked for."""
+        """Return the write id of this transaction for a table; allocate it at the first call."""
         key = (db.lower(), table.lower())
         if key not in self._write_ids:
             self._write_ids[key] = txn_calls.allocate_write_id(self._client, self.id, *key)
@@ -204,10 +204,10 @@ class Transaction:
         return self._snapshot
 
     def valid_write_ids(self, tables: Iterable[str], *, no_others: bool = False) -> dict[str, ValidWriteIdList]:
-        """Return what may be read of each ``db.table``; the transaction's own write ids count as valid.
+        """Return the visible write ids of each ``db.table``; the transaction's own write ids count as valid.
 
-        ``no_others``: it reads no further tables, so the cleaning of those does not wait for it. Raises: MetaError
-        where it asks for another one all the same, and that was cleaned meanwhile.
+        ``no_others``: it reads no further tables, so the cleaning of those does not wait for it. Raises: MetaError if
+        it asks for another one all the same, and that was cleaned meanwhile.
         """
         names = list(tables)
         self._reads |= dict.fromkeys(names)
@@ -220,19 +220,19 @@ class Transaction:
         return {name: lists[name] for name in names}
 
     def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
-        """Return what had been committed to a table at an instant.
+        """Return the write ids committed to a table at an instant.
 
         Raises: InvalidOperationError for a write id that is not on record, or still to come.
         """
         return txn_calls.valid_write_ids_at(self._client, name, at)
 
     def add_dynamic_partitions(self, db: str, table: str, partitions: Sequence[str], operation: Operation) -> None:
-        """Report which partitions a dynamic write has written; an empty list if none."""
+        """Report the partitions that a dynamic write has written; an empty list if none."""
         write_id = self.write_id(db, table)
         txn_calls.add_dynamic_partitions(self._client, self.id, write_id, db, table, partitions, operation)
 
     def record(self, name: TableName, batch: StreamBatch) -> None:
-        """Let the commit remember, with the table, which batch of a streaming query this is; see ``commit``."""
+        """Let the commit record, with the table, which batch of a streaming query this is; see ``commit``."""
         self._batch = (name, batch)
 
     def check(self) -> None:
@@ -240,19 +240,19 @@ class Transaction:
         self._heartbeater.check()
 
     def require_open(self) -> None:
-        """Ask the metastore whether the transaction is open: right before files of it get their names.
+        """Ask the metastore if the transaction is open, right before its files get their names.
 
-        Raises: LostError, TxnAbortedError, NoSuchTxnError; MetastoreUnreachableError, MetaError (nobody can tell).
+        Raises: LostError, TxnAbortedError, NoSuchTxnError; MetastoreUnreachableError, MetaError (unknown).
         """
         self.check()
         self._fence.require_open()
 
     def commit(self) -> None:
-        """Commit. Where the answer gets lost, the metastore is asked what became of the transaction.
+        """Commit. If the answer gets lost, ask the metastore for the outcome.
 
         Raises: WriteConflictError (a concurrent transaction changed the same and committed first), TxnAbortedError (it
         timed out, or was aborted), MetaError (refused, and aborted then), MetastoreUnreachableError; NoSuchTxnError and
-        AnswerLostError (it may have been done). Of a recorded batch also AlreadyExistsError (it is committed),
+        AnswerLostError (it may be committed). For a recorded batch also AlreadyExistsError (it is committed),
         InvalidOperationError (a later write id is) and NoSuchObjectError: the transaction is still open then.
         """
         self._heartbeater.stop()
@@ -261,7 +261,7 @@ class Transaction:
         txn_calls.commit(self._client, request)
 
     def abort(self, code: AbortCode = AbortCode.ROLLBACK) -> None:
-        """Abort; an aborted transaction stays so.
+        """Abort; an aborted transaction stays aborted.
 
         Raises: NoSuchTxnError (committed, or unknown), MetastoreUnreachableError.
         """
@@ -273,9 +273,11 @@ class Transaction:
             self._client.abort_txn(ttypes.AbortTxnRequest(txnid=self.id, errorCode=int(code)))
 
     def abort_quietly(self) -> bool:
-        """Abort while another error is on its way: that matters more, and what cannot be reached times out.
+        """Abort during error handling and never hide the first error.
 
-        Returns whether what it wrote may be removed: not of a transaction that is committed, or may be yet.
+        If the server is unreachable, the transaction times out.
+
+        Returns True if its files may be removed: not those of a transaction that is committed, or may be.
         """
         try:
             self.abort()
@@ -305,7 +307,7 @@ class Transaction:
         )
 
     def _reopen(self) -> None:
-        """Take the same locks with a new transaction, which is later than all that they were waiting for."""
+        """Take the same locks with a new transaction, which is later than all for which they waited."""
         self.abort(AbortCode.CONCURRENT_COMMITTED)
         self._begin()
         for request in self._lock_requests:

@@ -1,1 +1,1 @@
-"""The way to PostgreSQL, its schema, and the embedded PostgreSQL."""
+"""The access to PostgreSQL, its schema, and the embedded PostgreSQL."""

@@ -1,8 +1,8 @@
-"""A backup's file, read as data: the schema and the version that it is of, and the rows of its tables.
+"""Readers of a backup's file: its schema and version, and the rows of its tables, as data.
 
-Rule: nothing that a file says is run. ``pg_restore`` prints it as text; of that text only rows are taken, each for a
-table and columns that our own migrations have made, and states of their sequences. Whatever else is in it is refused,
-since no backup has it.
+Rule: nothing in a file is ever run. ``pg_restore`` prints it as text; of that text only rows are taken, each for a
+table and columns that our own migrations have made, and states of their sequences. Any other content is refused, since
+no backup has it.
 """
 
 import re
@@ -17,7 +17,7 @@ from metastore.db import programs
 from metastore.errors import InvalidInputError
 
 _MAGIC = b"PGDMP"
-_LONGEST = 100_000  # of a line outside of rows
+_LONGEST = 100_000  # The limit of a line outside of rows.
 _NAME = r'(?:"(?:[^"\n]|"")+"|[a-z_][a-z0-9_$]*)'
 _COPY = re.compile(rf"COPY {_NAME}\.({_NAME}) \(({_NAME}(?:, {_NAME})*)\) FROM stdin;\n")
 _NAMES = re.compile(_NAME)
@@ -32,7 +32,7 @@ _VERSION = re.compile(rb"[0-9]{4}\n")
 
 
 class Rows:
-    r"""The rows of a table as a file, up to the line ``\.``; ``encoding``: of their text."""
+    r"""Rows of a table in a file, up to the line ``\.``; ``encoding``: of their text."""
 
     def __init__(self, table: str, columns: tuple[str, ...], encoding: str, lines: Iterator[bytes]) -> None:
         self.table, self.columns, self.encoding = table, columns, encoding
@@ -53,7 +53,7 @@ class Rows:
 
 
 class SequenceState(NamedTuple):
-    """How far a sequence is."""
+    """The state of a sequence."""
 
     name: str
     value: int
@@ -62,7 +62,7 @@ class SequenceState(NamedTuple):
 
 @dataclass(frozen=True)
 class Archive:
-    """A file that ``pg_dump --format=custom`` has written. ``schema``: in which its metastore was."""
+    """A file that ``pg_dump --format=custom`` has written. ``schema``: its metastore's schema."""
 
     program: Path
     source: Path
@@ -70,7 +70,7 @@ class Archive:
 
     @classmethod
     def of(cls, source: Path) -> "Archive":
-        """Look into a file. Raises: InvalidInputError for what is no backup of a metastore."""
+        """Open a file. Raises: InvalidInputError if it is no backup of a metastore."""
         program = programs.fitting("pg_restore", 0)
         source = source.resolve()
         with source.open("rb") as file:
@@ -86,7 +86,7 @@ class Archive:
         return cls(program, source, match[1])
 
     def version(self) -> str:
-        """Return the migration up to which the backup's database had come. Raises: InvalidInputError."""
+        """Return the newest migration of the backup's database. Raises: InvalidInputError."""
         with self.content(["alembic_version"]) as content:
             for item in content:
                 if isinstance(item, Rows):
@@ -99,7 +99,7 @@ class Archive:
     def content(self, names: Collection[str]) -> Iterator[Iterator[Rows | SequenceState]]:
         """Give the rows of tables and the states of sequences with these names, in the file's order.
 
-        The rows of a table are to be read before the next one is asked for. Raises: InvalidInputError.
+        Read the rows of a table before you ask for the next one. Raises: InvalidInputError.
         """
         with subprocess.Popen(  # noqa: S603 - PostgreSQL's own
             [
@@ -118,13 +118,13 @@ class Archive:
             assert process.stderr is not None  # noqa: S101
             try:
                 yield self._items(process.stdout)
-                process.stdout.read()  # what is left when only the first was wanted
+                process.stdout.read()  # Drain the rest when only the beginning was wanted.
             except BaseException:
                 process.kill()
                 raise
             said = process.stderr.read().decode(
                 errors="replace"
-            )  # a few lines at most, so that it never filled the pipe
+            )  # It holds a few lines at most, so it never filled the pipe.
         if process.returncode:
             raise InvalidInputError(programs.failure(self.program, said))
 
@@ -151,7 +151,7 @@ class Archive:
 
 
 def require_known(archive: Archive, item: Rows | SequenceState, tables: Mapping[str, Collection[str]]) -> None:
-    """Raise InvalidInputError for rows of another table or other columns, or a sequence, than ours (no columns)."""
+    """Raise InvalidInputError for rows or sequences of unknown tables or columns, which get no columns."""
     columns = item.columns if isinstance(item, Rows) else ()
     name = item.table if isinstance(item, Rows) else item.name
     unknown = sorted(set(columns) - set(tables.get(name, ())))

@@ -1,6 +1,6 @@
-"""Lists on their way to PostgreSQL, as the text of an array.
+"""Text of PostgreSQL's arrays for lists that are sent as parameters.
 
-psycopg2 would write ``ARRAY['a', 'b']``: an expression, each element of which is quoted, sent and read for itself. For
+psycopg2 would write ``ARRAY['a', 'b']``: an expression in which each element is quoted, sent and parsed by itself. For
 the eighteen lists of a lock request that took as long as the request itself (ADR 12).
 """
 
@@ -26,7 +26,7 @@ def literal(items: Sequence[str | int | None]) -> str:
 
 
 def columns(rows: Iterable[Sequence[str | int | None]], width: int) -> list[str]:
-    """Return rows as an array for each of their ``width`` columns."""
+    """Return an array for each of the ``width`` columns of the rows."""
     return [literal(column) for column in zip(*rows, strict=True)] or ["{}"] * width
 
 

@@ -1,10 +1,10 @@
-"""A database in one file, and back: what `metastore db backup`, `restore` and `move` rest on (ADR 0048).
+"""Backups of a database in one file: the base of `metastore db backup`, `restore` and `move` (ADR 0048).
 
-Rules kept here. A backup is one snapshot of the metastore's schema, written beside its place and renamed there. A
-restore is one PostgreSQL transaction: emptying the schema, our own migrations up to the backup's, its rows, the
-migrations since and what the caller does last; so whoever looks finds all of it or nothing, also when this process is
-killed. A backup is data: nothing in it is run, and its rows are copied by a role that is no superuser (ADR 0132).
-Nobody else may work on the database meanwhile: sessions of other metastores are refused by name.
+Rules: a backup is one snapshot of the metastore's schema, written beside its place and renamed there. A restore is one
+PostgreSQL transaction: emptying the schema, our own migrations up to the backup's, its rows, the migrations since and
+the last step of the caller; so a reader finds all of it or nothing, also when this process is killed. A backup is data:
+nothing in it is run, and its rows are copied by a role that is no superuser (ADR 0132). No other process may work on
+the database meanwhile: sessions of other metastores are refused by name.
 """
 
 import json
@@ -31,28 +31,28 @@ _SQL = Statements(__file__)
 
 _APPLICATION = "metastore maintenance"
 _TIMES = {"statement_timeout": "0", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "0"}
-_PATIENCE_S = 10.0  # a session goes on for a moment when its client has closed it
+_PATIENCE_S = 10.0  # A session goes on for a moment after its client has closed it.
 
 _OTHERS = """SELECT application_name, coalesce(host(client_addr), 'this machine'), count(*) FROM pg_stat_activity
              WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name ~ '^metastore'
              GROUP BY 1, 2 ORDER BY 1, 2"""
-# Not what belongs to extensions.
+# Objects of extensions are left out.
 _TABLES = """SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = to_regnamespace(%s)
              AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
              AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'e') ORDER BY 1"""
 _EMPTY = _SQL.text("empty")
 _COLUMNS, _FOREIGN_KEYS, _TRIGGERS = _SQL.text("columns"), _SQL.text("foreign_keys"), _SQL.text("triggers")
-_CARRIED = "alembic_version"  # made by the migrations
+_CARRIED = "alembic_version"  # The migrations make this table.
 _MANIFEST, _CHECKSUMS = "backup_manifest", "SHA256"
-_NOT_SAVED = "txn_id_block"  # it is unlogged
+_NOT_SAVED = "txn_id_block"  # This table is unlogged.
 
 
 class InUseError(MetastoreError):
-    """Metastores have sessions in a database that only one process may work on now."""
+    """Error: metastores have sessions in a database that only one process may work on now."""
 
 
 class NotEmptyError(MetastoreError):
-    """There is something where a backup is to be restored."""
+    """Error: the target of a restore is not empty."""
 
 
 def write(url: str, target: Path) -> None:
@@ -67,19 +67,19 @@ def write(url: str, target: Path) -> None:
 
 
 def move(url: str, to: str, *, replace: bool) -> dict[str, int]:
-    """Move everything into another database, and let no release work on this database any more; rows by table.
+    """Move everything into another database, and close this one for every release; return the number of rows by table.
 
-    Raises: as `restore`; nothing is changed then. A process that is killed may leave both: then move again, with
+    Raises: as `restore`; nothing is changed then. If the process is killed, both may remain: then move again, with
     ``replace``.
     """
     versions = _current(url)
     with _alone(url) as raw, raw.cursor() as cursor, TemporaryDirectory() as directory:
         cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(versions.schema)])
         names = sorted(migrate.table_names() - {_NOT_SAVED})
-        cursor.execute(f"LOCK TABLE {', '.join(names)} IN SHARE MODE")  # writers wait, and are refused afterwards
+        cursor.execute(f"LOCK TABLE {', '.join(names)} IN SHARE MODE")  # Writers wait, and are refused afterwards.
         file = Path(directory) / "moved"
         _dump(url, versions.schema, file)
-        cursor.execute("LOCK TABLE alembic_version")  # whoever starts now waits, and then reads that it was moved
+        cursor.execute("LOCK TABLE alembic_version")  # A new server waits, and then reads that the database was moved.
         require_alone(cursor)
         there = _counts(joined(raw).sql, names)
 
@@ -127,9 +127,9 @@ def _dump(url: str, schema: str, target: Path) -> None:
     part = target.with_name(f"{target.name}.part")
     reached, environment = programs.reached(url)
     try:
-        part.unlink(missing_ok=True)  # of a process that was killed
+        part.unlink(missing_ok=True)  # A process that was killed left it.
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # names, users and texts of statements
-        # Unlogged tables hold what is true of a PostgreSQL that runs, not of its copy (ADR 0003).
+        # Unlogged tables hold state of a running PostgreSQL, which does not hold for its copy (ADR 0003).
         programs.run(
             program,
             "--format=custom",
@@ -151,7 +151,7 @@ def _dump(url: str, schema: str, target: Path) -> None:
 
 
 def write_base(url: str, target: Path) -> None:
-    """Write a copy of a whole embedded PostgreSQL to a directory, from which archived WAL leads on.
+    """Write a copy of a whole embedded PostgreSQL to a directory; archived WAL can be replayed from there.
 
     Raises: InvalidInputError, UnavailableError.
     """
@@ -177,7 +177,7 @@ def write_base(url: str, target: Path) -> None:
 
 
 def digest(source: Path) -> str:
-    """Return the SHA-256 of a backup's file, or of a base backup's manifest, which has those of its files.
+    """Return the SHA-256 of a backup's file, or of a base backup's manifest, which lists those of its files.
 
     Raises: InvalidInputError for a directory without one.
     """
@@ -189,7 +189,7 @@ def digest(source: Path) -> str:
 
 
 def require_digest(source: Path, wanted: str) -> None:
-    """Raise InvalidInputError for a backup that is not the one with this digest."""
+    """Raise InvalidInputError for a backup that does not have this digest."""
     found = digest(source)
     if found != wanted.strip().lower():
         raise InvalidInputError(f"{source} has the digest {found}, not {wanted}: it is another backup, or was changed.")
@@ -198,9 +198,9 @@ def require_digest(source: Path, wanted: str) -> None:
 
 
 def _differing(base: Path) -> list[str]:
-    """Return the files of a base backup that are not as its manifest says, WAL apart, which has checks of its own.
+    """Return the files of a base backup that differ from its manifest, except WAL, which has checks of its own.
 
-    pg_verifybackup is not asked: that of the embedded PostgreSQL ends with a segmentation fault.
+    pg_verifybackup is not used, because that of the embedded PostgreSQL ends with a segmentation fault.
     """
     listed = {
         file.get("Path"): file.get("Checksum") if file.get("Checksum-Algorithm") == _CHECKSUMS else None
@@ -214,7 +214,7 @@ def _differing(base: Path) -> list[str]:
 
 
 def restore(url: str, source: Path, *, replace: bool, last: Callable[[PgTx], None]) -> None:
-    """Let a database hold what a backup holds; ``last``: what to do before anybody sees it.
+    """Replace a database's content by a backup; ``last``: the last step before others see it.
 
     ``replace``: drop the metastore that is there. Raises: NotEmptyError, InUseError, InvalidInputError,
     UnavailableError; nothing is changed then.
@@ -233,7 +233,7 @@ def restore(url: str, source: Path, *, replace: bool, last: Callable[[PgTx], Non
 
 
 def change(url: str, work: Callable[[PgTx], None]) -> None:
-    """Work on a database in one PostgreSQL transaction while no metastore does.
+    """Run ``work`` on a database in one PostgreSQL transaction while no metastore uses it.
 
     Raises: InUseError, InvalidInputError, UnavailableError.
     """
@@ -247,7 +247,7 @@ def change(url: str, work: Callable[[PgTx], None]) -> None:
 
 @contextmanager
 def _alone(url: str) -> Iterator[migrate.Lendable]:
-    """A session in one transaction, committed at the end of the block, on a database on which no metastore works.
+    """Open a session in one transaction, committed at the end of the block, on a database that no metastore uses.
 
     Servers that start meanwhile wait for the lock of migrations, or meet tables that are locked.
     """
@@ -269,7 +269,7 @@ def _alone(url: str) -> Iterator[migrate.Lendable]:
 
 
 def require_alone(cursor: Any) -> None:
-    """See that no other metastore is connected; a process that has just ended is waited for. Raises: InUseError."""
+    """Raise InUseError if another metastore is connected; wait for a process that has just ended."""
     others = _others(cursor)
     ends_at = time.monotonic() + _PATIENCE_S
     while others and time.monotonic() < ends_at:
@@ -280,7 +280,7 @@ def require_alone(cursor: Any) -> None:
 
 
 def _others(cursor: Any) -> list[str]:
-    cursor.execute("SELECT pg_stat_clear_snapshot()")  # else the answer is the same for the whole transaction
+    cursor.execute("SELECT pg_stat_clear_snapshot()")  # Without this the answer stays the same in a transaction.
     cursor.execute(_OTHERS)
     return [f"{name} from {place} ({count})" for name, place, count in cursor.fetchall()]
 
@@ -316,7 +316,7 @@ def _make_room(raw: migrate.Lendable, schema: str, *, replace: bool) -> None:
 
 
 def _load(raw: migrate.Lendable, archive: archives.Archive) -> None:
-    """Copy a backup's rows into the tables of its release, without triggers, and look at foreign keys afterwards."""
+    """Copy a backup's rows into the tables of its release without triggers, then check foreign keys."""
     with raw.cursor() as cursor:
         cursor.execute(_COLUMNS)
         tables: dict[str, list[str]] = {name: columns for name, columns in cursor.fetchall() if name != _CARRIED}
@@ -359,7 +359,7 @@ def _copy(cursor: Any, archive: archives.Archive, tables: dict[str, list[str]]) 
 
 @contextmanager
 def _no_superuser(cursor: Any) -> Iterator[None]:
-    """Be a role in this block that may add rows and no more, where the session's may do everything."""
+    """Take a role in this block that may only add rows, even if the session's role may do everything."""
     cursor.execute("SELECT current_setting('is_superuser') = 'on', quote_ident(current_schema())")
     [(is_superuser, schema)] = cursor.fetchall()
     if not is_superuser:
@@ -371,7 +371,7 @@ def _no_superuser(cursor: Any) -> Iterator[None]:
         f"GRANT INSERT ON ALL TABLES IN SCHEMA {schema} TO {role}; "
         f"GRANT UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}; SET LOCAL ROLE {role}"
     )
-    yield  # an error undoes the role with everything
+    yield  # An error rolls back the role with everything else.
     cursor.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
 
 

@@ -1,10 +1,10 @@
 """Every table of the catalog side, in the same MetaData as the transaction side.
 
-How an object is kept: names are lower case, sorted by bytes (Hive's listing order) and protected by foreign keys, so
-that a table cannot be created in a database that is being dropped. A storage descriptor is one JSON object with
-Thrift's field names **without its location**, which has a column of its own. Partitions of a table mostly have equal
-descriptors: each distinct descriptor is stored once per table in ``partition_descriptors`` under its digest, and a
-partition's row holds the digest. A descriptor row is never changed, only replaced by pointing elsewhere.
+Rules: names are lower case, sorted by bytes (Hive's listing order) and protected by foreign keys, so that a table
+cannot be created in a database that is being dropped. A storage descriptor is one JSON object with Thrift's field names
+**without its location**, which has a column of its own. Partitions of a table mostly have equal descriptors: each
+distinct descriptor is stored once per table in ``partition_descriptors`` under its digest, and a partition's row holds
+the digest. A descriptor row is never changed, only replaced by pointing elsewhere.
 """
 
 from sqlalchemy import (
@@ -43,11 +43,11 @@ def _int(name: str, default: str = "0") -> Column[int]:
 
 
 def _place(column: str) -> TextClause:
-    """A location as bytes, which stand together below a directory; PostgreSQL's indexes hold no longer ones."""
+    """Return a location as bytes, which sort together below a directory; PostgreSQL's indexes hold no longer values."""
     return text(f'"left"({column} COLLATE "C", 500)')
 
 
-# A column stays on its line.
+# The formatter is off: a column stays on its line.
 # fmt: off
 
 catalogs = Table(
@@ -64,8 +64,8 @@ databases = Table(
     Index("databases_place_idx", _place("location")), Index("databases_managed_place_idx", _place("managed_location")),
     UniqueConstraint("catalog", "name"))
 
-# Triggers keep in "wire" what keys and descriptor are in Thrift's binary protocol, the latter without its end, and in
-# "meta" the table's line in lists; both are null in rows older than the columns.
+# A trigger keeps in "wire" what keys and descriptor are in Thrift's binary protocol, the latter without its end; null
+# in rows older than the column. "meta" is null: release 0.2 reads it, and it goes with release_0_2.sql.
 tables = Table(
     "tables", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
@@ -93,8 +93,8 @@ partition_descriptors = Table(
     Column("digest", Text, primary_key=True),
     Column("sd", JSONB, nullable=False))
 
-# "name" is canonical (metastore.partition_names): it is what makes a partition unique. "values" is as sent. A trigger
-# keeps in "wire" what the other columns are in Thrift's binary protocol; it is null in rows older than the column.
+# "name" is canonical (metastore.partition_names): it makes a partition unique. "values" is as sent. A trigger keeps in
+# "wire" the other columns in Thrift's binary protocol; it is null in rows older than the column.
 partitions = Table(
     "partitions", metadata,
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
@@ -117,8 +117,8 @@ functions = Table(
     ForeignKeyConstraint(["catalog", "db"], ["databases.catalog", "databases.name"]))
 
 # "partition" is the partition's name, "" for statistics of the table. "data" is the ColumnStatisticsData union; a
-# trigger keeps in "wire" what a client gets of a column. "write_id": the last that counts in them; NULL where nobody
-# has said it. "is_whole": none up to it was open then.
+# trigger keeps in "wire" the struct that a client gets of a column. "write_id": the last that is counted; NULL if it is
+# unknown. "is_whole": no write id up to it was open then.
 column_statistics = Table(
     "column_statistics", metadata,
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
@@ -128,8 +128,8 @@ column_statistics = Table(
     Column("write_id", BigInteger), Column("is_whole", Boolean, nullable=False, server_default=text("false")),
     Column("wire", LargeBinary))
 
-# One row for each column of a constraint. A foreign key goes with the table that it refers to; that a table has one
-# primary key is the partial index. "column" is null for a CHECK of the whole row.
+# One row for each column of a constraint. A foreign key goes with the table that it refers to; the partial index allows
+# a table only one primary key. "column" is null for a CHECK of the whole row.
 table_constraints = Table(
     "table_constraints", metadata,
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
@@ -145,8 +145,8 @@ table_constraints = Table(
     Index("table_constraints_one_primary_key", "table_id", "position", unique=True,
           postgresql_where=text("kind = 'primary_key'")))
 
-# A directory that is moved or removed: announced first, deleted when its files are where they belong. Whoever works on
-# them renews the row; without that it is settled by others (metastore.catalog.service.moves, ADR 40).
+# A directory that is moved or removed: announced first, deleted when its files are in their place. The owner renews the
+# row while it works; without that others settle the change (metastore.catalog.service.moves, ADR 40).
 directory_changes = Table(
     "directory_changes", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
@@ -157,8 +157,8 @@ directory_changes = Table(
     Column("kept", Boolean, nullable=False, server_default=text("false")),
     CheckConstraint("phase IN ('announced', 'begun', 'done', 'undoing', 'undone')", name="phase"))
 
-# Where another metastore has the catalog: what it is about to drop or rename that has history here, and where the
-# table's write ids were. Whoever works on it has the row locked (metastore.catalog.service.upstream_changes, ADR 50).
+# Where another metastore has the catalog: its drops and renames, in progress, of tables that have history here, with
+# the table's next write id. The worker keeps the row locked (metastore.catalog.service.upstream_changes, ADR 50).
 upstream_changes = Table(
     "upstream_changes", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
@@ -170,7 +170,7 @@ upstream_changes = Table(
     Column("noted_at", DateTime(timezone=True), nullable=False),
     CheckConstraint("kind IN ('drop_table', 'drop_partition', 'rename_table', 'rename_partition')", name="kind"))
 
-# What the release before had for moves; unused.
+# The previous release used this for moves; now it is unused.
 directory_moves = Table(
     "directory_moves", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),

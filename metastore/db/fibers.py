@@ -1,4 +1,4 @@
-"""How code waits for PostgreSQL: a thread blocks, a `Fiber` lets its event loop run meanwhile."""
+"""Waits for PostgreSQL: a thread blocks, a `Fiber` lets its event loop run meanwhile."""
 
 import select
 
@@ -7,10 +7,10 @@ from psycopg2.extensions import POLL_OK, POLL_READ, connection
 
 
 class Fiber(greenlet):
-    """Code that runs in turns with others on one thread. What it does between two waits holds up all of them."""
+    """A greenlet whose code runs in turns with others on one thread. Its work between two waits delays all of them."""
 
     def until(self, fd: int, mask: int, seconds: float | None) -> None:
-        """Wait as the function of the same name does, and let others run."""
+        """Wait as the function of the same name does, and let other fibers run."""
         raise NotImplementedError
 
 
@@ -20,7 +20,7 @@ def in_fiber() -> bool:
 
 
 def until(fd: int, mask: int, seconds: float | None = None) -> None:
-    """Wait until the descriptor is ready as the ``mask`` of poll() says. Raises: TimeoutError after so many seconds."""
+    """Wait until the descriptor is ready for the ``mask`` of poll(). Raises: TimeoutError after ``seconds``."""
     here = getcurrent()
     if isinstance(here, Fiber):
         here.until(fd, mask, seconds)
@@ -34,7 +34,7 @@ def until(fd: int, mask: int, seconds: float | None = None) -> None:
 def wait(raw: connection, seconds: float | None = None) -> None:
     """Wait until PostgreSQL has answered, on an asynchronous connection of psycopg2.
 
-    ``seconds`` of silence are too many. Raises: psycopg2.Error, TimeoutError.
+    Raises: psycopg2.Error; TimeoutError after ``seconds`` of silence.
     """
     while (state := raw.poll()) != POLL_OK:
         until(raw.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT, seconds)

@@ -2,7 +2,7 @@
 
 Rule: leadership only saves duplicate work; what a leader does must be correct with two of them, because the lock goes
 when its connection breaks, and its former holder learns that late. All roles of a process are held by one connection,
-which is never pooled: a pool would lend the locks to others. Who asks waits for PostgreSQL a few seconds at most.
+which is never pooled: a pool would lend the locks to others. A call waits for PostgreSQL a few seconds at most.
 """
 
 import zlib
@@ -17,11 +17,11 @@ from metastore.errors import UnavailableError
 
 _SECONDS = 5.0
 _LAST_SECONDS = 1.0
-_FAMILY = 0x6C656164  # "lead"; the first half of every such lock's key
+_FAMILY = 0x6C656164  # "lead" is the first half of every such lock's key.
 
 
 class Leadership:
-    """The roles of a process in the whole installation. Safe to ask from several threads."""
+    """The roles that this process holds in the whole installation. Its methods are thread-safe."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -35,7 +35,10 @@ class Leadership:
             return self._hold(role)
 
     def release(self) -> None:
-        """Let all go, so that another replica need not wait for a time-out; the end of the process does it as well."""
+        """Release all roles, so that another replica need not wait for a time-out.
+
+        The end of the process does it as well.
+        """
         if self._one_at_a_time.acquire(timeout=_LAST_SECONDS):
             self._close()
             self._one_at_a_time.release()
@@ -49,7 +52,7 @@ class Leadership:
             elif self._take(self._session, role):
                 self._held.add(role)
             elif not self._held:
-                self._close()  # who leads nothing keeps no connection
+                self._close()  # A process without a role keeps no connection.
         except (psycopg2.Error, TimeoutError, UnavailableError):
             self._close()
         return role in self._held
@@ -59,7 +62,7 @@ class Leadership:
         self._held.clear()
         if session is None:
             return
-        with suppress(psycopg2.Error, TimeoutError):  # a closed session's end is noticed a little later
+        with suppress(psycopg2.Error, TimeoutError):  # PostgreSQL notices the end of a closed session a little later.
             network.ask(session, "SELECT pg_advisory_unlock_all()", seconds=_LAST_SECONDS)
         session.close()
 

@@ -1,7 +1,7 @@
-"""What other processes say through PostgreSQL: LISTEN on one channel.
+"""A listener for messages of other processes through PostgreSQL: LISTEN on one channel.
 
-Rule: what was said while the connection was away is lost, so whoever listens must not rely on it while it is not
-connected. The connection is never pooled; it costs PostgreSQL nothing while nobody speaks.
+Rule: messages sent while the connection is lost never arrive, so a user must not rely on the listener while it is not
+connected. The connection is never pooled; it costs PostgreSQL nothing while no message is sent.
 """
 
 from contextlib import suppress
@@ -16,20 +16,20 @@ _SECONDS = 5.0
 
 
 class Listener:
-    """One process's ear on a channel. Used by one thread."""
+    """A subscription of one process to a channel. It is used by one thread."""
 
     def __init__(self, url: str, channel: str) -> None:
-        """``channel``: a plain identifier."""
+        """Prepare a listener; ``channel``: a plain identifier."""
         self._url, self._channel = url, channel
         self._session: connection | None = None
 
     @property
     def connected(self) -> bool:
-        """Whether what is said now will be heard, as far as can be known."""
+        """True if messages sent now will arrive, as far as can be known."""
         return self._session is not None
 
     def connect(self) -> None:
-        """Begin to listen; what is said after this returned is heard. Raises: UnavailableError."""
+        """Begin to listen; messages sent after the return arrive. Raises: UnavailableError."""
         self.close()
         session = network.connect(sessions.parameters(self._url, "metastore listener", {}), _SECONDS)
         try:
@@ -40,7 +40,7 @@ class Listener:
         self._session = session
 
     def fileno(self) -> int:
-        """Return what becomes readable when something was said, or the connection is lost."""
+        """Return the descriptor that becomes readable when a message arrives or the connection is lost."""
         return -1 if self._session is None else int(self._session.fileno())
 
     def heard(self) -> list[str]:

@@ -1,14 +1,13 @@
-"""Bring a database's schema to this release's, once, however many servers start at the same time.
+"""Migrations of a database's schema to this release's, once, however many servers start at the same time.
 
 Rule: migrations are numbered without gaps, applied in order under one advisory lock, each in a transaction of its own.
-A database whose schema is newer than this release is served if the schema says that this release can (ADR 57), and
-else refused: an older server would write rows that the newer server cannot trust.
-A server that finds the schema current pays two queries and never loads Alembic; one that finds none runs one script
-(``schema.sql``), which is what all migrations add up to. Migrations begin with the schema of release 0.2: a database
-that is older is brought there by that release.
+A database whose schema is newer than this release is served if the schema says that this release can (ADR 57), and else
+refused: an older server would write rows that the newer server cannot trust. A server that finds the schema current
+pays two queries and never loads Alembic; one that finds no schema runs one script (``schema.sql``), the sum of all
+migrations. Migrations begin with the schema of release 0.2: a database that is older is brought there by that release.
 
-Which schema (namespace) of the database is ours is decided here, once, and every session then names it: a search path
-that is changed later, or that differs between the users of two servers, cannot lead to another database.
+The schema (namespace) of our tables is chosen here, once, and every session then names it: a search path that is
+changed later, or that differs between the users of two servers, cannot lead to another database.
 """
 
 from contextlib import closing
@@ -25,9 +24,9 @@ from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 
 ALEMBIC_ALONE = "Run `metastore db upgrade` instead: it takes the lock that keeps two upgrades apart."
 
-LOCK = 0x6D657461  # "meta"; the key of the advisory lock
-_WAIT_FOR_OTHERS = "300s"  # another server may be migrating
-_WAIT_FOR_A_TABLE = "10s"  # a migration must not queue behind a long reader and hold up everybody behind itself
+LOCK = 0x6D657461  # "meta" is the key of the advisory lock.
+_WAIT_FOR_OTHERS = "300s"  # Another server may be migrating.
+_WAIT_FOR_A_TABLE = "10s"  # A migration must not queue behind a long reader and block every later query.
 _ONE_STATEMENT = "600s"
 _OURS = """SELECT n.nspname, pg_table_is_visible(c.oid)
              FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -39,19 +38,19 @@ MOVED = "moved-"
 
 
 class MovedError(MetastoreError):
-    """The database was moved to another PostgreSQL."""
+    """Error: the database was moved to another PostgreSQL."""
 
 
 class SchemaTooNewError(MetastoreError):
-    """The database was migrated by a newer release, whose schema this release cannot work on."""
+    """Error: a newer release migrated the database, and this release cannot work on its schema."""
 
 
 class SchemaTooOldError(MetastoreError):
-    """The database is of a release before the one with which migrations begin."""
+    """Error: the database is of a release before the first migration."""
 
 
 class Versions(NamedTuple):
-    """What the database has and what this release needs; ``""`` is an empty database. ``schema``: the namespace."""
+    """The versions of the database and of this release; ``""`` is an empty database. ``schema``: the namespace."""
 
     database: str
     release: str
@@ -59,7 +58,7 @@ class Versions(NamedTuple):
 
 
 class Lendable(connection):
-    """A connection that SQLAlchemy may use while it is ``lent``, and may neither end, commit nor close then."""
+    """A connection that SQLAlchemy may use while it is ``lent``, but may neither end, commit nor close then."""
 
     lent = False
 
@@ -80,7 +79,7 @@ class Lendable(connection):
 
 
 def directory() -> Path:
-    """Return where the migrations are: inside the package when installed, beside it in a checkout."""
+    """Return the directory of the migrations: inside the package when installed, beside it in a checkout."""
     package = Path(metastore.__file__).parent
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
@@ -106,7 +105,7 @@ def versions(url: str) -> Versions:
 
 
 def usable(url: str) -> Versions:
-    """Return the same, of a database that is not too new for this release; it may be too old. Changes nothing.
+    """Return the same for a database that is not too new for this release; it may be too old. Nothing changes.
 
     Raises: SchemaTooNewError, MovedError, UnavailableError.
     """
@@ -119,7 +118,7 @@ def usable(url: str) -> Versions:
 
 
 def upgrade(url: str) -> Versions:
-    """Apply what is missing; returns the versions as they were before. A newer schema that fits is left as it is.
+    """Apply missing migrations; return the versions before. A newer schema that fits is left as it is.
 
     Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, SchemaTooOldError, UnavailableError,
     InvalidInputError.
@@ -142,7 +141,7 @@ def upgrade(url: str) -> Versions:
     except psycopg2.OperationalError as error:
         raise UnavailableError(f"The schema could not be brought up to date: {first_line(error)}") from error
     finally:
-        session.close()  # the session's end releases the advisory lock
+        session.close()  # The end of the session releases the advisory lock.
 
 
 def create_within(session: Lendable, version: str) -> None:
@@ -160,7 +159,7 @@ def create_within(session: Lendable, version: str) -> None:
 
 
 def upgrade_within(session: Lendable) -> None:
-    """Apply what is missing in the transaction of a session whose search path leads to the schema.
+    """Apply missing migrations in the transaction of a session whose search path leads to the schema.
 
     Raises: SchemaTooNewError, SchemaTooOldError, and psycopg2's errors.
     """
@@ -170,7 +169,7 @@ def upgrade_within(session: Lendable) -> None:
 
 
 def require_here(known: Versions) -> None:
-    """See that the database was not moved away. Raises: MovedError."""
+    """Raise MovedError if the database was moved away."""
     if known.database.startswith(MOVED):
         raise MovedError(
             "The metastore was moved from this database to another one (`metastore db move`). Start with the "
@@ -188,7 +187,7 @@ def table_names() -> set[str]:
 
 
 def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
-    """``beside_newer``: also a newer schema, if it can be worked on as it is."""
+    """Return the versions, checked; ``beside_newer``: also of a newer schema that this release can work on."""
     known = _known(session)
     require_here(known)
     if known.database > known.release and not (beside_newer and _is_for(session, known.release)):
@@ -231,7 +230,7 @@ def _known(session: connection) -> Versions:
 
 
 def _schema(session: connection) -> str:
-    """Return the namespace with our tables; where there are none yet, that in which the role makes tables."""
+    """Return the namespace of our tables; if there are none yet, the one in which the role makes tables."""
     with session.cursor() as cursor:
         cursor.execute(_OURS)
         rows = cursor.fetchall()
@@ -255,7 +254,10 @@ def _schema(session: connection) -> str:
 
 
 def database_version(session: connection, schema: str) -> str:
-    """The newest migration of the metastore in a schema, to which the search path leads afterwards; "" without one."""
+    """Return the newest migration of the metastore in a schema, to which the search path leads afterwards.
+
+    Return "" if there is none.
+    """
     with session.cursor() as cursor:
         cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(schema)])
         cursor.execute("SELECT to_regclass('alembic_version') IS NOT NULL")
@@ -266,13 +268,13 @@ def database_version(session: connection, schema: str) -> str:
 
 
 def _make(url: str, schema: str) -> None:
-    """Make the whole schema in one transaction, which the script is by being one message."""
+    """Make the whole schema in one transaction: the script is one message."""
     with closing(_connect(url, schema)) as session, session.cursor() as cursor:
         cursor.execute((directory() / "schema.sql").read_text())
 
 
 def _run_alembic(url: str, schema: str) -> None:
-    """Migrate on a second session: what a migration leaves behind in its session does not touch the lock's."""
+    """Migrate on a second session, so that a migration does not change the session of the lock."""
     import sqlalchemy
 
     engine = sqlalchemy.create_engine(
@@ -288,7 +290,7 @@ def _run_alembic(url: str, schema: str) -> None:
 
 
 def to_revision(session: Lendable, revision: str) -> None:
-    """Migrate in the transaction that a session is in, which Alembic leaves open."""
+    """Migrate in the session's open transaction, which Alembic leaves open."""
     import sqlalchemy
 
     engine = sqlalchemy.create_engine("postgresql+psycopg2://", creator=lambda: session, poolclass=sqlalchemy.NullPool)

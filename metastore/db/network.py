@@ -1,8 +1,8 @@
-"""How a connection with PostgreSQL begins, and how silence on it ends.
+"""Connections to PostgreSQL: how they begin, and how silence ends them.
 
 Rules: a host that vanishes without a word is noticed in less than half a minute, whatever is going on. Names are looked
-up on threads, since the resolver may take as long as it likes: whoever connects waits for that as for PostgreSQL, which
-in a fiber holds up nobody. Every address of a name, and every host of the URL, has its turn, each with its own time.
+up on threads, since the resolver may take as long as it likes: the caller waits for that as for PostgreSQL, which in a
+fiber blocks no other. Every address of a name, and every host of the URL, is tried, each with its own time.
 """
 
 import ipaddress
@@ -31,7 +31,7 @@ SILENCE = {
 
 
 def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
-    """Return an asynchronous connection that is ready; ``seconds``: of a look-up, and of each address.
+    """Return an asynchronous connection that is ready; ``seconds``: for a look-up, and for each address.
 
     Raises: UnavailableError.
     """
@@ -42,7 +42,7 @@ def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
                 return _connected({**parameters, **place}, seconds)
             except (psycopg2.Error, TimeoutError) as error:
                 failure = error
-    except OSError as error:  # the name is unknown, or nobody says what it stands for; no descriptors are left
+    except OSError as error:  # The name is unknown, the resolver does not answer, or no descriptors are left.
         failure = failure or error
     raise UnavailableError(
         f"The metastore's database does not answer, nothing was changed, try again: {why(failure)}"
@@ -50,7 +50,7 @@ def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
 
 
 def why(failure: Exception | None) -> str:
-    """Return what the driver says about a connection that was not made, and what to look at where it only says that."""
+    """Explain a failed connection: the driver's message, and a hint if the message only says that it failed."""
     said = str(failure).strip().splitlines()[0]
     if "certificate verify failed" not in said:
         return said
@@ -84,7 +84,7 @@ def _connected(parameters: Mapping[str, Any], seconds: float) -> connection:
 
 
 def _places(parameters: Mapping[str, Any], seconds: float) -> Iterator[dict[str, str]]:
-    """Yield where to try, in order: parameters that lead to a single address each."""
+    """Yield parameters for each single address, in the order in which to try them."""
     hosts = str(parameters.get("host") or os.environ.get("PGHOST", "")).split(",")
     if parameters.get("hostaddr") or hosts == [""]:
         yield {}
@@ -108,7 +108,7 @@ def _is_address(host: str) -> bool:
 
 
 class _LookUp:
-    """A question to the resolver, and who waits for its answer: the other ends of sockets that close with it."""
+    """A question to the resolver and its waiters: the other ends of sockets that close with it."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -133,7 +133,7 @@ _look_ups: dict[str, _LookUp] = {}
 
 
 def _addresses(host: str, seconds: float) -> list[str]:
-    """Return what a name stands for. Raises: OSError (which TimeoutError is)."""
+    """Resolve a name to addresses. Raises: OSError (which includes TimeoutError)."""
     mine, its = socket.socketpair()
     with mine:
         with _asking:

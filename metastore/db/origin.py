@@ -1,9 +1,9 @@
-"""Which PostgreSQL the rows are in: a standby that was promoted, or a database brought back, may have forgotten ids.
+"""The origin of the rows: a promoted standby, or a database brought back, may have forgotten ids.
 
-Rule: a metastore works on the PostgreSQL and the timeline that are on record in the database, and looks at each new
-connection. Another timeline is a promoted standby or a recovery to an earlier time. It is taken over where the record
-says that commits waited for a standby, since then nothing that was acknowledged is lost; else nothing is served until
-an operator has let ids go on (`metastore db restored`), because they would be allocated twice (ADR 0049).
+Rule: a metastore works on the PostgreSQL and the timeline that are on record in the database, and checks each new
+connection. Another timeline is a promoted standby or a recovery to an earlier time. It is accepted if the record says
+that commits waited for a standby, since then no acknowledged commit is lost; else nothing is served until an operator
+has advanced the ids (`metastore db restored`), because they would be allocated twice (ADR 0049).
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from metastore.errors import UnavailableError
 
 
 class OtherOriginError(UnavailableError):
-    """The database is not that which was served before, and may have lost what was acknowledged."""
+    """Error: the database is not the one that was served before, and may have lost acknowledged commits."""
 
 
 class DatabaseOrigin(NamedTuple):
@@ -42,18 +42,19 @@ ON CONFLICT (id) DO UPDATE SET system = EXCLUDED.system, timeline = EXCLUDED.tim
 
 
 def require(sql: Callable[[str], list[tuple[Any, ...]]], seen: int) -> int:
-    """See that a session leads to the database that was served before; its timeline. ``seen``: the highest so far.
+    """Require that a session leads to the database that was served before; return its timeline.
 
+    ``seen``: the highest so far.
     Raises: OtherOriginError, UnavailableError.
     """
     try:
         [(*recorded, system, timeline, is_synchronous)] = sql(_LOOK)
-    except psycopg2.errors.UndefinedTable:  # there is no metastore yet
+    except psycopg2.errors.UndefinedTable:  # There is no metastore yet.
         return seen
     here = DatabaseOrigin(*recorded)
     noted = None if system is None else DatabaseOrigin(system, timeline, is_synchronous)
     if must_be_noted(here, noted, seen):
-        with suppress(psycopg2.errors.ReadOnlySqlTransaction):  # `sessions.check` says what is wrong with the session
+        with suppress(psycopg2.errors.ReadOnlySqlTransaction):  # `sessions.check` reports the session's fault.
             sql(_NOTE)
     return here.timeline or seen
 

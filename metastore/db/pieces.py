@@ -1,8 +1,8 @@
 """Long lists, read piece by piece in the order of a key, so that they take no more memory than a piece (ADR 59).
 
 A list that fits into its first piece is one statement. Only a full first piece shows that there is more: then the list
-is counted and read in a snapshot, that piece once more, since the first was of another instant. Long lists take turns
-with each of these pieces: many at a time would keep short calls from the processors.
+is counted and read in a snapshot, with that piece read again, since the first was of another instant. Long lists take
+turns with each piece: many at a time would keep short calls from the processors.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ Run = Callable[..., list[Row]]
 
 
 class Asked(NamedTuple):
-    """How a list is read: inside a PostgreSQL transaction, or by one statement."""
+    """The way in which a list is read: inside a PostgreSQL transaction, or by one statement."""
 
     rows: Run
     binary: Callable[..., Row]
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How many rows pieces have."""
+    """The numbers of rows in pieces."""
 
     first: int
     """It is there soon."""
@@ -46,7 +46,7 @@ class PieceOfRows(Protocol):
 
     @property
     def size(self) -> int:
-        """How many rows."""
+        """The number of rows."""
 
     @property
     def last(self) -> Any:
@@ -63,10 +63,10 @@ class OrderedRows(Protocol[P_co]):
     """Rows in the order of a key."""
 
     def piece(self, asked: Asked, after: Any, most: int) -> P_co:
-        """The first rows behind a key; None: the very first."""
+        """Return the first rows behind a key; None: the very first."""
 
     def count(self, run: Run, limit: int) -> int:
-        """How many rows there are; nobody counts beyond the limit, unless that is negative."""
+        """Count the rows, up to the limit unless that is negative."""
 
 
 class Pieces(Generic[T]):
@@ -76,7 +76,7 @@ class Pieces(Generic[T]):
         self.count, self._pieces, self._opened = count, pieces, opened
 
     def of(self, convert: Callable[[T], U]) -> "Pieces[U]":
-        """The same list with each piece converted as it comes; it stands in the place of this."""
+        """Return the same list with each piece converted as it comes; the new list replaces this one."""
         return Pieces(self.count, map(convert, self._pieces), self._opened)
 
     def __iter__(self) -> Iterator[T]:
@@ -88,20 +88,20 @@ class Pieces(Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
     ) -> None:
-        """Raises: the error of PostgreSQL, in the domain's words."""
+        """Close the list. Raises: the error of PostgreSQL, in the domain's words."""
         self._opened.__exit__(kind, error, stack)
 
 
 def _anything(_count: int) -> None:
-    """No list is too long."""
+    """Accept a list of any length."""
 
 
 def read(
     db: Database, listing: OrderedRows[P], limit: int, sizes: Sizes, require: Callable[[int], None] = _anything
 ) -> Pieces[P]:
-    """The first ``limit`` rows, all if that is negative.
+    """Return the first ``limit`` rows, all if that is negative.
 
-    ``require`` raises if there are too many, before anything long is read.
+    ``require`` raises if there are too many, before a long list is read.
     """
     most = limit if 0 <= limit <= sizes.whole else sizes.first
     piece = listing.piece(Asked(db.once, db.binary), None, most)

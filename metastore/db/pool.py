@@ -33,20 +33,20 @@ class PooledConnection:
         self.raw = raw
         self.prepared: set[str] = set()
         self.spoiled = False
-        raw.notices = cast("list[str]", deque())  # psycopg2 keeps 50 in a list, all in what else has append()
+        raw.notices = cast("list[str]", deque())  # psycopg2 caps a list at 50 notices; a deque is uncapped.
         self._poll = select.poll()
         self._poll.register(raw.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)
 
     @property
     def quiet(self) -> bool:
-        """Nothing waits on the socket; on an idle connection anything that does is the server's farewell."""
+        """True if nothing waits on the socket; on an idle connection any bytes are the server's farewell."""
         return not self.raw.closed and not self._poll.poll(0)
 
     @property
     def told(self) -> list[str]:
-        """What PostgreSQL has said since the last call."""
-        with suppress(psycopg2.Error):  # the connection is gone
-            self.raw.poll()  # what came with the last answer is taken in only by the next look at the socket
+        """The notices of PostgreSQL since the last call."""
+        with suppress(psycopg2.Error):  # The connection is gone.
+            self.raw.poll()  # Only the next look at the socket takes in what came with the last answer.
         notices = self.raw.notices
         if not notices:
             return []
@@ -56,7 +56,7 @@ class PooledConnection:
 
     @property
     def idle(self) -> bool:
-        """Open, outside of any transaction, and known to hold what it is believed to hold."""
+        """True if the connection is open, outside of any transaction, and its prepared statements are known."""
         fit = not (self.raw.closed or self.spoiled)
         return fit and bool(self.raw.get_transaction_status() == TRANSACTION_STATUS_IDLE)
 
@@ -81,7 +81,7 @@ class ConnectionPool:
 
     @property
     def lent(self) -> int:
-        """Connections in use, about."""
+        """The approximate number of connections in use."""
         return self._lent
 
     def take(self) -> PooledConnection:
@@ -141,7 +141,7 @@ class ConnectionPool:
 
 
 def first_line(error: Exception) -> str:
-    """A driver's message without its details."""
+    """Return a driver's message without its details."""
     return str(error).strip().split("\n", 1)[0]
 
 
@@ -149,4 +149,4 @@ def _close(link: PooledConnection) -> None:
     try:
         link.raw.close()
     except psycopg2.Error:
-        return  # it is gone already
+        return  # The connection is gone already.

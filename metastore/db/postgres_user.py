@@ -1,8 +1,8 @@
-"""Whom the embedded PostgreSQL runs as, since it refuses to run as root.
+"""The user that runs the embedded PostgreSQL, since it refuses to run as root.
 
-Rules. A user who is not root runs it himself. Under root it runs as a user of its own, if that user may pass the
-directories above the data and the programs; else as root in a user namespace in which root has another number. Modes of
-directories that are not ours are never changed: where neither way is open the start is refused with what can be done.
+Rules: a user who is not root runs PostgreSQL himself. Under root it runs as a user of its own, if that user may pass
+the directories above the data and the programs; else as root in a user namespace in which root has another number.
+Modes of directories that are not ours are never changed: if neither way is open the start is refused with a remedy.
 """
 
 import contextlib
@@ -30,19 +30,22 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class PostgresUser:
-    """The user as the file system sees it. ``gid``: None where files need not be handed over to it."""
+    """A user as the file system sees it. ``gid``: None if files need not be handed over to it."""
 
     uid: int
     gid: int | None = None
     in_namespace: bool = False
 
     def own(self, path: Path) -> None:
-        """Hand over a file or directory that we have just made."""
+        """Hand over a new file or directory to the user."""
         if self.gid is not None:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
     def process(self, first: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Arguments by which a subprocess runs as this user; ``first``: what else to do in it before the program."""
+        """Return arguments by which a subprocess runs as this user.
+
+        ``first``: a call that the subprocess makes before the program.
+        """
         if self.gid is not None:
             return {"user": self.uid, "group": self.gid, "extra_groups": [], "preexec_fn": first}
         if not self.in_namespace:
@@ -57,7 +60,7 @@ class PostgresUser:
 
 
 def chosen(cluster: Path, programs: Path) -> PostgresUser:
-    """Return who runs the PostgreSQL in ``cluster``, which need not exist yet. Raises: UnavailableError."""
+    """Choose the user who runs the PostgreSQL in ``cluster``, which need not exist yet. Raises: UnavailableError."""
     if os.geteuid() != 0:
         return PostgresUser(os.geteuid())
     account = _account()
@@ -85,7 +88,7 @@ def chosen(cluster: Path, programs: Path) -> PostgresUser:
 
 
 def _account() -> pwd.struct_passwd | None:
-    """Return the user of its own, added where it is missing and may be added."""
+    """Return the PostgreSQL user; add it if it is missing and may be added."""
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(STAND_IN)
     useradd = shutil.which("useradd")
@@ -105,10 +108,10 @@ def _account() -> pwd.struct_passwd | None:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """One metastore of this machine at a time.
+    """Let one metastore of this machine at a time run the block.
 
-    useradd looks for the name before it takes its own lock. Of two at once the second gives the user another
-    number, and what the first one's PostgreSQL has belongs to nobody.
+    useradd looks for the name before it takes its own lock. If two ran at once, the second would give the user another
+    number, and the first one's PostgreSQL files would have no owner.
     """
     accounts = os.open(_ACCOUNTS, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -119,7 +122,7 @@ def _alone() -> Iterator[None]:
 
 
 def _closed_to(account: pwd.struct_passwd, paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the directories above these that the user may not pass."""
+    """Yield the directories above these paths that the user may not pass."""
     for path in paths:
         for parent in path.parents:
             status = parent.stat()
@@ -135,7 +138,7 @@ def _closed_to(account: pwd.struct_passwd, paths: Iterable[Path]) -> Iterator[Pa
 
 
 def _enter_namespace() -> None:
-    """In a child: go on in a user namespace in which we are not called root; nothing is gained or lost by that."""
+    """Enter, in a child, a user namespace in which the user is not called root; rights do not change."""
     if _LIBC.unshare(_CLONE_NEWUSER):
         raise OSError(ctypes.get_errno(), "unshare")
     Path("/proc/self/setgroups").write_text("deny")

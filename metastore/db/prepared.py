@@ -1,9 +1,9 @@
-"""Statements that PostgreSQL plans once for each connection instead of once for each call.
+"""Prepared statements, which PostgreSQL plans once for each connection instead of once for each call.
 
 Planning a statement of the hot calls takes longer than executing it. `Prepared` holds SQL text as stores write it, with
 psycopg2's ``%(name)s`` placeholders; a connection that meets it for the first time prepares it in the same message in
 which it executes it, so there is never a round trip for that. The plans are generic, made for any parameters (see
-`sessions.PLANNING`), so a parameter's type must show: by where it stands, or by a cast (``%(ids)s::bigint[]``).
+`sessions.PLANNING`), so a parameter's type must be clear from its place, or by a cast (``%(ids)s::bigint[]``).
 """
 
 import re
@@ -15,7 +15,7 @@ _numbers = count(1)
 
 
 class Statement(NamedTuple):
-    """One statement: its name within a connection, how it is prepared and how it is executed."""
+    """A statement: its name within a connection, its PREPARE and its EXECUTE."""
 
     name: str
     prepare: str
@@ -28,13 +28,13 @@ class Prepared:
     __slots__ = ("execute", "names", "statements")
 
     def __init__(self, *texts: str) -> None:
-        """A SQL statement each, without a semicolon."""
+        """Prepare SQL statements, each without a semicolon."""
         self.statements = tuple(_statement(f"s{next(_numbers)}", text) for text in texts)
         self.names = frozenset(statement.name for statement in self.statements)
         self.execute = "; ".join(statement.execute for statement in self.statements)
 
     def introduction(self, known: set[str]) -> str:
-        """``execute`` for a connection that has prepared no more than the ``known`` statements."""
+        """Return ``execute`` for a connection that has prepared only the ``known`` statements."""
         return "; ".join(
             statement.execute if statement.name in known else f"{statement.prepare}; {statement.execute}"
             for statement in self.statements

@@ -1,7 +1,8 @@
 """PostgreSQL's own client programs, of a version that can talk to a given server.
 
-Rule: those of the embedded PostgreSQL first, then those on PATH; a program older than the server is not used, because
-pg_dump refuses it, and half a dump is none. Passwords travel in the environment, where other users cannot read them.
+Rule: programs of the embedded PostgreSQL come first, then those on PATH; a program older than the server is not used,
+because pg_dump refuses it, and half a dump is useless. Passwords travel in the environment, where other users cannot
+read them.
 """
 
 import os
@@ -40,7 +41,7 @@ def reached(url: str) -> tuple[str, dict[str, str]]:
 
 
 def run(program: Path, *arguments: str, env: dict[str, str], **process: Any) -> None:
-    """Run it to its end. Raises: UnavailableError with what it said."""
+    """Run the program to its end. Raises: UnavailableError with its message."""
     done = subprocess.run(  # noqa: S603 - PostgreSQL's own
         [str(program), *arguments],
         stdin=subprocess.DEVNULL,
@@ -64,7 +65,7 @@ def _places(name: str) -> list[Path]:
     places = []
     try:
         places.append(programs() / name)
-    except UnavailableError:  # the package is not installed
+    except UnavailableError:  # The package is not installed.
         places.clear()
     on_path = shutil.which(name)
     return [*places, *([Path(on_path)] if on_path else [])]

@@ -1,9 +1,9 @@
-"""Our sessions with PostgreSQL: the settings that correctness rests on, and how a session gets them.
+"""Sessions with PostgreSQL: the settings that correctness rests on, and their way into a session.
 
-Rule: what an answer depends on is said by us when a session begins, never taken from what the server, the database, the
-role or the URL happen to have. It is said in the start-up packet: that wins over ALTER DATABASE and ALTER ROLE, and
-costs no round trip. `check` asks once, when a process starts, whether PostgreSQL has taken it: a pooler in between may
-have dropped it (ADR 0041).
+Rule: settings that an answer depends on are sent by us when a session begins, never taken from the server, the
+database, the role or the URL. They are in the start-up packet: that wins over ALTER DATABASE and ALTER ROLE, and costs
+no round trip. `check` asks once, when a process starts, whether PostgreSQL has taken them: a pooler in between may have
+dropped it (ADR 0041).
 """
 
 from collections.abc import Mapping
@@ -27,19 +27,19 @@ _POOLED = (
 _INSTEAD = "Give the address of PostgreSQL itself: the metastore pools its connections (metastore.database.pool.size)."
 
 CORRECTNESS = {
-    # A statement that waited for a row or an advisory lock must see what the holder has done.
+    # A statement that waited for a row or an advisory lock must see the changes of the holder.
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
-    "synchronous_commit": "on",  # what need not wait for the disk says so itself (ADR 3)
-    "row_security": "off",  # an error where a policy would hide rows
-    "standard_conforming_strings": "on",  # a backslash in a literal is a backslash
+    "synchronous_commit": "on",  # A commit that need not wait for the disk says so itself (ADR 3).
+    "row_security": "off",  # An error is raised where a policy would hide rows.
+    "standard_conforming_strings": "on",  # A backslash in a literal is a backslash.
     "array_nulls": "on",
-    "transform_null_equals": "off",  # what arrays.py writes is what arrives
+    "transform_null_equals": "off",  # PostgreSQL must read what arrays.py writes.
     "timezone": "UTC",
     "datestyle": "ISO, MDY",
-    "intervalstyle": "postgres",  # what psycopg2 reads
+    "intervalstyle": "postgres",  # This is the style that psycopg2 reads.
     "client_encoding": "UTF8",
-    # Idle sessions are ours to close; an open transaction of a frozen process must not block others for ever.
+    # We close idle sessions ourselves; an open transaction of a frozen process must not block others for ever.
     "idle_session_timeout": "0",
     "idle_in_transaction_session_timeout": "600000",
 }
@@ -54,29 +54,29 @@ _NETWORK = {
 """How PostgreSQL notices that we have vanished, with row locks perhaps. Not checked: 0 on a socket that is not TCP."""
 
 PLANNING = {
-    "jit": "off",  # compiling a statement of a millisecond takes a hundred
-    "plan_cache_mode": "force_generic_plan",  # a prepared statement is planned once, not once and five times more
-    "enable_seqscan": "off",  # a plan made while a table is empty is still right when it is large
-    "enable_bitmapscan": "off",  # an index in order spares the sort behind it
+    "jit": "off",  # Compiling a statement of a millisecond takes a hundred.
+    "plan_cache_mode": "force_generic_plan",  # A prepared statement is planned once, not once and five times more.
+    "enable_seqscan": "off",  # A plan made while a table is empty is still right when it is large.
+    "enable_bitmapscan": "off",  # An index in order saves the sort behind it.
 }
 """How the pool's sessions plan: each of our statements reaches its rows through an index (ADR 0012)."""
 
 _NOT_OURS = {
-    # Set by a superuser only. Without triggers nobody hears of a lock that goes, and foreign keys are not looked at.
+    # Only a superuser sets this. Without triggers no waiter hears of a released lock, and foreign keys are not checked.
     "session_replication_role": "origin",
-    # Not even a session that wants to can write: a standby.
+    # A standby cannot write, even if the session asks for it.
     "transaction_read_only": "off",
 }
 _IN_FORCE = "SELECT lower(name), setting FROM pg_settings WHERE lower(name) = ANY (%s)"
 
 
 def search_path(schema: str) -> str:
-    """Return the setting that leads to our tables, and to nobody's of the same name."""
+    """Return the setting that leads to our tables, and to no others of the same name."""
     return '"' + schema.replace('"', '""') + '"'
 
 
 def parameters(url: str, application: str, settings: Mapping[str, str], *, schema: str | None = None) -> dict[str, Any]:
-    """Return what psycopg2.connect needs for a session with these settings on top of `CORRECTNESS`.
+    """Return the arguments of psycopg2.connect for a session with these settings on top of `CORRECTNESS`.
 
     ``options`` of the URL come first, so that ours win. Without a ``schema`` the role's own search path decides.
 
@@ -85,7 +85,7 @@ def parameters(url: str, application: str, settings: Mapping[str, str], *, schem
     ours = {**CORRECTNESS, **_NETWORK, **settings, **({} if schema is None else {"search_path": search_path(schema)})}
     try:
         parsed = parse_dsn(url)
-    except psycopg2.Error:  # whose text has the password in it
+    except psycopg2.Error:  # The error's text contains the password.
         raise InvalidInputError(
             "The URL of the database cannot be read. It looks like "
             "postgresql://user@host:5432/name, options of libpq behind a question mark."
@@ -95,7 +95,7 @@ def parameters(url: str, application: str, settings: Mapping[str, str], *, schem
 
 
 def require_own(url: str) -> None:
-    """See that a session stays with its backend: a pooler in transaction mode gives each transaction any of its own.
+    """Require that a session keeps its backend: a pooler in transaction mode gives each transaction any of its own.
 
     While one session holds a backend, another that was there before must still have its own.
 
@@ -117,7 +117,10 @@ def require_own(url: str) -> None:
 
 
 def connect(url: str) -> connection:
-    """A session for a question at the start. Raises: UnavailableError, InvalidInputError (a pooler is in between)."""
+    """Open a session for a question at the start.
+
+    Raises: UnavailableError, InvalidInputError (a pooler is in between).
+    """
     try:
         return network.connect(parameters(url, "metastore start", {}), _PROBE_S)
     except UnavailableError as error:
@@ -130,9 +133,11 @@ def connect(url: str) -> connection:
 
 
 def check(sql: Any, settings: Mapping[str, str], schema: str) -> None:
-    """Refuse to work in sessions that are not as we said. ``sql``: runs a query with parameters, in such a session.
+    """Raise InvalidInputError if sessions do not have our settings.
 
-    Raises: InvalidInputError, naming each setting with what it is and what it must be.
+    ``sql``: runs a query with parameters, in such a session.
+
+    The error names each setting with its value and the value that it must have.
     """
     wanted = {**CORRECTNESS, **settings, **_NOT_OURS, "search_path": search_path(schema)}
     in_force = dict(sql(_IN_FORCE, [list(wanted)]))

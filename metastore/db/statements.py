@@ -1,4 +1,4 @@
-"""Long SQL in a file beside the store that runs it: ``store.py`` has ``store.sql``.
+"""SQL statements in a file beside the store that runs them: ``store.py`` has ``store.sql``.
 
 Each statement stands under a line ``-- name: NAME``, with psycopg2's placeholders. ``{part}`` stands for text that the
 store puts in once, when it is imported: a value of a rule, or a fragment that several statements share.
@@ -16,7 +16,7 @@ class Statements:
     """The statements of one file."""
 
     def __init__(self, store: str) -> None:
-        """``store``: ``__file__`` of the module whose statements they are."""
+        """Read the statements; ``store``: ``__file__`` of their module."""
         self.path = Path(store).with_suffix(".sql")
         _, *sections = _NAME.split(self.path.read_text(encoding="utf-8"))
         self._texts = {
@@ -25,7 +25,7 @@ class Statements:
         }
 
     def text(self, name: str, **parts: object) -> str:
-        """Return the SQL of a statement. Raises: KeyError, where the parts are not those that the statement names."""
+        """Return the SQL of a statement. Raises: KeyError, if the parts are not those that the statement names."""
         text = self._texts[name]
         if surplus := parts.keys() - set(_PART.findall(text)):
             raise KeyError(f"{self.path.name}: {name} has no part {', '.join(sorted(surplus))}")

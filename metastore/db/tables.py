@@ -1,7 +1,7 @@
 """Every table of the transaction side, in one MetaData; Alembic's migrations must add up to exactly this.
 
-Hive's concepts in lower snake case, without its column prefixes (docs/reference/schema.md maps them). ``""`` means
-"no table" / "no partition", so that unique keys work without NULL rules. The catalog's tables are in
+Names are Hive's concepts in lower snake case, without its column prefixes (docs/reference/schema.md maps them). ``""``
+means "no table" / "no partition", so that unique keys work without NULL rules. The catalog's tables are in
 ``metastore.db.catalog_tables``, in the same MetaData.
 """
 
@@ -45,7 +45,7 @@ def _instant(name: str, *, nullable: bool = False) -> Column[object]:
 
 
 def _object() -> tuple[Column[str], ...]:
-    """The columns that name what a row is about."""
+    """Return the columns that name the object of a row."""
     return (
         Column("catalog", Text, nullable=False),
         Column("db", Text, nullable=False),
@@ -64,7 +64,7 @@ def _table() -> tuple[Column[str], ...]:
 
 # One row: the gap-free transaction counter. The holder of its row lock decides what "before" and "after" mean.
 # Ids below reserved_until are on disk as used: opens inside the block need not wait for the disk (ADR 0003).
-# A column stays on its line.
+# The formatter is off: a column stays on its line.
 # fmt: off
 
 txn_counter = Table(
@@ -92,20 +92,20 @@ txns = Table(
     _instant("ended_at", nullable=True),
     Column("abort_code", Integer), Column("abort_reason", Text),
     Column("commit_id", BigInteger),
-    # Aborted, and nothing that it wrote is left: snapshots need not name it any more.
+    # The transaction is aborted and none of its writes are left, so snapshots need not name it any more.
     Column("emptied", Boolean, nullable=False, server_default=text("false")),
-    # The longest silence between two signs of life.
+    # This is the longest silence between two signs of life.
     Column("longest_gap", Interval, nullable=False, server_default=text("'0'")),
-    # Aborted by somebody else than its owner, who may still publish what it wrote.
+    # Another process than its owner aborted it, and the owner may still publish its writes.
     Column("may_publish", Boolean, nullable=False, server_default=text("false")),
-    # What its writer says that it wrote: [catalog, db, table, rows inserted, rows deleted] of each table.
+    # The writer reports its rows: [catalog, db, table, rows inserted, rows deleted] of each table.
     Column("written_rows", JSONB),
     Index(None, "id", postgresql_where=text("state <> 'committed' AND NOT emptied")),
-    # An hour's finished transactions stay: a fifth of them as dead rows would be too many for who reads the index.
+    # An hour's finished transactions stay: a fifth of them as dead rows would slow down readers of the index.
     postgresql_with={"fillfactor": "70", "autovacuum_vacuum_scale_factor": "0.01",
                      "autovacuum_vacuum_threshold": "5000"})
 
-# What became of a transaction, longer than its own record is kept. Every abort is here from the moment it happens, a
+# The outcome of a transaction, kept longer than its own record. Every abort is here from the moment it happens, a
 # commit that wrote something from the next round of house-keeping on. Both lists are cut; the counts are not.
 txn_history = Table(
     "txn_history", metadata,
@@ -125,7 +125,7 @@ txn_history = Table(
     Column("written_rows", JSONB),
     Index(None, "state", "ended_at"))
 
-# One row, none at first: every transaction above complete_above that was aborted is in txn_history or in txns.
+# One row, none at first: every aborted transaction above complete_above is in txn_history or in txns.
 txn_history_floor = Table(
     "txn_history_floor", metadata,
     Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
@@ -165,14 +165,14 @@ notification_counter = Table(
     Column("last_event_id", BigInteger, nullable=False),
     postgresql_with={"fillfactor": "10"})
 
-# Events of transactions and write ids, written by triggers of theirs where the log is on.
+# Events of transactions and write ids, written by their triggers if the log is on.
 notification_log = Table(
     "notification_log", metadata,
     Column("event_id", BigInteger, primary_key=True, autoincrement=False), _instant("at"),
     Column("type", Text, nullable=False), Column("catalog", Text), Column("db", Text), Column("table", Text),
     Column("message", Text, nullable=False))
 
-# The files that transactions wrote to a table or partition, reported by their writers where the log is on.
+# The files that transactions wrote to a table or partition, reported by their writers if the log is on.
 write_events = Table(
     "write_events", metadata,
     Column("txn_id", BigInteger, nullable=False), *_object(), Column("write_id", BigInteger, nullable=False),
@@ -185,7 +185,7 @@ txn_components = Table(
     Column("txn_id", BigInteger, nullable=False), *_object(),
     Column("operation", Text, CheckConstraint("operation IN ('i', 'u', 'd', 'c')", name="operation"), nullable=False),
     Column("write_id", BigInteger),
-    # The Cleaner has removed its files; it stays because more may appear, or lie among committed rows.
+    # The Cleaner has removed its files; the row stays because more may appear, or lie among committed rows.
     Column("cleaned", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("txn_id", "catalog", "db", "table", "partition", "operation"),
     Index(None, "catalog", "db", "table", "partition"))
@@ -200,7 +200,7 @@ write_sets = Table(
     "write_sets", metadata,
     Column("txn_id", BigInteger, nullable=False), Column("commit_id", BigInteger, nullable=False), *_object(),
     Column("operation", Text, nullable=False),
-    # Whether its transaction held, until it had committed, a lock that keeps EXCL_WRITE and EXCLUSIVE locks waiting.
+    # True if its transaction held, until it had committed, a lock that keeps EXCL_WRITE and EXCLUSIVE locks waiting.
     Column("guarded", Boolean, nullable=False, server_default=text("false")),
     Index(None, "catalog", "db", "table", "partition", "commit_id"), Index(None, "commit_id"))
 
@@ -210,12 +210,13 @@ next_write_ids = Table(
     "next_write_ids", metadata, *_table(),
     Column("next_write_id", BigInteger, nullable=False),
     Column("purged_write_id", BigInteger, nullable=False, server_default=text("0")),
-    # From when on the time of every commit to the table is on record, in txn_write_ids with txns or in write_id_times.
+    # Since this instant the time of every commit to the table is on record, in txn_write_ids with txns or in
+    # write_id_times.
     Column("known_since", DateTime(timezone=True), nullable=False, server_default=text("now()")),
     Column("first_write_id", BigInteger, nullable=False, server_default=text("1")),
     UniqueConstraint("catalog", "db", "table"))
 
-# When write ids were committed whose owners are forgotten: two arrays of one length. latest: the last of committed_at.
+# Commit times of write ids whose owners are forgotten: two arrays of one length. latest: the last of committed_at.
 write_id_times = Table(
     "write_id_times", metadata,
     Column("id", BigInteger, Identity(), primary_key=True), *_table(),
@@ -260,13 +261,13 @@ locks = Table(
     Column("user", Text, nullable=False), Column("host", Text, nullable=False),
     Column("agent_info", Text, nullable=False, server_default=text("'Unknown'")),
     Column("blocked_by_ext_id", BigInteger), Column("blocked_by_int_id", Integer),
-    # The process whose calls want to hear when the row goes, "*" for several; a trigger tells them (released.sql).
+    # The process whose calls wait for the release of the row, "*" for several; a trigger tells them (released.sql).
     Column("watched_by", Text),
-    # Since when the connection of a request without a transaction is gone.
+    # The instant at which the connection of a request without a transaction was lost.
     _instant("orphaned_at", nullable=True),
-    # How many of the heartbeats were looks at the lock (check_lock) or repetitions of the request.
+    # The number of heartbeats that were looks at the lock (check_lock) or repetitions of the request.
     Column("check_count", Integer, nullable=False, server_default=text("0")),
-    # What never changes, as clients get it: lock_wire. Null where the release before queued it.
+    # For release 0.2, as in compactions.
     Column("wire", LargeBinary),
     UniqueConstraint("ext_id", "int_id"),
     Index(None, "catalog", "db", "table", "type"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),
@@ -274,7 +275,7 @@ locks = Table(
     Index("locks_orphaned", "orphaned_at", postgresql_where=text("orphaned_at IS NOT NULL")),
     postgresql_with={"fillfactor": "70"})
 
-# The latest deadlocks and how they were ended. cycle: each wait in it, for people.
+# The latest deadlocks and their ends. cycle: each wait in it, for people.
 deadlocks = Table(
     "deadlocks", metadata,
     Column("id", BigInteger, primary_key=True), _instant("found_at"),
@@ -304,7 +305,7 @@ def _compaction_columns() -> tuple[Column[object], ...]:
 
 
 def _later_compaction_columns() -> tuple[Column[object], ...]:
-    """Return columns that were added later. Wire: what a trigger makes of the others, the struct that clients get."""
+    """Return columns that were added later. Wire: for release 0.2, which reads it; it goes with release_0_2.sql."""
     return (Column("wire", LargeBinary), Column("meta_info", Text))
 
 
@@ -318,7 +319,7 @@ compaction_queue = Table(
     _instant("heartbeat_at", nullable=True),
     Column("failures", Integer, nullable=False, server_default=text("0")),
     _instant("not_before", nullable=True),
-    # By which our own Workers choose: enqueued_at without the waiting that counts as done. Null: it is enqueued_at.
+    # Our own Workers choose by this: enqueued_at without the waiting that counts as done. Null: it is enqueued_at.
     _instant("turn_at", nullable=True), *_later_compaction_columns(),
     CheckConstraint("state IN ('initiated', 'working', 'ready_for_cleaning')", name="state"),
     Index("compaction_queue_one_active", "catalog", "db", "table", "partition", unique=True,
@@ -333,7 +334,7 @@ completed_compactions = Table(
     CheckConstraint("state IN ('failed', 'succeeded', 'did_not_initiate', 'refused', 'aborted')", name="state"),
     Index(None, "catalog", "db", "table", "partition"))
 
-# What there is beside the base of a table or partition, as the Initiator, or a compactor of Hive's, saw it last.
+# The data beside the base of a table or partition, as the Initiator, or a compactor of Hive's, saw it last.
 delta_measures = Table(
     "delta_measures", metadata, *_table(), Column("partition", Text, nullable=False, server_default=text("''")),
     *(Column(name, Integer, nullable=False, server_default=text("0"))
@@ -341,11 +342,11 @@ delta_measures = Table(
     *(Column(name, BigInteger, nullable=False, server_default=text("0"))
       for name in ("files", "bytes")),
     _instant("at"), Column("obsolete_bytes", BigInteger, nullable=False, server_default=text("0")),
-    # The mean of what a read costs beside the base, older scores counting less, as of ``at``.
+    # The mean cost of a read beside the base, older scores counting less, as of ``at``.
     Column("usual_score", Double, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("catalog", "db", "table", "partition"))
 
-# What the Initiator's last listing of a table or partition found. high_watermark: write ids up to it had ended then.
+# The result of the Initiator's last listing of a table or partition. high_watermark: write ids up to it had ended then.
 listings = Table(
     "listings", metadata, *_table(), Column("partition", Text, nullable=False, server_default=text("''")),
     Column("location", Text, nullable=False), _instant("listed_at"),
@@ -354,7 +355,7 @@ listings = Table(
     *(Column(name, Boolean, nullable=False) for name in ("originals", "raw_deltas", "leftover_base")),
     PrimaryKeyConstraint("catalog", "db", "table", "partition"))
 
-# How often a table is read: the sum of its opens, each counted half after some hours, as of ``at``.
+# How often a table is read: the sum of its opens, each of which counts half after some hours, as of ``at``.
 table_opens = Table(
     "table_opens", metadata, *_table(), Column("opens", Double, nullable=False), _instant("at"),
     PrimaryKeyConstraint("catalog", "db", "table"))

@@ -1,20 +1,7 @@
--- Every trigger; what they call stands beside the stores. Those of the notification log are switched on where it is kept.
+-- Every trigger but those for release 0.2 (release_0_2.sql); what they call stands beside the stores. Those of the notification log are switched on where it is kept.
 
 CREATE TRIGGER locks_released AFTER DELETE ON locks
     FOR EACH ROW WHEN (OLD.watched_by IS NOT NULL) EXECUTE FUNCTION metastore_lock_released();
-CREATE TRIGGER locks_wire BEFORE UPDATE OF catalog, db, "table", partition ON locks
-    FOR EACH ROW EXECUTE FUNCTION forget_lock_wire();
-
-CREATE TRIGGER compaction_queue_wire BEFORE INSERT OR UPDATE OF
-    id, db, "table", partition, type, state, worker_id, worker_version, initiator_id, initiator_version, run_as, pool,
-    enqueued_at, started_at, ended_at, cleaner_started_at, committed_at, highest_write_id, txn_id, next_txn_id,
-    hadoop_job_id, error_message, meta_info
-    ON compaction_queue FOR EACH ROW EXECUTE FUNCTION set_compaction_wire();
-CREATE TRIGGER completed_compactions_wire BEFORE INSERT OR UPDATE OF
-    id, db, "table", partition, type, state, worker_id, worker_version, initiator_id, initiator_version, run_as, pool,
-    enqueued_at, started_at, ended_at, cleaner_started_at, committed_at, highest_write_id, txn_id, next_txn_id,
-    hadoop_job_id, error_message, meta_info
-    ON completed_compactions FOR EACH ROW EXECUTE FUNCTION set_compaction_wire();
 
 CREATE TRIGGER partitions_wire BEFORE INSERT OR UPDATE ON partitions
     FOR EACH ROW EXECUTE FUNCTION set_partition_wire();
@@ -22,11 +9,6 @@ CREATE TRIGGER tables_wire BEFORE INSERT ON tables FOR EACH ROW EXECUTE FUNCTION
 CREATE TRIGGER tables_wire_again BEFORE UPDATE OF sd, partition_keys ON tables FOR EACH ROW
     WHEN (OLD.wire IS NULL OR OLD.sd <> NEW.sd OR OLD.partition_keys <> NEW.partition_keys)
     EXECUTE FUNCTION set_table_wire();
-CREATE TRIGGER tables_meta BEFORE INSERT ON tables FOR EACH ROW EXECUTE FUNCTION set_table_meta();
-CREATE TRIGGER tables_meta_again BEFORE UPDATE OF catalog, db, name, type, parameters ON tables FOR EACH ROW
-    WHEN (OLD.meta IS NULL OR OLD.catalog <> NEW.catalog OR OLD.db <> NEW.db OR OLD.name <> NEW.name
-          OR OLD.type <> NEW.type OR OLD.parameters ->> 'comment' IS DISTINCT FROM NEW.parameters ->> 'comment')
-    EXECUTE FUNCTION set_table_meta();
 CREATE TRIGGER column_statistics_wire BEFORE INSERT OR UPDATE OF "column", type, data ON column_statistics
     FOR EACH ROW EXECUTE FUNCTION set_column_statistics_wire();
 

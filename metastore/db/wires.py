@@ -1,7 +1,7 @@
-"""Rows as the structs that go to clients: a shape names the fields, PostgreSQL writes them in Thrift's binary protocol.
+"""Rows as the structs that clients get: a shape names the fields, PostgreSQL writes them in Thrift's binary protocol.
 
 A field is its type, its id and its value; the struct ends with a zero. A list is encoded by the
-statement that selects its rows (ADR 59); what never changes of them may be kept beside them (ADR 93, 108).
+statement that selects its rows (ADR 59).
 """
 
 from abc import ABC, abstractmethod
@@ -45,7 +45,7 @@ class ThriftField(NamedTuple):
 
 
 def text(value: str) -> str:
-    """A text: its length and its bytes. Sessions speak UTF-8; ``convert_to`` costs ten times as much."""
+    """Return SQL for a text: its length and its bytes. Sessions speak UTF-8; ``convert_to`` costs ten times as much."""
     return f"int4send(octet_length({value})) || textsend({value})"
 
 
@@ -73,10 +73,10 @@ class _Listed(ABC):
 
     @abstractmethod
     def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires:
-        """See `pieces.Listing`."""
+        """Read a piece: see `pieces.Listing`."""
 
     def count(self, run: Run, limit: int) -> int:
-        """See `pieces.Listing`."""
+        """Count the rows: see `pieces.Listing`."""
         [(count,)] = run(
             f"SELECT count(*) FROM (SELECT FROM {self.rows} LIMIT %s) AS listed",
             (*self.parameters, None if limit < 0 else limit),
@@ -84,7 +84,7 @@ class _Listed(ABC):
         return int(count)
 
     def read(self, db: Database, limit: int, sizes: Sizes) -> Pieces[bytes]:
-        """The first ``limit`` rows, all if that is negative."""
+        """Return the first ``limit`` rows, all if that is negative."""
         return pieces.read(db, self, limit, sizes).of(lambda piece: piece.encoded)
 
 
@@ -92,14 +92,17 @@ class _Listed(ABC):
 class TextList(_Listed):
     """The texts of a column that is unique among the rows, in its order.
 
-    PostgreSQL sends an array of texts as Thrift does, each with its length before it; that takes it less than half the
-    time of joining what it sends of each.
+    PostgreSQL sends an array of texts as Thrift does, each with its length before it; that takes less than half the
+    time of joining the texts.
     """
 
     column: str
 
     def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires:
-        """See `pieces.Listing`. MATERIALIZED, or the array is made each time that it is named."""
+        """Read a piece: see `pieces.Listing`.
+
+        MATERIALIZED keeps the array from being made each time that it is named.
+        """
         behind = "" if after is None else f" AND {self.column} > %s"
         sent, last = asked.binary(
             f"WITH listed AS MATERIALIZED (SELECT ARRAY(SELECT {self.column} FROM {self.rows}{behind} "
@@ -112,7 +115,7 @@ class TextList(_Listed):
 
 @dataclass(frozen=True)
 class WireList(_Listed):
-    """Rows of some columns, or of what is made of them."""
+    """Rows of some columns or expressions."""
 
     wire: str
     """SQL for the bytes of a row."""
@@ -120,7 +123,7 @@ class WireList(_Listed):
     """Columns that are unique together; the rows are in their order."""
 
     def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires:
-        """See `pieces.Listing`."""
+        """Read a piece: see `pieces.Listing`."""
         key, names = ", ".join(self.key), [f"k{place}" for place, _ in enumerate(self.key)]
         named = ", ".join(f"{column} AS {name}" for column, name in zip(self.key, names, strict=True))
         behind = "" if after is None else f" AND ({key}) > ({', '.join('%s' for _ in names)})"
@@ -147,10 +150,11 @@ class SortedList:
     """SQL for bytes that are wanted as of the same instant."""
 
     def read(self, db: Database) -> tuple[Pieces[bytes], bytes]:
-        """All of it, and what is wanted beside it.
+        """Return the whole list, and the value that is wanted beside it.
 
-        A short list is one statement, which costs least, and which reads no more than a long one is known by. That is
-        counted, and fetched from a cursor: PostgreSQL sorts it once, and keeps what nobody has taken yet.
+        A short list is one statement, which costs least, and which reads only as many rows as show that a list is long.
+        A long list is counted, and fetched from a cursor: PostgreSQL sorts it once, and keeps the rows that are not
+        fetched yet.
         """
         size, encoded, beside = db.binary(
             f"SELECT int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea), ''::bytea), {self.beside} "
@@ -168,7 +172,7 @@ class SortedList:
             return Pieces(count, _joined(rows, count), opened.pop_all()), beside
 
     def _encoded(self, limit: str) -> str:
-        """``limit``: of the rows before they are in order, or they were sorted before they are encoded."""
+        """Return the query; ``limit``: applies before sorting, or the rows would be sorted before they are encoded."""
         return f"SELECT {self.wire} AS wire FROM (SELECT * FROM {self.rows} {limit}) AS every ORDER BY {self.order}"
 
 
@@ -181,7 +185,7 @@ def _joined(fetched: Iterator[list[Row]], count: int) -> Iterator[bytes]:
 
 
 def millis(instant: str) -> str:
-    """An instant as clients get it: whole milliseconds, those that have begun.
+    """Return SQL for an instant as clients get it: whole milliseconds, rounded down.
 
     ``date_part`` computes in floating point, which is much faster than ``extract`` in decimals. Until the year 2106 its
     error is below half a microsecond, and instants are whole microseconds: half of one is added before cutting off.
@@ -190,7 +194,7 @@ def millis(instant: str) -> str:
 
 
 def number(numbers: Iterable[tuple[str, int]], column: str) -> str:
-    """The number of a stored text in the protocol. All of the texts are the code's own."""
+    """Return SQL for the protocol's number of a stored text. All of the texts are the code's own."""
     cases = " ".join(f"WHEN '{stored}' THEN {value}" for stored, value in numbers)
     return f"CASE {column} {cases} END"
 

@@ -1,1 +1,1 @@
-"""What ends and removes what nobody needs any more, in all concepts."""
+"""House-keeping: the end and the removal of transactions, locks and records that are no longer needed."""

@@ -19,7 +19,7 @@ from metastore.write_ids.time_travel import store as past_store
 
 
 class Expiry(NamedTuple):
-    """One round: how many owners were ended, and for how long nothing can be due, as far as it saw."""
+    """The result of one round: the number of ended owners, and the pause in which no other can be due."""
 
     ended: int
     spare: timedelta
@@ -27,7 +27,7 @@ class Expiry(NamedTuple):
 
 @dataclass(frozen=True)
 class PurgeService:
-    """Expiry, and removal of what nobody can need any more. Every step answers how much it did."""
+    """Expiry, and removal of rows that are no longer needed. Every step returns the amount of its work."""
 
     db: Database
     settings: TxnSettings
@@ -36,24 +36,26 @@ class PurgeService:
 
     @classmethod
     def of_new_server(cls, db: Database, settings: TxnSettings, started_at: datetime) -> "PurgeService":
-        """Return the house-keeping as a server does it that has just started."""
+        """Return the house-keeping of a server that has just started."""
         return cls(db, settings, not_before=started_at + settings.reaper_start)
 
     def expire_locks(self) -> Expiry:
-        """Remove lock requests without a transaction that nobody keeps alive."""
+        """Remove lock requests without a transaction and without heartbeats."""
         return self._expire(
             lambda pg, after: lock_store.delete_expired(pg, pg.now - self.settings.timeout, after, purge_store.BATCH)
         )
 
     def expire_txns(self) -> Expiry:
-        """Abort open transactions that nobody keeps alive."""
+        """Abort open transactions without heartbeats."""
         return self._expire(self._expire_txns)
 
     def expire_ahead(self, locks: Collection[Lock]) -> int:
-        """End those of the owners of these locks that nobody keeps alive; how many. Their waiters look for themselves.
+        """End the silent ones among the owners of these locks; return their number.
 
-        For a request that meets a lock in its way: nobody waits for the next round of a leader that may be gone.
-        Serialises on: the owners' rows.
+        Waiters check their locks themselves.
+
+        This serves a blocked request, which must not wait for the next round of a leader that may be gone. Serialises
+        on: the owners' rows.
         """
         txn_ids = {lock.txn_id for lock in locks} - {NO_TXN}
         lock_ids = {lock.ext_id for lock in locks if lock.txn_id == NO_TXN}
@@ -69,15 +71,15 @@ class PurgeService:
         return len(removed) + count
 
     def purge_write_sets(self) -> int:
-        """Remove writes that nobody can conflict with."""
+        """Remove writes that no transaction can conflict with."""
         return self._in_batches(purge_store.delete_write_sets, purge_store.BATCH)
 
     def purge_write_ids(self) -> int:
-        """Forget the owners of write ids that everybody sees as committed."""
+        """Forget the owners of write ids that every reader sees as committed."""
         return self._in_batches(purge_store.delete_write_ids, purge_store.BATCH)
 
     def purge_history(self) -> int:
-        """Forget what became of transactions long ago, and of the oldest where there are many."""
+        """Forget the outcomes of old transactions, and the oldest if there are too many."""
         settings = self.settings
         return self._in_batches(
             lambda pg: history_store.delete_history(pg, pg.now - settings.history_retention, settings.history_count),
@@ -85,7 +87,7 @@ class PurgeService:
         )
 
     def purge_times(self) -> int:
-        """Forget when write ids were committed, of the oldest."""
+        """Forget the oldest commit times of write ids."""
         count, rows = 0, past_store.BATCH
         while rows == past_store.BATCH:
             with self.db.begin(durable=False) as pg:
@@ -96,7 +98,7 @@ class PurgeService:
         return count
 
     def purge_duplicates(self) -> int:
-        """Remove completed components that say nothing new."""
+        """Remove completed components that repeat others."""
         count, start, beyond = 0, purge_store.FIRST_ENTITY, False
         while True:
             with self.db.begin(durable=False) as pg:
@@ -107,7 +109,7 @@ class PurgeService:
             start = following
 
     def empty_aborted(self) -> int:
-        """Drop aborted transactions of which nothing is left from the snapshots."""
+        """Remove aborted transactions without any records from the snapshots."""
         return self._walk(purge_store.empty_aborted)
 
     def purge_ended(self) -> int:
@@ -134,9 +136,9 @@ class PurgeService:
         return expired
 
     def _expire(self, visit: Callable[[PgTx, int], Expired]) -> Expiry:
-        """Walk through all owners of a kind; how many were ended, and when the next owner may be due.
+        """Walk through all owners of a kind; return how many were ended, and when the next owner may be due.
 
-        Who is not there yet cannot be due before its time-out is over.
+        A new owner cannot be due before its time-out is over.
         """
         spare = [self.settings.timeout]
 
@@ -148,7 +150,10 @@ class PurgeService:
         return Expiry(self._walk(visited, durable=True), min(spare))
 
     def _walk(self, visit: Callable[[PgTx, int], Visited], *, durable: bool = False) -> int:
-        """Go through ids from the first to the last, a PostgreSQL transaction for each batch; how much was done."""
+        """Walk through ids from the first to the last, a PostgreSQL transaction for each batch.
+
+        Return the work done.
+        """
         count = 0
         after: int | None = 0
         while after is not None:
@@ -158,7 +163,7 @@ class PurgeService:
         return count
 
     def _in_batches(self, remove: Callable[[PgTx], int], batch: int) -> int:
-        """Repeat a step, a PostgreSQL transaction each, until it finds less than a batch; how much it found in all."""
+        """Repeat a step, a PostgreSQL transaction each, until it finds less than a batch; return the total."""
         count, removed = 0, batch
         while removed == batch:
             with self.db.begin(durable=False) as pg:

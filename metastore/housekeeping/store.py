@@ -1,7 +1,7 @@
-"""What is removed once nobody can need it (TXN-42), in batches that hold locks only briefly.
+"""Removal of rows that are no longer needed (TXN-42), in batches that hold locks only briefly.
 
-M, the oldest reader: the smallest open id, or the next id where none is open. What committed before M began is seen as
-committed by every live snapshot.
+M, the oldest reader: the smallest open id, or the next id if none is open. Every live snapshot sees a transaction that
+committed before M began as committed.
 """
 
 from collections.abc import Collection
@@ -30,7 +30,7 @@ _OLDEST_READER = f"""(SELECT coalesce((SELECT min(id) FROM txns WHERE {LISTED} A
 
 _CUTOFF = f"CASE type WHEN {TxnType.REPL_CREATED:d} THEN %(replicated)s ELSE %(normal)s END"
 
-# Ends a statement whose CTE "gone" holds the removed rows of txn_write_ids.
+# This ends a statement whose CTE "gone" holds the removed rows of txn_write_ids.
 _REMEMBER_PURGED = """,
 tops AS (SELECT catalog, db, "table", max(write_id) AS top FROM gone GROUP BY catalog, db, "table"),
 mine AS (SELECT catalog, db, "table", top FROM next_write_ids JOIN tops USING (catalog, db, "table")
@@ -78,14 +78,14 @@ FIRST_ENTITY = ComponentEntity("", "", "", "")
 
 
 class Visited(NamedTuple):
-    """One batch of a walk through ids: how many were removed, and the id behind which to go on, if there are more."""
+    """One batch of a walk through ids: the number of removed rows, and the id behind which to continue, if any."""
 
     removed: int
     after: int | None
 
 
 class Compared(NamedTuple):
-    """One batch of a walk through entities: how many were removed, and where to go on, if there are more."""
+    """One batch of a walk through entities: the number of removed rows, and the next start, if there are more."""
 
     removed: int
     start: ComponentEntity | None
@@ -94,9 +94,9 @@ class Compared(NamedTuple):
 
 
 def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, after_id: int, limit: int = BATCH) -> tuple[Expired, set[str]]:
-    """Abort those of the next transactions whose last heartbeat is too old; also the policies whose mapping went.
+    """Abort those of the next transactions whose last heartbeat is too old; return also policies whose mapping went.
 
-    A heartbeat that arrives first wins: rows that somebody works on are left for the next round.
+    A heartbeat that arrives first wins: rows that are locked are left for the next round.
     """
     [(last_id, size, spare)] = pg.sql(
         f"""
@@ -121,7 +121,7 @@ def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, after_id: int, limit: int = 
 
 
 def abort_silent(pg: PgTx, cutoffs: ExpiryCutoffs, txn_ids: Collection[int]) -> tuple[int, set[str]]:
-    """Abort those of these whose last heartbeat is too old, as ``abort_expired`` does; how many, and the policies."""
+    """Abort those of these transactions whose last heartbeat is too old; return their number, and the policies."""
     return _abort_silent(
         pg,
         pg.sql(
@@ -135,7 +135,7 @@ def abort_silent(pg: PgTx, cutoffs: ExpiryCutoffs, txn_ids: Collection[int]) -> 
 
 
 def select_heard(db: Database, txn_ids: Collection[int], lock_ids: Collection[int]) -> LastHeard:
-    """The least recent heartbeat of these: of open transactions, and of requests without a transaction."""
+    """Return the oldest last heartbeat of these open transactions, and of these requests without a transaction."""
     [row] = db.once(_SELECT_HEARD, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)})
     return LastHeard._make(row)
 
@@ -168,9 +168,9 @@ def delete_write_sets(pg: PgTx, limit: int = BATCH) -> int:
 
 
 def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
-    """Forget who owned write ids that every live snapshot calls valid anyway.
+    """Forget the owners of write ids that every live snapshot calls valid anyway.
 
-    Who has a later id than the oldest reader committed later: the search ends there, however many there are.
+    A transaction with a later id than the oldest reader committed later: the search ends there, however many there are.
     """
     [(count,)] = pg.sql(_DELETE_WRITE_IDS, (limit,))
     return int(count)
@@ -179,9 +179,9 @@ def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
 def delete_duplicate_components(pg: PgTx, start: ComponentEntity, *, beyond: bool, limit: int = BATCH) -> Compared:
     """Remove completed components whose whole content a newer component, visible to everybody, repeats.
 
-    Compares the next ``limit`` components, in the order of what they are about, with each other: those with a write id
-    by that, those of clients that know none (Hive 2) by their transactions. Where the end of a batch cuts an entity in
-    two, the next batch looks again at what is left of it; one entity may fill many batches.
+    It compares the next ``limit`` components, in the order of their entities, with each other: by write id, or, for
+    clients without write ids (Hive 2), by transaction. If the end of a batch cuts an entity in two, the next batch
+    looks again at the rest of it; one entity may fill many batches.
     """
     [(removed, size, first, last)] = pg.sql(
         _SQL.text(
@@ -198,9 +198,9 @@ def delete_duplicate_components(pg: PgTx, start: ComponentEntity, *, beyond: boo
 
 
 def empty_aborted(pg: PgTx, after_id: int, limit: int = BATCH) -> Visited:
-    """Let snapshots no longer name aborted transactions of which no component is left, nor who owned their write ids.
+    """Remove aborted transactions from snapshots if no component and no owner of their write ids is left.
 
-    Looks at the next ``limit`` of them. Nothing on disk carries those write ids any more, so that "valid" is as true of
+    It looks at the next ``limit`` of them. No file on disk has those write ids any more, so that "valid" is as true of
     them as "aborted".
     """
     [(count, size, last_id)] = pg.sql(_EMPTY_ABORTED, (after_id, limit))
@@ -210,8 +210,8 @@ def empty_aborted(pg: PgTx, after_id: int, limit: int = BATCH) -> Visited:
 def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: int = BATCH) -> Visited:
     """Remove records of transactions that ended before an instant, among the next ``limit`` records.
 
-    Those that wrote or were aborted, and the latest ``keep`` of all, are in the history then.
-    Ids follow time closely: the walk may stop at a window whose last committed record is still to be kept.
+    By then the history has those that wrote or were aborted, and the latest ``keep`` of all. Ids follow time closely:
+    the walk may stop at a window whose last committed record is still to be kept.
     """
     [(count, last_id, more)] = pg.sql(
         _DELETE_ENDED, {"after": after_id, "limit": limit, "before": before, "keep": keep}
@@ -220,7 +220,7 @@ def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: in
 
 
 def delete_materialization_locks(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
-    """Remove rebuild locks without recent heartbeat whose transaction is over."""
+    """Remove rebuild locks without a recent heartbeat whose transaction is over."""
     pg.sql(
         """
         DELETE FROM materialization_locks WHERE ctid = ANY(ARRAY(

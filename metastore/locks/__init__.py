@@ -1,1 +1,1 @@
-"""Locks: who may work on what at the same time, and who waits for whom."""
+"""Locks: concurrent work on objects, and the waits for each other."""

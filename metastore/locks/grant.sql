@@ -39,10 +39,9 @@ BEGIN
     END IF;
     ext_ids := ARRAY(SELECT nextval('lock_ext_id') FROM generate_series(1, requests));
     INSERT INTO locks (ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
-                       requested_at, acquired_at, last_heartbeat_at, wire)
+                       requested_at, acquired_at, last_heartbeat_at)
     SELECT ext_ids[place], int_id, txn_id, catalog, db, tab, part, type, 'acquired', "user", host, agent,
-           metastore_now(), metastore_now(), CASE WHEN txn_id = 0 THEN metastore_now() END,
-           lock_wire(ext_ids[place], int_id, txn_id, db, tab, part, type, "user", host, agent)
+           metastore_now(), metastore_now(), CASE WHEN txn_id = 0 THEN metastore_now() END
     FROM unnest(places, int_ids, txn_ids, catalogs, dbs, tabs, parts, lock_types, users, hosts, agents)
          AS l (place, int_id, txn_id, catalog, db, tab, part, type, "user", host, agent);
     IF cardinality(c_txns) > 0 THEN
@@ -56,25 +55,3 @@ BEGIN
     END IF;
     RETURN ext_ids;
 END $$;
-
--- What of a lock never changes, as the fields of ShowLocksResponseElement that clients get: kept beside it. A field is
--- its type (0b text, 08 i32, 0a i64), its id and its value. One expression, so that statements take it in. textsend
--- costs a tenth of convert_to, and is right in sessions that speak UTF-8, as all of ours do.
-CREATE OR REPLACE FUNCTION lock_wire(
-    ext_id bigint, int_id int, txn_id bigint, db text, tab text, part text, lock_type text, owner text, host text,
-    agent text)
-RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT '\x0a0001'::bytea || int8send(ext_id) || '\x0b0002'::bytea || int4send(octet_length(db)) || textsend(db)
-        || CASE WHEN tab = '' THEN ''::bytea
-                ELSE '\x0b0003'::bytea || int4send(octet_length(tab)) || textsend(tab) END
-        || CASE WHEN part = '' THEN ''::bytea
-                ELSE '\x0b0004'::bytea || int4send(octet_length(part)) || textsend(part) END
-        || CASE lock_type WHEN 'shared_read' THEN '\x080006000000010a0007'::bytea
-                          WHEN 'shared_write' THEN '\x080006000000020a0007'::bytea
-                          WHEN 'exclusive' THEN '\x080006000000030a0007'::bytea
-                          WHEN 'excl_write' THEN '\x080006000000040a0007'::bytea END
-        || int8send(txn_id) || '\x0b000a'::bytea || int4send(octet_length(owner)) || textsend(owner)
-        || '\x0b000b'::bytea || int4send(octet_length(host)) || textsend(host)
-        || '\x0b000d'::bytea || int4send(octet_length(agent)) || textsend(agent)
-        || '\x0a0010'::bytea || int8send(int_id)
-$$;

@@ -1,8 +1,8 @@
-"""Who waits for whom: the compatibility matrix, what overlaps, and what a lock request says its transaction writes.
+"""Rules of waiting: the compatibility matrix, overlaps of objects, and the writes that a lock request declares.
 
-Rules kept here. A request waits for every incompatible request that was made earlier on an overlapping object, whether
-that lock was granted or still waits itself: first come, first served. A request is granted whole or not at all.
-Requests of one transaction never wait for each other.
+Rules: a request waits for every incompatible request that was made earlier on an overlapping object, whether that lock
+was granted or still waits itself: first come, first served. A request is granted whole or not at all. Requests of one
+transaction never wait for each other.
 """
 
 import re
@@ -13,12 +13,12 @@ from typing import NamedTuple
 NO_TXN = 0
 
 _QUERY_OF_TRINO = re.compile("[0-9]{8}_[0-9]{6}_[0-9]{5}_[0-9a-z]{5}")
-# Iceberg gives such a name to one request, so a repetition (LOCK-16) is known by it.
+# Iceberg gives such a name to one request only, so it identifies a repetition (LOCK-16).
 _ONE_LOCK = re.compile("Iceberg-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class LockType(StrEnum):
-    """Weakest first; the value is what the database stores."""
+    """The types of locks, weakest first; the value is stored in the database."""
 
     SHARED_READ = "shared_read"
     SHARED_WRITE = "shared_write"
@@ -35,7 +35,7 @@ class LockState(StrEnum):
 
 
 class Operation(StrEnum):
-    """What the holder is going to do with the object; UNSET is what clients before 2.0 (and PyIceberg) send."""
+    """The holder's intention with the object; clients before 2.0 (and PyIceberg) send UNSET."""
 
     SELECT = "select"
     INSERT = "insert"
@@ -69,12 +69,12 @@ class LockObject(NamedTuple):
     partition: str = ""
 
     def __str__(self) -> str:
-        """``db/table/partition``, as Hive's messages have it."""
+        """Return ``db/table/partition``, as Hive's messages have it."""
         return "/".join(part for part in (self.db, self.table, self.partition) if part)
 
 
 class Lock(NamedTuple):
-    """A component of a request that stands in the queue."""
+    """A component of a request in the queue."""
 
     ext_id: int
     int_id: int
@@ -86,7 +86,7 @@ class Lock(NamedTuple):
     host: str = ""
 
     def __str__(self) -> str:
-        """Who holds what, for people."""
+        """Format the lock and its owner for people."""
         owner = f"txnid:{self.txn_id}" if self.txn_id else "no transaction"
         return (
             f"{{lockid:{self.ext_id}.{self.int_id} {owner} {self.object} {self.type.upper()} {self.state.upper()} "
@@ -105,7 +105,7 @@ class WantedLock(NamedTuple):
 
 
 class LockRequest(NamedTuple):
-    """What one call of ``lock`` asks for."""
+    """The content of one call of ``lock``."""
 
     components: tuple[WantedLock, ...]
     txn_id: int = NO_TXN
@@ -117,24 +117,24 @@ class LockRequest(NamedTuple):
 
     @property
     def is_recognisable(self) -> bool:
-        """Whether the same request again can only be a repetition (ADR 0045).
+        """True if a second equal request can only be a repetition (ADR 0045).
 
-        Inside a transaction it does not matter whether it is. Without a transaction only Iceberg gives each lock
-        a name of its own; what others send may be the same for two threads of a client, both of which would believe
-        that they hold the lock.
+        Inside a transaction it does not matter whether it is. Without a transaction only Iceberg gives each lock a name
+        of its own; two threads of another client may send equal requests, and both would believe that they hold the
+        lock.
         """
         return self.txn_id != NO_TXN or _ONE_LOCK.fullmatch(self.agent_info) is not None
 
     @property
     def connects_for_each_call(self) -> bool:
-        """Whether the client is known to end its connection after each call, also while it holds the lock (ADR 0045).
+        """True if the client is known to end its connection after each call, even while it holds the lock (ADR 0045).
 
         Trino does; its agent info is the id of the query.
         """
         return _QUERY_OF_TRINO.fullmatch(self.agent_info) is not None
 
     def is_stored_as(self, locks: Sequence[Lock], agent_info: str) -> bool:
-        """Whether the rows of a stored request are what this request would become."""
+        """Return True if this request would become the rows of a stored request."""
         return (
             bool(locks)
             and self.agent_info == agent_info
@@ -142,7 +142,7 @@ class LockRequest(NamedTuple):
         )
 
     def locks(self, ext_id: int) -> list[Lock]:
-        """The rows that this request becomes."""
+        """Return the rows that this request becomes."""
         return [
             Lock(ext_id, int_id, self.txn_id, wanted.object, wanted.type, LockState.WAITING, self.user, self.host)
             for int_id, wanted in enumerate(self.components, 1)
@@ -150,7 +150,7 @@ class LockRequest(NamedTuple):
 
 
 class Blocked(NamedTuple):
-    """A wanted lock, the earliest lock that it waits for, and the latest."""
+    """A wanted lock, its earliest blocker, and its latest."""
 
     wanted: Lock
     blocker: Lock
@@ -165,7 +165,7 @@ class DeclaredWrite(NamedTuple):
 
 
 def overlaps(locked: LockObject, other: LockObject) -> bool:
-    """Whether the two are the same, or either contains the other. Partial partition names contain nothing."""
+    """Return True if the two are equal, or either contains the other. Partial partition names contain nothing."""
     if (locked.catalog, locked.db) != (other.catalog, other.db):
         return False
     if not locked.table or not other.table:
@@ -176,12 +176,12 @@ def overlaps(locked: LockObject, other: LockObject) -> bool:
 
 
 def conflicts(wanted: Lock, existing: Lock) -> bool:
-    """Whether ``wanted`` waits for ``existing``."""
+    """Return True if ``wanted`` waits for ``existing``."""
     if existing.ext_id >= wanted.ext_id or (wanted.txn_id != NO_TXN and wanted.txn_id == existing.txn_id):
         return False
     if existing.type not in WAITS_FOR[wanted.type] or not overlaps(wanted.object, existing.object):
         return False
-    # A shared read of a database only says "do not drop it": it gets on with anything that happens inside the database.
+    # A shared read of a database only keeps it from being dropped: it fits everything that happens inside.
     reads_database = wanted.type is LockType.SHARED_READ and not wanted.object.table and bool(existing.object.table)
     inside_read_database = (
         wanted.type is LockType.EXCLUSIVE
@@ -193,7 +193,7 @@ def conflicts(wanted: Lock, existing: Lock) -> bool:
 
 
 class LockQueue:
-    """Locks found by their object, so that a request with thousands of partitions is not compared with everything."""
+    """An index of locks by object, so that a request with thousands of partitions is not compared with every lock."""
 
     def __init__(self, locks: Iterable[Lock] = ()) -> None:
         self._databases: dict[tuple[str, str], dict[str, dict[str, list[Lock]]]] = {}
@@ -207,17 +207,17 @@ class LockQueue:
         tables.setdefault(table, {}).setdefault(partition, []).append(lock)
 
     def blockers(self, wanted: Lock) -> list[Lock]:
-        """Every lock that ``wanted`` waits for, earliest first."""
+        """Return every lock that ``wanted`` waits for, earliest first."""
         conflicting = [lock for lock in self._near(wanted.object) if conflicts(wanted, lock)]
         return sorted(conflicting, key=lambda lock: (lock.ext_id, lock.int_id))
 
     def blocked(self, request: Iterable[Lock]) -> list[Blocked]:
-        """The locks of a request that must wait, each with the earliest and the latest lock that it waits for."""
+        """Return the locks of a request that must wait, each with its earliest and its latest blocker."""
         waits = ((wanted, self.blockers(wanted)) for wanted in request)
         return [Blocked(wanted, blockers[0], blockers[-1]) for wanted, blockers in waits if blockers]
 
     def _near(self, wanted: LockObject) -> Iterator[Lock]:
-        """Every lock that can overlap the object, and some that do not."""
+        """Yield every lock that can overlap the object, and some that do not."""
         tables = self._databases.get((wanted.catalog, wanted.db), {})
         for table in (wanted.table, "") if wanted.table else tables:
             partitions = tables.get(table, {})
@@ -226,13 +226,13 @@ class LockQueue:
 
 
 class Changer(NamedTuple):
-    """Who is about to drop, rename or empty something: its transactions, and its locks without a transaction."""
+    """The caller that is about to drop, rename or empty an object: its transactions, and its locks without one."""
 
     txn_ids: frozenset[int] = frozenset()
     lock_ids: frozenset[int] = frozenset()
 
     def owns(self, lock: Lock) -> bool:
-        """Whether it is the changer's own lock."""
+        """Return True if the lock belongs to the changer."""
         return lock.ext_id in self.lock_ids if lock.txn_id == NO_TXN else lock.txn_id in self.txn_ids
 
 
@@ -243,11 +243,11 @@ def in_the_way(
     writers: Container[int],
     kind: LockType = LockType.EXCLUSIVE,
 ) -> list[Lock]:
-    """The locks that a change of these objects waits for, which no reader and no writer may see (ADR 0046).
+    """Return the locks that a change of these objects waits for, which no reader and no writer may see (ADR 0046).
 
-    It waits as a request of this kind at the tail of the queue would, for every lock ahead, granted or not; unless its
-    caller holds that lock already. Hive takes it before it drops or renames anything, and then does not say in which
-    transaction: so an exclusive lock of a transaction that is not among the ``writers`` there counts as the caller's.
+    The change waits as a request of this kind at the tail of the queue would, for every lock ahead, granted or not,
+    unless its caller holds that lock. Hive takes such a lock before it drops or renames an object, but does not name
+    its transaction: so an exclusive lock of a transaction that is not among the ``writers`` counts as the caller's.
     """
     blockers: dict[Lock, None] = {}
     queue = LockQueue(lock for lock in locks if not changer.owns(lock))
@@ -259,7 +259,7 @@ def in_the_way(
         and (changer.owns(lock) or (lock.txn_id != NO_TXN and lock.txn_id not in writers))
     }
     named = {lock.object for lock in locks}
-    # Of the partitions of a table that no lock names, one stands for all: a drop of thousands is not compared with all.
+    # One partition stands for all that no lock names: a drop of thousands is not compared with all.
     alike = {locked if locked in named or not locked.partition else locked[:3]: locked for locked in objects}
     for locked in alike.values():
         if callers_own.isdisjoint(around(locked)):
@@ -268,19 +268,22 @@ def in_the_way(
 
 
 def around(locked: LockObject) -> tuple[LockObject, ...]:
-    """The object, and what all of it is in."""
+    """Return the object and everything that contains it."""
     return locked, locked._replace(partition=""), locked._replace(table="", partition="")
 
 
 def tables_of(request: LockRequest) -> set[tuple[str, str, str]]:
-    """Catalog, database and name of the tables that a request locks something of; no name for a whole database."""
+    """Return catalog, database and name of the tables that a request locks, at least in part.
+
+    No name for a whole database.
+    """
     return {(lock.object.catalog, lock.object.db, lock.object.table) for lock in request.components}
 
 
 def apart(requests: Sequence[LockRequest]) -> bool:
-    """Whether no member of a batch can be in another's way, without a look at types: each has tables of its own.
+    """Return True if no member of a batch can block another, without a look at types: each has tables of its own.
 
-    Not of large requests and locks of whole databases: looking closely pays there.
+    Large requests and locks of whole databases give False: a close look pays for them.
     """
     tables = [tables_of(request) for request in requests]
     return (
@@ -292,7 +295,7 @@ def apart(requests: Sequence[LockRequest]) -> bool:
 
 
 def refusal(request: LockRequest, blocked: Sequence[Blocked]) -> str | None:
-    """The text that refuses a blocked request which does not want to wait, or None: it waits."""
+    """Return the text that refuses a blocked request which does not want to wait; None if it waits."""
     if not blocked or request.txn_id == NO_TXN:
         return None
     if request.zero_wait_read:
@@ -310,7 +313,7 @@ def components(request: LockRequest) -> list[DeclaredWrite]:
     """What the request's transaction will write, as far as its locks tell (LOCK-14, LOCK-15).
 
     A dynamic-partition write does not know its partitions yet. It leaves a placeholder without a partition, so that the
-    files of a writer that dies before it reports them are not without a trace (HIVE-21052).
+    files of a writer that dies before it reports them are still found (HIVE-21052).
     """
     if request.txn_id == NO_TXN:
         return []
@@ -333,12 +336,12 @@ def components(request: LockRequest) -> list[DeclaredWrite]:
 
 
 def _written(wanted: WantedLock) -> str | None:
-    """The operation letter of a wanted lock, None if it writes nothing transactional."""
+    """Return the operation letter of a wanted lock, None if it writes nothing transactional."""
     match wanted.operation:
         case Operation.SELECT | Operation.NO_TXN:
             return None
         case Operation.UNSET:
             # Clients before 2.0 send neither the operation nor whether the table is transactional.
             return "i" if wanted.type is LockType.SHARED_READ else "u"
-        case _:  # INSERT, UPDATE, DELETE
+        case _:  # The operation is INSERT, UPDATE or DELETE.
             return wanted.operation[0] if wanted.is_transactional else None

@@ -18,7 +18,7 @@ from metastore.locks.deadlocks import rules as deadlocks
 from metastore.locks.listing import store as listing
 from metastore.locks.orphans import store as orphan_store
 from metastore.locks.orphans.rules import Left
-from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState
+from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState, LockType
 from metastore.locks.store import Enqueued
 from metastore.locks.waits import store as wait_store
 from metastore.locks.waits.store import DeadlockRow
@@ -33,9 +33,9 @@ _log = get_logger(__name__)
 
 
 class LockResult(NamedTuple):
-    """The state of a request; ``message`` says why it was not acquired, ``waits_for`` is the latest lock in its way.
+    """The state of a request; ``message``: why it was not acquired; ``waits_for``: its latest blocker.
 
-    ``is_watched``: this process hears when that goes.
+    ``is_watched``: this process is notified when that lock is released.
     """
 
     lock_id: int
@@ -46,7 +46,7 @@ class LockResult(NamedTuple):
 
 
 class LockFilter(NamedTuple):
-    """What show_locks shows: rows that equal every field of the request."""
+    """A filter of show_locks: shows rows that equal every field of the request."""
 
     db: DatabaseName | None = None
     table: str | None = None
@@ -65,7 +65,7 @@ class LockService:
     """Tables for which the last request had to wait: the quick way is hardly open there. A guess, of this process."""
 
     def lock(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
-        """Queue each request, and grant it at once unless an earlier request is in its way.
+        """Queue each request, and grant it at once unless an earlier request blocks it.
 
         Queueing and granting are one transaction: a crash leaves a request whole, or nothing of it.
 
@@ -140,7 +140,7 @@ class LockService:
 
     @staticmethod
     def _known(pg: PgTx, requests: Sequence[LockRequest], tail: store.QueueTail) -> dict[LockRequest, LockResult]:
-        """Requests that are in the queue already, repeated by a client that lost the answer, as they stand now.
+        """Return requests that are in the queue already and were repeated after a lost answer, in their present state.
 
         Only those that would have to wait are looked for: an exclusive lock waits for its own first request.
         """
@@ -166,7 +166,7 @@ class LockService:
         }
 
     def _end_deadlocks(self, txn_ids: Collection[int]) -> dict[int, str]:
-        """As ``end_deadlocks``; a failure changes nothing for requests that are in the queue already."""
+        """Call ``end_deadlocks``; a failure changes nothing for requests that are in the queue already."""
         try:
             return self.end_deadlocks(txn_ids)
         except MetastoreError as error:
@@ -174,10 +174,12 @@ class LockService:
             return {}
 
     def end_deadlocks(self, txn_ids: Collection[int] | None = None) -> dict[int, str]:
-        """Abort the victims of the deadlocks in which these transactions are (None: all that wait); why, by victim.
+        """Abort the victims of the deadlocks of these transactions (None: of all that wait).
 
-        To be called after the requests have been committed: of two that close a circle together, in two databases or
-        replicas, the last to look sees both. If both see it they choose the same victim, and one of them finds
+        Return the reason by victim.
+
+        Call this after the requests have been committed: of two that close a circle together, in two databases or
+        replicas, the last to look sees both. If both see the circle they choose the same victim, and one of them finds
         it aborted already. Serialises on: the victims' rows.
         """
         victims: dict[int, str] = {}
@@ -196,11 +198,11 @@ class LockService:
         return victims
 
     def check_lock(self, lock_ids: Sequence[int]) -> list[LockResult | MetastoreError]:
-        """Grant each request that nothing is in the way of any more; a heartbeat for its owner at the same time.
+        """Grant each request that has no blocker any more, with a heartbeat for its owner.
 
-        Serialises on: the owners' rows, and the rows of requests that are granted. Nothing of this needs to survive a
-        crash of the database except a grant. Those whose transaction died in a deadlock are answered so.
-        Gives for a member: NoSuchLockError, NoSuchTxnError, TxnAbortedError.
+        Serialises on: the owners' rows, and the rows of requests that are granted. Only a grant needs to survive a
+        crash of the database. The answer for a victim of a deadlock says so. Gives for a member: NoSuchLockError,
+        NoSuchTxnError, TxnAbortedError.
         """
         requests = store.grant_and_select(self.db, set(lock_ids))
         queue = LockQueue(requests.ahead)
@@ -225,7 +227,7 @@ class LockService:
                 grants |= {lock_id} if waiting else set()
         if grants or notes:
             for lost in grants - store.update_acquired(self.db, grants, notes):
-                del answers[lost]  # its transaction ended after the rows had been read
+                del answers[lost]  # Its transaction ended after the rows had been read.
         missing = set(lock_ids) - answers.keys()
         victims = wait_store.select_victims(self.db, missing) if missing else {}
         answers |= {
@@ -237,11 +239,11 @@ class LockService:
         return [answers[lock_id] for lock_id in lock_ids]
 
     def select_deadlocks(self, limit: int = 100) -> list[DeadlockRow]:
-        """The latest deadlocks, latest first."""
+        """Return the latest deadlocks, latest first."""
         return wait_store.select_deadlocks(self.db, limit)
 
     def withdraw(self, lock_ids: Collection[int]) -> None:
-        """Give up requests whose answer could not be delivered, so that nobody knows of them.
+        """Release requests whose answer could not be delivered, so that no client knows of them.
 
         Serialises on: the rows.
         """
@@ -250,7 +252,7 @@ class LockService:
         _log.info("locks_withdrawn", lock_ids=sorted(lock_ids), reason="the client was gone before it was answered")
 
     def orphan(self, left: Left) -> set[int]:
-        """Note whose connections are gone; of those that are not, which requests are still in the queue.
+        """Record the requests whose connections are gone; return which of the others are still in the queue.
 
         A client that connects for each call ends the connection at once, like a killed client: it gets twice the time.
         Serialises on: the rows.
@@ -258,11 +260,11 @@ class LockService:
         return orphan_store.update_orphaned(self.db, left.gone, left.here, self.settings.orphan_timeout)
 
     def spare_orphans(self) -> None:
-        """Let the time of all orphans begin again. Serialises on: the rows."""
+        """Restart the time-out of all orphans. Serialises on: the rows."""
         orphan_store.update_spared(self.db)
 
     def expire_orphans(self) -> int:
-        """Remove requests without a transaction whose client is gone, and never sent a heartbeat; how many."""
+        """Remove requests without a transaction or a heartbeat whose client is gone; return their number."""
         if not self.settings.orphan_timeout:
             return 0
         count = 0
@@ -273,18 +275,18 @@ class LockService:
         return count
 
     def watch(self, locks: Collection[Lock]) -> set[int]:
-        """Let this process hear when any of these locks goes; the ids of the requests that are still there.
+        """Subscribe this process to the release of these locks; return the ids of the requests that still exist.
 
         Serialises on: the locks' rows.
         """
         return wait_store.update_watched(self.db, {(lock.ext_id, lock.int_id) for lock in locks}, self.db.pool.process)
 
     def still_there(self, lock_ids: Collection[int]) -> dict[int, int]:
-        """Those of the requests that are in the queue, with the number of their locks."""
+        """Return the requests that are still in the queue, each with the number of its locks."""
         return store.count_locks(self.db, lock_ids)
 
     def unlock(self, lock_ids: Sequence[int]) -> list[MetastoreError | None]:
-        """Give up requests that wait or have no transaction. An absent request is given up already.
+        """Release requests that wait or have no transaction. An absent request counts as released.
 
         Serialises on: the rows. A release that a crash of the database undoes times out instead.
         Gives for a member: TxnOpenError.
@@ -294,7 +296,7 @@ class LockService:
     def hand_over(
         self, lock_ids: Sequence[int], waiting: Collection[int]
     ) -> tuple[list[MetastoreError | None], dict[int, LockResult]]:
-        """As ``unlock``, and in the same PostgreSQL transaction what ``check_lock`` does for the ``waiting`` requests.
+        """Unlock as ``unlock`` and check ``waiting`` requests as ``check_lock``, in one PostgreSQL transaction.
 
         Besides what ``unlock`` gives: those of them that are granted now; the others have to look for themselves.
         Serialises on: as both. Nothing of this needs to survive a crash of the database except a grant.
@@ -308,14 +310,16 @@ class LockService:
             lock_id: LockResult(lock_id, LockState.ACQUIRED) for lock_id in granted
         }
 
-    def show_locks(self, wanted: LockFilter, states: Mapping[LockState, int]) -> Pieces[bytes]:
-        """The locks that equal every filter, as bytes for clients.
+    def show_locks(
+        self, wanted: LockFilter, states: Mapping[LockState, int], types: Mapping[LockType, int]
+    ) -> Pieces[bytes]:
+        """Return the locks that equal every filter, as bytes for clients.
 
         Granted before waiting, weaker types first, then in order of asking.
 
-        ``states``: the numbers of the stored states in the protocol.
+        ``states``, ``types``: the numbers of the stored texts in the protocol.
         """
-        found, _ = listing.list_of(*wanted, states).read(self.db)
+        found, _ = listing.list_of(*wanted, states, types).read(self.db)
         return found
 
 
@@ -326,17 +330,17 @@ def _not_lockable(request: LockRequest, txn_states: Mapping[int, TxnState]) -> M
 
 
 def _not_open(txn_id: int, txn_states: Mapping[int, TxnState]) -> MetastoreError | None:
-    """Why nothing can be locked for this transaction, None if it can."""
+    """Return why this transaction can lock nothing; None if it can."""
     return None if txn_id == NO_TXN else required_open(txn_id, txn_states.get(txn_id))
 
 
 def _latest(blocked: Collection[rules.Blocked]) -> Lock:
-    """The latest lock that a request waits for."""
+    """Return the latest lock that a request waits for."""
     return max((wait.last for wait in blocked), key=lambda lock: (lock.ext_id, lock.int_id))
 
 
 def _news(blocked: rules.Blocked, stored: Collection[store.StoredLock]) -> list[tuple[Lock, Lock]]:
-    """The blocker to note down, unless it stands there already."""
+    """Return the blocker to record, unless it is recorded already."""
     wanted, blocker, _ = blocked
     noted = {row.lock.int_id: row.blocker for row in stored}[wanted.int_id]
     return [] if noted == (blocker.ext_id, blocker.int_id) else [(wanted, blocker)]

@@ -31,8 +31,8 @@ from metastore.txns.core.rules import TxnState
 
 _SQL = Statements(__file__)
 
-_ADVISORY_CLASS = 4293  # one number space for "the tail of a database's lock queue"; grant.sql has it too
-_ID, _TXN, _MINE, _AHEAD = range(4)  # kinds of rows in the combined answers below
+_ADVISORY_CLASS = 4293  # This is the number space for the tails of databases' lock queues; grant.sql uses it too.
+_ID, _TXN, _MINE, _AHEAD = range(4)  # These are the kinds of rows in the combined answers below.
 
 _COMPATIBILITY = ", ".join(
     f"('{wanted.value}', '{blocking.value}')" for wanted, types in WAITS_FOR.items() for blocking in sorted(types)
@@ -129,7 +129,7 @@ _LOCK_TAIL = _SQL.text("lock_tail", advisory_class=_ADVISORY_CLASS, no_txn=NO_TX
 
 
 class _Answer(NamedTuple):
-    """A row of the combined answers: a lock and the blocker noted for it, a new ext_id, or a transaction's state."""
+    """A row of the combined answers: a lock and its recorded blocker, a new ext_id, or a transaction's state."""
 
     kind: int
     ext_id: int
@@ -151,7 +151,7 @@ class _Answer(NamedTuple):
 
     @property
     def lock(self) -> Lock:
-        """The lock that the row is."""
+        """The lock in the row."""
         return Lock(
             self.ext_id,
             self.int_id,
@@ -165,12 +165,12 @@ class _Answer(NamedTuple):
 
     @property
     def blocker(self) -> tuple[int, int] | None:
-        """What is noted as being in the lock's way."""
+        """The recorded blocker of the lock."""
         return _pair(self.blocker_ext_id, self.blocker_int_id)
 
 
 class QueueTail(NamedTuple):
-    """What a batch of new requests finds: ext_ids for them, the states of their transactions, who may be in the way."""
+    """The state that new requests find: their ext_ids, the states of their transactions, and possible blockers."""
 
     ext_ids: list[int]
     txn_states: dict[int, TxnState]
@@ -185,9 +185,9 @@ class StoredLock(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """Stored requests by ext_id, their transactions' states, the locks that may be in the way of those that wait.
+    """Stored requests by ext_id, their transactions' states, and possible blockers of those that wait.
 
-    ``watched``: those of the latter of which this process hears when they go.
+    ``watched``: blockers whose release notifies this process.
     """
 
     by_id: dict[int, list[StoredLock]]
@@ -197,7 +197,7 @@ class Requests(NamedTuple):
 
 
 class Enqueued(NamedTuple):
-    """A row to insert: the lock in its first state and what the request says about its owner."""
+    """A row to insert: the lock in its first state and the request's fields about its owner."""
 
     lock: Lock
     request: LockRequest
@@ -205,16 +205,16 @@ class Enqueued(NamedTuple):
 
 
 class HandOver(NamedTuple):
-    """Of the requests to release those that a transaction holds, with their first lock; those that were granted."""
+    """The requests to release that a transaction holds, with their first lock; and the requests that were granted."""
 
     held: dict[int, Lock]
     granted: set[int]
 
 
 class Expired(NamedTuple):
-    """One batch of a walk through the queue: rows that went, and the ext_id behind which to go on, if there are more.
+    """One batch of a walk through the queue: deleted rows, and the ext_id behind which to go on, if there are more.
 
-    ``spare``: how long the request that was heard of least could still be silent; None if there was none.
+    ``spare``: the time until the most silent request expires; None if there was none.
     """
 
     removed: int
@@ -223,9 +223,9 @@ class Expired(NamedTuple):
 
 
 def lock_uncontended(db: Database, requests: Sequence[LockRequest]) -> list[int] | None:
-    """Queue and grant requests that are ``rules.apart``, in one round trip, if nobody can be in their way.
+    """Queue and grant requests that are ``rules.apart``, in one round trip, if no lock can block them.
 
-    Their ext_ids; None, and nothing done, if there is something to decide. Serialises on: as ``lock_tails``.
+    Return their ext_ids; None, and change nothing, if there is something to decide. Serialises on: as ``lock_tails``.
     """
     rows = [
         (
@@ -254,10 +254,10 @@ def lock_uncontended(db: Database, requests: Sequence[LockRequest]) -> list[int]
 
 
 def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
-    """Lock the transactions' rows and the tails of the databases' queues; draw ext_ids; read what is ahead.
+    """Lock the transactions' rows and the tails of the databases' queues; draw ext_ids; read the locks ahead.
 
-    One round trip of three statements, because a statement does not see what committed while it waited for a lock.
-    Transactions come first: nobody may wait for the end of a transaction while holding a database's tail. KEY SHARE
+    One round trip of three statements, because a statement does not see commits made while it waited for a lock.
+    Transactions come first: no call may wait for the end of a transaction while it holds a database's tail. KEY SHARE
     keeps a transaction from ending (txns/core/store.py) and lets heartbeats through.
     """
     wanted = list(
@@ -274,10 +274,10 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
 
 
 def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[int]]:
-    """Lock the tail of the queue of a database until COMMIT, and read who is ahead of a change of these objects of it.
+    """Lock the tail of a database's queue until COMMIT, and read the locks ahead of a change of these objects.
 
-    Every lock that may be in the way, and the transactions among their owners that declare writes there. Two
-    statements, as in ``lock_tails``: nobody gets into the queue between this look and the change's COMMIT.
+    Return every lock that may block it, and the transactions among their owners that declare writes there. There are
+    two statements, as in ``lock_tails``: no lock gets into the queue between this look and the change's COMMIT.
     """
     whole = any(not locked.table for locked in objects)
     rows = pg.sql(
@@ -297,9 +297,9 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
 def finish_requests(
     pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, DeclaredWrite]], awaited: Iterable[Lock]
 ) -> None:
-    """Add rows to the queue, and components with their write id, if they have it, to transactions; and commit.
+    """Add rows to the queue, and components, with their write id if known, to transactions; and commit.
 
-    ``awaited``: locks that get this process's mark, as far as nobody works on them.
+    ``awaited``: locks that get this process's mark, unless another transaction has them locked.
     """
     rows = [
         (
@@ -325,11 +325,11 @@ def finish_requests(
 
 
 def grant_and_select(db: Database, ext_ids: Collection[int]) -> Requests:
-    """Keep the owners of these requests alive, grant those that nobody can be in the way of, and read what is then.
+    """Keep the owners of these requests alive, grant requests that have no blocker, and read the state then.
 
-    With the requests, what is ahead of those that still wait. One round trip, which waits for the disk only where it
-    grants. The heartbeats lock rows in id order, as every batch that heartbeats does; owners cannot end before this
-    does. Index: locks (ext_id, int_id).
+    The answer includes the locks ahead of requests that still wait. It is one round trip, which waits for the disk only
+    if it grants. The heartbeats lock rows in id order, as every batch that heartbeats does; owners cannot end before
+    this does. Index: locks (ext_id, int_id).
     """
     rows = _answers(db.once(_GRANT_AND_SELECT, {"ids": bigints(sorted(ext_ids))}, durable=False))
     by_id: dict[int, list[StoredLock]] = {}
@@ -340,7 +340,7 @@ def grant_and_select(db: Database, ext_ids: Collection[int]) -> Requests:
 
 
 def update_acquired(db: Database, ext_ids: Collection[int], blocked: Sequence[tuple[Lock, Lock]]) -> set[int]:
-    """Grant the requests, durably, and note for others what they wait for now; return the granted that still exist."""
+    """Grant the requests, durably, and record the blockers of others; return the granted requests that still exist."""
     notes = [(wanted.ext_id, wanted.int_id, blocker.ext_id, blocker.int_id) for wanted, blocker in blocked]
     rows = db.once(
         _NOTE_AND_GRANT if notes else _GRANT_SEEN,
@@ -351,16 +351,16 @@ def update_acquired(db: Database, ext_ids: Collection[int], blocked: Sequence[tu
 
 
 def count_locks(db: Database, ext_ids: Collection[int]) -> dict[int, int]:
-    """How many locks these requests have; those that are not there are absent."""
+    """Count the locks of these requests; absent requests are left out."""
     rows = db.once("SELECT ext_id, count(*) FROM locks WHERE ext_id = ANY (%s) GROUP BY ext_id", [bigints(ext_ids)])
     return dict(rows)
 
 
 def delete_released(db: Database, ext_ids: Collection[int], waiting: Collection[int] = ()) -> HandOver:
-    """Delete requests that may be released alone, and grant of those that are ``waiting`` as ``grant_and_select`` does.
+    """Delete requests that may be released alone, and grant ``waiting`` requests as ``grant_and_select`` does.
 
-    One round trip, which waits for the disk only where it grants. Owners are locked first, then requests, for the most
-    part in the order of their ids: who waits has asked later.
+    It is one round trip, which waits for the disk only if it grants. Owners are locked first, then requests, for the
+    most part in the order of their ids, because a waiter has asked later.
     """
     wanted = {"released": bigints(sorted(ext_ids)), "ids": bigints(sorted(waiting))}
     rows = db.once(_HAND_OVER if waiting else _RELEASE, wanted, durable=False)
@@ -381,22 +381,21 @@ FILTER = """(%(db)s::text IS NULL OR (catalog = %(catalog)s AND db = %(db)s))
 def filtered(
     db: DatabaseName | None, table: str | None, partition: str | None, txn_id: int | None
 ) -> dict[str, str | int | None]:
-    """The parameters of ``FILTER``."""
+    """Return the parameters of ``FILTER``."""
     return {"catalog": db and db.catalog, "db": db and db.db, "table": table, "partition": partition, "txn": txn_id}
 
 
 def whole(candidates: str) -> str:
-    """CTEs that delete the requests among the ``candidates`` (ext_ids) that fulfil a condition: whole, or not at all.
+    """Return CTEs that delete the ``candidates`` (ext_ids) that fulfil a condition: whole requests, or not at all.
 
-    ``candidates``: a condition on rows of ``locks``. A request whose rows somebody works on (a heartbeat, a mark) is
-    left alone with all of its rows, however few of them are locked: a request is held whole or it is gone. The rows of
-    those that went are in ``gone``.
+    ``candidates``: a condition on rows of ``locks``. If another transaction (a heartbeat, a mark) has locked any row of
+    a request, all of its rows stay: a request is kept or deleted as a whole. ``gone`` has the deleted rows.
     """
     return _SQL.text("whole_requests", candidates=candidates)
 
 
 def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> Expired:
-    """Delete requests without a transaction that were not heard of since ``before``, and those of ended transactions.
+    """Delete requests without a transaction and a sign of life since ``before``, and those of ended transactions.
 
     Looks at the next ``limit`` rows behind ext_id ``after``. The second kind cannot arise from the service's own
     statements; a row that did would block its object for ever.
@@ -413,7 +412,7 @@ def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> Expire
 
 
 def delete_silent(pg: PgTx, ext_ids: Collection[int], before: datetime) -> set[int]:
-    """Delete those of these requests without a transaction that were not heard of since ``before``."""
+    """Delete those of these requests that have no transaction and no sign of life since ``before``."""
     silent = f"ext_id = ANY (%(ids)s::bigint[]) AND txn_id = {NO_TXN} AND last_heartbeat_at < %(before)s"
     rows = pg.sql(
         f"""
@@ -431,12 +430,12 @@ def _owners_and_tails(requests: Sequence[LockRequest]) -> dict[str, Any]:
 
 
 def _advisory_key(wanted: LockObject) -> int:
-    """A signed 32-bit number for a database; two databases that share it only wait for each other needlessly."""
+    """Return a signed 32-bit number for a database; two databases that share it only wait for each other needlessly."""
     return crc32(f"{wanted.catalog}\0{wanted.db}".encode()) - 2**31
 
 
 def _columns(prefix: str, rows: Sequence[tuple[Any, ...]], width: int) -> dict[str, str]:
-    """Rows as an array for each column, named ``prefix0``, ``prefix1``, ..."""
+    """Return rows as an array for each column, named ``prefix0``, ``prefix1``, ..."""
     return {f"{prefix}{place}": column for place, column in enumerate(columns(rows, width))}
 
 

@@ -34,10 +34,9 @@ SELECT {txn}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, N
 -- name: insert_locks
 INSERT INTO locks (
   ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
-  blocked_by_ext_id, blocked_by_int_id, requested_at, acquired_at, last_heartbeat_at, wire)
+  blocked_by_ext_id, blocked_by_int_id, requested_at, acquired_at, last_heartbeat_at)
 SELECT l.*, metastore_now(), CASE WHEN l.state = '{acquired}' THEN metastore_now() END,
-       CASE WHEN l.txn_id = {no_txn} THEN metastore_now() END,
-       lock_wire(ext_id, int_id, txn_id, db, "table", partition, type, "user", host, agent_info)
+       CASE WHEN l.txn_id = {no_txn} THEN metastore_now() END
   FROM unnest(%(l0)s::bigint[], %(l1)s::int[], %(l2)s::bigint[], %(l3)s::text[], %(l4)s::text[], %(l5)s::text[],
               %(l6)s::text[], %(l7)s::text[], %(l8)s::text[], %(l9)s::text[], %(l10)s::text[], %(l11)s::text[],
               %(l12)s::bigint[], %(l13)s::int[])

@@ -1,1 +1,1 @@
-"""The loops: each a ``tick()`` that returns a report; only ``scheduler`` knows about intervals and stopping."""
+"""Background loops: each is a ``tick()`` that returns a report; only ``scheduler`` knows intervals and stopping."""

@@ -1,4 +1,4 @@
-"""How many compactions wait, counted for /metrics: what a cluster adds and removes Workers by."""
+"""The number of waiting compactions for /metrics, by which a cluster adds and removes Workers."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,7 +11,7 @@ LOOK = timedelta(seconds=10)
 
 @dataclass(frozen=True)
 class BacklogReport:
-    """What is to be done now."""
+    """The compactions that are to be done now."""
 
     waiting: int = field(metadata={"gauge": True})
     working: int = field(metadata={"gauge": True})
@@ -20,7 +20,7 @@ class BacklogReport:
 
 @dataclass
 class BacklogCounter:
-    """Keeps what this process tells of the backlog fresh, so that no reader of /metrics asks the database."""
+    """A counter that keeps this process's backlog figure fresh, so that no reader of /metrics asks the database."""
 
     compactions: CompactionService
     seen: Backlog = field(default_factory=Backlog)
@@ -28,7 +28,7 @@ class BacklogCounter:
     """Workers that would be enough for the pools of this process."""
 
     def tick(self) -> BacklogReport:
-        """Count."""
+        """Count the backlog."""
         self.seen = self.compactions.backlog()
         self.wanted = self.compactions.workers_wanted()
         return BacklogReport(*self.seen, self.wanted)

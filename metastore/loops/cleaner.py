@@ -1,11 +1,11 @@
-"""The Cleaner: remove what no reader can still need, and what aborted transactions left.
+"""The Cleaner: it removes files that no reader can still need, and files of aborted transactions.
 
 Rule: files first, then a look whether they are gone, then the database. Every step may be repeated: a crash between
-them leaves a request that is ready for cleaning, and the next round finishes it. A table is removed from by identity:
-before each deletion the name must still belong to the table that was looked up (ADR 0037). What may still be published,
-by the job of an aborted compaction or by a writer that somebody else has aborted, is remembered until a base covers it
-(ADR 0038). An empty listing of a directory that is
-not there is an error, not "nothing to remove": a file system that is not mounted must not make us forget aborts.
+them leaves a request that is ready for cleaning, and the next round finishes it. Files are removed by the table's
+identity: before each deletion the name must still belong to the table that was looked up (ADR 0037). Files that may
+still be published, by the job of an aborted compaction or by a writer that another process has aborted, are remembered
+until a base covers them (ADR 0038). A missing directory is an error, not "nothing to remove": a file system that is not
+mounted must not make us forget aborts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,7 +55,7 @@ Item = TypeVar("Item")
 
 
 class CleanOutcome(StrEnum):
-    """What became of a request, or of an entity's aborted writes."""
+    """The outcomes of a request, or of the clean-up of an entity's aborted writes."""
 
     CLEANED = "cleaned"
     WAITING = "waiting"
@@ -77,21 +77,21 @@ class Cleaned(NamedTuple):
 
     @property
     def is_failure(self) -> bool:
-        """Whether it counts as failed in the metrics."""
+        """True if the line counts as failed in the metrics."""
         return self.outcome is CleanOutcome.FAILED
 
 
 class _GoneError(Exception):
-    """The name has another table by now, or none."""
+    """Error: the name belongs to another table by now, or to none."""
 
 
 class _LeftError(Exception):
-    """Something is still there that was removed."""
+    """Error: a removed file is still there."""
 
 
 @dataclass(frozen=True)
 class Cleaner:
-    """One round over everything that is ready for cleaning, then over what aborted transactions left."""
+    """One round over every request that is ready for cleaning, then over leftovers of aborted transactions."""
 
     compactions: CleanerService
     files: Files
@@ -101,7 +101,7 @@ class Cleaner:
     """Who keeps others from putting a table or partition into a place; None where another metastore has the catalog."""
 
     def tick(self) -> list[Cleaned]:
-        """Clean what may be cleaned; say of the rest what it waits for."""
+        """Clean what may be cleaned; report the waits of the rest."""
         report = self._each(lambda of: self._decided(*of), self.compactions.waiting(), lambda of: of[0].entity)
         if self.compactions.settings.clean_aborts_using_cleaner and not self.stopping.is_set():
             report += self._each(lambda of: self._aborted(*of), self.compactions.aborted_entities(), lambda of: of[0])
@@ -123,7 +123,10 @@ class Cleaner:
     def _each(
         self, work: Callable[[Item], Cleaned], items: Sequence[Item], entity_of: Callable[[Item], Entity]
     ) -> list[Cleaned]:
-        """Whole tables first: what lies below them is nobody else's meanwhile. No two of either share a directory."""
+        """Run ``work`` on whole tables first: meanwhile no other thread works below them.
+
+        No two items share a directory.
+        """
         parts: tuple[list[Item], list[Item]] = ([], [])
         for item in items:
             parts[bool(entity_of(item).partition)].append(item)
@@ -143,7 +146,7 @@ class Cleaner:
             return self._unavailable(request, str(error))
         except _GoneError as error:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, str(error))
-        except OutsideError as error:  # trying again would change nothing
+        except OutsideError as error:  # A repetition would change nothing.
             self.compactions.end(request, CompactionState.REFUSED, str(error))
             return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, str(error))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one table, the others get their turn
@@ -162,11 +165,14 @@ class Cleaner:
         return self._clean(cleaning)
 
     def _unavailable(self, request: Compaction, reason: str) -> Cleaned:
-        """The table cannot be had at this moment: no attempt is lost. Raises: UnavailableError where nothing can."""
+        """Return the report for a table that is unavailable at this moment: no attempt is counted.
+
+        Raises: UnavailableError if nothing is available.
+        """
         self.compactions.require_available()
         if reason != request.error_message:
             _log.warning("compaction_cleaning_put_off", compaction_id=request.id, reason=reason)
-        with suppress(UnavailableError):  # what is not to be had may be the request itself
+        with suppress(UnavailableError):  # The request itself may be unavailable.
             self.compactions.leave(request, reason, LOOK_AGAIN)
         return Cleaned(request.id, request.entity, CleanOutcome.FAILED, reason)
 
@@ -194,10 +200,10 @@ class Cleaner:
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
 
     def _clean_abandoned(self, cleaning: Cleaning, location: str) -> Cleaned:
-        """What a soft drop left, or a CREATE TABLE AS that failed: all of it goes, unless something else has the place.
+        """Remove everything that a soft drop or a failed CREATE TABLE AS left, unless another object has the place.
 
-        Who writes to a new partition of this name holds a lock that ours is in the way of; who adds one, or a table,
-        needs a place that we hold. Where the name is somewhere else by now, nobody writes here. Source: COMP-C24.
+        A writer to a new partition of this name holds a lock that excludes ours; adding a partition or a table needs a
+        place that we hold. If the name is elsewhere by now, no writer writes here. Source: COMP-C24.
         """
         request, user = cleaning.request, None
         lives_elsewhere = bool(cleaning.location)
@@ -205,7 +211,7 @@ class Cleaner:
             with nullcontext() if lives_elsewhere else self._locked_out(request) as blocker:
                 if blocker is None:
                     user = self._remove_abandoned(request.entity, location)
-        except UnavailableError as error:  # the place is taken for a while; where it is the database, noting it fails
+        except UnavailableError as error:  # The place is taken; if the database fails, so does this.
             blocker = str(error)
         if blocker is not None:
             self.compactions.leave(request, blocker)
@@ -215,7 +221,7 @@ class Cleaner:
             self.compactions.end(request, CompactionState.REFUSED, reason)
             return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
         forgotten = 0
-        if lives_elsewhere:  # what is known of the name's writes is about the other place
+        if lives_elsewhere:  # Records about the name's writes belong to the other place.
             self.compactions.end(request, CompactionState.SUCCEEDED, None)
         else:
             forgotten = self.compactions.clean(cleaning, (), GONE) or 0
@@ -223,9 +229,12 @@ class Cleaner:
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
 
     def _remove_abandoned(self, entity: Entity, location: str) -> str | None:
-        """Remove a place that has no object; who has it, if somebody does. Raises: UnavailableError if it is taken."""
+        """Remove a place that has no object; return its owner, if it has one.
+
+        Raises: UnavailableError if it is taken.
+        """
         with self.moves.held(location.rstrip("/")) if self.moves is not None else nullcontext() as place:
-            alike = dict.fromkeys([location, qualified(location, "file:")])  # as a client has said it
+            alike = dict.fromkeys([location, qualified(location, "file:")])  # This is the spelling of the client.
             user = next(filter(None, (self.compactions.user_of_location(each, entity) for each in alike)), None)
             if user is None:
                 failpoints.hit("cleaner.before_drop")
@@ -237,7 +246,7 @@ class Cleaner:
 
     @contextmanager
     def _locked_out(self, request: Compaction) -> Iterator[str | None]:
-        """Hold the exclusive lock on what was dropped; yields why not, when somebody has one that is in its way."""
+        """Hold the exclusive lock on a dropped object; yield the reason if another lock excludes it."""
         if self.locks is None:
             yield None
             return
@@ -253,15 +262,15 @@ class Cleaner:
             self.locks.unlock([answer.lock_id])
 
     def _tidy_database(self, entity: Entity, location: str) -> None:
-        """With the last of a dropped database's tables its directory goes, if nothing else is in it."""
+        """Remove a dropped database's directory after its last table, if it is empty."""
         above = location.rstrip("/").rpartition("/")[0]
         if entity.partition or self.compactions.is_database_of(entity.table, above):
             return
-        with suppress(OSError, MetastoreError):  # not empty, or not ours: it stays
+        with suppress(OSError, MetastoreError):  # The directory is not empty or not ours, so it stays.
             self.files.delete(above, recursive=False)
 
     def _remove_obsolete(self, table: Described, cleaning: Cleaning) -> tuple[list[str], list[str], set[int], Covered]:
-        """What a compacted directory no longer needs: (removed, still there, write ids to remember, covered)."""
+        """Remove obsolete directories; return (removed, still there, write ids to remember, covered)."""
         location = table.location.rstrip("/")
         mark = cleaning_write_ids(cleaning.write_ids, cleaning.request.highest_write_id)
 
@@ -273,7 +282,7 @@ class Cleaner:
             return self._own(table, location, list(paths))
 
         listing = self._listing(location)
-        self._remove_leftovers(table, cleaning.txns, cleaning.request.txn_id)  # no request waits for them
+        self._remove_leftovers(table, cleaning.txns, cleaning.request.txn_id)  # No request waits for them.
         removed = self._delete(table, location, doomed(listing))
         after = self.files.listing(location)
         keep = mixed_write_ids(top_directories(after), cleaning.write_ids)
@@ -314,7 +323,10 @@ class Cleaner:
     def _remove_aborted(
         self, table: Described, write_ids: ValidWriteIdList, txns: ValidTxnList
     ) -> tuple[list[str], list[str]]:
-        """What only aborted transactions wrote, never obsolete directories (HIVE-25502): (removed, still there)."""
+        """Remove files of aborted transactions only, never obsolete directories (HIVE-25502).
+
+        Return (removed, still there).
+        """
         removed: list[str] = []
         left = self._remove_leftovers(table, txns)
         for location in self._locations(table):
@@ -325,7 +337,7 @@ class Cleaner:
         return removed, left
 
     def _own(self, table: Described, location: str, paths: list[str]) -> list[str]:
-        """Without what others have inside of a directory of the table: it is theirs, whatever its name looks like.
+        """Return the paths except those of other objects inside a directory of the table, whatever their names are.
 
         What lies in a partition of the table is its own again. Raises: InvalidOperationError where a partition of it
         and another transactional table have one directory: whose a file there is, nobody can tell.
@@ -340,10 +352,12 @@ class Cleaner:
         return [path for path in paths if is_own(f"{location}/{path}", homes, others)]
 
     def _remove_leftovers(self, table: Described, txns: ValidTxnList, proven_by: int | None = None) -> list[str]:
-        """What dead writers and jobs have left in hidden directories, which are of no state; what could not be removed.
+        """Remove leftovers of dead writers and jobs in hidden directories, which belong to no state.
 
-        Writers prepare what is for a partition in the table's directory. ``proven_by``: the transaction of a compaction
-        that was proven, after which nobody needs the outputs of those before it that were not.
+        Return what remains.
+
+        Writers prepare files for a partition in the table's directory. ``proven_by``: the transaction of a compaction
+        that was proven, which makes unproven outputs of earlier compactions useless.
         """
         left = []
         for location in dict.fromkeys([table.location.rstrip("/"), table.root.rstrip("/")]):
@@ -380,7 +394,7 @@ class Cleaner:
         }
 
     def _covered(self, table: Described, cleaning: Cleaning | AbortCleaning) -> Covered:
-        """What everybody who begins now reads, whatever jobs and stopped writers may still put beside it."""
+        """Return the base that every new reader uses, whatever jobs and stopped writers may still put beside it."""
         if table.lacks_partition:
             return WHOLE_TABLE
         location = table.location.rstrip("/")
@@ -388,13 +402,13 @@ class Cleaner:
         return Covered(base.name, base.name) if base else Covered()
 
     def _locations(self, table: Described) -> list[str]:
-        """The directory trees of an entity; of a partitioned table also partitions that lie elsewhere."""
+        """Return the directory trees of an entity; of a partitioned table also partitions that lie elsewhere."""
         root = table.location.rstrip("/")
         elsewhere = [place for place in self._partition_places(table) if not place.startswith(f"{root}/")]
         return [root, *dict.fromkeys(elsewhere)]
 
     def _partition_places(self, table: Described) -> list[str]:
-        """Where the partitions of an entity are that is a whole partitioned table."""
+        """Return the locations of partitions for an entity that is a whole partitioned table."""
         if not table.lacks_partition:
             return []
         return [location.rstrip("/") for _, location in self.compactions.partitions(table.entity)]
@@ -406,7 +420,7 @@ class Cleaner:
         return listing
 
     def _delete(self, table: Described, location: str, paths: Iterable[str]) -> list[str]:
-        """Remove what can be removed; the first failure is raised at the end, so that the rest goes all the same.
+        """Remove as many paths as possible, and raise the first failure at the end.
 
         Raises: _GoneError, before anything of another table is touched.
         """
@@ -430,5 +444,5 @@ class Cleaner:
     ) -> AcidState:
         try:
             return acid_state(listing, write_ids, txns, lambda path: self.files.read(f"{location}/{path}"))
-        except NotEnoughHistoryError:  # no base that these lists may use: nothing is covered
+        except NotEnoughHistoryError:  # These lists may use no base, so nothing is covered.
             return AcidState()

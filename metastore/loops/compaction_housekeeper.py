@@ -1,4 +1,4 @@
-"""The compaction housekeeper: the history is kept as long as the settings say."""
+"""The compaction housekeeper: it keeps the history for as long as the settings say."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,17 @@ from metastore.compaction.initiating.service import InitiatorService
 
 @dataclass(frozen=True)
 class HistoryReport:
-    """How many rows of the history went."""
+    """The number of removed rows of the history."""
 
     purged: int = 0
 
 
 @dataclass(frozen=True)
 class CompactionHousekeeper:
-    """Purges the compaction history."""
+    """The purge of the compaction history."""
 
     compactions: InitiatorService
 
     def tick(self) -> HistoryReport:
-        """Forget what is beyond the retention."""
+        """Forget rows beyond the retention."""
         return HistoryReport(self.compactions.purge_history())

@@ -1,4 +1,4 @@
-"""The loops of compaction, wired: what a process runs, given its services and settings."""
+"""The loops of compaction, built from a process's services and settings."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from metastore.locks.service import LockService
 from metastore.loops.cleaner import Cleaner
 from metastore.loops.compaction_housekeeper import CompactionHousekeeper
 from metastore.loops.initiator import Initiator
-from metastore.loops.job import JobRunner
+from metastore.loops.job_runner import JobRunner
 from metastore.loops.scheduler import Loop
 from metastore.loops.worker import Worker, WorkOutcome, WorkReport
 from metastore.write_ids.service import WriteIdService
@@ -41,10 +41,10 @@ def compaction_loops(
     stopping: Event,
     storage_classes: Sequence[Classes] = (),
 ) -> list[Loop]:
-    """Initiator, Cleaner and housekeeper for the leader; Workers everywhere.
+    """Return the Initiator, Cleaner and housekeeper for the leader, and Workers for every process.
 
     ``storage_classes``: as for `Worker`. ``host`` and ``process`` make ids that no other process has:
-    ``host-process.number``. Which pools a thread serves, in turn, say the settings.
+    ``host-process.number``. The settings say which pools a thread serves in turn.
     """
     settings, loops = worker.settings, []
     if settings.initiator_on:
@@ -81,7 +81,7 @@ def compaction_loops(
 
 
 def _in_turn(workers: deque[Worker]) -> WorkReport:
-    """Build the tick of a thread with a Worker for each of its pools: the next in turn that has a request."""
+    """Return the tick of a thread with a Worker for each of its pools: the next in turn that has a request."""
     report = WorkReport(WorkOutcome.IDLE)
     for _ in range(len(workers)):
         worker = workers[0]

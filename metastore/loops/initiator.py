@@ -1,4 +1,4 @@
-"""The Initiator: look at what was written since the last round and queue what is due.
+"""The Initiator: it looks at writes since the last round and queues compactions that are due.
 
 Rule: one candidate's failure never stops the others; it becomes a "did not initiate" row with the message. A
 candidate that was passed over for a reason that may go away without a new write comes up again in the next round.
@@ -32,7 +32,7 @@ _log = get_logger(__name__)
 class CandidateOutcome(NamedTuple):
     """What became of a candidate. ``id``: the queued request; ``again``: look at it in the next round too.
 
-    ``known``: what is there was known without a listing; ``failed``: it could not be looked at.
+    ``known``: its directories were known without a listing; ``failed``: it could not be read.
     """
 
     entity: Entity
@@ -46,7 +46,10 @@ class CandidateOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class InitiatorReport:
-    """What a round did. ``listed``: directories of tables and partitions; ``known``: what needed no listing."""
+    """The report of a round.
+
+    ``listed``: directories of tables and partitions; ``known``: candidates without a listing.
+    """
 
     findings: list[CandidateOutcome]
     revoked: list[Revoked]
@@ -60,16 +63,16 @@ class InitiatorReport:
 
     @property
     def failed(self) -> dict[str, str]:
-        """For the metrics: whether something could not be looked at, and what that was."""
+        """The candidates that could not be read, with the reason, for the metrics."""
         entities = ", ".join(str(finding.entity) for finding in self.findings if finding.failed)
         return {"compaction_check": entities} if entities else {}
 
 
 @dataclass
 class Initiator:
-    """The loop's state is only a saving: a new Initiator looks at everything that was ever written and not cleaned.
+    """The loop of the Initiator. Its state only saves work: a new Initiator looks at every write that was not cleaned.
 
-    So does each after ``metastore.compactor.listing.max.age``, after which no listing that was kept counts either.
+    Every Initiator does so again after ``metastore.compactor.listing.max.age``, when kept listings expire as well.
     """
 
     compactions: InitiatorService
@@ -87,7 +90,7 @@ class Initiator:
     """What could not be measured in this round, and why."""
 
     def tick(self) -> InitiatorReport:
-        """Take back dead claims and queue what is due."""
+        """Take back dead claims and queue compactions that are due."""
         revoked = self.compactions.revoke_dead_claims()
         for claim, reason in revoked:
             _log.warning("compaction_claim_revoked", compaction_id=claim.id, worker_id=claim.worker_id, reason=reason)
@@ -101,7 +104,7 @@ class Initiator:
             known += sum(finding.known for finding in found)
             listed += self._keep_listings()
             if self.stopping.is_set():
-                return InitiatorReport(findings, revoked, listed, known)  # the next round starts where this one did
+                return InitiatorReport(findings, revoked, listed, known)  # The next round starts where this one did.
         listed += self._keep_measures()
         self._look_at_everything_in_time(candidates.as_of)
         self._again = {finding.entity for finding in findings if finding.again}
@@ -123,7 +126,7 @@ class Initiator:
         return report
 
     def _look_at_everything_in_time(self, as_of: datetime) -> None:
-        """Choose where the next round starts."""
+        """Choose the start of the next round."""
         if self._since is None or self._began is None:
             self._began = as_of
         self._since = as_of if as_of - self._began < self.compactions.settings.listing_max_age else None
@@ -148,20 +151,20 @@ class Initiator:
             return {}
 
     def _require_available(self, error: Exception) -> None:
-        """Raises: UnavailableError where it is not only what was asked for that is unavailable."""
+        """Raise UnavailableError unless only the requested entity is unavailable."""
         if isinstance(error, UnavailableError):
             self.compactions.require_available()
 
     def _keep_listings(self) -> int:
-        """Keep what was listed; how many that were."""
+        """Store the listings; return their number."""
         listings, self._listed = self._listed, []
         self.compactions.keep(listings)
         return len(listings)
 
     def _keep_measures(self) -> int:
-        """Keep what this round saw beside bases, and look again where a compaction or a cleaning has changed it.
+        """Store the measures of this round, and look again where a compaction or a cleaning has changed them.
 
-        How many that were.
+        Return their number.
         """
         if self.compactions.settings.metrics_on:
             stale = [entity for entity in self.compactions.stale_measures() if entity not in self._measured]
@@ -194,7 +197,7 @@ class Initiator:
         try:
             try:
                 return self._examine(candidate, inputs or self._alone(entity))
-            except NotEnoughHistoryError:  # a compaction may have been cleaned since the candidates were looked up
+            except NotEnoughHistoryError:  # A compaction may have been cleaned since the candidates were looked up.
                 return self._examine(candidate, self._alone(entity))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one table, the others get their turn
             self._require_available(error)

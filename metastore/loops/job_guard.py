@@ -1,8 +1,8 @@
-"""Runs a command that must not outlive the process that asked for it: ``python -m metastore.loops.job_guard COMMAND``.
+"""A guard that runs a command which must not outlive its starter: ``python -m metastore.loops.job_guard COMMAND``.
 
-Rule: the asker holds the other end of our standard input, and what it writes is the command's. When that breaks,
-however the asker died, everything in our process group is killed at once: the command, what it started, and we
-ourselves. SIGTERM is the command's to answer.
+Rule: the starter holds the other end of our standard input, and its bytes go to the command. When the pipe breaks,
+however the starter died, every process in our group is killed at once: the command, its children, and the guard. The
+command handles SIGTERM itself.
 """
 
 import os
@@ -19,8 +19,8 @@ _LINE = 4096
 
 
 def main(command: Sequence[str]) -> int:
-    """Run the command in our process group; its exit status, or 128 and the signal that ended it."""
-    signal.signal(signal.SIGTERM, lambda *_: None)  # a handler, unlike SIG_IGN, is not inherited by the command
+    """Run the command in our process group; return its exit status, or 128 and the signal that ended it."""
+    signal.signal(signal.SIGTERM, lambda *_: None)  # The command does not inherit a handler, unlike SIG_IGN.
     with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0) as child:  # noqa: S603 - our own command, no shell
         Thread(target=_end_with_asker, args=[child.stdin], daemon=True).start()
         code = child.wait()
@@ -29,7 +29,7 @@ def main(command: Sequence[str]) -> int:
 
 def _end_with_asker(commands_input: IO[bytes]) -> None:
     while said := os.read(0, _LINE):
-        with suppress(OSError):  # the command has ended, of which its status tells
+        with suppress(OSError):  # The command has ended, and its status tells how.
             commands_input.write(said)
     os.killpg(os.getpgrp(), signal.SIGKILL)
 

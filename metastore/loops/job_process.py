@@ -1,6 +1,6 @@
-"""A command that compacts, in a process group of its own: started under a guard, waited for, ended with all it started.
+"""Processes of compaction commands, each in a group of its own: started under a guard, ended with all children.
 
-Rule: the command ends with us (``job_guard``). Whoever has started it ends it, and is told if that was not possible.
+Rule: the command ends with us (``job_guard``). Its starter ends it, and gets an error if that is not possible.
 """
 
 import os
@@ -34,23 +34,24 @@ _OF_CLIENTS = frozenset(map(tls.variable, tls.KEYS))
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of ours that a job gets: none with a setting of ours, such as the database's password."""
+    """Return our variables that a job gets: none with a setting of ours, such as the database's password."""
     return {name: text for name, text in environment.items() if _PASSED_ON.fullmatch(name) or name in _OF_CLIENTS}
 
 
 class JobLivesError(RuntimeError):
-    """The job was killed and is still there: it may write yet."""
+    """Error: the job was killed and is still there, so it may write yet."""
 
 
 class JobProcess:
-    """A running command. Its errors, and unless it answers what it prints, go to a log."""
+    """A running command. Its errors go to a log, and so does its output unless it answers."""
 
     def __init__(
         self, command: Sequence[str], log: Path, environment: Mapping[str, str], *, answers: bool = False
     ) -> None:
-        """``environment``: variables beside those of ours that are passed on (``passed_on``).
+        """Start the command.
 
-        ``answers``: what the command prints is read by ``answer``.
+        ``environment``: variables beside those of ours that are passed on (``passed_on``). ``answers``: ``answer``
+        reads the output of the command.
         """
         with log.open("wb") as errors:
             self._child = subprocess.Popen(  # noqa: S603 - our own command, no shell
@@ -65,11 +66,11 @@ class JobProcess:
 
     @property
     def lives(self) -> bool:
-        """Whether it has not ended."""
+        """True if the command has not ended."""
         return self._child.poll() is None
 
     def wait(self, pulse: Callable[[], None]) -> int:
-        """Wait for its end: its exit status. ``pulse`` is called every second; what it raises is raised."""
+        """Wait for the end; return the exit status. ``pulse`` is called every second; its errors are raised."""
         while True:
             try:
                 return self._child.wait(timeout=_POLL_S)
@@ -77,17 +78,17 @@ class JobProcess:
                 pulse()
 
     def ask(self, line: str) -> None:
-        """Give it a line, which is no longer than a pipe takes at once. One that has ended answers nothing."""
+        """Send the command a line, no longer than a pipe takes at once. A command that has ended never answers."""
         if self._child.stdin is not None:
             with suppress(BrokenPipeError):
                 self._child.stdin.write(f"{line}\n".encode())
 
     def answer(self, pulse: Callable[[], None]) -> str:
-        """Return the next line that it prints, or "" when it has ended. ``pulse``: as for ``wait``."""
+        """Return the next line of output, or "" when the command has ended. ``pulse``: as for ``wait``."""
         source, said = self._child.stdout, b""
         if source is None:
             return ""
-        ears = select.poll()  # descriptors may have any number
+        ears = select.poll()  # poll() works with any number of descriptors.
         ears.register(source, select.POLLIN)
         while not said.endswith(b"\n"):
             if ears.poll(1000 * _POLL_S):
@@ -96,12 +97,15 @@ class JobProcess:
                 said += more
             elif self.lives:
                 pulse()
-            else:  # its guard was killed, without which it may not go on
+            else:  # Its guard was killed, and it may not continue without one.
                 return ""
         return said.decode().strip()
 
     def end(self) -> int:
-        """End it with everything that it has started (the JVM is a grandchild): its status. Raises: JobLivesError."""
+        """End the command with all its processes (the JVM is a grandchild); return its status.
+
+        Raises: JobLivesError.
+        """
         child = self._child
         for number, patience in ((signal.SIGTERM, _KILL_AFTER_S), (signal.SIGKILL, None)):
             try:
@@ -125,7 +129,10 @@ class JobProcess:
 
 
 def _group_lives(group: int, seconds: float) -> bool:
-    """Whether a grandchild is still there after its grace: exits take a moment, longer while a disk is waited for."""
+    """Return True if a grandchild still exists after its grace.
+
+    Exits take a moment, longer while they wait for a disk.
+    """
     ends_at, pause = perf_counter() + seconds, Event()
     while perf_counter() < ends_at:
         _bury(group)
@@ -138,7 +145,7 @@ def _group_lives(group: int, seconds: float) -> bool:
 
 
 def _bury(group: int) -> None:
-    """A container's first process inherits what its children leave, and whom nobody waits for counts as there."""
+    """Reap orphans: a container's first process inherits them, and an unreaped process counts as alive."""
     with suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG)[0]:
             pass

@@ -1,4 +1,4 @@
-"""House-keeping of locks: deadlocks that nobody found when they arose, and locks whose client is gone."""
+"""House-keeping of locks: missed deadlocks, and locks whose client is gone."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ DEAF = 5 * ORPHAN_LOOK
 
 @dataclass(frozen=True)
 class DeadlockReport:
-    """The transactions that died."""
+    """The transactions that were aborted."""
 
     victims: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class DeadlockSearch:
-    """Looks for what a server that died between queueing a request and looking left behind."""
+    """A search for deadlocks that a server left when it died between queueing a request and looking."""
 
     locks: LockService
 
@@ -34,34 +34,34 @@ class DeadlockSearch:
 
 
 class Holders(Protocol):
-    """Who knows over which connections lock requests were made: the server of this process."""
+    """The server of this process, which knows the connections of lock requests."""
 
     def left(self) -> Left:
-        """Return what became of the connections."""
+        """Return the outcomes of the connections."""
 
     def keep(self, lock_ids: Collection[int], left: Left) -> None:
-        """Forget what has left, and of those that were here what is not among ``lock_ids``."""
+        """Forget the requests of closed connections, and open ones that are not among ``lock_ids``."""
 
 
 @dataclass(frozen=True)
 class OrphanReport:
-    """Locks whose connection was found closed, and locks that were removed because nobody came back for them."""
+    """The locks whose connection was found closed, and the locks that were removed because no client came back."""
 
     orphaned: int = 0
     removed: int = 0
 
 
 def _clock() -> float:
-    """Seconds that go on while this machine sleeps."""
+    """Return seconds that also count while this machine sleeps."""
     return clock_gettime(CLOCK_BOOTTIME)
 
 
 @dataclass
 class Orphans:
-    """Locks without a transaction that nobody keeps alive and whose client ended its connection to this process.
+    """Locks without a transaction or heartbeats whose client ended its connection to this process.
 
-    Rule: who could not be heard is not ended. After a start, a tick that failed and a pause, every orphan gets a whole
-    time-out again.
+    Rule: a client that could not be heard is not ended. After a start, a tick that failed and a pause, every orphan
+    gets a whole time-out again.
     """
 
     locks: LockService
@@ -71,7 +71,7 @@ class Orphans:
     """When the last tick ended, if it did not fail."""
 
     def tick(self) -> OrphanReport:
-        """Note whose connection is gone; remove what has been an orphan for too long."""
+        """Record the requests whose connection is gone; remove those that were orphans for too long."""
         heard, self._heard = self._heard, None
         if heard is None or self.clock() - heard > DEAF.total_seconds():
             self.locks.spare_orphans()

@@ -1,4 +1,4 @@
-"""Measures compactions, transactions and locks for /metrics, so that no reader of /metrics asks the database."""
+"""Measures of compactions, transactions and locks for /metrics, so that no reader of /metrics asks the database."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from metastore.compaction.measuring.service import MeasuringService
 
 @dataclass
 class Measuring:
-    """Keeps the last measures."""
+    """The last measures."""
 
     service: MeasuringService
     seen: list[tuple[str, str, float]] = field(default_factory=list)

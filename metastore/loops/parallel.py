@@ -1,4 +1,4 @@
-"""The candidates of a round, several at a time."""
+"""Parallel work on the candidates of a round."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], threads: int, stopping: Event) -> list[Result]:
     """Return the results, in the order of the items.
 
-    Nothing more is begun once ``stopping`` is set or something is unavailable. An error of one item does not stop the
+    No item is begun once ``stopping`` is set or a service is unavailable. An error of one item does not stop the
     others; the first is raised when all are done.
     """
     failures: list[Exception] = []

@@ -1,7 +1,7 @@
-"""The AcidHouseKeeper: ends what nobody keeps alive, removes what nobody can need any more.
+"""The AcidHouseKeeper: it ends transactions and locks without heartbeats, and removes rows that are no longer needed.
 
-Each step runs whatever became of the others, and each is safe on any number of replicas at once. Hive runs the three
-groups of steps at three intervals.
+Each step runs whatever the outcome of the others, and each is safe on any number of replicas at once. Hive runs the
+three groups of steps at three intervals.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class ReaperReport:
-    """What one pass did, by step; ``failed`` names the steps that could not finish, with the reason."""
+    """The results of one pass, by step; ``failed`` names the steps that could not finish, with the reason."""
 
     expired_locks: int = 0
     expired_txns: int = 0
@@ -75,23 +75,23 @@ class Reaper:
 
 
 def until_due(report: object) -> timedelta | None:
-    """Return how soon a house-keeper wants its next round: when something may expire. None: at its usual time."""
+    """Return the pause until a house-keeper's next round, for the next expiry. None: the usual time."""
     return report.spare if isinstance(report, ReaperReport) else None
 
 
 @dataclass(frozen=True)
 class CountReport:
-    """How many transactions are open."""
+    """The number of open transactions."""
 
     open: int = field(metadata={"gauge": True})
 
 
 @dataclass(frozen=True)
 class OpenTxnsCounter:
-    """Keeps this process's idea of how many transactions are open fresh, so that open_txns need not count."""
+    """A counter that keeps this process's number of open transactions fresh, so that open_txns need not count."""
 
     txns: TxnService
 
     def tick(self) -> CountReport:
-        """Count."""
+        """Count the open transactions."""
         return CountReport(self.txns.count_open_txns())

@@ -1,7 +1,7 @@
-"""What wakes idle Workers: PostgreSQL says when a compaction is queued, by any server or Initiator.
+"""The wake-up of idle Workers: PostgreSQL notifies them when any server or Initiator queues a compaction.
 
-Rule: this only saves time. A Worker looks by itself every ``hive.compactor.worker.sleep.time``; what is said while the
-connection is away is made up for by a look when it is back.
+Rule: this only saves time. A Worker looks by itself every ``hive.compactor.worker.sleep.time``; after a lost connection
+it looks once, to make up for missed notifications.
 """
 
 import os
@@ -21,10 +21,10 @@ _log = get_logger(__name__)
 
 
 class RequestsHeard:
-    """A thread that listens."""
+    """A thread that listens for queued compactions."""
 
     def __init__(self, url: str, wake: Callable[[], None]) -> None:
-        """``wake``: there may be something to do."""
+        """Prepare the thread; ``wake``: called when there may be work."""
         self._listener, self._wake = Listener(url, CHANNEL), wake
         self._stopping = Event()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -35,7 +35,7 @@ class RequestsHeard:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening. A thread that is connecting is left to the process's end."""
+        """Stop listening. A connecting thread ends with the process."""
         self._stopping.set()
         os.eventfd_write(self._bell, 1)
         self._thread.join(_STOP_S)
@@ -49,13 +49,13 @@ class RequestsHeard:
                 self._stopping.wait(_RECONNECT_S)
                 continue
             self._wake()
-            with suppress(UnavailableError):  # the next attempt to connect says why
+            with suppress(UnavailableError):  # The next attempt to connect reports the reason.
                 self._listen()
             self._stopping.wait(_LOST_S)
         self._listener.close()
 
     def _listen(self) -> None:
-        ears = select.poll()  # descriptors may have any number
+        ears = select.poll()  # poll() works with any number of descriptors.
         for ear in (self._bell, self._listener):
             ears.register(ear, select.POLLIN)
         while not self._stopping.is_set():

@@ -1,6 +1,6 @@
-"""When the loops run: intervals, one run of a loop at a time, leadership, stopping.
+"""The scheduler of the loops: intervals, one run of a loop at a time, leadership, stopping.
 
-Rule: a loop is a ``tick()``; only this module waits, and whoever has news for a loop wakes it. Loops that need one
+Rule: a loop is a ``tick()``; only this module waits, and other parts wake a loop that has news. Loops that need one
 runner in the cluster ask for the leadership of the loop before each tick: of servers with different settings each may
 lead only what it runs (ADR 26). That saves duplicate work and is never relied upon: every tick is safe beside another.
 APScheduler plans by this machine's clock; when that is set back, everything planned moves with it (ADR 0041).
@@ -30,25 +30,26 @@ _log = get_logger(__name__)
 
 
 class Leader(Protocol):
-    """Who runs the cluster's loops."""
+    """The election of a process that runs the cluster's loops."""
 
     def is_leader(self, role: str) -> bool:
-        """Return True if this process runs the loop of that name, as far as it can tell now; never raises."""
+        """Return True if this process leads the loop of that name, as far as it can tell now; never raise."""
 
 
 class Observer(Protocol):
-    """Who wants to know what the loops do."""
+    """An observer of loops."""
 
     def ticked(self, loop: str, seconds: float, report: object, *, failed: bool) -> None:
-        """A tick has ended; ``report``: what it returned."""
+        """Receive the end of a tick; ``report``: its result."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A tick and how often. ``everywhere``: needs no leader. ``busy``: whether to go on at once after such a report.
+    """A tick and its interval. ``everywhere``: needs no leader.
 
-    ``sooner``: how soon the next tick is wanted after such a report, where that is before its time; None: it is not.
-    ``on_request``: whether there is news for it when a compaction is queued.
+    ``busy``: True if the loop continues at once after a report.
+    ``sooner``: the pause before the next tick after a report, if that is before its time; None: the usual time.
+    ``on_request``: a queued compaction is news for the loop.
     """
 
     name: str
@@ -67,7 +68,10 @@ class Scheduler:
     def __init__(
         self, loops: Sequence[Loop], leader: Leader, stopping: Event, observer: Observer | None = None
     ) -> None:
-        """``stopping``: the event that ticks look at; ``stop`` sets it. ``observer`` hears of every tick."""
+        """Prepare a scheduler. ``stopping``: the event that ticks check; ``stop`` sets it.
+
+        ``observer`` gets the end of every tick.
+        """
         self._loops = loops
         self._observer = observer
         self._leader = leader
@@ -76,7 +80,7 @@ class Scheduler:
         self._ticking: set[str] = set()
         self._again: set[str] = set()
         """Loops that have to look once more, because there was news in the middle of their tick."""
-        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # a tick may take long
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # A tick may take long.
         self._scheduler = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(max(len(loops), 1))},
             job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
@@ -102,9 +106,9 @@ class Scheduler:
         _log.info("loops_started", loops=[loop.name for loop in self._loops], pid=os.getpid())
 
     def _watch_clock(self, ahead: float) -> None:
-        """Move what is planned with a clock that is set back; a clock that is set forward only hastens it.
+        """Move planned ticks when the clock is set back; a clock that is set forward only hastens them.
 
-        ``ahead``: of the moment in which the first ticks were planned.
+        ``ahead``: the clock's lead when the first ticks were planned.
         """
         while not self._stopping.wait(_LOOK_AT_CLOCK_S):
             back = ahead - _ahead()
@@ -113,14 +117,14 @@ class Scheduler:
                 self.follow_clock(timedelta(seconds=back))
 
     def follow_clock(self, back: timedelta) -> None:
-        """The clock was set back by so much."""
+        """Move all planned ticks after the clock was set back by ``back``."""
         _log.warning("loops_clock_set_back", seconds=round(back.total_seconds()))
         for job in self._scheduler.get_jobs():
-            with suppress(JobLookupError):  # the scheduler is being stopped
+            with suppress(JobLookupError):  # The scheduler is being stopped.
                 job.modify(next_run_time=job.next_run_time - back)
 
     def wake(self, loops: Sequence[Loop]) -> None:
-        """There is news for these loops: each looks now, or once more when its tick is over."""
+        """Run these loops now, or once more when their present tick is over."""
         with self._idle:
             self._again.update(loop.name for loop in loops)
             resting = [loop for loop in loops if loop.name not in self._ticking]
@@ -128,7 +132,7 @@ class Scheduler:
             Thread(target=self.run, args=[loop], name=f"woken-{loop.name}", daemon=True).start()
 
     def run(self, loop: Loop) -> None:
-        """Run one loop now: while it has more to do, and unless another process leads or it is running already."""
+        """Run one loop now, as long as it has more to do, unless another process leads or it is running already."""
         with self._idle:
             if loop.name in self._ticking:
                 return
@@ -143,7 +147,7 @@ class Scheduler:
                     self._hasten(loop, loop.sooner(report))
                     rests = self._may_rest(loop)
         except Exception:  # noqa: BLE001 - a loop must outlive any error of a tick
-            # The loop's next tick starts from what the database says; nothing is lost but time.
+            # The loop's next tick starts from the database's state, so only time is lost.
             _log.exception("loop_failed", loop=loop.name)
         finally:
             with self._idle:
@@ -152,20 +156,23 @@ class Scheduler:
                 self._idle.notify_all()
 
     def _may_rest(self, loop: Loop) -> bool:
-        """Whether nobody has woken it since its tick began; if so, it rests from now on, and anybody may run it."""
+        """Return True if no wake-up came since the loop's tick began.
+
+        If so, the loop rests from now on, and any thread may run it.
+        """
         with self._idle:
             if loop.name not in self._again:
                 self._ticking.discard(loop.name)
             return loop.name not in self._again
 
     def _hasten(self, loop: Loop, pause: timedelta | None) -> None:
-        """Have the next tick of a loop after this pause, if that is sooner than planned."""
+        """Move the next tick of a loop to the end of this pause, if that is sooner than planned."""
         job = self._scheduler.get_job(loop.name)
         if pause is None or job is None:
             return
         wanted = _now() + max(pause, _SHORTEST)
         if job.next_run_time is None or wanted < job.next_run_time:
-            with suppress(JobLookupError):  # the scheduler is being stopped
+            with suppress(JobLookupError):  # The scheduler is being stopped.
                 job.modify(next_run_time=wanted)
 
     def _tick(self, loop: Loop) -> object:
@@ -178,9 +185,9 @@ class Scheduler:
                 self._observer.ticked(loop.name, perf_counter() - began, report, failed=failed)
 
     def stop(self, patience: timedelta) -> bool:
-        """Let running ticks end, for so long; False when some did not.
+        """Wait for running ticks for up to ``patience``; False if some did not end.
 
-        APScheduler does not wait for them: it would hold its locks meanwhile, and a tick's end asks it for its job.
+        APScheduler itself must not wait: it would hold its locks meanwhile, and a tick asks it for its job at the end.
         """
         self._stopping.set()
         if self._scheduler.running:
@@ -194,12 +201,12 @@ class Scheduler:
 
 
 def _ahead() -> float:
-    """Return how far this machine's clock is ahead of a clock that only goes forward, in seconds."""
+    """Return the lead of this machine's clock over a monotonic clock, in seconds."""
     return _now().timestamp() - monotonic()
 
 
 def _now() -> datetime:
-    """APScheduler plans with this machine's clock; nothing that is stored comes from it."""
+    """Return this machine's time, by which APScheduler plans; it is never stored."""
     from datetime import UTC
 
     return datetime.now(UTC)  # noqa: TID251

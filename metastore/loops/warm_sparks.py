@@ -1,9 +1,9 @@
 """Processes with Spark in them that do one compaction job after another: a start takes longer than a small job.
 
 Rule: a Spark does a job at a time, and only jobs with the settings that it was started with. On this machine it is kept
-after a job that succeeded; after any other, whatever the reason, it is ended before anything else happens, as it is
-after too many jobs or too long without one. So what holds of a job that has a process of its own holds here: a job that
-was given up is dead, and the death of a Spark is the failure of the job that it was doing.
+after a successful job; after any other it is ended at once, and also after too many jobs or too long a pause. So the
+rules for a job with a process of its own hold here too: a job that was given up is dead, and the death of a Spark is
+the failure of its job.
 """
 
 import shutil
@@ -25,7 +25,7 @@ _log = get_logger(__name__)
 
 
 class IdleReport(NamedTuple):
-    """How many Sparks wait for a job, and how many were ended because they had waited too long, or were gone."""
+    """The number of Sparks that wait for a job, and of those ended because they waited too long, or were gone."""
 
     kept: int
     ended: int
@@ -42,7 +42,7 @@ class _Spark:
     idle_since: float = 0.0
 
     def do(self, spec: Path, log: Path, pulse: Callable[[], None]) -> int:
-        """Do a job: the exit status that it would have; ``_DIED`` when there is no answer any more."""
+        """Do a job; return its exit status, or ``_DIED`` if no answer comes any more."""
         begins_at = self.log.stat().st_size
         self.jobs += 1
         self.process.ask(str(spec))
@@ -55,7 +55,7 @@ class _Spark:
         return code
 
     def end(self) -> int:
-        """End it and forget its log: its exit status. Raises: JobLivesError."""
+        """End the process and forget its log; return its exit status. Raises: JobLivesError."""
         try:
             return self.process.end()
         finally:
@@ -77,7 +77,7 @@ class WarmSparks:
     _closed: bool = False
 
     def run(self, conf: Mapping[str, str], spec: Path, log: Path, pulse: Callable[[], None]) -> int:
-        """Do a job in a Spark with these settings: its exit status. ``log``: gets what a job that failed has said.
+        """Do a job in a Spark with these settings; return its exit status. ``log``: gets the output of a failed job.
 
         ``pulse``: as for ``JobRunner.run``. Raises: as there.
         """
@@ -90,7 +90,7 @@ class WarmSparks:
         return (status or _DIED) if code == _DIED else code
 
     def end_idle(self) -> IdleReport:
-        """End those that have waited for too long."""
+        """End Sparks that have waited for too long."""
         with self._lock:
             oldest = perf_counter() - self.idle.total_seconds()
             late = [spark for spark in self._waiting if spark.idle_since <= oldest or not spark.process.lives]
@@ -101,7 +101,7 @@ class WarmSparks:
         return IdleReport(kept, len(late))
 
     def close(self) -> None:
-        """End those that wait, and keep none from now on."""
+        """End waiting Sparks, and keep none from now on."""
         with self._lock:
             self._closed = True
             waiting, self._waiting = self._waiting, []
@@ -109,7 +109,7 @@ class WarmSparks:
             _end(spark)
 
     def _taken(self, conf: Mapping[str, str]) -> _Spark:
-        """Return one that waits, or a new one; for that, one with other settings makes room."""
+        """Return a waiting Spark, or a new one, for which a Spark with other settings makes room."""
         with self._lock:
             gone = [spark for spark in self._waiting if not spark.process.lives]
             alive = [spark for spark in self._waiting if spark.process.lives]
@@ -125,7 +125,7 @@ class WarmSparks:
         return _Spark(conf, JobProcess(self.command, log, self.environment, answers=True), log)
 
     def _kept(self, spark: _Spark) -> bool:
-        """Return True if it waits for its next job from now on."""
+        """Keep the Spark for its next job; return whether it is kept."""
         with self._lock:
             if self._closed or not self.idle or spark.jobs >= self.most_jobs:
                 return False
@@ -135,7 +135,7 @@ class WarmSparks:
 
 
 def _is_on_this_machine(conf: Mapping[str, str]) -> bool:
-    """On a cluster a Spark without a job would keep its executors from others."""
+    """Return True if Spark runs on this machine; on a cluster, an idle Spark would keep its executors from others."""
     master = conf.get("spark.master", "")
     return master.startswith("local") and not master.startswith("local-cluster")
 
@@ -143,5 +143,5 @@ def _is_on_this_machine(conf: Mapping[str, str]) -> bool:
 def _end(spark: _Spark) -> None:
     try:
         spark.end()
-    except JobLivesError as error:  # its last job is done, and it has no other
+    except JobLivesError as error:  # Its last job is done, and it has no other.
         _log.warning("compaction_spark_not_ended", reason=str(error))

@@ -1,8 +1,8 @@
-"""The Worker: claim a request, decide whether it is worth a job, run the job, commit.
+"""The Worker: it claims a request, decides whether a job is worthwhile, runs the job, and commits.
 
 Rule: the Worker writes only under its claim. Every way out either commits (result visible, request ready for cleaning)
-or aborts the compaction's transaction first and removes what the job wrote afterwards: never the other way round. What
-comes after the job is tried again while the lease lives; the outcome of a commit without an answer is looked up.
+or aborts the compaction's transaction first and removes what the job wrote afterwards: never the other way round. Steps
+after the job are repeated while the lease lives; the outcome of a commit without an answer is looked up.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from metastore.compaction.queue.rules.properties import job_properties, refused_
 from metastore.compaction.queue.rules.requests import Compaction, CompactionType
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.queue.store.requests import Job
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, JobProgress
+from metastore.compaction.working.job_specification import CompactionJobResult, CompactionJobSpec, JobProgress
 from metastore.compaction.working.rules import later_deletes
 from metastore.compaction.working.service import Started, WorkerService, claim_of
 from metastore.db import failpoints
@@ -33,8 +33,8 @@ from metastore.errors import ClaimLostError, MetastoreError, OutcomeUnknownError
 from metastore.files import Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
-from metastore.loops.job import JobRunner
 from metastore.loops.job_process import JobLivesError
+from metastore.loops.job_runner import JobRunner
 from metastore.roots import refusal
 from metastore.telemetry.logs import get_logger
 from metastore.write_ids.rules import Allocation
@@ -46,7 +46,7 @@ _log = get_logger(__name__)
 
 
 class WorkOutcome(StrEnum):
-    """How a tick ended."""
+    """The outcomes of a tick."""
 
     IDLE = "idle"
     UNAVAILABLE = "no Spark here"
@@ -60,7 +60,7 @@ class WorkOutcome(StrEnum):
 
 
 class WorkReport(NamedTuple):
-    """What a tick did."""
+    """The report of a tick."""
 
     outcome: WorkOutcome
     compaction_id: int | None = None
@@ -68,30 +68,30 @@ class WorkReport(NamedTuple):
 
     @property
     def step(self) -> str:
-        """Its name in the metrics, which tell a compaction that was wrong from one that could not be done."""
+        """The name in the metrics, which distinguish a wrong compaction from one that could not be done."""
         return "compaction_proof" if self.outcome is WorkOutcome.UNPROVEN else "compaction"
 
     @property
     def is_failure(self) -> bool:
-        """Whether it counts as failed."""
+        """True if the tick counts as failed."""
         return self.outcome in {WorkOutcome.FAILED, WorkOutcome.UNPROVEN}
 
     @property
     def worked(self) -> bool:
-        """Whether there may be more to do at once."""
+        """True if more work may be waiting."""
         return self.outcome in {WorkOutcome.COMPACTED, WorkOutcome.NOTHING_TO_COMPACT}
 
 
 class _RefusedError(Exception):
-    """The request is not to be carried out."""
+    """Error: the request is not to be carried out."""
 
 
 class _LaterError(Exception):
-    """The request is to be tried again, here or elsewhere."""
+    """Error: the request is to be tried again, here or elsewhere."""
 
 
 class _UnprovenError(Exception):
-    """The job's outputs are not what its inputs make."""
+    """Error: the job's outputs do not follow from its inputs."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Worker:
     """By which the operator lets insert-only tables be stored, besides the known ones."""
 
     def tick(self) -> WorkReport:
-        """Do a request, if there is any."""
+        """Work on a request, if there is one."""
         missing = self.runner.unavailable()
         if missing is not None:
             reason = f"Worker {self.worker_id} cannot run it: {missing}"
@@ -138,7 +138,7 @@ class Worker:
 
 
 class _Work:
-    """A claimed request on its way."""
+    """A claimed request in progress."""
 
     def __init__(self, worker: Worker, claimed: Compaction, log: Any) -> None:
         self._worker = worker
@@ -153,12 +153,12 @@ class _Work:
         self._beat_at = self._held_since = perf_counter()
 
     def done(self) -> WorkReport:
-        """Carry the request out and put every failure in its place."""
+        """Carry the request out and record every failure."""
         try:
             outcome, reason = self._carry_out()
         except OutcomeUnknownError as error:
-            # Nobody could be asked while the lease lived. Either the commit is there, or somebody else starts anew:
-            # nothing may be removed.
+            # The database was unavailable while the lease lived. Either the commit is there, or another Worker starts
+            # anew: nothing may be removed.
             outcome, reason = WorkOutcome.LOST, str(error)
         except _RefusedError as error:
             outcome, reason = self._undone(WorkOutcome.REFUSED, str(error))
@@ -249,7 +249,7 @@ class _Work:
             raise _RefusedError(refused)
 
     def _lock(self, started: Started) -> None:
-        """Keep out everybody who would replace the files; nothing waits here."""
+        """Exclude every other process that would replace the files, without waiting."""
         entity, rebalance = self._claimed.entity, self._claimed.type is CompactionType.REBALANCE
         wanted = WantedLock(
             LockType.EXCL_WRITE if rebalance else LockType.SHARED_READ,
@@ -271,7 +271,10 @@ class _Work:
             raise ValueError(text) if rebalance else _LaterError(text)
 
     def _with_write_id(self, started: Started) -> Started:
-        """A rebalance has a write id, so that its base lies above every other: Hive reads the first of two alike."""
+        """Give a rebalance a write id, so that its base lies above every other.
+
+        Hive reads the first of two equal ones.
+        """
         name = self._claimed.entity.table
         [answer] = self._worker.write_ids.allocate_table_write_ids([Allocation(name, (started.txn_id,))])
         if isinstance(answer, Exception):
@@ -279,7 +282,7 @@ class _Work:
         return self._worker.compactions.begin_again(started, self._claimed.entity, answer[started.txn_id])
 
     def _require_no_later_deletes(self, started: Started) -> None:
-        """Nobody may have deleted rows by ids that the rebalance changes, and in a directory that it does not read."""
+        """Require that no rows were deleted by ids that the rebalance changes, in a directory that it does not read."""
         mark, open_ids = started.highest_write_id, started.write_ids.open
         later = later_deletes(self._state(started, started.write_ids), mark)
         base = self._state(started).base
@@ -295,7 +298,7 @@ class _Work:
             )
 
     def _state(self, started: Started, write_ids: ValidWriteIdList | None = None) -> AcidState:
-        """Return what the compaction sees of the location; or another list of write ids."""
+        """Return the compaction's view of the location, by its own or another list of write ids."""
         with self._kept_alive():
             listing = self._worker.files.listing(self._location)
         return acid_state(
@@ -306,7 +309,7 @@ class _Work:
         )
 
     def _run(self, table: Described, started: Started) -> Mapping[str, Json]:
-        """Run the job; the statistics that it has of columns."""
+        """Run the job; return its statistics of columns."""
         claimed = self._claimed
         catalog, db, name = claimed.entity.table
         outcome = self._worker.runner.run(
@@ -348,7 +351,10 @@ class _Work:
         return outcome.result.statistics if outcome.result is not None else {}
 
     def _columns_with_statistics(self) -> tuple[str, ...]:
-        """Return the columns whose statistics this compaction renews. No compaction fails for want of them."""
+        """Return the columns whose statistics this compaction renews.
+
+        A compaction never fails for lack of them.
+        """
         statistics, entity = self._worker.statistics, self._claimed.entity
         is_wanted = self._worker.compactions.settings.gather_stats and self._claimed.type is CompactionType.MAJOR
         if statistics is None or not is_wanted:
@@ -360,7 +366,7 @@ class _Work:
             return ()
 
     def _renew_statistics(self, statistics: Mapping[str, Json], started: Started) -> None:
-        """Keep what the job has seen of columns: it is committed, and stays so whatever becomes of this."""
+        """Store the job's statistics of columns; the compaction is committed whatever the outcome of this."""
         service, entity = self._worker.statistics, self._claimed.entity
         if service is None or not statistics:
             return
@@ -372,7 +378,7 @@ class _Work:
             self._log.warning("compaction_statistics_not_renewed", error=str(error))
 
     def _note_end(self, result: CompactionJobResult) -> None:
-        """Show which job it was, and what it did."""
+        """Record the job's id and result."""
         if result.application_id:
             where = f", {self._progress.tracking_url}" if self._progress and self._progress.tracking_url else ""
             self._beat(Job(result.application_id, f"{result.rows_in} rows read, {result.rows_out} written{where}"))
@@ -384,7 +390,7 @@ class _Work:
             raise RuntimeError(f"The compaction job reported success but left nothing in {self._location}")
 
     def _commit(self, started: Started) -> None:
-        """Make the result visible; where the answer was lost, ask what became of it before it is tried again."""
+        """Make the result visible; if the answer was lost, look up the outcome before a repetition."""
         compactions = self._worker.compactions
         unknown: list[OutcomeUnknownError] = []
 
@@ -405,9 +411,9 @@ class _Work:
             raise
 
     def _within_lease(self, step: Callable[[], None]) -> None:
-        """Take a step after the job again and again, until it is done or the claim may be another's.
+        """Repeat a step after the job until it is done or another Worker may have the claim.
 
-        Raises: what the step raises: at once what stays so, and what may pass when the lease is over or we are stopped.
+        Raises: a permanent error of the step at once; a temporary one when the lease is over or we are stopped.
         """
         pause = _FIRST_PAUSE_S
         while True:
@@ -423,9 +429,9 @@ class _Work:
                 return
 
     def _pulse(self, progress: JobProgress | None = None) -> None:
-        """Keep the claim and the transaction alive; raises when the job must stop.
+        """Keep the claim and the transaction alive; raise when the job must stop.
 
-        How far the job is goes to the database with what must go there anyway; its name once as soon as it has one.
+        The progress goes to the database together with the heartbeat; the job's name once, as soon as it has one.
         """
         worker, is_new = self._worker, progress is not None and self._progress is None
         if worker.stopping.is_set():
@@ -438,7 +444,7 @@ class _Work:
 
     @contextmanager
     def _kept_alive(self) -> Iterator[None]:
-        """Renew the lease while a file system answers: it may take minutes to list a directory of a million files.
+        """Renew the lease while a file system answers: listing a directory of a million files may take minutes.
 
         Raises: ClaimLostError, TxnAbortedError.
         """
@@ -466,13 +472,13 @@ class _Work:
         try:
             self._worker.compactions.heartbeat(self._started_txn(), job)
         except (UnavailableError, OutcomeUnknownError) as error:
-            # The lease outlives a short absence of the database, and a heartbeat may be sent twice.
+            # The lease outlives a short outage of the database, and a heartbeat may be sent twice.
             self._log.warning("compaction_heartbeat_missed", error=str(error))
         else:
             self._held_since = self._beat_at
 
     def _lease(self) -> timedelta:
-        """For how long after a heartbeat nobody takes the claim or ends the transaction."""
+        """Return how long after a heartbeat the claim and the transaction are safe from others."""
         return min(self._worker.compactions.settings.worker_lease, self._worker.txn_timeout)
 
     def _started_txn(self) -> Started:
@@ -481,9 +487,9 @@ class _Work:
         return self._started
 
     def _undone(self, outcome: WorkOutcome, reason: str) -> tuple[WorkOutcome, str]:
-        """End the request and its transaction; then, if the transaction is aborted for certain, remove its files.
+        """End the request and its transaction; then, if the transaction is certainly aborted, remove its files.
 
-        Once they are gone and nothing can write them any more, nobody needs to know that the transaction was aborted.
+        Once the files are gone and cannot be written any more, the abort need not be remembered.
         """
         try:
             if self._ended(outcome, reason):
@@ -491,14 +497,14 @@ class _Work:
                     self._worker.files.delete(f"{self._location}/{name}")
                 if not self._may_write and not self._results():
                     self._worker.compactions.forget(self._started_txn())
-        except MetastoreError as error:  # the lease runs out, and the claim is taken back with its transaction
+        except MetastoreError as error:  # The lease runs out, and the claim is taken back with its transaction.
             self._log.warning("compaction_end_not_recorded", error=str(error))
-        except OSError as error:  # no reader sees them; the Cleaner removes them with other aborted directories
+        except OSError as error:  # No reader sees them; the Cleaner removes them with other aborted directories.
             self._log.warning("compaction_results_left", error=str(error))
         return outcome, reason
 
     def _ended(self, outcome: WorkOutcome, reason: str) -> bool:
-        """Record the end; whether the transaction is aborted for certain."""
+        """Record the end; return whether the transaction is certainly aborted."""
         compactions, started = self._worker.compactions, self._started
         if outcome is WorkOutcome.REFUSED:
             return compactions.refuse(self._claim, reason, started)
@@ -513,7 +519,7 @@ class _Work:
         return results_of(top_directories(listing), self._started_txn().txn_id)
 
     def _staging(self) -> list[str]:
-        """Return what a job that was killed leaves: nobody else may use it."""
+        """Return the leftovers of a killed job, which no other job may use."""
         if not self._location:
             return []
         return staging_of(self._worker.files.children(self._location), self._started_txn().txn_id)

@@ -1,1 +1,1 @@
-"""After a restore: ids go on above all that were ever allocated, and what nobody remembers is void (ADR 0049)."""
+"""Recovery after a restore: ids go on above all that were ever allocated, and unknown write ids are void (ADR 0049)."""

@@ -1,8 +1,8 @@
-"""What directories tell of the time that a restored database does not know (ADR 0049).
+"""Decisions about directories from a time that a restored database does not know (ADR 0049).
 
-Rules kept here. A write id that the database does not know to be finished is void: readers pass over what lies under
-it. A compaction that it does not know is void as well while everything that went into it is still there; where its
-sources are gone it is the only copy of rows that were committed, and stays readable.
+Rules: a write id that the database does not know to be finished is void: readers skip its directories. An unknown
+compaction is void as well while all its sources are still there; if its sources are gone it is the only copy of
+committed rows, and stays readable.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,14 +29,14 @@ class RestoredDirectory(NamedTuple):
 
 
 class Void(NamedTuple):
-    """A write id, and a partition in which something lies under it."""
+    """A write id, and a partition with a directory of it."""
 
     write_id: int
     partition: str
 
 
 class VoidResult(NamedTuple):
-    """A compaction's transaction, and the partition and highest write id of what it left."""
+    """The transaction of a compaction, and the partition and highest write id of its output."""
 
     txn_id: int
     partition: str
@@ -45,11 +45,11 @@ class VoidResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """What the restored database knows of a table.
+    """The restored database's knowledge of a table.
 
-    ``in_doubt``: write ids of transactions that were open, ``open_txns``: those. ``aborted_txns``: what lies under them
-    is no reader's. ``required``: per partition, write ids that something readable must lie under: of committed writes,
-    and the highest of each compaction.
+    ``in_doubt``: write ids of transactions that were open, ``open_txns``: those. ``aborted_txns``: their directories
+    are for no reader. ``required``: per partition, write ids that must have a readable directory: those of committed
+    writes, and the highest of each compaction.
     """
 
     next_write_id: int
@@ -110,7 +110,7 @@ def verdict(directories: Iterable[RestoredDirectory], known: Known) -> RecoveryV
 
 
 def span(name: DirectoryName) -> tuple[int, int]:
-    """The first and the last write id that may be in a directory."""
+    """Return the first and the last write id that may be in a directory."""
     if isinstance(name, BaseName):
         return (0, name.write_id) if name.visibility_txn_id else (name.write_id, name.write_id)
     return name.min_write_id, name.max_write_id

@@ -1,7 +1,7 @@
-"""Make a restored database fit the directories that went on without it, before anybody uses it (ADR 0049).
+"""Recovery of a restored database: it is made to fit the directories before any process uses it (ADR 0049).
 
-Rule: nothing is removed or moved, and nothing is asked twice: each location is listed once. What is found is recorded
-in the PostgreSQL transaction of the restore, so that a server never meets a database that was restored by half.
+Rule: nothing is removed or moved, and nothing is asked twice: each location is listed once. The findings are recorded
+in the PostgreSQL transaction of the restore, so that a server never meets a half-restored database.
 """
 
 from collections.abc import Collection, Iterator
@@ -18,7 +18,7 @@ from metastore.roots import local_path
 
 @dataclass
 class Report:
-    """What was done. ``hidden``, ``kept`` and ``strange``: (table, partition, directory)."""
+    """The results. ``hidden``, ``kept`` and ``strange``: (table, partition, directory)."""
 
     aborted: int = 0
     next_txn_id: int = 0
@@ -28,9 +28,9 @@ class Report:
 
 
 def recover(pg: PgTx, files: Files | None) -> Report:
-    """Let ids go on above all that were allocated, and let what the database does not know be void.
+    """Advance ids above all that were allocated, and make unknown write ids void.
 
-    ``files``: None where the directories are of the same instant as the database. Raises: InvalidInputError, OSError.
+    ``files``: None if the directories are of the same instant as the database. Raises: InvalidInputError, OSError.
     """
     report = Report()
     next_txn_id, reserved_until = store.select_counter(pg)
@@ -80,7 +80,7 @@ def _directories(files: Files, table: store.TablePlaces) -> Iterator[RestoredDir
     seen: set[str] = set()
     for place, location, _ in sorted(places):
         if any(place.startswith(f"{outer}/") for outer in seen):
-            continue  # listed with the directory around it
+            continue  # It is listed with the directory around it.
         seen.add(place)
         for path, name in _acid(files.listing(location)):
             whole = f"{place}/{path}"
@@ -115,7 +115,7 @@ def _strangers(
 
 
 def _owner(catalog: str, db: str, child: str, path: str) -> TableName:
-    """Whose the default place is: a table's in the database, or that of a table in a database that is not known."""
+    """Return the owner of the default place: a table of the database, or one of an unknown database."""
     inner = path.partition("/")[0]
     if child.endswith(".db") and parse_directory(inner) is None:
         return TableName(catalog, child.removesuffix(".db").lower(), inner.lower())
@@ -123,7 +123,7 @@ def _owner(catalog: str, db: str, child: str, path: str) -> TableName:
 
 
 def _acid(entries: list[FileEntry]) -> Iterator[tuple[str, DirectoryName]]:
-    """The outermost bases and deltas of a listing that something lies in, with their paths."""
+    """Yield the outermost bases and deltas of a listing that are not empty, with their paths."""
     done: set[str] = set()
     for entry in entries:
         parts = entry.path.split("/")
@@ -132,7 +132,7 @@ def _acid(entries: list[FileEntry]) -> Iterator[tuple[str, DirectoryName]]:
                 break
             try:
                 name = parse_directory(part)
-            except MalformedNameError:  # readers name it
+            except MalformedNameError:  # The error for readers names it.
                 break
             if name is not None:
                 path = "/".join(parts[:depth])

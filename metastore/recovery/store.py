@@ -1,6 +1,6 @@
-"""What a restored database knows, and what is recorded in it of the time that it does not know (ADR 0049).
+"""A restored database's knowledge, and the records of the time that it does not know (ADR 0049).
 
-Everything runs in the one PostgreSQL transaction of the restore, while nobody else sees the database.
+Everything runs in the one PostgreSQL transaction of the restore, while no other process sees the database.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ from metastore.txns.core.store import ID_BLOCK, LISTED, abort
 _SQL = Statements(__file__)
 
 _BATCH = 10_000
-_OWNER = ("restore", "", "metastore db restore")  # user, host, agent of the transactions that own void write ids
+_OWNER = ("restore", "", "metastore db restore")  # User, host and agent of the transactions that own void write ids.
 
 _REQUIRED = _SQL.text("required")
 
@@ -47,13 +47,13 @@ class TablePlaces(NamedTuple):
 
 
 def select_counter(pg: PgTx) -> tuple[int, int]:
-    """The transaction id from which on the database knows none, and the id up to which ids were reserved."""
+    """Return the first transaction id that the database does not know, and the id up to which ids were reserved."""
     [(next_txn_id, reserved_until)] = pg.sql("SELECT next_txn_id, reserved_until FROM txn_counter")
     return int(next_txn_id), int(reserved_until)
 
 
 def select_txns(pg: PgTx) -> tuple[set[int], set[int]]:
-    """The open and the aborted transactions."""
+    """Return the open and the aborted transactions."""
     rows = pg.sql(f"SELECT id, state FROM txns WHERE {LISTED}")
     return (
         {txn_id for txn_id, state in rows if state == "open"},
@@ -62,18 +62,18 @@ def select_txns(pg: PgTx) -> tuple[set[int], set[int]]:
 
 
 def select_next_write_id(pg: PgTx, name: TableName) -> int:
-    """The id that the table's next allocation would get."""
+    """Return the id that the table's next allocation would get."""
     rows = pg.sql('SELECT next_write_id FROM next_write_ids WHERE catalog = %s AND db = %s AND "table" = %s', name)
     return int(rows[0][0]) if rows else 1
 
 
 def select_in_doubt(pg: PgTx, name: TableName) -> set[int]:
-    """Write ids of the table whose transactions were open."""
+    """Return write ids of the table whose transactions were open."""
     return {write_id for (write_id,) in pg.sql(_IN_DOUBT, name._asdict())}
 
 
 def select_required(pg: PgTx, name: TableName) -> dict[str, set[int]]:
-    """Per partition, write ids under which something readable must lie."""
+    """Return, per partition, write ids that must have a readable directory."""
     required: dict[str, set[int]] = {}
     for partition, write_id in pg.sql(_REQUIRED, name._asdict()):
         required.setdefault(partition, set()).add(write_id)
@@ -81,7 +81,7 @@ def select_required(pg: PgTx, name: TableName) -> dict[str, set[int]]:
 
 
 def select_databases(pg: PgTx) -> list[tuple[str, str, str]]:
-    """(catalog, name, location) of every database; of a database with two locations both."""
+    """Return (catalog, name, location) of every database; of a database with two locations both."""
     return [
         (catalog, db, location)
         for catalog, db, *locations in pg.sql(
@@ -92,7 +92,7 @@ def select_databases(pg: PgTx) -> list[tuple[str, str, str]]:
 
 
 def select_locations(pg: PgTx) -> list[str]:
-    """Where tables of any kind are."""
+    """Return the locations of tables of any kind."""
     return [location for (location,) in pg.sql("SELECT location FROM tables WHERE location IS NOT NULL")]
 
 
@@ -134,7 +134,7 @@ def insert_void(pg: PgTx, first_txn_id: int, void: Iterable[tuple[TableName, Col
 
 
 def insert_in_doubt(pg: PgTx, name: TableName, ones: Collection[Void]) -> None:
-    """Let the owners of write ids have components where something lies under them, as far as they have none."""
+    """Give the owners of write ids components in partitions with their directories, as far as they have none."""
     write_ids, partitions = columns(sorted(ones), 2)
     pg.sql(
         """INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
@@ -148,7 +148,7 @@ def insert_in_doubt(pg: PgTx, name: TableName, ones: Collection[Void]) -> None:
 def insert_void_results(
     pg: PgTx, results: Iterable[tuple[TableName, Collection[VoidResult]]], there: Collection[int]
 ) -> None:
-    """Record the transactions of compactions that the database does not know; those that are ``there`` it knows."""
+    """Record the transactions of compactions that the database does not know; it knows those that are ``there``."""
     rows = [
         (void.txn_id, *name, void.partition, "c", void.write_id)
         for name, ones in results
@@ -160,7 +160,7 @@ def insert_void_results(
 
 
 def update_finished(pg: PgTx, txn_ids: Collection[int]) -> None:
-    """Let compactions that were open count as committed, since what they made is the only copy."""
+    """Let compactions that were open count as committed, since their output is the only copy."""
     pg.sql(
         """DELETE FROM txn_components WHERE txn_id = ANY(%(ids)s::bigint[]);
               DELETE FROM locks WHERE txn_id = ANY(%(ids)s::bigint[]) AND txn_id <> 0;
@@ -180,7 +180,7 @@ def update_cleanings(pg: PgTx) -> None:
 
 
 def abort_open(pg: PgTx, reason: str) -> int:
-    """Abort every open transaction; how many."""
+    """Abort every open transaction; return their number."""
     count = 0
     while rows := pg.sql("SELECT id FROM txns WHERE state = 'open' ORDER BY id LIMIT %s", (_BATCH,)):
         count += len(abort(pg, [(txn_id, AbortCode.RESTORED, reason) for (txn_id,) in rows]))
@@ -188,14 +188,14 @@ def abort_open(pg: PgTx, reason: str) -> int:
 
 
 def update_counters(pg: PgTx, next_txn_id: int, gap: int) -> None:
-    """Let transactions go on at this id; locks, compactions, events and objects behind a gap."""
+    """Continue transactions at this id, and locks, compactions, events and objects behind a gap."""
     pg.sql(_RAISE_COUNTER, {"next": next_txn_id, "block": ID_BLOCK, "gap": gap})
     for (sequence,) in pg.sql(_SEQUENCES):
         pg.sql(f"SELECT setval('{sequence}', last_value + %s) FROM {sequence}", (gap,))
 
 
 def update_write_ids(pg: PgTx, highest: Sequence[tuple[TableName, int]], gap: int) -> None:
-    """Let every name's write ids go on behind what it has had, and behind the highest that was seen."""
+    """Continue every name's write ids behind its last, and behind the highest that was found in directories."""
     rows = [(*name, seen) for name, seen in highest]
     pg.sql(
         _RAISE_WRITE_IDS,

@@ -1,4 +1,4 @@
-"""Writing ACID tables without Spark: a streaming connection for rows that keep coming."""
+"""Writers of ACID tables without Spark: a streaming connection for rows that keep coming."""
 
 from metastore.streaming.connection import Counts, State, StreamingConnection, connect
 from metastore.streaming.records import Delimited, Json, RecordError

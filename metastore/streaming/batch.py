@@ -1,7 +1,7 @@
-"""Several transactions that are opened, kept alive and given write ids together, and used one after the other.
+"""Batches of transactions that are opened, kept alive and given write ids together, and used one after the other.
 
-Rule: the ids of a batch are opened by one call and heartbeat together, so a transaction costs a lock and a commit.
-When a transaction that is still to come is lost, the batch is: its write ids are part of the names of what it writes.
+Rule: the ids of a batch are opened by one call and heartbeat together, so a transaction costs a lock and a commit. If a
+later transaction of it is lost, the whole batch is lost: its write ids are part of the names of its files.
 """
 
 import socket
@@ -23,7 +23,7 @@ _log = get_logger(__name__)
 
 
 class Batch:
-    """``count`` transactions on one table, as many as the metastore opens at a time."""
+    """A batch of ``count`` transactions on one table, as many as the metastore opens at a time."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class Batch:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether no transaction is left to begin."""
+        """True if no transaction is left to begin."""
         return not self._waiting
 
     @property
     def remaining(self) -> int:
-        """How many transactions are left to begin."""
+        """The number of transactions that are left to begin."""
         return len(self._waiting)
 
     def begin(self) -> None:
@@ -91,13 +91,13 @@ class Batch:
             raise
 
     def check(self) -> None:
-        """Raise LostError when the transactions are known to be lost."""
+        """Raise LostError if the transactions are known to be lost."""
         self._heartbeater.check()
 
     def require_open(self) -> None:
-        """Ask the metastore whether the present transaction is open: right before files of it appear, or grow.
+        """Ask the metastore if the present transaction is open, right before its files appear or grow.
 
-        Raises: LostError, TxnAbortedError, NoSuchTxnError; MetastoreUnreachableError, MetaError (nobody can tell).
+        Raises: LostError, TxnAbortedError, NoSuchTxnError; MetastoreUnreachableError, MetaError (unknown).
         """
         self.check()
         self._fence.require_open()
@@ -105,8 +105,8 @@ class Batch:
     def commit(self, partitions: Sequence[str] | None) -> None:
         """Commit the present transaction; ``partitions``: those that a dynamic write has written.
 
-        Raises: TxnAbortedError, MetaError, MetastoreUnreachableError; NoSuchTxnError and AnswerLostError (it may have
-        been done).
+        Raises: TxnAbortedError, MetaError, MetastoreUnreachableError; NoSuchTxnError and AnswerLostError (it may be
+        committed).
         """
         types, name = self._client.types, self._table.name
         if partitions is not None:
@@ -125,9 +125,9 @@ class Batch:
         outcome.commit(self._client, types.CommitTxnRequest(txnid=self.txn_id))
 
     def abort(self) -> bool:
-        """Abort the present transaction; what cannot be reached times out.
+        """Abort the present transaction; if the metastore is unreachable, it times out.
 
-        Returns whether what it wrote may be removed: not of a transaction that is committed, or may be yet.
+        Returns True if its files may be removed: not those of a transaction that is committed, or may be.
         """
         if not self._is_sent:
             self._give_up([self.txn_id])
@@ -167,5 +167,5 @@ class Batch:
 
 
 def default_agent() -> str:
-    """Return how the transactions of this process are shown to operators."""
+    """Return the name under which operators see the transactions of this process."""
     return f"streaming-{socket.gethostname()}"

@@ -1,4 +1,4 @@
-"""A column of a table as writers without Spark see it."""
+"""Columns of a table as writers without Spark see them."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,13 +1,13 @@
-"""A streaming connection: rows into a transactional table, one small transaction after the other, without Spark.
+"""Streaming connections: rows into a transactional table, one small transaction after the other, without Spark.
 
     with connect("web.clicks", uri="thrift://metastore:9083", transactions_per_batch=100) as connection:
         for records in source:
             with connection.transaction():
                 connection.write(records)
 
-Like Hive's streaming API, version 2. Rule: a ``write`` takes all of its records or none. What was written is seen when
+Like Hive's streaming API, version 2. Rule: a ``write`` takes all of its records or none. Rows become visible when
 ``commit_transaction`` has returned, and never otherwise: files appear under the write ids of open transactions, which
-nobody reads, so a process that dies leaves nothing that is seen.
+no reader reads, so a process that dies leaves nothing visible.
 """
 
 import threading
@@ -45,7 +45,7 @@ _FLUSHERS = 8
 
 
 class State(StrEnum):
-    """Of a connection."""
+    """The states of a connection."""
 
     IDLE = "idle"
     OPEN = "in a transaction"
@@ -55,7 +55,7 @@ class State(StrEnum):
 
 @dataclass
 class Counts:
-    """What went through a connection."""
+    """The amounts that went through a connection."""
 
     records: int = 0
     committed_records: int = 0
@@ -79,9 +79,9 @@ def connect(
     """Connect to ``db.table``.
 
     ``partition``: values of all partition keys, for rows without them; else every row names its partition.
-    ``records``: how texts are read; Delimited() unless told otherwise. ``transactions_per_batch``: how many
-    transactions share their files; more than one needs a full ACID table, on a file system that can append (a disk, not
-    an object store).
+    ``records``: the format of texts; Delimited() by default. ``transactions_per_batch``: the number of transactions
+    that share their files; more than one needs a full ACID table, on a file system that can append (a disk, not an
+    object store).
     Raises: InvalidOperationError, NoSuchObjectError, MetastoreUnreachableError.
     """
     if transactions_per_batch < 1:
@@ -149,23 +149,23 @@ class StreamingConnection:
             self._partitions.place(self._static)
 
     def __enter__(self) -> Self:
-        """Nothing to do: it is connected."""
+        """Return the connection, which is open already."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
+        """Close the connection."""
         self.close()
 
     @property
     def state(self) -> State:
-        """What may be called next."""
+        """The state, which decides the next allowed call."""
         return self._state
 
     @property
     def txn_id(self) -> int:
-        """The present transaction; 0 if there is none."""
+        """The id of the present transaction; 0 if there is none."""
         return self._batch.txn_id if self._batch and self._state in {State.OPEN, State.FAILED} else 0
 
     @property
@@ -175,12 +175,12 @@ class StreamingConnection:
 
     @property
     def remaining(self) -> int:
-        """How many transactions the present batch has left."""
+        """The number of transactions that the present batch has left."""
         return self._batch.remaining if self._batch else 0
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
-        """A transaction around the block: committed at its end, aborted when it raises."""
+        """Run the block in a transaction: committed at its end, aborted when it raises."""
         self.begin_transaction()
         try:
             yield self
@@ -191,7 +191,7 @@ class StreamingConnection:
         self.commit_transaction()
 
     def begin_transaction(self) -> None:
-        """Begin a transaction, the next of the batch or the first of a new batch. Waits for the table's lock.
+        """Begin a transaction, the next of the batch or the first of a new batch. Wait for the table's lock.
 
         Raises: LockNotAcquiredError, LostError (the batch was timed out: the next call opens a new batch).
         """
@@ -218,10 +218,11 @@ class StreamingConnection:
         self._state = State.OPEN
 
     def write(self, records: "Records | pa.Table | pa.RecordBatch") -> int:
-        """Write records: a block of text with a record on each line, texts, mappings, or Arrow data; returns how many.
+        """Write records: a block of text with a record on each line, texts, mappings, or Arrow data.
 
-        Raises: RecordError, with record and field, when any does not fit or breaks a constraint: none of them is taken
-        then, and the transaction goes on. After any other error it must be aborted.
+        Return their number.
+        Raises: RecordError, with record and field, if any does not fit or breaks a constraint: none of them is taken
+        then, and the transaction continues. After any other error it must be aborted.
         """
         table = self._converted(records)
         self.table.rules.require_kept(table, self._keys)
@@ -243,9 +244,9 @@ class StreamingConnection:
         return int(table.num_rows)
 
     def commit_transaction(self) -> None:
-        """Commit: when this returns, what was written is on disk, and every new reader sees it.
+        """Commit: when this returns, the rows are on disk, and every new reader sees them.
 
-        Raises: TxnAbortedError, LostError (timed out), MetastoreUnreachableError; AnswerLostError when nobody can tell
+        Raises: TxnAbortedError, LostError (timed out), MetastoreUnreachableError; AnswerLostError if it is unknown
         whether it was committed.
         """
         batch, delta = self._alone(State.OPEN)
@@ -257,7 +258,7 @@ class StreamingConnection:
                 delta.close()
             dynamic = self.table.partition_keys and not self._static
             batch.commit(sorted(self._touched) if dynamic else None)
-        except AnswerLostError:  # it may have been committed: what it wrote must stay
+        except AnswerLostError:  # It may have been committed, so its files must stay.
             self._state = State.IDLE
             self._end_batch()
             raise
@@ -271,11 +272,11 @@ class StreamingConnection:
             self._end_batch()
 
     def abort_transaction(self) -> None:
-        """Abort: what was written since ``begin_transaction`` is never seen."""
+        """Abort: rows written since ``begin_transaction`` are never visible."""
         self._abort(*self._alone(State.OPEN, State.FAILED))
 
     def close(self) -> None:
-        """Abort what is open, end the batch, close the connection; closing twice is fine."""
+        """Abort an open transaction, end the batch, close the connection; closing twice is fine."""
         if self._state is State.CLOSED:
             return
         if self._state is not State.IDLE:
@@ -300,7 +301,7 @@ class StreamingConnection:
 
     def _abort(self, batch: Batch, delta: DeltaFiles[RowFile]) -> None:
         self._state = State.IDLE
-        if not batch.abort():  # it is committed, or may be: what it wrote must stay
+        if not batch.abort():  # It is committed, or may be, so its files must stay.
             self._end_batch()
             return
         self.counts.aborted += 1
@@ -312,7 +313,7 @@ class StreamingConnection:
     def _end_batch(self) -> None:
         batch, delta, self._batch, self._delta = self._batch, self._delta, None, None
         if delta is not None:
-            with suppress(OSError, pa.ArrowException):  # a file that is not closed keeps its side file
+            with suppress(OSError, pa.ArrowException):  # A file that is not closed keeps its side file.
                 delta.close()
         if batch is not None:
             batch.close()
@@ -331,7 +332,7 @@ class StreamingConnection:
 
     @contextmanager
     def _admitted(self) -> Iterator[tuple[Batch, DeltaFiles[RowFile]]]:
-        """Hold off the end of the transaction while a thread writes into it."""
+        """Delay the end of the transaction while a thread writes into it."""
         with self._gate:
             self._require(State.OPEN)
             batch, delta = self._batch, self._delta
@@ -357,7 +358,7 @@ class StreamingConnection:
 
     @contextmanager
     def _writer_for(self, bucket: int | None) -> Iterator[int]:
-        """N of the file to write: the row's bucket; where there are none, a number that no other thread has now."""
+        """Yield N of the file to write: the row's bucket; without buckets, a number that no other thread has now."""
         if bucket is not None:
             yield bucket
             return

@@ -1,7 +1,7 @@
-"""NOT NULL and CHECK of a table, kept by writers without Spark.
+"""NOT NULL and CHECK of a table, enforced by writers without Spark.
 
-Rule: records are looked at before anything of them is written, and the first that breaks a rule is named with it. A
-CHECK that is NULL holds, as in SQL. A CHECK that cannot be evaluated here is refused when a writer connects.
+Rule: records are checked before any of them is written, and the error names the first that breaks a rule. A CHECK that
+is NULL holds, as in SQL. A CHECK that cannot be evaluated here is refused when a writer connects.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from metastore.streaming.records import RecordError
 
 @dataclass(frozen=True)
 class Rules:
-    """What every row of a table must keep. Can be pickled."""
+    """The constraints that every row of a table must meet. They can be pickled."""
 
     not_null: tuple[tuple[str, str], ...] = ()
     """(name, column)."""

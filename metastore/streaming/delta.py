@@ -1,7 +1,7 @@
-"""The files that a batch writes: in each partition a delta directory, in it a file for each writer.
+"""Files of a batch: in each partition a delta directory, in it a file for each writer.
 
 Rule: files are written where they stay. They carry write ids that are open, so no reader looks at them before the
-commit; what is left by a process that dies is an aborted delta, which the Cleaner removes.
+commit; a process that dies leaves an aborted delta, which the Cleaner removes.
 """
 
 from collections.abc import Callable
@@ -29,23 +29,23 @@ class DeltaFile(Protocol):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether there is something to flush."""
+        """True if there are rows to flush."""
 
     @property
     def is_broken(self) -> bool:
-        """Whether an attempt to write failed, so that nothing more can be."""
+        """True if a write failed, so that no other can follow."""
 
     def flush(self) -> None:
-        """Make what was written since the last flush part of the file, safe on disk."""
+        """Make the rows since the last flush part of the file, safe on disk."""
 
     def abandon(self) -> None:
-        """Give up what was written since the last flush."""
+        """Drop the rows since the last flush."""
 
     def close(self) -> bool:
-        """End the file; False when nothing is in it, and it is to be removed."""
+        """End the file; return False if it is empty and must be removed."""
 
     def discard(self) -> None:
-        """Let go of the file, which is of no use any more, without a word."""
+        """Release the file silently; it is of no use any more."""
 
 
 class RowFile(DeltaFile, Protocol):
@@ -59,7 +59,7 @@ _File = TypeVar("_File", bound=DeltaFile)
 
 
 class DeltaFiles(Generic[_File]):
-    """All files of a batch of write ids. For several threads."""
+    """All files of a batch of write ids. It is thread-safe."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class DeltaFiles(Generic[_File]):
         compression: str,
         may_publish: Callable[[], None],
     ) -> None:
-        """``may_publish``: called before a directory is made; raises if the transaction is over."""
+        """Prepare the files. ``may_publish``: called before a directory is made; raises if the transaction is over."""
         self._files = files
         self._may_publish = may_publish
         self._kind = kind
@@ -87,11 +87,11 @@ class DeltaFiles(Generic[_File]):
         self._lock = Lock()
 
     def file(self, location: str, writer: int) -> _File:
-        """``bucket_<writer>`` of the partition that lies there."""
+        """Return ``bucket_<writer>`` of the partition at ``location``."""
         return self._open.get((location, writer)) or self._create(location, writer)
 
     def flush(self, pool: Executor) -> None:
-        """Make what was written part of the files, safe on disk."""
+        """Make all written rows part of the files, safe on disk."""
         dirty = [file for file in self._open.values() if file.is_dirty]
         if len(dirty) == 1:
             dirty[0].flush()
@@ -100,7 +100,7 @@ class DeltaFiles(Generic[_File]):
             done.result()
 
     def abandon(self) -> bool:
-        """Give up what was written since the last flush; False when the batch cannot go on for that."""
+        """Drop the rows since the last flush; return False if the batch cannot continue for that reason."""
         try:
             for file in self._open.values():
                 file.abandon()
@@ -109,7 +109,7 @@ class DeltaFiles(Generic[_File]):
         return not any(file.is_broken for file in self._open.values())
 
     def close(self) -> None:
-        """End all files, and remove those in which no transaction left anything."""
+        """End all files, and remove those without rows of any transaction."""
         empty = [file for file in self._open.values() if not file.close()]
         for file in empty:
             self._files.delete(file.path)
@@ -120,7 +120,7 @@ class DeltaFiles(Generic[_File]):
         self._open.clear()
 
     def remove(self) -> None:
-        """Remove everything: its transaction was aborted."""
+        """Remove all files: their transaction was aborted."""
         for file in self._open.values():
             file.discard()
         for directory in self._directories:

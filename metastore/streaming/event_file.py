@@ -1,9 +1,9 @@
-"""A ``bucket_N`` file of a delta while it is being written: by a transaction, or by several in turn.
+"""A ``bucket_N`` file of a delta in progress: written by one transaction, or by several in turn.
 
-Rule: what a transaction wrote becomes part of the file at its ``flush``, which ends with a complete footer on disk, and
-never at an ``abandon``. A file that several transactions share has a side file (``bucket_N_flush_length``) from
-before its first byte until it is closed, so readers know how much of it counts; a length is written after what it
-counts is on disk. Sorted by key, as readers need it: write ids come in ascending order, row ids in order of arrival.
+Rule: the rows of a transaction become part of the file at its ``flush``, which ends with a complete footer on disk, and
+never at an ``abandon``. A file that several transactions share has a side file (``bucket_N_flush_length``) from before
+its first byte until it is closed, so readers know how much of it counts; a length is written after the counted bytes
+are on disk. Sorted by key, as readers need it: write ids come in ascending order, row ids in order of arrival.
 """
 
 import os
@@ -28,7 +28,7 @@ _LENGTH = 8
 
 
 class InsertFile:
-    """A file of insert events, numbered here: row ids begin at 0 for every write id. Not shared between threads."""
+    """A file of insert events, numbered here: row ids begin at 0 for every write id. It is not thread-safe."""
 
     def __init__(
         self,
@@ -40,7 +40,10 @@ class InsertFile:
         compression: str,
         is_shared: bool = False,
     ) -> None:
-        """``bucket``: N of ``bucket_N``; ``is_shared``: several transactions will write, and readers come meanwhile."""
+        """Create the file.
+
+        ``bucket``: N of ``bucket_N``; ``is_shared``: several transactions write, and readers come meanwhile.
+        """
         self.path = f"{directory}/{bucket_file(bucket)}"
         self.rows = 0
         self.busy = Lock()
@@ -74,11 +77,11 @@ class InsertFile:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether there is something to flush."""
+        """True if there are rows to flush."""
         return self._writer is not None
 
     def flush(self) -> None:
-        """Make what was written since the last flush part of the file, safe on disk."""
+        """Make the rows since the last flush part of the file, safe on disk."""
         if self._writer is None:
             return
         with self._whole_or_broken():
@@ -95,7 +98,7 @@ class InsertFile:
             self._write_tail()
 
     def abandon(self) -> None:
-        """Give up what was written since the last flush: it stays outside of what the footer lists."""
+        """Drop the rows since the last flush: the footer does not list them."""
         if self._writer is None:
             return
         with self._whole_or_broken():
@@ -106,9 +109,9 @@ class InsertFile:
             self._ends_whole = False
 
     def close(self) -> bool:
-        """End the file; False when no transaction left anything in it, and it is to be removed.
+        """End the file; return False if no transaction left rows in it, and it must be removed.
 
-        A file that could not be written to the end is left as it is: its side file says how much of it counts.
+        An incomplete file is left as it is: its side file says how much of it counts.
         """
         if self._is_broken:
             self.discard()
@@ -122,7 +125,7 @@ class InsertFile:
         return bool(self._segments.rows)
 
     def discard(self) -> None:
-        """Let go of the file, which is of no use any more, without a word."""
+        """Release the file silently; it is of no use any more."""
         with suppress(OSError, pa.ArrowException):
             if self._writer is not None:
                 self._writer.close()
@@ -131,12 +134,12 @@ class InsertFile:
 
     @property
     def is_broken(self) -> bool:
-        """Whether an attempt to write failed, so that nothing more can be."""
+        """True if a write failed, so that no other can follow."""
         return self._is_broken
 
     @contextmanager
     def _whole_or_broken(self) -> Iterator[None]:
-        """Nothing is written any more behind something that was written in part."""
+        """Mark the file as broken if the block fails, so that no bytes follow an incomplete write."""
         if self._is_broken:
             raise OSError(f"{self.path} could not be written before")
         self._is_broken = True

@@ -1,4 +1,4 @@
-"""SQL conditions and values over Arrow rows: what CHECK and DEFAULT say, without Spark.
+"""Evaluator of SQL conditions and values over Arrow rows, for CHECK and DEFAULT without Spark.
 
 Rule: an expression means here what it means in Hive and Spark, or it is refused before a row is written. NULL is SQL's
 NULL (a condition is true, false or unknown), NaN is equal to itself and above all numbers, an overflow is an error.
@@ -51,7 +51,7 @@ _CASTS = {
 def evaluated(text: str, rows: pa.Table) -> Any:
     """Return the value of an expression for each row, or an Arrow scalar for all.
 
-    Raises: InvalidOperationError for what is not understood here, pa.ArrowException for an overflow.
+    Raises: InvalidOperationError for an expression that is not supported here, pa.ArrowException for an overflow.
     """
     return _value(_parsed(text), rows)
 
@@ -89,7 +89,7 @@ def _column(node: exp.Expr, rows: pa.Table) -> Any:
 
 
 def _literal(node: exp.Expr, _: pa.Table) -> Any:
-    """As SQL reads it: 1.5 is a decimal, 1e3 is a double."""
+    """Return a literal as SQL reads it: 1.5 is a decimal, 1e3 is a double."""
     text = node.this
     if node.is_string:
         return pa.scalar(text)
@@ -195,7 +195,7 @@ def _compared(kind: type[exp.Expr], left: Any, right: Any) -> Any:
     left, right = _aligned(left, right)
     if not pa.types.is_floating(left.type):
         return _COMPARISONS[kind](left, right)
-    # NaN is above all numbers and equal to itself: whether each is NaN comes first, then the numbers.
+    # NaN is above all numbers and equal to itself: NaN flags are compared first, then the numbers.
     left_nan, other = pc.is_nan(left), pc.is_nan(right)
     either = pc.or_(left_nan, other)
     as_numbers = pc.cast(left_nan, pa.int8()), pc.cast(other, pa.int8())
@@ -208,7 +208,10 @@ def _null_safe(left: Any, right: Any) -> Any:
 
 
 def _aligned(left: Any, right: Any) -> tuple[Any, Any]:
-    """Both as one type in which they can be compared. Raises: InvalidOperationError where engines convert or differ."""
+    """Return both operands in one type in which they can be compared.
+
+    Raises: InvalidOperationError if engines convert them or differ.
+    """
     kind, other = left.type, right.type
     if pa.types.is_null(kind) or pa.types.is_null(other):
         return (left.cast(other), right) if pa.types.is_null(kind) else (left, right.cast(kind))
@@ -230,7 +233,7 @@ def _aligned(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _numbers(node: exp.Expr, left: Any, right: Any) -> tuple[Any, Any]:
-    """Return both for arithmetic: whole numbers, or doubles."""
+    """Return both operands for arithmetic: whole numbers, or doubles."""
     kinds = (left.type, right.type)
     if not all(map(_is_number, kinds)) or any(map(pa.types.is_decimal, kinds)):
         raise InvalidOperationError(f"{node.sql(_DIALECT)} is not computed without Spark")

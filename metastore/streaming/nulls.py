@@ -1,4 +1,4 @@
-"""Arrow columns as Arrow's ORC writer has to get them: with the NULLs of a struct in everything below it.
+"""Arrow columns in the form that Arrow's ORC writer needs: with the NULLs of a struct in everything below it.
 
 Below a NULL struct Arrow may hold any value; ORC holds none there. The writer writes the value all the same, unless its
 own slot is NULL, and readers show it in a later row. Of a slice within a struct with NULLs it takes the rows from the
@@ -9,16 +9,16 @@ import pyarrow as pa
 
 
 def pushed_down(array: pa.Array) -> pa.Array:
-    """Return a column with the NULLs of its structs in their fields; what has no children stays as it is."""
+    """Copy the NULLs of a column's structs into their fields; a column without children stays as it is."""
     if not array.type.num_fields:
         return array
-    if pa.types.is_struct(array.type) and not array.null_count:  # the rows of events: no copy of all columns
+    if pa.types.is_struct(array.type) and not array.null_count:  # The rows of events are not copied column by column.
         return _struct([pushed_down(field) for field in array.flatten()], array)
-    return _of_whole(pa.concat_arrays([array, array[:0]]))  # a copy is no slice
+    return _of_whole(pa.concat_arrays([array, array[:0]]))  # A copy is no slice.
 
 
 def _of_whole(array: pa.Array) -> pa.Array:
-    """Return the values with the NULLs of each struct in its fields; ``array`` is no slice."""
+    """Copy the NULLs of each struct into its fields; ``array`` is no slice."""
     if not array.type.num_fields:
         return array
     if pa.types.is_struct(array.type):

@@ -1,11 +1,10 @@
-"""An ORC file out of several that were written behind each other: their stripes, under a common footer.
+"""ORC files made of several that were written behind each other: their stripes, under a common footer.
 
 Rule: stripes never move and are never read again. Each part is a complete ORC file of a writer that knows nothing of
-what is before it; a footer that lists the stripes of all parts at their true places makes one file of them, and what
-lies between (the parts' own footers, parts that were given up) is never looked at. Statistics of a stripe are kept as
-they are. This is how a file can grow by one transaction after the other, which otherwise needs Java's
-writer.
-Source: the ORC v1 specification (file tail); Hive's OrcRecordUpdater, which writes such intermediate footers.
+what is before it; a footer that lists the stripes of all parts at their true positions makes one file of them, and the
+bytes between (the parts' own footers, abandoned parts) are never read. Statistics of a stripe are kept as they are. In
+this way a file can grow by one transaction after the other, which otherwise needs Java's writer. Source: the ORC v1
+specification (file tail); Hive's OrcRecordUpdater, which writes such intermediate footers.
 """
 
 from collections.abc import Mapping
@@ -50,9 +49,9 @@ class Segments:
         self.rows = 0
 
     def add(self, tail: bytes, start: int) -> list[int]:
-        """Take the stripes of a finished part that begins at ``start`` and ends with ``tail``.
+        """Add the stripes of a finished part that begins at ``start`` and ends with ``tail``.
 
-        Returns how many rows each of its stripes has.
+        Returns the number of rows of each stripe.
         """
         part = Tail.parsed(tail)
         counts, statistics = [], []
@@ -76,7 +75,7 @@ class Segments:
         return counts
 
     def tail(self, at: int, notes: Mapping[str, bytes]) -> bytes:
-        """What to append at position ``at``, so that a whole ORC file ends there; ``notes`` is its user metadata."""
+        """Return the bytes to append at position ``at`` that complete an ORC file; ``notes`` is its user metadata."""
         if self._first is None:
             raise ValueError("no part was added")
         kept = (

@@ -1,7 +1,7 @@
-"""The statistics of a column over two parts of an ORC file, from those of each.
+"""Merger of the statistics of a column over two parts of an ORC file.
 
-Rule: readers skip what the statistics exclude, so a bound is kept only if it is known to hold for both parts; what is
-not known is left out, and misleads nobody. The message of the column's type stays, since readers expect it.
+Rule: readers skip rows that the statistics exclude, so a bound is kept only if it is known to hold for both parts;
+unknown bounds are left out, and mislead no reader. The message of the column's type stays, since readers expect it.
 Source: the ORC v1 specification (ColumnStatistics).
 """
 
@@ -28,7 +28,7 @@ _INT_64 = range(-(2**63), 2**63)
 
 
 class _Codec(NamedTuple):
-    """How a value stands in a message; ``write`` gives None for what it cannot hold."""
+    """The encoding of a value in a message; ``write`` gives None for a value that it cannot hold."""
 
     read: Callable[[Any], Any]
     write: Callable[[int, Any], bytes | None]
@@ -56,18 +56,18 @@ _Rules = Mapping[int, tuple[_Codec, Callable[[Iterable[Any]], Any]]]
 _TYPES: dict[int, _Rules] = {
     2: {1: (_SIGNED, min), 2: (_SIGNED, max), 3: (_SIGNED, sum)},  # integers
     3: {1: (_DOUBLE, min), 2: (_DOUBLE, max), 3: (_DOUBLE, sum)},
-    4: {1: (_TEXT, min), 2: (_TEXT, max), 3: (_SIGNED, sum)},  # strings; bounds that were cut short are left out
-    5: {},  # booleans: how many are true
+    4: {1: (_TEXT, min), 2: (_TEXT, max), 3: (_SIGNED, sum)},  # Strings: bounds that were cut short are left out.
+    5: {},  # Booleans: the count of true values.
     6: {1: (_DECIMAL, min), 2: (_DECIMAL, max)},
     7: {1: (_SIGNED, min), 2: (_SIGNED, max)},  # dates
     8: {1: (_SIGNED, sum)},  # binary
-    9: {},  # timestamps: four bounds and two parts of nanoseconds that belong together
+    9: {},  # Timestamps: four bounds and two parts of nanoseconds that belong together.
     12: {1: (_COUNTER, min), 2: (_COUNTER, max), 3: (_COUNTER, sum)},  # lists and maps
 }
 
 
 def merged(first: bytes, other: bytes) -> bytes:
-    """Both columns' statistics together."""
+    """Merge the statistics of two columns."""
     sides = [{field.number: field for field in fields(part)} for part in (first, other)]
     result = b"".join(
         number_field(number, sum(_number(side, number) for side in sides))

@@ -1,10 +1,10 @@
-"""Arrow's ORC writer, with what it lacks: NULL structs, fractions of times before 1970, the calendar of Hive's files.
+"""Arrow's ORC writer with additions: NULL structs, fractions of times before 1970, the calendar of Hive's files.
 
-Rule: nothing else in Python writes ORC.
+Rule: no other code in Python writes ORC.
 
 Arrow rounds a time's seconds towards 1970 and takes a negative fraction, which Java's readers refuse. Rule: from the
 first such time on a part is written with seconds as whole numbers, and each stripe gets the fractions as a stream of
-its own, so that it is what Java's writer would have made, but for indexes of rows, which such a part does not have.
+its own, so that it equals the output of Java's writer, except that it has no indexes of rows.
 """
 
 import io
@@ -65,7 +65,7 @@ class OrcPart(NamedTuple):
 
 
 class OrcWriter:
-    """Writes rows as one part or several, each a complete ORC file, behind what ``out`` has already."""
+    """A writer of rows as one part or several, each a complete ORC file, behind the present content of ``out``."""
 
     def __init__(self, out: BinaryIO, compression: str) -> None:
         self._sink = _Sink(out)
@@ -75,7 +75,7 @@ class OrcWriter:
 
     @property
     def size(self) -> int:
-        """How many bytes were written."""
+        """The number of bytes written."""
         return self._sink.size
 
     def write(self, rows: pa.RecordBatch) -> None:
@@ -142,7 +142,7 @@ class _EarlyPart:
 
 
 class _Sink(io.RawIOBase):
-    """Where the ORC writer writes a part: the file, of which it does not see what is before."""
+    """The sink of a part: a view of the file that hides the bytes before the part."""
 
     def __init__(self, out: BinaryIO) -> None:
         super().__init__()
@@ -152,12 +152,12 @@ class _Sink(io.RawIOBase):
         self.size = 0
 
     def writable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:
-        """Pass on, and remember the end."""
-        chunk = bytes(data)  # no copy of what is bytes already
+        """Write to the file, and remember the end."""
+        chunk = bytes(data)  # Bytes are not copied again.
         self._out.write(chunk)
         self.size += len(chunk)
         self._last.append(chunk)
@@ -167,7 +167,7 @@ class _Sink(io.RawIOBase):
         return len(chunk)
 
     def end(self, size: int) -> bytes:
-        """What was written last: that many bytes, or as many as are remembered."""
+        """Return the last ``size`` bytes written, or as many as are remembered."""
         chunks: list[bytes] = []
         missing = size
         for chunk in reversed(self._last):
@@ -191,17 +191,17 @@ def _is_early(times: pa.Array) -> bool:
 
 
 def _stored_seconds(values: pa.Array) -> pa.Array:
-    """Return times as the seconds that a file holds; dates as they are."""
+    """Convert times to the seconds that a file holds; dates stay as they are."""
     if pa.types.is_date(values.type):
         return values
     times = values.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     seconds, fraction = np.divmod(times, _SECOND)
-    seconds += (seconds < 0) & (fraction >= _MILLISECOND)  # as Java's writer rounds, and its reader undoes
+    seconds += (seconds < 0) & (fraction >= _MILLISECOND)  # Java's writer rounds so, and its reader undoes it.
     return pa.array(seconds - epoch("UTC"), mask=values.is_null().to_numpy(zero_copy_only=False))
 
 
 def _with_fractions(part: bytes, times: dict[int, pa.Array]) -> bytes:
-    """Return an ORC file in which columns of seconds are timestamps; ``times``: their values, without NULLs."""
+    """Turn columns of seconds of an ORC file into timestamps; ``times``: their values, without NULLs."""
     tail = Tail.parsed(part)
     counts = [_counts(stripe) for stripe in _messages(tail.stripe_statistics, 1)]
     if any(sum(of_stripe[column] for of_stripe in counts) != len(values) for column, values in times.items()):
@@ -252,17 +252,17 @@ def _footer(footer: bytes, times: dict[int, pa.Array], stripes: list[bytes]) -> 
 
 
 def _without_bounds(statistics: list[bytes], times: dict[int, pa.Array]) -> Iterator[bytes]:
-    """Yield columns' statistics; those of times say how many there are, and nothing of numbers."""
+    """Yield columns' statistics; those of times have only the count of values."""
     for column, one in enumerate(statistics):
         if column not in times:
             yield one
         else:
             kept = b"".join(field.raw for field in fields(one) if field.number != _OF_NUMBERS)
-            yield kept + bytes_field(_OF_TIMES, b"")  # readers expect the message of the column's type
+            yield kept + bytes_field(_OF_TIMES, b"")  # Readers expect the message of the column's type.
 
 
 def _counts(stripe: bytes) -> list[int]:
-    """Return how many values, NULLs aside, the columns of a stripe have."""
+    """Count the non-NULL values of the columns of a stripe."""
     return [numbers(column).get(1, 0) for column in _messages(stripe, 1)]
 
 
@@ -275,7 +275,7 @@ def _is_index(stream: Any) -> bool:
 
 
 def _encoded(fractions: NDArray[np.int64]) -> bytes:
-    """Return microseconds of seconds as ORC's runs of numbers of 24 bits."""
+    """Encode microseconds of seconds as ORC's runs of numbers of 24 bits."""
     numbers_of = fractions << 3 | _ZEROS_LEFT_OUT - 1
     content = numbers_of.astype(">u4").view(np.uint8).reshape(-1, 4)[:, 1:]
     runs = []

@@ -1,7 +1,7 @@
-"""Where the partitions of a table lie; a new partition is created.
+"""Locations of the partitions of a table; new partitions are created.
 
 Rule: a partition is registered before rows are written into it, as Hive's streaming does: a partition that stays empty
-because its transaction is aborted harms nobody.
+because its transaction is aborted does no harm.
 """
 
 import copy
@@ -23,7 +23,7 @@ class NamedLocation(NamedTuple):
 
 
 class Partitions:
-    """The partitions that were met. For several threads."""
+    """A cache of known partitions. It is thread-safe."""
 
     def __init__(self, client: DomainClient, table: StreamTable) -> None:
         self._client = client
@@ -43,7 +43,7 @@ class Partitions:
         return place
 
     def name(self, values: PartitionValues) -> str:
-        """The name of a partition."""
+        """Return the name of a partition."""
         return make_name([key.name for key in self._table.partition_keys], values)
 
     def _found_or_created(self, values: PartitionValues) -> NamedLocation:

@@ -1,7 +1,7 @@
-"""One file of an insert-only table while a transaction writes it: the table's rows, and nothing around them.
+"""A file of an insert-only table while a transaction writes it: only the table's rows.
 
-Rule: rows tell nothing of their transaction, so a file belongs to a single transaction. It is complete, and safe on
-disk, when its ``flush`` has returned; there is only a single flush.
+Rule: rows do not name their transaction, so a file belongs to a single transaction. It is complete, and safe on disk,
+when its ``flush`` has returned; there is only a single flush.
 """
 
 import os
@@ -18,7 +18,7 @@ from metastore.streaming.orc_writer import OrcWriter
 
 
 class PlainFile:
-    """``00000N_0``. Not shared between threads."""
+    """A file ``00000N_0``. It is not thread-safe."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class PlainFile:
         compression: str,
         is_shared: bool = False,
     ) -> None:
-        """``bucket``: N; ``is_shared`` must be False."""
+        """Create the file; ``bucket``: N; ``is_shared`` must be False."""
         if is_shared:
             raise ValueError("rows of insert-only tables do not tell which transaction wrote them")
         self.path = f"{directory}/{original_file(bucket)}"
@@ -44,7 +44,7 @@ class PlainFile:
 
     @property
     def is_dirty(self) -> bool:
-        """See ``DeltaFile``, here and below."""
+        """True if there are rows to flush; see ``DeltaFile``, here and below."""
         return self._written > self.rows
 
     @property

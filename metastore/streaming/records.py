@@ -1,8 +1,8 @@
-"""Records as they come in (delimited text, JSON, Python mappings, Arrow) as a table of exactly the wanted columns.
+"""Parsers of records (delimited text, JSON, Python mappings, Arrow) to a table of exactly the wanted columns.
 
-Rule: strict. A record fits as a whole or is refused with the field that does not fit, and then none of the call's
-records is taken; nothing is rounded, cut or guessed. A field that a JSON record or mapping, or a column that Arrow data
-does not have is its column's DEFAULT, or NULL.
+Rule: a record fits as a whole or is refused with the field that does not fit, and then none of the call's records is
+taken; no value is rounded, cut or guessed. A field that a JSON record or mapping, or a column that Arrow data does not
+have is its column's DEFAULT, or NULL.
 """
 
 import base64
@@ -29,7 +29,7 @@ _REFUSALS = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 class RecordError(InvalidInputError):
-    """A record does not fit the table. ``record`` counts from 0 within the call; ``field`` is "" where none is."""
+    """Error: a record does not fit the table. ``record`` counts from 0 within the call; ``field`` may be ""."""
 
     def __init__(self, record: int, field: str, reason: str) -> None:
         where = f"Record {record}, field {field}" if field else f"Record {record}"
@@ -39,7 +39,7 @@ class RecordError(InvalidInputError):
 
 
 class RecordFormat(Protocol):
-    """How texts are read as records."""
+    """A format in which texts are read as records."""
 
     def read(self, texts: Sequence[bytes], columns: Sequence[Column]) -> pa.Table:
         """Return the records as a table of these columns. Raises: RecordError."""
@@ -49,14 +49,14 @@ class RecordFormat(Protocol):
 class Delimited:
     """Lines of text with a field separator, without quotes; fields in the order of the columns.
 
-    ``null``: how NULL is written. Complex types cannot be written so.
+    ``null``: the text of NULL. Complex types have no such form.
     """
 
     field: str = ","
     null: str = r"\N"
 
     def read(self, texts: Sequence[bytes], columns: Sequence[Column]) -> pa.Table:
-        """See RecordFormat."""
+        """Read the records: see RecordFormat."""
         for column in columns:
             if column.type.children:
                 raise InvalidOperationError(
@@ -92,7 +92,7 @@ class Delimited:
         return parsed
 
     def _refuse(self, texts: Sequence[bytes], columns: Sequence[Column]) -> None:
-        """Find the first record that does not fit, and its field."""
+        """Raise RecordError for the first record that does not fit, with its field."""
         for number, text in enumerate(texts):
             try:
                 _checked(self._parse([text], columns), columns)
@@ -117,7 +117,7 @@ class Json:
     """A JSON object for each record. Dates and times are texts as Hive shows them, binaries Base64, maps objects."""
 
     def read(self, texts: Sequence[bytes], columns: Sequence[Column]) -> pa.Table:
-        """See RecordFormat."""
+        """Read the records: see RecordFormat."""
         exact = any(_has_decimal(column.type) for column in columns)
         decode = json.JSONDecoder(parse_float=Decimal if exact else None).decode
         records = []
@@ -133,7 +133,7 @@ class Json:
 
 
 def from_mappings(records: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pa.Table:
-    """Mappings of column names to Python's values. Raises: RecordError."""
+    """Convert mappings of column names to Python's values. Raises: RecordError."""
     names = {column.name for column in columns}
     if not all(names.issuperset(record) for record in records):
         _refuse_unknown(records, names)
@@ -144,7 +144,7 @@ def from_mappings(records: Sequence[Mapping[str, Any]], columns: Sequence[Column
 
 
 def from_arrow(record_batch: pa.Table | pa.RecordBatch, columns: Sequence[Column]) -> pa.Table:
-    """Arrow data, its columns matched by name in any case; only exact conversions. Raises: RecordError."""
+    """Convert Arrow data, its columns matched by name in any case; only exact conversions. Raises: RecordError."""
     table = record_batch if isinstance(record_batch, pa.Table) else pa.Table.from_batches([record_batch])
     at = {name.lower(): number for number, name in enumerate(table.column_names)}
     if unknown := set(at) - {column.name for column in columns}:
@@ -177,7 +177,7 @@ def _given(records: Sequence[Mapping[str, Any]], column: Column) -> list[Any]:
 
 
 def _default(record: int, column: Column) -> Any:
-    """Return what a column is in a record that leaves it out. Raises: RecordError where that is not known here."""
+    """Return the value of a column that a record leaves out. Raises: RecordError if it is not known here."""
     if column.default is None:
         return None
     try:
@@ -187,7 +187,7 @@ def _default(record: int, column: Column) -> Any:
 
 
 def lines(data: bytes) -> list[bytes]:
-    """Return the records of a block of text, each on a line."""
+    """Split a block of text into records, one on each line."""
     parts = data.split(b"\n")
     if parts and not parts[-1]:
         parts.pop()
@@ -209,7 +209,7 @@ def _cast(array: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
 
 
 def _column(values: list[Any], column: Column) -> pa.Array:
-    """Python's values as an Arrow array of exactly the type."""
+    """Convert Python's values to an Arrow array of exactly the type."""
     kind = column.type
     convert = _converter(kind)
     try:
@@ -239,7 +239,7 @@ _EXACT: dict[str, tuple[type, ...]] = {
 
 
 def _converter(kind: HiveType) -> Callable[[Any], Any]:
-    """Return what makes Arrow understand a value, or raise TypeError or ValueError."""
+    """Return a function that converts a value for Arrow, or raises TypeError or ValueError."""
     match kind.kind:
         case "array":
             return _each(kind.children[0])
@@ -279,7 +279,7 @@ def _pairs(key: HiveType, value: HiveType) -> Callable[[Any], Any]:
 
 
 def _key(text: Any, kind: HiveType) -> Any:
-    """JSON has no keys but texts."""
+    """Convert a key of a JSON object, which is always a text, to its type."""
     if isinstance(text, str) and kind.kind in {"tinyint", "smallint", "int", "bigint"}:
         return int(text)
     return text
@@ -356,7 +356,7 @@ def _checked(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
 
 
 def _require(array: pa.Array | pa.ChunkedArray, column: Column) -> None:
-    """Raise RecordError for values that Arrow lets through and the type does not: long texts, long decimals."""
+    """Raise RecordError for values that Arrow accepts and the type does not: long texts, long decimals."""
     kind = column.type
     if kind.kind == "decimal":
         limit = pa.scalar(Decimal(10) ** (column.arrow.precision - column.arrow.scale))

@@ -1,4 +1,4 @@
-"""Where rows go: to which partition by their partition keys, to which bucket by their bucketing columns."""
+"""Routing of rows: to a partition by their partition keys, to a bucket by their bucketing columns."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ PartitionValues = tuple[str | None, ...]
 
 
 class Routed(NamedTuple):
-    """Rows for one file; ``bucket`` is None where the table has no buckets."""
+    """Rows for one file; ``bucket`` is None if the table has no buckets."""
 
     partition: PartitionValues
     bucket: int | None
@@ -24,7 +24,7 @@ class Routed(NamedTuple):
 
 
 def routed(table: StreamTable, records: pa.Table, static: PartitionValues = ()) -> Iterator[Routed]:
-    """The rows of ``records`` (columns, and partition keys unless ``static`` has their values), file by file."""
+    """Yield the rows of ``records`` (columns, and partition keys unless ``static`` has their values), file by file."""
     records = records.combine_chunks()
     for partition, at in _by_partition(table, records, static):
         part = records if at is None else records.take(at)
@@ -35,7 +35,7 @@ def routed(table: StreamTable, records: pa.Table, static: PartitionValues = ()) 
 
 
 def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
-    """Values of a partition key as Hive writes them in names."""
+    """Format values of a partition key as Hive writes them in names."""
     if column.type.kind == "boolean":
         return [None if value is None else str(value).lower() for value in values]
     is_decimal = column.type.kind == "decimal"
@@ -46,7 +46,7 @@ def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
 def _by_partition(
     table: StreamTable, records: pa.Table, static: PartitionValues = ()
 ) -> Iterator[tuple[PartitionValues, pa.Array | None]]:
-    """The partitions of rows, and the places of their rows; no places where all rows are of the same."""
+    """Yield the partitions of rows, and the positions of their rows; None if all rows are of the same."""
     if static or not table.partition_keys:
         yield static, None
         return
@@ -81,7 +81,7 @@ def _by_bucket(table: StreamTable, records: pa.Table) -> Iterator[tuple[int | No
 
 
 def _whole(array: pa.ChunkedArray) -> pa.Array:
-    """The array of a column in a single piece or none."""
+    """Return the array of a column in a single piece or none."""
     if array.num_chunks == 1:
         return array.chunk(0)
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)

@@ -1,4 +1,4 @@
-"""What a writer without Spark needs to know of a table: its columns in Arrow's types, keys, buckets and constraints.
+"""Tables as writers without Spark need them: columns in Arrow's types, keys, buckets and constraints.
 
 Rule: tables are full ACID, or insert-only in ORC. Characters and varchars are plain strings inside files (Hive pads and
 cuts when it reads); timestamps are wall clocks, which is what ORC holds.
@@ -29,7 +29,7 @@ _NAMED_BY_TEXT = frozenset(
 
 @dataclass(frozen=True)
 class StreamTable:
-    """``columns`` excludes the partition keys; the order is the order inside files."""
+    """A table; ``columns`` excludes the partition keys; the order is the order inside files."""
 
     name: TableName
     location: str
@@ -43,10 +43,10 @@ class StreamTable:
 
     @classmethod
     def of(cls, name: TableName, described: Any, constraints: EnabledConstraints) -> "StreamTable":
-        """The table as the metastore's ``get_table`` answered it.
+        """Return the table from the answer of the metastore's ``get_table``.
 
-        Raises: InvalidOperationError when it is not transactional, or has a column or a constraint that cannot be
-            written or kept here.
+        Raises: InvalidOperationError if it is not transactional, or has a column or a constraint that cannot be written
+        or kept here.
         """
         sd, parameters = described.sd, dict(described.parameters or {})
         _require_transactional(name, parameters, sd)
@@ -77,7 +77,7 @@ class StreamTable:
                     f"{name} is partitioned by {key.name}, a {key.type.kind}, whose values "
                     "have no one spelling: write the table with Hive or Spark."
                 )
-        # What cannot be written or kept is refused here, before anything is opened.
+        # Columns and constraints that are not supported are refused here, before anything is opened.
         table.rules.require_sound(pa.schema([*table.row_type, *(pa.field(key.name, key.arrow) for key in keys)]))
         return table
 
@@ -91,7 +91,7 @@ class StreamTable:
 def connected(
     table: str, uri: str | None, client: MetastoreClient | None
 ) -> Iterator[tuple[DomainClient, StreamTable]]:
-    """A client, own or passed in, and the table ``db.table``; the client is closed when the block raises.
+    """Open a client, own or passed in, and the table ``db.table``; close the client when the block raises.
 
     Raises: InvalidOperationError, NoSuchObjectError, MetastoreUnreachableError.
     """

@@ -1,1 +1,1 @@
-"""TLS for both sides: key stores of any kind, the contexts made of them, and taking up files that were renewed."""
+"""TLS for both sides: key stores of any kind, the contexts made of them, and the reload of renewed files."""

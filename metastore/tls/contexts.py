@@ -1,7 +1,7 @@
 """OpenSSL contexts made of the settings, for our server and for our clients.
 
-Rules: nothing older than TLSv1.2; a private key is never written to a disk; stores that change on disk are taken up by
-the next connection, and a file that cannot be read then leaves what was in force, with a line in the log.
+Rules: no protocol is older than TLSv1.2; a private key is never written to a disk; the next connection uses stores that
+changed on disk, and if a file cannot be read then, the previous context stays, with a line in the log.
 """
 
 import os
@@ -21,23 +21,23 @@ _log = get_logger(__name__)
 
 
 class ServerSide(Protocol):
-    """The settings of a server; see `metastore.config.security` for what each means."""
+    """The settings of a server; `metastore.config.security` explains each."""
 
     @property
     def keystore(self) -> tuple[str, ...]:
-        """Files with the server's key and certificates."""
+        """The files with the server's key and certificates."""
 
     @property
     def keystore_password(self) -> str:
-        """Their password."""
+        """The password of the key store."""
 
     @property
     def truststore(self) -> tuple[str, ...]:
-        """Files with what signs the clients' certificates."""
+        """The files with certificates that sign those of clients."""
 
     @property
     def truststore_password(self) -> str:
-        """Their password."""
+        """The password of the trust store."""
 
     @property
     def client_certificates(self) -> str:
@@ -45,16 +45,16 @@ class ServerSide(Protocol):
 
     @property
     def forbidden_protocols(self) -> tuple[str, ...]:
-        """Not spoken although they could be."""
+        """The protocols that are refused although OpenSSL has them."""
 
     @property
     def ciphers(self) -> str:
-        """For TLSv1.2, in OpenSSL's notation."""
+        """The ciphers for TLSv1.2, in OpenSSL's notation."""
 
 
 @dataclass(frozen=True)
 class ClientSide:
-    """The settings of a client. ``truststore``: empty: what the operating system trusts."""
+    """The settings of a client. ``truststore``: empty: the operating system's."""
 
     truststore: tuple[str, ...] = ()
     truststore_password: str = ""
@@ -67,7 +67,7 @@ class RenewedContext:
     """A context that is made anew when any of its files has changed."""
 
     def __init__(self, settings: ServerSide | ClientSide) -> None:
-        """Raises: InvalidInputError."""
+        """Make the context. Raises: InvalidInputError."""
         self._settings = settings
         self._files = (*settings.keystore, *settings.truststore)
         self._seen = self._state()
@@ -76,7 +76,7 @@ class RenewedContext:
         self._lock = threading.Lock()
 
     def get(self) -> ssl.SSLContext:
-        """Return the context for the next connection. Files are looked at once a second."""
+        """Return the context for the next connection. Files are checked once a second."""
         if time.monotonic() - self._looked < _LOOK_EVERY_SECONDS:
             return self._context
         with self._lock:
@@ -109,7 +109,7 @@ def _identity(path: str) -> tuple[int, int, int] | None:
 
 
 def server_context(settings: ServerSide) -> ssl.SSLContext:
-    """Return what the Thrift and the HTTP port shake hands with. Raises: InvalidInputError."""
+    """Return the context with which the Thrift and the HTTP port shake hands. Raises: InvalidInputError."""
     if not settings.keystore:
         raise InvalidInputError(
             "hive.metastore.use.SSL is true, but hive.metastore.keystore.path is not set: TLS "
@@ -145,7 +145,7 @@ def server_context(settings: ServerSide) -> ssl.SSLContext:
 
 
 def client_context(settings: ClientSide) -> ssl.SSLContext:
-    """Return what our clients shake hands with. Raises: InvalidInputError."""
+    """Return the context with which our clients shake hands. Raises: InvalidInputError."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.verify_hostname
     _load_trusted(context, settings, ssl.Purpose.SERVER_AUTH)
@@ -162,7 +162,7 @@ def _context(protocol: int) -> ssl.SSLContext:
 
 
 def _load_own(context: ssl.SSLContext, paths: Sequence[str], password: str) -> None:
-    from metastore.tls import keystore  # cryptography: 70 ms that only who speaks TLS spends
+    from metastore.tls import keystore  # Importing cryptography takes 70 ms, spent only with TLS.
 
     store = keystore.read(paths, password)
     if store.key is None:
@@ -190,7 +190,7 @@ def _load_trusted(context: ssl.SSLContext, settings: ServerSide | ClientSide, pu
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """A path by which OpenSSL reads the content, which no disk ever sees."""
+    """Yield a path by which OpenSSL reads the content, which is never on a disk."""
     handle = os.memfd_create("key")
     try:
         os.write(handle, content)

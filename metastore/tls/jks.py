@@ -1,4 +1,4 @@
-"""Java key stores (JKS), which Java wrote by default until version 9: read, never written.
+"""A reader of Java key stores (JKS), which Java wrote by default until version 9.
 
 Rule: pure; the store's own digest is checked with the password before anything in it is believed. The format and the
 protection of keys are those of Java's `sun.security.provider.JavaKeyStore` and `KeyProtector`.
@@ -39,8 +39,8 @@ def read(data: bytes, password: str) -> JavaKeyStore:
     key, chain, trusted = b"", tuple[bytes, ...](), []
     for _ in range(entries):
         tag = fields.number(4)
-        fields.text()  # the alias
-        fields.number(8)  # when it was made
+        fields.text()  # This is the alias.
+        fields.number(8)  # This is the time of its creation.
         if tag == _KEY_ENTRY:
             protected = fields.block()
             certificates = tuple(_certificate(fields, version) for _ in range(fields.number(4)))
@@ -54,7 +54,7 @@ def read(data: bytes, password: str) -> JavaKeyStore:
 
 
 class _Fields:
-    """Numbers and blocks, one after the other."""
+    """A reader of numbers and blocks, one after the other."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at
@@ -83,9 +83,9 @@ def _certificate(fields: _Fields, version: int) -> bytes:
 
 
 def _unprotected(protected: bytes, secret: bytes) -> bytes:
-    """Return the key out of its EncryptedPrivateKeyInfo: whitened with a chain of SHA-1, and followed by a digest."""
+    """Decrypt the key of an EncryptedPrivateKeyInfo: whitened with a chain of SHA-1, and followed by a digest."""
     info = _Der(protected).inside()
-    info.inside()  # which algorithm: there is only this
+    info.inside()  # This is the algorithm: there is only one.
     sealed = info.value()
     salt, text, check = (sealed[:_SALT_BYTES], sealed[_SALT_BYTES:-_DIGEST_BYTES], sealed[-_DIGEST_BYTES:])
     pad, link = b"", salt
@@ -99,7 +99,7 @@ def _unprotected(protected: bytes, secret: bytes) -> bytes:
 
 
 class _Der:
-    """As much of ASN.1 as an EncryptedPrivateKeyInfo takes."""
+    """A reader of the part of ASN.1 that an EncryptedPrivateKeyInfo needs."""
 
     def __init__(self, data: bytes) -> None:
         self._fields = _Fields(data, 0)

@@ -1,6 +1,6 @@
 """Key and trust stores as PEM, from every kind of file.
 
-Rule: the file's content says what it is, not its name and not a setting: Java writes PKCS12 into files called .jks.
+Rule: the file's content decides its kind, not its name and not a setting: Java writes PKCS12 into files called .jks.
 """
 
 import re
@@ -23,7 +23,7 @@ _PEM_KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*
 
 
 class KeyStore(NamedTuple):
-    """What OpenSSL wants to have. ``key`` is None where there is none."""
+    """A key and certificates for OpenSSL. ``key`` is None if there is none."""
 
     key: PrivateKeyTypes | None
     certificates: tuple[x509.Certificate, ...]
@@ -39,7 +39,10 @@ class KeyStore(NamedTuple):
 
 
 def read(paths: Sequence[str], password: str) -> KeyStore:
-    """The content of the files together. Raises: InvalidInputError that names the file and what is wrong with it."""
+    """Read the content of the files together.
+
+    Raises: InvalidInputError that names the file and its fault.
+    """
     stores = []
     for path in paths:
         try:

@@ -1,1 +1,1 @@
-"""Transactions: opening, committing, aborting, keeping alive, and what readers see of them."""
+"""Transactions: opening, committing, aborting, keeping alive, and the snapshots of readers."""

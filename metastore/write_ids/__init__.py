@@ -1,1 +1,1 @@
-"""Write ids: the numbers by which the tables' files are told apart, and who may see which."""
+"""Write ids: the numbers that distinguish the files of tables, and their visibility to readers."""

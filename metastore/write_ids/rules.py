@@ -1,7 +1,7 @@
-"""Write ids decided: which of a table's ids a reader may not see, and what a batch of allocations hands out.
+"""Decisions about write ids: the ids that a reader may not see, and the ids that a batch of allocations gets.
 
-Rules kept here: an id that no transaction owns any more counts as committed (WID-6); ids of a table are
-allocated without holes, in the order of the transactions' ids within a call.
+Rules: an id that no transaction owns any more counts as committed (WID-6); ids of a table are allocated without holes,
+in the order of the transactions' ids within a call.
 """
 
 from bisect import bisect_right
@@ -16,12 +16,12 @@ from metastore.txns.core.rules import LARGEST_ID, TxnRecord, TxnType, required_o
 
 
 class TableWriteIds(NamedTuple):
-    """What is stored about a table that decides a reader's list.
+    """The stored state of a table that decides a reader's list.
 
-    ``next_write_id`` is 0 for a table that never had any. ``mapped`` is the highest id that a transaction up to the
-    reader's mark owns (0: none), ``purged`` the highest whose owner is forgotten. ``invalid``: (write id, transaction),
-    ascending, of at least every owned id up to the high-water mark whose owner is not valid. ``owned`` counts the owned
-    ids up to ``mapped`` (at most 1 more than ``invalid`` has), None if ``mapped`` itself is valid.
+    ``next_write_id`` is 0 for a table that never had a write id. ``mapped`` is the highest id that a transaction up to
+    the reader's mark owns (0: none), ``purged`` the highest whose owner is forgotten. ``invalid``: (write id,
+    transaction), ascending, of at least every owned id up to the high-water mark whose owner is not valid. ``owned``
+    counts the owned ids up to ``mapped`` (at most 1 more than ``invalid`` has), None if ``mapped`` itself is valid.
     """
 
     next_write_id: int = 0
@@ -32,17 +32,17 @@ class TableWriteIds(NamedTuple):
 
 
 def high_watermark(table: TableWriteIds) -> int:
-    """Up to which write id a reader can tell anything about the table."""
+    """Return the write id up to which a reader knows the table."""
     return max(table.mapped, table.purged) if table.mapped else max(table.next_write_id - 1, 0)
 
 
 def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> ValidWriteIdList:
     """Return the list of a reader with this transaction snapshot.
 
-    Where nothing below the first invalid id can be seen apart from that, the list is cut there: as good and shorter.
+    If the reader can see no id behind the first invalid one, the list is cut there: the shorter list is equivalent.
     """
     mark = high_watermark(table)
-    if not table.invalid:  # nearly always: readers ask before each statement
+    if not table.invalid:  # This is nearly always so: readers ask before each statement.
         return ValidWriteIdList(name, mark)
     write_ids, txn_ids = zip(*table.invalid, strict=True)
     owners = txns.hidden(txn_ids)
@@ -57,7 +57,7 @@ def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> Vali
 
 
 class Allocation(NamedTuple):
-    """One request for write ids of a table; ``reallocate`` asks for new ids in the place of those allocated before."""
+    """One request for write ids of a table; ``reallocate`` asks for new ids in place of those allocated before."""
 
     name: TableName
     txn_ids: tuple[int, ...]
@@ -65,14 +65,17 @@ class Allocation(NamedTuple):
 
 
 def uncontended(requests: Sequence[Allocation]) -> list[tuple[int, TableName]]:
-    """What the requests ask for, in the order in which ids are allocated; nothing if a part of it is there twice."""
+    """Return the requested (transaction, table) pairs in the order of allocation; nothing if a pair occurs twice."""
     wanted = [(txn_id, request.name) for request in requests for txn_id in sorted(request.txn_ids)]
     again = any(request.reallocate for request in requests) or len(set(wanted)) < len(wanted)
     return [] if again else wanted
 
 
 class AllocationPlan(NamedTuple):
-    """What to write: dropped and new (transaction, table, write id), the tables' next ids; and what to answer."""
+    """The plan of an allocation.
+
+    It holds dropped and new (transaction, table, write id), the tables' next ids, and the answers.
+    """
 
     dropped: list[tuple[int, TableName]]
     allocated: dict[tuple[int, TableName], int]
@@ -86,7 +89,7 @@ def plan_allocations(
     owned: Mapping[tuple[int, TableName], int],
     next_ids: Mapping[TableName, int],
 ) -> AllocationPlan:
-    """Serve requests in order: what a transaction has is repeated, what it lacks is new, a bad request gets nothing."""
+    """Serve requests in order: existing ids are repeated, missing ids are new, a bad request gets nothing."""
     plan = AllocationPlan([], {}, dict(next_ids), [])
     current = dict(owned)
     for request in requests:
@@ -124,7 +127,7 @@ def first_refusal(
 
 
 def check_replayed(owners: Sequence[tuple[int, int]]) -> None:
-    """See that (source transaction, write id) can be the answer to an allocation of a source warehouse.
+    """Require that (source transaction, write id) can be the answer to an allocation of a source warehouse.
 
     Raises: InvalidRequestError.
     """

@@ -1,4 +1,4 @@
-"""Allocating write ids, and telling readers which of them they may see: one RPC's work each."""
+"""Allocation of write ids, and the lists of those that readers may see: one RPC's work each."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -42,10 +42,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _PAUSES = timedelta(milliseconds=5), timedelta(mil
 
 
 class Reading(NamedTuple):
-    """Tables, and who reads them.
+    """Tables and their reader.
 
-    The reader is given by its transaction list, or by a write id of the first table that it owns; else it is someone
-    who starts now.
+    The reader is given by its transaction list, or by a write id of the first table that it owns; else the reader
+    starts now.
     """
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ class Reading(NamedTuple):
 
     @property
     def starts_now(self) -> bool:
-        """Whether it has no snapshot of its own."""
+        """True if the reader has no snapshot of its own."""
         return bool(self.names) and self.valid_txns is None and self.write_id is None
 
 
@@ -67,7 +67,7 @@ class ReplayedAllocation(NamedTuple):
 
 
 class ReplicatedState(NamedTuple):
-    """The write ids of a table as the source warehouse sees them, and who replicates it."""
+    """The write ids of a table as the source warehouse sees them, and the replicating policy."""
 
     name: TableName
     valid_write_ids: str
@@ -78,20 +78,20 @@ class ReplicatedState(NamedTuple):
 
 @dataclass(frozen=True)
 class Opens:
-    """Snapshots of tables that readers were given, counted in this process until a loop writes them down."""
+    """Counts of tables' snapshots given to readers, kept in this process until a loop writes them down."""
 
     _counts: Counter[TableName] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, names: Iterable[TableName]) -> None:
-        """Count an open of each."""
+        """Count an open of each table."""
         with self._lock:
             for name in names:
                 if name in self._counts or len(self._counts) < MOST_OPENED:
                     self._counts[name] += 1
 
     def taken(self) -> dict[TableName, int]:
-        """Return what was counted since the last look; it is forgotten here."""
+        """Return the counts since the last call, and reset them."""
         with self._lock:
             counts = dict(self._counts)
             self._counts.clear()
@@ -100,7 +100,7 @@ class Opens:
 
 @dataclass(frozen=True)
 class WriteIdService:
-    """Write ids of tables."""
+    """The write ids of tables."""
 
     db: Database
     opens: Opens = field(default_factory=Opens)
@@ -152,7 +152,7 @@ class WriteIdService:
     def get_valid_write_ids(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
         """Return the tables' write-id lists for each reader, in the order and spelling of its ``names``.
 
-        Gives for a member: InvalidRequestError for a write id that nobody owns, InvalidInputError.
+        Gives for a member: InvalidRequestError for a write id without an owner, InvalidInputError.
         """
         self.opens.add(full_table_name(name) for request in requests for name in request.names)
         now = [request for request in requests if request.starts_now]
@@ -165,11 +165,13 @@ class WriteIdService:
     def read_snapshot(
         self, txn_id: int, names: Sequence[str], valid_txns: str | None
     ) -> tuple[ValidTxnList, list[ValidWriteIdList]]:
-        """Return what a transaction reads by that says what it reads: the Cleaner waits for it with these tables only.
+        """Return the lists by which a transaction reads, and record its tables.
 
-        ``names``: all that it has read so far among them; ``valid_txns``: its snapshot, if it has one. Serialises on:
-        the transaction's row. Retry: idempotent. Raises: TxnAbortedError, NoSuchTxnError, InvalidInputError, MetaError
-        where a table was cleaned without waiting for it.
+        The Cleaner waits for it with these only.
+        ``names``: the tables, including all that it has read so far; ``valid_txns``: its snapshot, if it has one.
+        Serialises on: the transaction's row. Retry: idempotent.
+        Raises: TxnAbortedError, NoSuchTxnError, InvalidInputError; MetaError if a table was cleaned without waiting for
+        it.
         """
         tables = {full_table_name(name) for name in names}
         snapshot = reading_store.register(self.db, txn_id, tables, names_all=True)
@@ -179,17 +181,17 @@ class WriteIdService:
         return txns, [valid_write_ids(name, known[full_table_name(name)], txns) for name in names]
 
     def add_write_ids_to_min_history(self, txn_id: int, tables: Collection[TableName]) -> None:
-        """Note which tables a transaction reads: the Cleaner waits for it with these only. Retry: idempotent.
+        """Record the tables that a transaction reads: the Cleaner waits for it with these only. Retry: idempotent.
 
-        Serialises on: the transaction's row. Raises: TxnAbortedError, NoSuchTxnError, MetaError where a table was
-        cleaned without waiting for it.
+        Serialises on: the transaction's row. Raises: TxnAbortedError, NoSuchTxnError, MetaError if a table was cleaned
+        without waiting for it.
         """
         reading_store.register(self.db, txn_id, tables, names_all=False)
 
     def note_opens(self) -> None:
-        """Write down how often tables were opened since the last time; what cannot be written is not counted.
+        """Store the counts of opens since the last call; counts that cannot be stored are lost.
 
-        Serialises on: the tables' rows, in their order. Retry: counts nothing twice.
+        Serialises on: the tables' rows, in their order. Retry: no open is counted twice.
         """
         counts = self.opens.taken()
         if counts:
@@ -197,7 +199,7 @@ class WriteIdService:
             opens_store.delete_forgotten(self.db)
 
     def _starting_now(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
-        """For those who begin now: one snapshot and the tables as of the same instant, in one statement."""
+        """Answer readers that start now: one snapshot and the tables as of the same instant, in one statement."""
         tables = [[full_table_name(name) for name in request.names] for request in requests]
         snapshot, known = store.select_tables_now(self.db, {table for names in tables for table in names})
         txns = reader_snapshot(snapshot)
@@ -207,7 +209,7 @@ class WriteIdService:
         ]
 
     def _reading(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
-        """For those who have a snapshot: what the tables are like, in one statement."""
+        """Answer readers that have a snapshot: the tables' state, in one statement."""
         readers = self._readers(requests)
         tables = [[full_table_name(name) for name in request.names] for request in requests]
         wanted = [
@@ -228,7 +230,7 @@ class WriteIdService:
         ]
 
     def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
-        """What had been committed to a table at an instant, to the millisecond; waits for commits that may count.
+        """Return the write ids committed to a table at an instant, to the millisecond; wait for commits that may count.
 
         Raises: InvalidOperationError for an instant that is not on record or still to come, UnavailableError.
         """
@@ -261,7 +263,7 @@ class WriteIdService:
                 )
 
     def repl_tbl_writeid_state(self, state: ReplicatedState) -> None:
-        """Take over which of a replicated table's write ids are aborted; nothing if the table has any (WID-13).
+        """Take over the aborted write ids of a replicated table; do nothing if the table has any write id (WID-13).
 
         The aborted ids get transactions of their own, which stay until a major compaction has removed their rows.
         Raises: InvalidInputError.
@@ -297,7 +299,7 @@ class WriteIdService:
                 )
 
     def _readers(self, requests: Sequence[Reading]) -> list[ValidTxnList | MetastoreError]:
-        """By what each reader reads."""
+        """Return the transaction list of each reader."""
         readers: list[ValidTxnList | MetastoreError] = []
         for request in requests:
             try:
@@ -323,5 +325,8 @@ def _remembered(valid_txns: str) -> ValidTxnList:
 
 
 def _parsed(valid_txns: str) -> ValidTxnList:
-    """A reader's list. It comes again with each table that the reader opens: those of a usual length are kept."""
+    """Parse a reader's list.
+
+    The same list comes again with each table that the reader opens, so lists of a usual length are cached.
+    """
     return _remembered(valid_txns) if listed_ids(valid_txns) <= LONGEST_REMEMBERED else ValidTxnList.parse(valid_txns)

@@ -1,4 +1,4 @@
-"""Rows of write ids: the next id of each table, and which transaction owns which id.
+"""Rows of write ids: the next id of each table, and the owner of each id.
 
 An owner is forgotten once every live snapshot would call it valid, or once it is aborted and nothing it wrote is left;
 ``next_write_ids.purged_write_id`` remembers the highest id that lost its owner that way (TXN-42).
@@ -22,7 +22,7 @@ _SQL = Statements(__file__)
 
 _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
 
-# Reads only what is not finished: ids that exceptions own, and ids of transactions behind the mark. OFFSET 0 keeps
+# This reads only unfinished ids: ids that exceptions own, and ids of transactions behind the mark. OFFSET 0 keeps
 # PostgreSQL from going through all ids of a table instead.
 _HIDDEN = """
     SELECT catalog, db, "table", write_id, txn_id
@@ -49,7 +49,7 @@ WITH {_WANTED.format(asked=_ASKED_BY_MARK)},
 hidden AS MATERIALIZED ({_HIDDEN.format(exceptions="%(exceptions)s")}{_LATER})
 SELECT {_ANSWERS}""")
 
-# The same for a reader that begins now, at that instant: nobody is behind its mark. The first table has who is open.
+# The same for a reader that starts now: no transaction is behind its mark. The first table has the open transactions.
 _ASKED_NOW = """
     (SELECT (SELECT mark FROM snapshot), asked.*
      FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) WITH ORDINALITY
@@ -98,7 +98,7 @@ _INSERT_NEXT_WRITE_ID = _SQL.text("insert_next_write_id")
 
 
 class AllocationFacts(NamedTuple):
-    """Everything a batch of allocations is decided on, none of which can change before it is applied."""
+    """The facts that decide a batch of allocations; none of them can change before the batch is applied."""
 
     txns: dict[int, TxnRecord]
     owned: dict[tuple[int, TableName], int]
@@ -110,7 +110,7 @@ def _names(names: Collection[TableName]) -> dict[str, str]:
 
 
 def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList) -> dict[TableName, TableWriteIds]:
-    """Return what a reader with this snapshot must know of each table."""
+    """Return the state of each table that a reader with this snapshot needs."""
     answers = select_tables_of_readers(db, [(name, txns) for name in names])
     return {name: known for (_, name), known in answers.items()}
 
@@ -118,9 +118,10 @@ def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList
 def select_tables_of_readers(
     db: Database, wanted: Iterable[tuple[TableName, ValidTxnList]]
 ) -> dict[tuple[int, TableName], TableWriteIds]:
-    """What readers must know of tables, by the reader's mark and the table; in one statement whatever their number.
+    """Return the state of tables by the reader's mark and the table, in one statement whatever their number.
 
-    What is hidden from one reader goes to all: ``rules.valid_write_ids`` picks what its reader may not see.
+    Ids hidden from one reader are in the answer for all: ``rules.valid_write_ids`` picks those that its reader may not
+    see.
     """
     pairs = list(wanted)
     readers = list({id(txns): txns for _, txns in pairs}.values())
@@ -147,7 +148,7 @@ def select_tables_of_readers(
 
 
 def select_tables_now(db: Database, names: Collection[TableName]) -> tuple[Snapshot, dict[TableName, TableWriteIds]]:
-    """Return who is open or aborted now, and what somebody who begins at this instant must know of the tables."""
+    """Return a snapshot of now, and the state of the tables for a reader that starts at this instant."""
     rows = db.once(_TABLES_NOW, {**_names(sorted(set(names))), "hidden": []})
     packed, aborted, min_open, mark, *_ = rows[0]
     return (
@@ -164,7 +165,7 @@ def _known(sequence_any: Sequence[Any]) -> TableWriteIds:
 
 
 def select_owner_and_snapshot(db: Database, name: TableName, write_id: int) -> tuple[int | None, Snapshot]:
-    """Return the transaction that owns a write id, and who is open or aborted at the same instant."""
+    """Return the transaction that owns a write id, and a snapshot of the same instant."""
     [(owner, *snapshot)] = db.once(
         f"""
         SELECT (SELECT txn_id FROM txn_write_ids
@@ -176,9 +177,11 @@ def select_owner_and_snapshot(db: Database, name: TableName, write_id: int) -> t
 
 
 def allocate_uncontended(db: Database, wanted: Collection[tuple[int, TableName]]) -> list[int] | None:
-    """Give each (transaction, table), none of them twice, the table's next id, in one round trip; the ids in order.
+    """Give each (transaction, table), none of them twice, the table's next id, in one round trip.
 
-    None, and nothing is done, if there is anything to decide: allocate.sql says what.
+    Return the ids in order.
+
+    Return None, and change nothing, if there is anything to decide (see allocate.sql).
     """
     names = _names(sorted({name for _, name in wanted}))
     pairs = columns([(txn_id, *name) for txn_id, name in wanted], 4)
@@ -194,7 +197,7 @@ def allocate_uncontended(db: Database, wanted: Collection[tuple[int, TableName]]
 
 
 def lock_for_allocation(pg: PgTx, names: Collection[TableName], txn_ids: Collection[int]) -> AllocationFacts:
-    """Keep the transactions open and the tables' next ids ours, first rows included; read what decides.
+    """Keep the transactions open and lock the tables' next ids, first rows included; read the facts that decide.
 
     Tables are locked in the order of their names. Raises: ConflictRetryError when a table was dropped meanwhile.
     """
@@ -209,7 +212,7 @@ def lock_for_allocation(pg: PgTx, names: Collection[TableName], txn_ids: Collect
 
 
 def finish_allocations(pg: PgTx, plan: AllocationPlan) -> None:
-    """Write what was decided, and commit; tables that got nothing are as if they were not in the request."""
+    """Write the decision, and commit; tables that got nothing stay as if they were not in the request."""
     moved = {name for _, name in plan.allocated}
     if plan.dropped:
         dropped = columns([(txn_id, *name) for txn_id, name in plan.dropped], 4)
@@ -241,15 +244,15 @@ def select_next_write_id(db: Database, name: TableName) -> int:
 
 
 def insert_next_write_id(pg: PgTx, name: TableName, next_write_id: int, *, exactly: bool) -> bool:
-    """Let the table's ids begin here, those below being finished; whether it had none before.
+    """Let the table's ids begin here, those below being finished; return whether it had none before.
 
-    ``exactly``: also where an earlier table of the name has had higher ids, else behind those.
+    ``exactly``: begin here even if an earlier table of the name had higher ids, else behind those.
     """
     return bool(pg.sql(_INSERT_NEXT_WRITE_ID, (*name, next_write_id, next_write_id - 1, exactly)))
 
 
 def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int]], *, forget: bool) -> None:
-    """Give exactly these (transaction, write id) to the table; ``forget``: whatever it had is of an older life."""
+    """Give exactly these (transaction, write id) to the table; ``forget``: existing rows are of an earlier table."""
     if forget:
         pg.sql('DELETE FROM txn_write_ids WHERE catalog = %s AND db = %s AND "table" = %s', name)
     txn_ids, write_ids = columns(owners, 2)
@@ -261,7 +264,7 @@ def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int
 
 
 def update_next_write_id(pg: PgTx, name: TableName, next_write_id: int, finished: int) -> None:
-    """Let this be the table's next id, and no id above ``finished`` count as finished without a record."""
+    """Set the table's next id, so that no id above ``finished`` counts as finished without a record."""
     pg.sql(
         """UPDATE next_write_ids SET next_write_id = %s, purged_write_id = least(purged_write_id, %s),
                                         known_since = metastore_now(), first_write_id = 1

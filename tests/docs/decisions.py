@@ -12,9 +12,8 @@ from typing import NamedTuple
 DECISIONS = Path(__file__).parents[2] / "docs" / "adr"
 THEMES = ("Transactions and write ids", "Locks", "Compaction", "Cleaning and retention", "Files", "Catalog", "Server and wire",
           "Planner and Spark", "Security", "Operations", "Project")
-_OLD_THEMES = {"Spark": "Planner and Spark", "Server": "Server and wire", "Database": "Operations", "Layout": "Project"}
 
-_HEAD = re.compile(r"# (?P<number>\d+)\. (?P<title>.+)\n\n- Date: (?P<date>.+)\n(?:- Status: .+\n)?- Theme: (?P<theme>.+)\n")
+_HEAD = re.compile(r"# (?P<number>\d+)\. (?P<title>.+)\n\n- Date: (?P<date>.+)\n- Theme: (?P<theme>.+)\n")
 
 
 class Decision(NamedTuple):
@@ -39,14 +38,13 @@ def decision(name: str, text: str) -> Decision:
                                      f"and '- Theme: ...', one of {', '.join(THEMES)}")
     if head["number"] != str(int(name[:4])):
         raise MalformedDecisionError(f"docs/adr/{name}: its title has the number {head['number']}")
-    theme = _OLD_THEMES.get(head["theme"], head["theme"])
-    if theme not in THEMES:
-        raise MalformedDecisionError(f"docs/adr/{name}: {theme!r} is none of the themes {', '.join(THEMES)}")
+    if head["theme"] not in THEMES:
+        raise MalformedDecisionError(f"docs/adr/{name}: {head['theme']!r} is none of the themes {', '.join(THEMES)}")
     try:
         taken = date.fromisoformat(head["date"])
     except ValueError:
         raise MalformedDecisionError(f"docs/adr/{name}: {head['date']!r} is no date; write YYYY-MM-DD") from None
-    return Decision(int(head["number"]), head["title"], taken, theme, name)
+    return Decision(int(head["number"]), head["title"], taken, head["theme"], name)
 
 
 def decisions() -> list[Decision]:

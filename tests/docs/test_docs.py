@@ -128,6 +128,11 @@ def test_a_number_stands_for_one_decision():
     assert len(numbers) == len(set(numbers)) > 40
 
 
+def test_a_decision_is_short():
+    """A longer one is a page of docs/explanation, or says how something is written."""
+    assert {one.file for one in decisions.decisions() if len((decisions.DECISIONS / one.file).read_text().split()) > 320} == set()
+
+
 @pytest.mark.parametrize(("text", "wrong"), [
     ("# 7. T\n\n## Context\n", "write '- Date: YYYY-MM-DD'"), (HEAD.format("8", "2026-11-21", "Files"), "the number 8"),
     (HEAD.format("7", "yesterday", "Files"), "'yesterday' is no date"), (HEAD.format("7", "2026-11-21", "Weather"), "'Weather' is none of the themes")])

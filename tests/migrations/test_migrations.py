@@ -147,6 +147,26 @@ def test_each_step_back_leaves_what_was_there_before_the_step(empty_url):
     assert {number: after[number] ^ before[number] for number in after} == {number: set() for number in after}
 
 
+def test_lines_that_release_0_2_kept_are_forgotten(empty_url):
+    """Nobody renews them any more: it makes those anew that it does not find."""
+    from alembic import command
+
+    engine = sqlalchemy.create_engine(sqlalchemy.make_url(empty_url).set(drivername="postgresql+psycopg2"))
+    config = Config()
+    config.set_main_option("script_location", str(migrate.directory()))
+    with engine.connect() as config.attributes["connection"]:
+        command.upgrade(config, f"{BASELINE:04}")
+        with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
+            cursor.execute("INSERT INTO catalogs (name, location, create_time) VALUES ('hive', 'file:/w', 0);"
+                           "INSERT INTO databases (catalog, name, location) VALUES ('hive', 'd', 'file:/w/d');"
+                           "INSERT INTO tables (catalog, db, name, type, sd) VALUES ('hive', 'd', 't', 'MANAGED_TABLE', '{}')")
+        kept = rows(empty_url, "SELECT meta IS NULL FROM tables")
+        command.upgrade(config, "head")
+    engine.dispose()
+
+    assert (kept, rows(empty_url, "SELECT meta IS NULL FROM tables")) == ([(False,)], [(True,)])
+
+
 @pytest.mark.parametrize("path", schema.functions(), ids=str)
 def test_the_functions_beside_the_stores_are_those_of_the_newest_migration(empty_url, path):
     migrate.upgrade(empty_url)
@@ -212,7 +232,7 @@ migrate._run_alembic({empty_url!r}, "public")
     migrate.upgrade(empty_url)
 
     assert between == ("" if int(last) == BASELINE else f"{int(last) - 1:04}")
-    assert half <= objects(empty_url)
+    assert (("relation", "txn_counter") in half) == bool(between)
     assert ("relation", "txn_counter") in objects(empty_url)
     assert migrate.versions(empty_url).database == last
 
@@ -292,7 +312,7 @@ SELECT 'column', table_name, column_name, data_type || coalesce('(' || character
        is_nullable = 'YES' OR column_default IS NOT NULL OR is_identity = 'YES'
 FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'
 UNION ALL SELECT 'function', proname, pg_get_function_identity_arguments(oid), pg_get_function_result(oid), true
-FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND pg_get_function_result(oid) <> 'trigger'
 UNION ALL SELECT 'sequence', relname, '', '', true FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
 UNION ALL SELECT 'constraint', conrelid::regclass::text, pg_get_constraintdef(oid), '', true FROM pg_constraint
 WHERE connamespace = 'public'::regnamespace AND conrelid <> 0 AND contype <> 'n'

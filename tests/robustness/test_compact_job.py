@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests.robustness.harness import compact_job
-from tests.unit.loops.test_job import SPEC
+from tests.unit.loops.test_job_runner import SPEC
 
 
 def test_a_job_that_fails_lets_its_guard_go_on(monkeypatch, tmp_path):

@@ -18,7 +18,7 @@ from metastore.ids import table_name
 from metastore.locks.service import LockService
 from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
-from metastore.loops.job import JobOutcome
+from metastore.loops.job_runner import JobOutcome
 from metastore.loops.worker import Worker
 from metastore.spark.compaction.job import run_for
 from metastore.spark.compaction.process import described_table

@@ -23,7 +23,7 @@ from metastore.files import Files
 from metastore.locks.rules import LockType
 from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
-from metastore.loops.job import JobOutcome
+from metastore.loops.job_runner import JobOutcome
 from metastore.loops.worker import Worker
 from metastore.txns.core.rules import Operation, reader_snapshot
 from tests.support.transactions import Transactions, named, seconds

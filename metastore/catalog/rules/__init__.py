@@ -1,1 +1,1 @@
-"""What the catalog accepts and decides: pure functions."""
+"""Rules of the catalog: pure functions that check and complete what clients send."""

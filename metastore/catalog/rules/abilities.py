@@ -1,9 +1,9 @@
-"""Which clients get to see a transactional table, and with which sentence the others are refused.
+"""Abilities of clients: the clients that may get a transactional table, and the refusal that all others get.
 
-Rule: a client that cannot read such a table sees none of its rows, or rows that were deleted, and what it writes lies
-beside what others read. So it is refused the table, before it begins. A client can do what it says
+Rule: a client that cannot read such a table sees none of its rows, or rows that were deleted, and other readers miss
+what it writes. So the server refuses the table before the client begins. The server believes what a client says
 (CLIENT-11): ``processorCapabilities`` name each ability; INSERT_ONLY_TABLES alone comes from Hive 3 and 4 and from
-Trino, which have both; who says nothing has none. An operator who knows better says so by user or by address.
+Trino, which have both; a client that says nothing has no ability. An operator can override this by user or by address.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,7 +27,7 @@ _ALL = frozenset(_WORDS)
 
 @dataclass(frozen=True)
 class Said:
-    """What a client says of itself in a call."""
+    """Statements of a client about itself, sent with a call."""
 
     insert_only_tables: bool = False
     """Its ``capabilities`` have INSERT_ONLY_TABLES."""
@@ -37,14 +37,14 @@ class Said:
 
 @dataclass(frozen=True)
 class Client:
-    """Who a client is."""
+    """The identity of a client."""
 
     user: str | None
     host: str
 
 
 def is_named(client: Client, clients: Collection[str | Network]) -> bool:
-    """Whether a list of users, addresses and networks has this client."""
+    """Return True if a list of users, addresses and networks contains this client."""
     if client.user in clients:
         return True
     try:
@@ -56,10 +56,10 @@ def is_named(client: Client, clients: Collection[str | Network]) -> bool:
 
 
 def abilities(said: Said, *, trusted: bool = False, doubted: bool = False) -> frozenset[TableKind]:
-    """The kinds of transactional tables that a client can handle.
+    """Return the kinds of transactional tables that a client can handle.
 
-    ``trusted``: it can, whatever it says. ``doubted``: only what it names counts, since its Hive client says more than
-    the engine around it can do.
+    ``trusted``: the client has every ability, whatever it says. ``doubted``: only abilities that it names count, since
+    its Hive client claims more than the engine around it can do.
     """
     if trusted:
         return _ALL
@@ -70,7 +70,7 @@ def abilities(said: Said, *, trusted: bool = False, doubted: bool = False) -> fr
 
 
 def refusal(table: TableName, kind: TableKind) -> str:
-    """The sentence with which a client is refused a table."""
+    """Return the message that refuses a table to a client."""
     return (
         f"{table} is a transactional table ({kind}), and this client has not said that it can handle such tables: it "
         "would see no rows or wrong ones, and others would not see what it writes. In a Spark that has the ACID catalog"

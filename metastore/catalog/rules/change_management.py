@@ -1,8 +1,8 @@
-"""Which files a replica of a database may still need, and how they are called once their table has no use for them.
+"""Rules of change management: the files that a replica of a database may still need, and their names in ``cmroot``.
 
-Rule: Hive's ReplChangeManager. A database is a source of replication while its ``repl.source.for`` is not empty. Of its
-managed tables no file is removed: it goes to ``cmroot``, one flat directory, as ``<its name>_<its checksum>``, which is
-where a replica looks that learnt of the file by an event and comes too late.
+Rule: Hive's ReplChangeManager. A database is a source of replication while its ``repl.source.for`` is not empty. No
+file of its managed tables is removed: the file moves to ``cmroot``, one flat directory, as ``<its name>_<its
+checksum>``. A replica that learnt of the file by an event and comes too late looks there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,30 +16,34 @@ _LONGEST = 255
 
 
 def is_source(database_parameters: Mapping[str, str]) -> bool:
-    """Return True if a database is replicated from here."""
+    """Return True if a database is a source of replication."""
     return bool(database_parameters.get(SOURCE_OF_REPLICATION))
 
 
 def is_needed(database_parameters: Mapping[str, str], kind: str) -> bool:
-    """Whether a replica may need the files of a table of this type: those of external tables it has no claim to."""
+    """Return True if a replica may need the files of a table of this type.
+
+    A replica has no claim to the files of external tables.
+    """
     return is_source(database_parameters) and kind != TableType.EXTERNAL
 
 
 def name_in_cmroot(name: str, checksum: str) -> str:
-    """Return what a file is called there."""
+    """Return the name of a file in ``cmroot``."""
     whole = f"{name}_{checksum}"
     return whole if len(whole) <= _LONGEST else whole[: _LONGEST - 1]
 
 
 def replicated(uris: Iterable[str], root: str) -> list[str]:
-    """Return those of the files that are part of a table: below ``root``, and it included, nothing hidden by a dot.
+    """Return the files that are part of a table.
 
-    Names that begin with ``_`` are: Hive needs some of them.
+    These are ``root`` itself, and paths below it without a name that begins with a dot. Names that begin with ``_`` are
+    included, because Hive needs some of them.
     """
     above = root.rstrip("/").rpartition("/")[0]
     return [uri for uri in uris if not any(part.startswith(".") for part in uri.removeprefix(above).split("/"))]
 
 
 def expired(files: Sequence[tuple[str, datetime]], now: datetime, retention: timedelta) -> list[str]:
-    """Return the files that came longer ago than they are kept."""
+    """Return the files that are older than the retention."""
     return [name for name, came_at in files if now - came_at > retention]

@@ -1,4 +1,4 @@
-"""Column types: which are known, and which change of a column's type a table may undergo.
+"""Column types: the known types, and the changes of a column's type that a table may undergo.
 
 Only a type's leading word counts, as in Hive: ``decimal(10,2)`` is ``decimal``, ``array<foo>`` is ``array``.
 Source: CAT-N5, CAT-A3.
@@ -21,7 +21,7 @@ _DERIVED = "<derived from deserializer>"
 
 
 def leading_word(type_text: str) -> str:
-    """Return what decides about a type."""
+    """Return the leading word of a type, which decides about the type."""
     if type_text.startswith(_LOCAL_ZONE):
         return _LOCAL_ZONE
     word = re.match(r"\w+", type_text)

@@ -1,6 +1,6 @@
-"""Constraints of tables: which may be added, what they are called, and what becomes of them when columns change.
+"""Constraints of tables: which constraints may be added, their names, and their fate when columns change.
 
-Source: CAT-K1, CAT-K2. Whether rows keep to them is for the writers of rows; here they are only declared.
+Source: CAT-K1, CAT-K2. Writers of rows enforce them; here they are only declared.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -25,7 +25,7 @@ _OF_COLUMNS = (*_KEYS, ConstraintKind.FOREIGN_KEY, ConstraintKind.NOT_NULL)
 def named(
     drafts: Iterable[ConstraintColumn], taken: Collection[str], table_id: int, now_ms: int
 ) -> list[ConstraintColumn]:
-    """Return the constraints with the names that they are stored under.
+    """Return the constraints with the names under which they are stored.
 
     Columns of a key come one after the other, and only the first one's position is 1.
     Raises: InvalidObjectError for a name that the table has already.
@@ -100,7 +100,7 @@ def require_other_columns(columns: Sequence[ConstraintColumn]) -> None:
 
 
 def renamed_columns(old: Table, new: Table) -> dict[str, str | None]:
-    """Return columns that an alteration renames, and (None) those that it removes.
+    """Return old names of columns that an alteration renames, with their new names; None as new name: removed.
 
     A column is renamed if as many columns are there as before and a new name stands where the old name stood.
     """

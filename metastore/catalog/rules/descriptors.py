@@ -12,7 +12,10 @@ _DEFAULTS: Json = {"compressed": False, "numBuckets": 0, "storedAsSubDirectories
 
 
 def normalised(sd: Json) -> Json:
-    """The descriptor with lower-case columns and no collection absent. ``cols`` and ``serdeInfo`` may be absent."""
+    """Return the descriptor with lower-case columns and no collection absent.
+
+    ``cols`` and ``serdeInfo`` may be absent.
+    """
     skewed = sd.get("skewedInfo") or {}
     serde = sd.get("serdeInfo") or {}
     full = {
@@ -38,15 +41,15 @@ def columns(fields: list[Json]) -> list[Json]:
 
 
 def split_location(sd: Json) -> tuple[str | None, Json]:
-    """Return the location, and the descriptor as it is stored."""
+    """Return the location, and the descriptor in the form that is stored."""
     return sd.get("location"), {name: value for name, value in sd.items() if name != "location"}
 
 
 def with_location(sd: Json, location: str | None) -> Json:
-    """Return the descriptor as it is shown."""
+    """Return the descriptor in the form that clients get, with the location."""
     return {**sd, "location": location} if location is not None else sd
 
 
 def digest(sd: Json) -> str:
-    """Return what a stored descriptor is known by, the same for equal content."""
+    """Return the key of a stored descriptor; equal content has equal digests."""
     return hashlib.sha256(json.dumps(sd, sort_keys=True).encode()).hexdigest()[:32]

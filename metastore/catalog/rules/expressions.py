@@ -1,9 +1,10 @@
 """Expressions of CHECK and DEFAULT: which functions they may call. Pure.
 
-Rule: an expression is evaluated by whoever writes a row, in his process, so it may call listed functions only: none
-that calls Java (``reflect``, ``java_method``), reads files, or comes out of a jar. Every word in front of a parenthesis
-is looked at, and text that two lexers could read in two ways is refused (raw strings, comments, backslashes in double
-quotes), so that no engine finds a call that is not found here. Looked at when it is declared and when it is used.
+Rule: the writer of a row evaluates an expression in its own process, so the expression may call listed functions only:
+none that calls Java (``reflect``, ``java_method``), reads files, or comes out of a jar. Every word in front of a
+parenthesis is looked at, and text that two lexers could read in two ways is refused (raw strings, comments, backslashes
+in double quotes), so that no engine finds a call that is not found here. An expression is checked when it is declared
+and when it is used.
 """
 
 import re

@@ -1,12 +1,12 @@
-"""Reads the Kryo bytes of a partition condition as Hive serializes it, as far as conditions on partition keys go.
+"""A reader of the Kryo bytes in which Hive sends a partition condition, as far as conditions on partition keys go.
 
-The bytes carry class names and values but no field names: what follows a class name is that class's fields in
-alphabetical order, so each class that we read has its layout here. Layouts are equal in 2.3, 3.1 and 4.x; what differs
-between Kryo 3/4 (2.3, 3.1) and Kryo 5 (4.x) is how lists and fixed-length numbers are written.
+The bytes carry class names and values but no field names: the fields of a class follow its name in alphabetical order,
+so each class that we read has its layout here. Layouts are equal in 2.3, 3.1 and 4.x; Kryo 3/4 (2.3, 3.1) and Kryo 5
+(4.x) differ in how they write lists and fixed-length numbers.
 
 Rule: no number in the bytes is believed beyond the bytes. A list has at most as many elements as there are bytes left,
 and since objects may be referred to again, from several places or from inside of themselves, the tree that they unfold
-to is counted before anybody walks it.
+to is counted before any code walks it.
 """
 
 import struct
@@ -28,7 +28,7 @@ class Node:
 
 
 class UnreadableError(InvalidRequestError):
-    """The bytes are not what we know how to read."""
+    """Error: the bytes have a form that this reader does not know."""
 
 
 _KRYO_5_START = b"\x01\x00org.apache.hadoop.hive.ql.plan.ExprNodeGenericFuncDes"
@@ -92,13 +92,13 @@ def is_kryo(data: bytes) -> bool:
 
 
 def read(data: bytes) -> Node:
-    """The expression in the bytes.  Raises: UnreadableError for a class that we do not know, or damaged bytes."""
+    """Return the expression in the bytes. Raises: UnreadableError for a class that we do not know, or damaged bytes."""
     reader = _Reader(data, kryo_5=data.startswith(_KRYO_5_START))
     try:
         node = reader.object() if reader.kryo_5 else reader.new_object("ExprNodeGenericFuncDesc", reader.varint())
     except (IndexError, UnicodeDecodeError, struct.error, ValueError, OverflowError) as error:
         raise UnreadableError(f"The partition expression is damaged at byte {reader.at}") from error
-    except RecursionError:  # how deep Python's own stack is already depends on the caller
+    except RecursionError:  # The depth that is left depends on the caller's stack.
         raise UnreadableError(_TOO_DEEP) from None
     if not isinstance(node, Node) or reader.at != len(data):
         raise UnreadableError("The partition expression is not one function")
@@ -107,13 +107,16 @@ def read(data: bytes) -> Node:
 
 
 def _unfolded(value: Any, sizes: dict[int, int]) -> int:
-    """Nodes of the tree below a value, shared nodes as often as they are referred to.  Raises: UnreadableError."""
+    """Count the nodes of the tree below a value; a shared node counts as often as it is referred to.
+
+    Raises: UnreadableError.
+    """
     inner = value.fields.values() if isinstance(value, Node) else value if isinstance(value, list) else ()
     if not inner:
         return 1
     known = sizes.get(id(value))
     if known is None:
-        sizes[id(value)] = 0  # being counted
+        sizes[id(value)] = 0  # A node inside itself counts as 0.
         known = sizes[id(value)] = 1 + sum(_unfolded(part, sizes) for part in inner)
     if not 0 < known <= _MOST_NODES:
         raise UnreadableError(f"The partition expression contains itself, or has more than {_MOST_NODES} parts")
@@ -136,11 +139,11 @@ class _Reader:
     names: list[str] = field(default_factory=list)
 
     def object(self) -> Any:
-        """Return an object behind its class."""
+        """Read an object behind its class."""
         return self._instance(self._class())
 
     def new_object(self, kind: str, marker: int) -> Any:
-        """Return an object whose class is known, behind its reference marker."""
+        """Read an object whose class is known, behind its reference marker."""
         if marker == _NULL:
             return None
         if marker != _NEW:
@@ -167,7 +170,7 @@ class _Reader:
         return node
 
     def varint(self) -> int:
-        """Return an unsigned number of up to nine bytes."""
+        """Read an unsigned number of up to nine bytes."""
         value = shift = 0
         while True:
             byte = self._byte()
@@ -177,7 +180,7 @@ class _Reader:
                 return value
 
     def fixed(self, layout: str) -> Any:
-        """Return a number of fixed length."""
+        """Read a number of fixed length."""
         size = struct.calcsize(layout)
         self.at += size
         [value] = struct.unpack(("<" if self.kryo_5 else ">") + layout, self.data[self.at - size : self.at])
@@ -192,7 +195,7 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """A level of nodes, or of lists, which alternate with levels of nodes."""
+        """Enter a level of nodes, or of lists, which alternate with levels of nodes."""
         self.depth += 1
         if self.depth > 2 * _DEEPEST:
             raise UnreadableError(_TOO_DEEP)
@@ -200,7 +203,7 @@ class _Reader:
         self.depth -= 1
 
     def _count(self, size: int) -> int:
-        """Return how many elements follow, each of at least one byte.  Raises: UnreadableError."""
+        """Read the number of elements that follow, each of at least one byte. Raises: UnreadableError."""
         if size > len(self.data) - self.at:
             raise UnreadableError(f"The partition expression has a list or text of {size} at byte {self.at}, its end")
         return size
@@ -248,7 +251,7 @@ class _Reader:
                 yield self._instance(kind)
 
     def texts(self) -> list[str | None]:
-        """Return a list of strings; Kryo 5 knows the element type from the field and leaves it out."""
+        """Read a list of strings; Kryo 5 knows the element type from the field and leaves it out."""
         if not self.kryo_5:
             return _list_of(self.object())
         if self._class() is None or self.varint() != _NEW:
@@ -257,14 +260,17 @@ class _Reader:
         return [self.text() for _ in range(self._count(self.varint() - 1))]
 
     def text(self) -> str | None:
-        """Return a string field behind its reference marker."""
+        """Read a string field behind its reference marker."""
         number = self.new_object("String", self.varint())
         if number is not None and not isinstance(number, str):
             raise UnreadableError("The partition expression has something else in place of a text")
         return number
 
     def _text(self) -> str | None:
-        """ASCII ends with the high bit set; anything else begins with its length in characters plus one."""
+        """Read a string.
+
+        ASCII ends with the high bit set; any other string begins with its length in characters plus one.
+        """
         start = self.at
         if self.data[start] < _ASCII_END:
             while self._byte() < _ASCII_END:
@@ -275,7 +281,7 @@ class _Reader:
         return None if length == 0 else "".join(self._characters(self._count(length - 1)))
 
     def _characters(self, count: int) -> Iterator[str]:
-        """UTF-16 units, each in up to three bytes; pairs of surrogates are joined."""
+        """Yield UTF-16 units, each stored in up to three bytes; pairs of surrogates are joined."""
         units = []
         for _ in range(count):
             size = _UTF8_SIZES.get(self.data[self.at] >> 4, 1)
@@ -284,7 +290,7 @@ class _Reader:
         yield "".join(units).encode("utf-16", "surrogatepass").decode("utf-16")
 
     def _flagged(self) -> tuple[bool, int]:
-        """Return a flag bit, then a number whose first byte has six bits."""
+        """Read a flag bit, then a number whose first byte has six bits."""
         byte = self._byte()
         value = byte & 0x3F
         return bool(byte & 0x80), value | self.varint() << 6 if byte & 0x40 else value
@@ -294,29 +300,29 @@ class _Reader:
         return self.data[self.at - 1]
 
     def enum(self) -> int:
-        """Nothing, or an ordinal plus one."""
+        """Read an ordinal, stored plus one, or 0 for null."""
         return self.varint()
 
     def signed(self) -> int:
-        """Return a zig-zag number."""
+        """Read a zig-zag number."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
     def flag(self) -> bool:
-        """Return a boolean field."""
+        """Read a boolean field."""
         return bool(self._byte())
 
     def absent(self) -> None:
-        """A field that is never set when an expression is sent."""
+        """Read a field that is never set when an expression is sent."""
         if self.varint() != _NULL:
             raise UnreadableError("The partition expression was already evaluated")
 
     def day(self) -> date | None:
-        """Return a LocalDate."""
+        """Read a LocalDate."""
         return self._day() if self._is_new() else None
 
     def moment(self) -> datetime | None:
-        """Return a LocalDateTime; None where it is finer than a microsecond."""
+        """Read a LocalDateTime; None if the value is finer than a microsecond."""
         if not self._is_new():
             return None
         midnight = datetime.combine(self._day(), time())
@@ -324,7 +330,7 @@ class _Reader:
         for place in range(3):
             part = self.fixed("b")
             parts[place] = ~part if part < 0 else part
-            if part < 0:  # the rest is zero
+            if part < 0:  # The remaining parts are zero.
                 return midnight + timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2])
         micros, finer = divmod(self.varint(), 1000)
         if finer:
@@ -365,7 +371,7 @@ _FIELDS: dict[str, Callable[[_Reader], Any]] = {
 
 
 def _sql_date(reader: _Reader) -> date | None:
-    """Midnight of the client's zone, which we do not know; None where zones disagree about the day.
+    """Read a date that is midnight in the client's unknown zone; None if zones disagree about the day.
 
     10:00 to 12:00 in UTC is midnight of one day in Honolulu, of another in Auckland. Before 1900 clocks had local time,
     and before 1582 another calendar.
@@ -381,7 +387,7 @@ _FIRST_DOUBTFUL, _LAST_DOUBTFUL = time(10), time(12)
 
 
 def _sql_timestamp(reader: _Reader) -> None:
-    """An instant of the client's zone says nothing here."""
+    """Skip an instant of the client's zone, which decides nothing here."""
     reader.fixed("q")
     reader.fixed("i")
 

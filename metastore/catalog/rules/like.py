@@ -4,9 +4,9 @@
 are any run, ``_`` and ``.`` any character, a backslash quotes. Reading both can only keep too much (clients filter
 again), never too little.
 
-Rule: no backtracking. A regular expression that is made from a client's pattern would try every way to split the text
-among its wildcards, for ever and with the interpreter held. Here the places of the pattern that the text so far can
-have led to are the bits of one number, which is moved on by each character.
+Rule: no backtracking. A regular expression made from a client's pattern would try every way to split the text among its
+wildcards, for ever and with the interpreter held. Here one number has a bit for each place of the pattern that the text
+so far can reach; each character shifts the bits.
 """
 
 import re
@@ -23,15 +23,15 @@ class Like:
     """A pattern."""
 
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
-        """Raises: InvalidRequestError for a pattern that is longer than any value it could match."""
+        """Compile a pattern. Raises: InvalidRequestError for a pattern that is longer than any value it could match."""
         if len(pattern) > LONGEST_PATTERN:
             raise InvalidRequestError(
                 f"A LIKE pattern of {len(pattern)} characters is too long, at most {LONGEST_PATTERN}: "
                 f"{pattern[:40]} ..."
             )
-        self._runs = 0  # places at which any run of characters may pass
-        self._any = 0  # steps that every character takes, from the place before to this place
-        self._steps: dict[str, int] = {}  # those that a single character takes
+        self._runs = 0  # Bits of places at which any run of characters may pass.
+        self._any = 0  # Bits of steps that every character takes, from the place before to this place.
+        self._steps: dict[str, int] = {}  # Bits of steps that one character takes.
         place = 0
         for token in _TOKEN.findall(pattern):
             if token in _ANY_RUN:
@@ -59,11 +59,11 @@ class Like:
 
 @lru_cache(maxsize=256)
 def like(pattern: str, *, ignore_case: bool = False) -> Like:
-    """Return the pattern, read once.  Raises: InvalidRequestError."""
+    """Return the compiled pattern from the cache. Raises: InvalidRequestError."""
     return Like(pattern, ignore_case=ignore_case)
 
 
 def like_prefix(pattern: str) -> str:
-    """Return the characters that every text that matches the pattern begins with."""
+    """Return the common prefix of all texts that match the pattern."""
     match = re.match(r"[^%_.\\]*", pattern)
     return match[0] if match else ""

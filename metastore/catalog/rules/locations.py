@@ -1,4 +1,4 @@
-"""Locations: one spelling for each directory, and what lies below what.
+"""Locations: one spelling for each directory, and the rule that says which location lies below which.
 
 A stored location is what Hadoop's Path prints: no trailing and no doubled slash, no ``.`` and ``..``, ``file:/x`` for
 the local disk, always with the scheme (and authority) of a file system. Source: CAT-N8.
@@ -49,7 +49,7 @@ def _resolved(path: str, location: str) -> str:
 
 
 def file_system(location: str) -> str:
-    """Scheme and authority: ``file:``, ``hdfs://name:8020``; a bare path is on the local disk."""
+    """Return the scheme and authority: ``file:``, ``hdfs://name:8020``; a bare path is on the local disk."""
     match = _SCHEME.fullmatch(location)
     if match is None:
         return "file:"
@@ -64,7 +64,7 @@ def around(location: str) -> list[str]:
 
 
 def seen_from(location: str) -> list[str]:
-    """Return a stored location, and the directories whose readers see what is there: none above a hidden name."""
+    """Return a stored location and the directories whose readers see its files: none above a hidden name."""
     seen = []
     for directory in around(location):
         seen.append(directory)
@@ -79,20 +79,20 @@ def is_below(location: str, directory: str) -> bool:
 
 
 def common(places: Iterable[str]) -> str:
-    """Return the innermost directory that all of some places are, or are in; "" if there is none."""
+    """Return the innermost directory that contains all places or is one of them; "" if there is none."""
     split = [place.split("/") for place in places]
     pairs = zip(min(split), max(split), strict=False)
     return "/".join(name for name, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def outermost(places: Iterable[str]) -> list[str]:
-    """Return those of some stored locations that lie inside no other of them, in order."""
+    """Return the stored locations that lie inside no other of the list, in order."""
     known = set(places)
     return sorted(place for place in known if known.isdisjoint(_around(place)))
 
 
 def overlapping(places: Iterable[str], others: Iterable[str]) -> str | None:
-    """Return the first of some stored locations that is one of the others, is inside one, or has one inside it."""
+    """Return the first of some stored locations that equals, contains or lies inside one of ``others``."""
     known = set(others)
     above = {outer for other in known for outer in _around(other)}
     hits = (place for place in places if place in known or place in above or not known.isdisjoint(_around(place)))
@@ -100,12 +100,12 @@ def overlapping(places: Iterable[str], others: Iterable[str]) -> str | None:
 
 
 def _around(place: str) -> Iterator[str]:
-    """Yield the directories that a stored location is in; the root of a file system ends with a slash."""
+    """Yield the directories that contain a stored location; the root of a file system ends with a slash."""
     for at, character in enumerate(place[:-1]):
         if character == "/":
             yield from (place[:at], place[: at + 1])
 
 
 def child(directory: str, name: str) -> str:
-    """Return a name directly below a directory."""
+    """Return the path of a name directly below a directory."""
     return f"{directory.rstrip('/')}/{name}"

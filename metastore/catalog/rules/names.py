@@ -1,4 +1,4 @@
-"""Names: which are acceptable, which directory they get, and what a name pattern matches.
+"""Names of objects: which names are acceptable, their directories, and the matching of name patterns.
 
 Source: CAT-N1, CAT-N2, CAT-N4, CAT-N7, CAT-N9.
 """
@@ -18,7 +18,10 @@ LONGEST_PATTERN = 4000
 
 
 def is_object_name(name: str, *, slash: bool = False) -> bool:
-    """Whether a lower-case name is acceptable; ``slash``: for databases and tables, where ``/`` may be allowed."""
+    """Return True if a lower-case name is acceptable.
+
+    ``slash``: for databases and tables, where ``/`` may be allowed.
+    """
     return (_WITH_SLASH if slash else _PLAIN).fullmatch(name) is not None
 
 
@@ -41,9 +44,10 @@ def pattern_regex(pattern: str | None) -> str | None:
 
 
 def pattern_range(pattern: str | None) -> tuple[str, str | None]:
-    """Where the names that a pattern matches are among all, sorted by bytes: from the first on, below the second.
+    """Return the range of names, sorted by bytes, that a pattern can match: from the first on, below the second.
 
-    None: there is no end. It is the range of what all alternatives begin with. Raises: as ``pattern_regex``.
+    The second is None if there is no end. The range is that of the common prefix of all alternatives. Raises: as
+    ``pattern_regex``.
     """
     begins = [_ANY.split(text, maxsplit=1)[0] for text in _alternatives(pattern or "*")] or [""]
     common = takewhile(lambda pair: pair[0] == pair[1], zip(min(begins), max(begins), strict=False))
@@ -52,7 +56,7 @@ def pattern_range(pattern: str | None) -> tuple[str, str | None]:
 
 
 def is_prefix(pattern: str | None) -> bool:
-    """Return True if a pattern matches all names of its range: what they begin with, and then anything.
+    """Return True if a pattern is a prefix and then anything, so that it matches all names of its range.
 
     Raises: as ``pattern_regex``.
     """
@@ -64,7 +68,7 @@ def is_prefix(pattern: str | None) -> bool:
 
 
 def only_name(pattern: str | None) -> str | None:
-    """Return the name that a pattern is, or None if it may match others. Raises: as ``pattern_regex``."""
+    """Return the only name that a pattern matches, or None if it may match several. Raises: as ``pattern_regex``."""
     match _parts(pattern):
         case [name]:
             return name
@@ -73,7 +77,7 @@ def only_name(pattern: str | None) -> str | None:
 
 
 def _parts(pattern: str | None) -> list[str]:
-    """Return what stands beside wildcards, and these; nothing where there are several alternatives."""
+    """Split a pattern into literal parts and wildcards; return nothing if there are several alternatives."""
     alternatives = _alternatives("*" if pattern is None else pattern)
     return _ANY.split(alternatives[0]) if len(alternatives) == 1 else []
 
@@ -89,7 +93,7 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def _alternative(text: str) -> str:
-    parts = _ANY.split(text)  # neighbours become a single run: PostgreSQL takes 20 s for 2,000
+    parts = _ANY.split(text)  # Merge neighbouring wildcards: PostgreSQL takes 20 s for 2,000.
     return "".join(
         ".*"
         if part.endswith("*")

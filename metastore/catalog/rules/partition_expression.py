@@ -41,7 +41,7 @@ _COMPARISONS = {
 
 
 def parse_expression(expr: bytes, keys: Sequence[PartitionKey], default: str) -> Predicate:
-    """Return the predicate that the bytes stand for.  Raises: InvalidRequestError if they are neither of the two."""
+    """Return the predicate that the bytes stand for. Raises: InvalidRequestError if they are neither of the two."""
     if kryo.is_kryo(expr):
         try:
             syntax = require_shallow(_syntax(kryo.read(expr), default))
@@ -58,7 +58,10 @@ def parse_expression(expr: bytes, keys: Sequence[PartitionKey], default: str) ->
 
 
 def _bound(syntax: Syntax, keys: Sequence[PartitionKey], default: str) -> Predicate:
-    """As ``bind``; a condition that does not fit the keys is unknown, since Hive has checked types already."""
+    """Bind as ``bind`` does, but return Unknown for a condition that does not fit the keys.
+
+    Hive has checked types already.
+    """
     match syntax:
         case AllOf(parts):
             return And(tuple(_bound(part, keys, default) for part in parts))
@@ -99,7 +102,7 @@ def _in(_function: Node, children: list[Any], _default: str) -> Syntax:
 
 
 def _null(function: Node, children: list[Any], default: str) -> Syntax:
-    """Say that the default partition is where a key is null."""
+    """Return the condition that a key is null, which is the default partition."""
     if len(children) != 1:
         return Unknown("NULL")
     return _condition(children[0], Op.EQ if function.kind == "GenericUDFOPNull" else Op.NE, default)
@@ -176,7 +179,7 @@ def _value(node: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return what Hive's own value classes hold."""
+    """Return the value inside one of Hive's own value classes."""
     if isinstance(value, Node):
         return next(
             (value.fields[name] for name in ("value", "localDate", "localDateTime") if name in value.fields), None

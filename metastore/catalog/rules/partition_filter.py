@@ -121,7 +121,7 @@ class _Token(NamedTuple):
 
 
 class _Parser:
-    """Reads a filter. Operators wait on a stack, so that nesting is not limited by Python's own."""
+    """A parser of filters. Operators wait on a stack, so that nesting is not limited by Python's own."""
 
     def __init__(self, text: str, grammar: _Grammar) -> None:
         self._text = text
@@ -169,7 +169,7 @@ class _Parser:
             self._refuse(self._peek().at)
 
     def parse(self) -> Syntax:
-        """Return the whole filter."""
+        """Parse the whole filter."""
         # One frame per open parenthesis: finished OR branches, and the AND terms of the branch being read.
         frames: list[tuple[list[Syntax], list[Syntax]]] = [([], [])]
         while True:
@@ -195,7 +195,7 @@ class _Parser:
         return require_shallow(_close(*frames[0]))
 
     def _is_parenthesised_key(self) -> bool:
-        """``(key) [NOT] IN`` or ``(STRUCT(``, not a group."""
+        """Return True at ``(key) [NOT] IN`` or ``(STRUCT(``, which is not a group."""
         if self._peek(1).is_word("struct") and self._peek(2).text == "(":
             return True
         return self._peek(1).kind in {"word", "quoted"} and self._peek(2).text == ")"
@@ -303,6 +303,6 @@ def _close(branches: list[Syntax], terms: list[Syntax]) -> Syntax:
 
 
 def _integer(text: str) -> int | None:
-    """Return a 64-bit integer, as Hive reads constants; None beyond."""
+    """Parse a 64-bit integer, as Hive reads constants; None beyond."""
     number = int(text[:_LONGEST_INTEGER])
     return number if len(text) <= _LONGEST_INTEGER and -_MAX_INTEGER <= number < _MAX_INTEGER else None

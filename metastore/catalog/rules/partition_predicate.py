@@ -1,4 +1,4 @@
-"""Which partitions a condition keeps: the conditions as values, and the one rule that judges a partition by them.
+"""Conditions on partitions as values, and the one rule that decides whether a condition keeps a partition.
 
 Rule: three answers. ``None`` means "cannot be known here": the caller keeps the partition and says so. It is the answer
 for a condition that we do not read (``Unknown``), for one that two clients mean differently (``Readings``), and for a
@@ -28,7 +28,7 @@ _TIMESTAMP = re.compile(
 
 
 class Op(StrEnum):
-    """How a partition's value is compared with a constant."""
+    """Comparisons of a partition's value with a constant."""
 
     EQ = "="
     NE = "!="
@@ -126,12 +126,12 @@ def keeps(predicate: Predicate, values: Sequence[str], default: str = DEFAULT_PA
             return _any(keeps(part, values, default) for part in parts)
         case Readings(parts):
             return agreed(keeps(part, values, default) for part in parts)
-        case _:  # Unknown
+        case _:  # The predicate is Unknown.
             return None
 
 
 def leading_texts(predicate: Predicate, default: str = DEFAULT_PARTITION) -> list[str]:
-    """What the first keys of every partition that is kept must be: texts, none of them empty or the default."""
+    """Return the texts that the first keys of every kept partition must have, none of them empty or the default."""
     wanted = dict(_equal_texts(predicate))
     texts = (wanted.get(column) for column in range(len(wanted)))
     return list(takewhile(lambda text: text not in {None, "", default}, texts))  # type: ignore[arg-type]
@@ -167,7 +167,7 @@ def _any(answers: Iterable[bool | None]) -> bool | None:
 
 
 def agreed(answers: Iterable[bool | None]) -> bool | None:
-    """Return the answer that all answers are; None where they differ."""
+    """Return the answer if all answers are equal; None if they differ."""
     different = set(answers)
     return different.pop() if len(different) == 1 else None
 
@@ -203,12 +203,12 @@ _HOLDS: dict[Op, Callable[[Any, Any], bool]] = {
 
 
 def parse_integer(text: str) -> int | None:
-    """A whole number in decimal digits; None for anything else."""
+    """Parse a whole number in decimal digits; None for anything else."""
     return int(text) if INTEGER.fullmatch(text) else None
 
 
 def parse_date(text: str) -> date | None:
-    """``yyyy-MM-dd``, also without leading zeros; None for anything else and for days that do not exist."""
+    """Parse ``yyyy-MM-dd``, also without leading zeros; None for anything else and for days that do not exist."""
     match = DATE.fullmatch(text)
     if not match:
         return None
@@ -219,7 +219,7 @@ def parse_date(text: str) -> date | None:
 
 
 def parse_timestamp(text: str) -> datetime | None:
-    """``yyyy-MM-dd[ HH:mm:ss[.fffffffff]]``, in whole microseconds; None for anything else."""
+    """Parse ``yyyy-MM-dd[ HH:mm:ss[.fffffffff]]``, in whole microseconds; None for anything else."""
     match = _TIMESTAMP.fullmatch(text)
     day = parse_date(match[1]) if match else None
     if not match or not day or (match[5] or "")[6:].strip("0"):

@@ -89,24 +89,24 @@ def bind(syntax: Syntax, keys: Sequence[PartitionKey], default: str) -> Predicat
             if column is None:
                 raise InvalidRequestError(f"Specified key <{name}> is not a partitioning key for the table")
             return _compared(column, keys[column], op, constant, default)
-        case _:  # Unknown
+        case _:  # The syntax is Unknown.
             return syntax
 
 
 def all_of(parts: Iterable[Syntax]) -> Syntax:
-    """Join by AND; nested terms are taken apart, so that depth does not grow with length."""
+    """Join conditions by AND; nested terms are flattened, so that depth does not grow with length."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, AllOf) else (part,))]
     return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 
 
 def any_of(parts: Iterable[Syntax]) -> Syntax:
-    """Join by OR, as ``all_of``."""
+    """Join conditions by OR, as ``all_of``."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, AnyOf) else (part,))]
     return flat[0] if len(flat) == 1 else AnyOf(tuple(flat))
 
 
 def require_shallow(syntax: Syntax) -> Syntax:
-    """The condition, if AND and OR alternate no more often than can be followed.  Raises: InvalidRequestError."""
+    """Return the condition, if AND and OR alternate no more often than can be followed. Raises: InvalidRequestError."""
     layer = [syntax]
     for _ in range(DEEPEST):
         layer = [part for inner in layer if isinstance(inner, AllOf | AnyOf) for part in inner.parts]
@@ -116,7 +116,10 @@ def require_shallow(syntax: Syntax) -> Syntax:
 
 
 def negation(syntax: Syntax) -> Syntax:
-    """NOT, pushed down to the comparisons; the default partition satisfies neither a comparison nor its opposite."""
+    """Negate a condition: NOT is pushed down to the comparisons.
+
+    The default partition satisfies neither a comparison nor its opposite.
+    """
     match syntax:
         case AllOf(parts):
             return any_of(negation(part) for part in parts)
@@ -126,7 +129,7 @@ def negation(syntax: Syntax) -> Syntax:
             return Condition(key, NEGATED[op], constant)
         case Condition(key, op, _):
             return Unknown(f"not {key} {op}")
-        case _:  # Unknown
+        case _:  # The syntax is Unknown.
             return syntax
 
 

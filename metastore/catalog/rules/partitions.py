@@ -1,4 +1,4 @@
-"""Partitions as they are stored: what a new partition is completed with, and what a client's list must satisfy.
+"""Partitions as they are stored: the completion of a new partition, and the checks of a client's list.
 
 Rule: the name decides which partition it is, the values are kept as sent. A descriptor and its location are kept
 apart, because most partitions of a table share one descriptor. Source: CAT-P1 to CAT-P7.
@@ -50,7 +50,7 @@ class PartitionDraft:
 
 
 class Doomed(NamedTuple):
-    """What a drop has to know of a partition; ``is_archived``, ``original_location``: parameters."""
+    """A partition as far as a drop has to know it; ``is_archived``, ``original_location``: parameters."""
 
     name: str
     location: str | None
@@ -59,12 +59,15 @@ class Doomed(NamedTuple):
 
 
 def partition_keys(table: Table) -> list[PartitionKey]:
-    """The table's partition keys with their types."""
+    """Return the table's partition keys with their types."""
     return [PartitionKey(key["name"], key["type"]) for key in table.partition_keys]
 
 
 def partition_name(keys: Sequence[str], values: Sequence[str | None] | None, default: str) -> str:
-    """The name that these values have in a table with these keys. Raises: InvalidRequestError if they do not fit."""
+    """Return the name that these values have in a table with these keys.
+
+    Raises: InvalidRequestError if they do not fit.
+    """
     if not values or len(values) != len(keys):
         raise InvalidRequestError(
             f"Invalid partition key & values; keys [{_listed(keys)}], values [{_listed(values or ())}]"
@@ -75,7 +78,7 @@ def partition_name(keys: Sequence[str], values: Sequence[str | None] | None, def
 
 
 def prefix_length(keys: Sequence[str], values: Sequence[str | None] | None) -> int:
-    """How many keys a partial specification speaks about. Raises: InvalidRequestError if it is empty or too long."""
+    """Count the keys that a partial specification names. Raises: InvalidRequestError if it is empty or too long."""
     if not values or len(values) > len(keys):
         raise InvalidRequestError(
             f"Incorrect number of partition values. numPartKeys={len(keys)}, partVals={len(values or ())}"
@@ -100,7 +103,7 @@ def require_allowed_characters(values: Iterable[str | None], pattern: str) -> No
 
 
 def with_descriptors(table: Table, drafts: Iterable[PartitionDraft]) -> list[PartitionDraft]:
-    """The drafts with checked and completed descriptors; a shared descriptor is worked on once.
+    """Return the drafts with checked and completed descriptors; a shared descriptor is worked on once.
 
     Raises: InvalidRequestError.
     """
@@ -114,7 +117,7 @@ def with_descriptors(table: Table, drafts: Iterable[PartitionDraft]) -> list[Par
 
 
 def new_partition(table: Table, draft: PartitionDraft, default: str, inherited: Mapping[str, str]) -> Partition:
-    """The partition to store for a client's request. ``create_time`` is set later.  Raises: MetaError."""
+    """Return the partition to store for a client's request. ``create_time`` is set later. Raises: MetaError."""
     if table.type == TableType.INDEX or not table.partition_keys:
         raise InvalidRequestError(f"{table.name} is not partitioned: it has no partition keys")
     name = partition_name(table.partition_key_names, draft.values, default)
@@ -138,7 +141,7 @@ def new_partition(table: Table, draft: PartitionDraft, default: str, inherited: 
 
 
 def altered_partition(table: Table, old: Partition, draft: PartitionDraft, now: int) -> Partition:
-    """The partition to store when a client replaces ``old`` by ``draft``; its name stays."""
+    """Return the partition to store when a client replaces ``old`` by ``draft``; its name stays."""
     return replace(
         old,
         sd=draft.sd,
@@ -167,12 +170,12 @@ def require_storable(
 
 
 def stamped(parameters: Parameters, now: int) -> Parameters:
-    """The parameters with the time of the change, unless the client sent it."""
+    """Return the parameters with the time of the change, unless the client sent it."""
     return parameters if parameters.get(DDL_TIME, "0") != "0" else {**parameters, DDL_TIME: str(now)}
 
 
 def require_of_table(name: TableName, drafts: Iterable[PartitionDraft]) -> None:
-    """Raise InvalidRequestError for a partition that says it is of another table."""
+    """Raise InvalidRequestError for a partition that names another table."""
     for draft in drafts:
         if draft.table != name:
             raise InvalidRequestError(
@@ -191,13 +194,13 @@ def require_distinct(partitions: Iterable[Partition]) -> None:
 
 
 def inherited_parameters(table: Table, names: str) -> Parameters:
-    """The table's parameters that a new partition starts with: a comma-separated list of names, or ``*``."""
+    """Return the table's parameters that a new partition starts with: a comma-separated list of names, or ``*``."""
     wanted = {name.strip() for name in names.split(",")}
     return {key: value for key, value in table.parameters.items() if "*" in wanted or key in wanted}
 
 
 def changed_columns(old: Partition, new: Partition) -> list[str]:
-    """Columns of the partition whose statistics no longer hold."""
+    """Return columns of the partition whose statistics no longer hold."""
     if old.sd == new.sd:
         return []
     now = {column["name"]: column["type"] for column in (new.sd or {}).get("cols", ())}
@@ -205,7 +208,7 @@ def changed_columns(old: Partition, new: Partition) -> list[str]:
 
 
 def renamed_location(table: Table, old: Partition, new_name: str) -> str | None:
-    """Where the directory of a renamed partition moves to; None if it stays (external tables, views)."""
+    """Return the new directory of a renamed partition; None if it stays (external tables, views)."""
     moves = table.type != TableType.EXTERNAL or is_true(table.parameters.get("TRANSLATED_TO_EXTERNAL"))
     if not moves or is_view(table) or table.location is None or old.location is None:
         return None
@@ -214,7 +217,7 @@ def renamed_location(table: Table, old: Partition, new_name: str) -> str | None:
 
 
 def data_locations(table: Table, dropped: Iterable[Doomed]) -> list[str]:
-    """The directories that hold the data of dropped partitions, never a directory that the table itself lies in.
+    """Return the directories that hold the data of dropped partitions, never a directory that the table itself lies in.
 
     An archived partition's data is where it was before it was archived.
     """
@@ -227,7 +230,7 @@ def data_locations(table: Table, dropped: Iterable[Doomed]) -> list[str]:
 
 
 def parents_to_tidy(table: Table, location: str) -> list[str]:
-    """Directories between a partition's and its table's that may have become empty, innermost first."""
+    """Return directories between a partition's and its table's that may have become empty, innermost first."""
     if not table.location or not locations.is_below(location, table.location):
         return []
     parents = []
@@ -240,7 +243,7 @@ def parents_to_tidy(table: Table, location: str) -> list[str]:
 
 
 def exchanged_prefix(table: Table, spec: Mapping[str, str]) -> list[str]:
-    """The values of the leading keys that a specification fixes; empty values and unknown keys leave a key open.
+    """Return the values of the leading keys that a specification fixes; empty values and unknown keys leave a key open.
 
     Raises: InvalidRequestError for an empty specification, and for a fixed key behind an open key.
     """
@@ -288,5 +291,5 @@ def _stored_parameters(parameters: Parameters) -> Parameters:
 
 
 def _listed(texts: Iterable[str | None]) -> str:
-    """Hive's way to print a list in these messages."""
+    """Format a list in Hive's way for these messages."""
     return "".join(f"{text}, " for text in texts)

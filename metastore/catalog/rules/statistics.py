@@ -1,4 +1,4 @@
-"""Column statistics: joining those of several partitions, for whom they hold, and the parameter that says it for all.
+"""Column statistics: joining those of several partitions, their validity, and the parameter that marks all as accurate.
 
 Statistics are the JSON form of Thrift's ColumnStatisticsData: one member, named after the kind. Those of a
 transactional table have an origin. A reader that sees its write id may take them for an estimate; they are exact for a
@@ -17,11 +17,11 @@ from metastore.catalog.model import ColumnStatistics, Json, Parameters, Statisti
 
 ACCURATE = "COLUMN_STATS_ACCURATE"
 _SUMS = ("numNulls", "numTrues", "numFalses")
-_MAXIMA = ("maxColLen", "avgColLen", "numDVs")  # distinct values: the least that all can have together
+_MAXIMA = ("maxColLen", "avgColLen", "numDVs")  # The least number of distinct values that all can have together.
 
 
 def joined(descriptions: Sequence[Json]) -> Json:
-    """Statistics of what all of them describe; those before a change of kind do not count.
+    """Return the joined statistics; those before a change of kind do not count.
 
     Sketches are left out: an estimate of distinct values must not claim to be mergeable any further.
     """
@@ -87,7 +87,7 @@ def are_exact(origins: Iterable[StatisticsOrigin], seen: ValidWriteIdList) -> bo
 
 
 def _is_settled(seen: ValidWriteIdList) -> bool:
-    """Whether nothing may appear any more below the last write id that is seen."""
+    """Return True if no write id up to the last that is seen can still be committed."""
     return next(iter(seen.open), NO_OPEN) > seen.highest_valid
 
 
@@ -103,14 +103,14 @@ def aggregated(described: Iterable[DescribedColumn], columns: Sequence[str]) -> 
 
 
 def marked_accurate(parameters: Parameters, columns: Iterable[str]) -> Parameters:
-    """The parameters saying that these columns' statistics hold."""
+    """Return the parameters, changed to say that these columns' statistics hold."""
     state = _state(parameters)
     state["COLUMN_STATS"] = dict(sorted({**state.get("COLUMN_STATS", {}), **dict.fromkeys(columns, "true")}.items()))
     return {**parameters, ACCURATE: _text(state)}
 
 
 def marked_inaccurate(parameters: Parameters, columns: Iterable[str]) -> Parameters:
-    """The parameters no longer saying so."""
+    """Return the parameters, changed to say no longer that these columns' statistics hold."""
     if ACCURATE not in parameters:
         return parameters
     state = _state(parameters)
@@ -122,7 +122,7 @@ def marked_inaccurate(parameters: Parameters, columns: Iterable[str]) -> Paramet
 
 
 def _state(parameters: Parameters) -> dict[str, Any]:
-    """The parameter's JSON; its oldest form was the word TRUE, for the basic statistics alone."""
+    """Return the parameter's JSON; its oldest form was the word TRUE, for the basic statistics alone."""
     text = parameters.get(ACCURATE, "")
     if text.upper() == "TRUE":
         return {"BASIC_STATS": "true"}
@@ -147,7 +147,7 @@ def _nothing_like(data: Json) -> Json:
 
 
 def _comparable(value: Any) -> Any:
-    """A low or high value as something that orders: dates and timestamps hold one number, decimals two."""
+    """Return a low or high value in a form that orders: dates and timestamps hold one number, decimals two."""
     if not isinstance(value, dict):
         return value
     if "unscaled" in value:

@@ -1,8 +1,9 @@
 """Classes that may store an insert-only table: input format, output format and SerDe. Pure.
 
-Rule: whoever reads, writes or compacts such a table loads these classes, so a definition may name known classes only;
-the operator may list more. Checked when a definition is stored, by the Worker, and by the process that loads them
-(``SerdeTable.java``). A full ACID table is stored as ORC, whose classes nobody loads by name (``transactional``).
+Rule: every process that reads, writes or compacts such a table loads these classes, so a definition may name known
+classes only; the operator may list more. The check runs when a definition is stored, in the Worker, and in the process
+that loads the classes (``SerdeTable.java``). A full ACID table is stored as ORC, whose classes nobody loads by name
+(``transactional``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +62,7 @@ SCHEMA_URL = "avro.schema.url"
 
 
 def refused_storage(sd: Mapping[str, Any] | None, parameters: Parameters, more: Iterable[Classes] = ()) -> str | None:
-    """Why an insert-only table cannot be stored so, None if it can.
+    """Return why an insert-only table cannot be stored so, None if it can.
 
     ``sd``: the descriptor of the table or of one of its partitions, None where there is none. ``parameters``: the
     table's. ``more``: what the operator allows besides.
@@ -101,7 +102,7 @@ def _refused(known: Iterable[tuple[Mapping[str, Any] | None, Parameters]], more:
 
 
 def _is_of(classes: Classes, listed: Classes) -> bool:
-    """Return True if the classes are these; a class that is not named is loaded by nobody."""
+    """Return True if the classes are in the list; a class that is not named is never loaded."""
     return all(name in ("", known) for name, known in zip(classes, listed, strict=True))
 
 

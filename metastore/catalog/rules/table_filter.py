@@ -1,6 +1,6 @@
 """The filter language of get_table_names_by_filter: partition filters over owner, last access and parameters.
 
-Source: CAT-T8; ``hive_filter_field_tableName__`` is how the 4.x client asks for a name pattern.
+Source: CAT-T8; ``hive_filter_field_tableName__`` is the field with which the 4.x client asks for a name pattern.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def _check(syntax: Syntax) -> None:
             for part in parts:
                 _check(part)
         case _:
-            condition = cast("Condition", syntax)  # no text is read as Unknown
+            condition = cast("Condition", syntax)  # A text is never parsed as Unknown.
             _check_condition(condition.key, condition.op, is_integer=isinstance(condition.constant, int))
 
 

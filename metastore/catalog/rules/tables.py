@@ -1,4 +1,4 @@
-"""Tables as they are stored: what a new table is completed with and what an altered table may change.
+"""Tables as they are stored: the completion of a new table, and the changes that an altered table may make.
 
 Source: CAT-T1 to CAT-T3, CAT-A1 to CAT-A6; CLIENT-3, CLIENT-4 for texts that clients parse.
 """
@@ -25,36 +25,36 @@ EXPECTED_KEY, EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_val
 
 
 def is_true(text: str | None) -> bool:
-    """How Hive reads a parameter that is a switch."""
+    """Return True if Hive reads the parameter, a switch, as true."""
     return text is not None and text.lower() == "true"
 
 
 def is_view(table: Table) -> bool:
-    """Whether there is no data behind the table."""
+    """Return True if there is no data behind the table."""
     return table.type == TableType.VIEW
 
 
 def is_iceberg(table: Table) -> bool:
-    """Whether Iceberg's own metadata says what the table holds; what is stored here mirrors it."""
+    """Return True if Iceberg's own metadata defines the table's content, of which the stored parameters are a copy."""
     return table.parameters.get("table_type", "").upper() == "ICEBERG"
 
 
 def data_is_deletable(table: Table) -> bool:
-    """Whether dropping the table may remove its directory."""
+    """Return True if dropping the table may remove its directory."""
     if table.type == TableType.EXTERNAL:
         return is_true(table.parameters.get("external.table.purge"))
     return not is_view(table)
 
 
 def follows_its_name(table: Table) -> bool:
-    """Whether the directory is the table's own and is renamed with it, if it is where the name puts it."""
+    """Return True if the directory belongs to the table and is renamed with it, if it lies where the name puts it."""
     if is_iceberg(table) or is_view(table):
         return False
     return table.type != TableType.EXTERNAL or is_true(table.parameters.get("TRANSLATED_TO_EXTERNAL"))
 
 
 def default_location(table: Table, database: Database) -> str | None:
-    """Where a table goes that names no location."""
+    """Return the location of a table that names none."""
     if is_view(table):
         return None
     managed = table.type != TableType.EXTERNAL and database.managed_location
@@ -69,7 +69,7 @@ def new_table(
     create_as_acid: bool = False,
     storage_classes: Iterable[Classes] = (),
 ) -> Table:
-    """The table to store for a client's request; its location may still be absent.
+    """Return the table to store for a client's request; its location may still be absent.
 
     ``create_as_acid``: a managed table that can be full ACID is made so unless the client says otherwise.
     ``storage_classes``: that the operator allows for insert-only tables, besides the known ones.
@@ -140,7 +140,7 @@ def altered_table(
 
 
 def require_expected_parameter(old: Table, new: Parameters, context: Mapping[str, str]) -> None:
-    """Iceberg's compare-and-set: clients look for these very sentences."""
+    """Raise Iceberg's compare-and-set errors; clients look for these very sentences."""
     key = context.get(EXPECTED_KEY)
     if key is None or EXPECTED_VALUE not in context:
         return
@@ -155,9 +155,10 @@ def require_expected_parameter(old: Table, new: Parameters, context: Mapping[str
 
 
 def new_location(old: Table, altered: Table, old_database: Database, new_database: Database) -> str | None:
-    """Where a renamed table's directory moves to; None if it stays.
+    """Return the new location of a renamed table's directory; None if it stays.
 
-    Moves when the directory belongs to the name, lies where the old name puts it, and the client left it alone.
+    The directory moves when the directory belongs to the name, lies where the old name puts it, and the client left it
+    alone.
     """
     if altered.name == old.name or not follows_its_name(old) or old.location is None:
         return None
@@ -169,13 +170,13 @@ def new_location(old: Table, altered: Table, old_database: Database, new_databas
 
 
 def with_location(table: Table, location: str | None) -> Table:
-    """The table somewhere else."""
+    """Return the table with another location."""
     sd = {name: value for name, value in table.sd.items() if name != "location"}
     return replace(table, sd=descriptors.with_location(sd, location))
 
 
 def changed_columns(old: Table, new: Table) -> list[str]:
-    """Columns whose statistics no longer hold: removed, renamed, or of another type."""
+    """Return columns whose statistics no longer hold: removed, renamed, or of another type."""
     now = {column["name"]: column["type"] for column in new.sd["cols"]}
     return [column["name"] for column in old.sd["cols"] if now.get(column["name"]) != column["type"]]
 
@@ -190,7 +191,7 @@ def _normalised(draft: Table) -> Table:
 
 
 def _typed(table: Table) -> Table:
-    """Hive trusts the parameter EXTERNAL, not the type, between managed and external."""
+    """Return the table with the type that fits the parameter EXTERNAL, which Hive trusts more than the type."""
     external = is_true(table.parameters.get(EXTERNAL))
     if table.type == TableType.MANAGED and external:
         return replace(table, type=TableType.EXTERNAL)
@@ -235,7 +236,7 @@ def _require_alterable(old: Table, new: Table, context: Mapping[str, str], *, ch
     if not same_keys and not is_true(context.get("allow_partition_key_change")):
         raise InvalidOperationError("partition keys can not be changed.")
     incompatible = column_types.incompatible_columns(old.sd["cols"], columns)
-    # Iceberg finds columns by id: that a dropped or moved column changes the types by position harms nobody. Hive
+    # Iceberg finds columns by id, so a dropped or moved column that changes the types by position does no harm. Hive
     # exempts Iceberg's serde, which PyIceberg does not name.
     if incompatible and check_types and not is_view(old) and not is_iceberg(new):
         raise InvalidOperationError(

@@ -1,4 +1,4 @@
-"""Transactional tables: what ``transactional`` and ``transactional_properties`` may be set to, and when.
+"""Transactional tables: the allowed values of ``transactional`` and ``transactional_properties``, and their changes.
 
 Holds for the default catalog only. Source: CAT-V1 to CAT-V13.
 """
@@ -18,7 +18,7 @@ from metastore.acid.table_kinds import (
 from metastore.catalog.model import Parameters, Table, TableType
 from metastore.errors import MetaError
 
-BUCKETING = "bucketing_version"  # 2, or else 1
+BUCKETING = "bucketing_version"  # The value is 2 or else 1.
 # A converted table's files count as written by ids below this (Hive: RemoteOperations of the original files).
 CONVERSION_SEED = 10_000_000
 
@@ -27,7 +27,7 @@ _ACID_OUTPUT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
 
 
 def by_default(table: Table) -> Table:
-    """The table asking for full ACID, if it is managed, could be, and says nothing (hive.create.as.acid)."""
+    """Return the table asking for full ACID if it is managed and could be, unless it refuses (hive.create.as.acid)."""
     says_so = any(key.lower() == TRANSACTIONAL for key in table.parameters)
     if says_so or table.type != TableType.MANAGED or not _is_acid_format(table) or table.sd["sortCols"]:
         return table
@@ -35,7 +35,7 @@ def by_default(table: Table) -> Table:
 
 
 def validated_new(table: Table) -> Table:
-    """The table to create, with its transactional parameters in their stored spelling. Raises: MetaError."""
+    """Return the table to create, with its transactional parameters in their stored spelling. Raises: MetaError."""
     wanted, parameters = _taken_out(table.parameters)
     if wanted is None or wanted.lower() == "false":
         return replace(table, parameters=parameters)
@@ -43,7 +43,7 @@ def validated_new(table: Table) -> Table:
 
 
 def validated_altered(old: Table, new: Table) -> Table:
-    """The table as altered, likewise. Raises: MetaError where the change is not allowed."""
+    """Return the altered table, likewise. Raises: MetaError if the change is not allowed."""
     if not new.parameters:
         return new
     wanted, parameters = _taken_out(new.parameters)
@@ -70,12 +70,12 @@ def validated_altered(old: Table, new: Table) -> Table:
 
 
 def is_conversion(old: Table, new: Table) -> bool:
-    """Whether the change makes a plain table transactional."""
+    """Return True if the change makes a plain table transactional."""
     return is_transactional(new.parameters) and not is_transactional(old.parameters)
 
 
 def foreign_file(paths: Iterable[str]) -> str | None:
-    """The first data file that is not named as Hive's own writers do, so that it has no place in a bucket."""
+    """Return the first data file whose name is not one of Hive's own writers, so that it belongs to no bucket."""
     for path in paths:
         *directories, name = path.split("/")
         known = parse_file(name)
@@ -86,7 +86,10 @@ def foreign_file(paths: Iterable[str]) -> str | None:
 
 
 def _require_same_buckets(old: Table, new: Table) -> None:
-    """Rows would be looked for in other buckets than theirs: Hive and Trino skip files by them. Raises: MetaError."""
+    """Raise MetaError for a change of buckets.
+
+    Hive and Trino skip files by bucket and would miss rows of the old ones.
+    """
     before, after = (table.parameters.get(BUCKETING, "1") for table in (old, new))
     if old.sd["bucketCols"] and (before == "2") != (after == "2"):
         raise MetaError(
@@ -106,7 +109,7 @@ def _require_same_buckets(old: Table, new: Table) -> None:
 
 
 def _buckets(table: Table) -> tuple[int, list[tuple[str, str]]] | None:
-    """CLUSTERED BY, with the types by which values are hashed; None: rows may be in any bucket."""
+    """Return CLUSTERED BY, with the types by which values are hashed; None: rows may be in any bucket."""
     count, types = table.sd["numBuckets"], {column["name"]: column["type"] for column in table.sd["cols"]}
     columns = [(name, types.get(name, "")) for name in table.sd["bucketCols"]]
     return (count, columns) if columns and count > 0 else None
@@ -121,7 +124,7 @@ def _is_acid_format(table: Table) -> bool:
 
 
 def _taken_out(parameters: Parameters) -> tuple[str | None, Parameters]:
-    """The value under ``transactional`` in any case, and the other parameters."""
+    """Return the value under ``transactional`` in any case, and the other parameters."""
     wanted = next((value for key, value in parameters.items() if key.lower() == TRANSACTIONAL), None)
     return wanted, {key: value for key, value in parameters.items() if key.lower() != TRANSACTIONAL}
 

@@ -19,8 +19,8 @@ class ChangeKind(StrEnum):
 class Note(NamedTuple):
     """A change that is about to happen, of a table or of one partition (by canonical name).
 
-    ``identity``: of the table at the upstream, 0: not looked up. ``mark``: the write id that was next when it was
-    noted; what has a lower id belongs to the table as it was then, for ever.
+    ``identity``: of the table at the upstream, 0: not looked up. ``mark``: the next write id at the time of the note;
+    everything with a lower id belongs to the table as it was then, for ever.
     """
 
     kind: ChangeKind

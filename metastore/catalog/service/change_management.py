@@ -1,7 +1,7 @@
-"""The place where all data of tables is removed: what a replica may still need goes to ``cmroot`` instead.
+"""Change management: the only place that removes data of tables. Files that a replica may still need go to ``cmroot``.
 
-Rule: a file is in ``cmroot`` before it leaves its table, whole and under the name that a replica looks for. Whatever
-fails leaves it where it was, and is repeated by who removes: nothing is removed that could not be kept. ``kept`` is
+Rule: a file is in ``cmroot`` before it leaves its table, whole and under the name that a replica looks for. A failure
+leaves the file where it was, and the remover tries again: no file is removed that could not be kept. ``kept`` is
 ``needed``'s answer, from the transaction that decides about the removal (ADR 0086).
 """
 
@@ -20,7 +20,7 @@ _log = get_logger(__name__)
 
 
 def needed(pg: PgTx, files: Files, table: Table) -> bool:
-    """Return True if a table's files are to be kept when they go. Asks nothing where change management is off."""
+    """Return True if a table's files are to be kept when they go. No query is sent if change management is off."""
     if not files.cmroot:
         return False
     database = databases.select_database(pg, table.name.database)
@@ -28,7 +28,7 @@ def needed(pg: PgTx, files: Files, table: Table) -> bool:
 
 
 def remove(files: Files, location: str, *, kept: bool) -> None:
-    """Remove a file or directory; absent is fine. Raises: OSError."""
+    """Remove a file or directory; an absent path is fine. Raises: OSError."""
     recycle(files, location, kept=kept)
     files.delete(location)
 
@@ -40,7 +40,7 @@ def empty(files: Files, location: str, *, kept: bool) -> None:
 
 
 def recycle(files: Files, location: str, *, kept: bool) -> None:
-    """What comes before each removal: files that are to be ``kept`` move to ``cmroot``. Raises: OSError."""
+    """Move files that are to be ``kept`` to ``cmroot``, before each removal. Raises: OSError."""
     if files.cmroot and (Roots((location,)).covers(files.cmroot) or Roots((files.cmroot,)).covers(location)):
         raise OSError(f"{location} is not removed: {files.cmroot} keeps there what replicas may still need")
     if kept:
@@ -48,9 +48,9 @@ def recycle(files: Files, location: str, *, kept: bool) -> None:
 
 
 def keep(files: Files, location: str, *, move: bool = False) -> None:
-    """Bring a table's files to ``cmroot``, or copies of them; nothing where change management is off. Raises: OSError.
+    """Bring a table's files, or copies, to ``cmroot``; do nothing if change management is off. Raises: OSError.
 
-    For a directory that gets another name: events tell of its files by the old one.
+    This is for a directory that gets another name: events name its files by the old one.
     """
     if not files.cmroot:
         return
@@ -70,9 +70,10 @@ class KeptFiles:
     retention: timedelta
 
     def purge(self) -> int:
-        """Remove what has been kept for long enough; how many files. What cannot be removed holds up nothing else.
+        """Remove files that have been kept for long enough; return their number.
 
-        Raises: OSError, the first, when all others are gone.
+        A failed removal does not stop the others.
+        Raises: the first OSError, when all others are gone.
         """
         with self.db.begin(durable=False) as pg:
             now = pg.now

@@ -33,7 +33,7 @@ class ConstraintService:
                 add_to_table(pg, _locked(pg, name), list(group))
 
     def drop_constraint(self, name: TableName, constraint: str) -> None:
-        """Remove a constraint, of any kind. Foreign keys that refer to a key that is removed stay.
+        """Remove a constraint, of any kind. Foreign keys that refer to a removed key stay.
 
         Serialises on: the table's row.  Raises: InvalidObjectError without table or constraint.
         """
@@ -50,7 +50,7 @@ class ConstraintService:
     def get_foreign_keys(
         self, catalog: str, child: tuple[str | None, str | None], parent: tuple[str | None, str | None]
     ) -> list[ConstraintColumn]:
-        """Foreign keys of ``child`` (database, table) that refer to ``parent``; None: whichever."""
+        """Return foreign keys of ``child`` (database, table) that refer to ``parent``; None: any table."""
         names = [None if name is None else name.strip().lower() for name in (*child, *parent)]
         twice = [name for name in names for _ in range(2)]
         rows = self.db.once(store.SELECT_FOREIGN_KEYS, ([ConstraintKind.FOREIGN_KEY], catalog, *twice))

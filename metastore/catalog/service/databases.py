@@ -32,7 +32,7 @@ _METASTORES = UUID("6f3d1b1e-52a5-5a0e-9c57-1d0f7a4c2b90")
 
 
 class DatabaseDraft(NamedTuple):
-    """A database as a client asks for it: what is None is for the service to fill in, or to leave as it is."""
+    """A database as a client asks for it; the service fills in fields that are None, or leaves them as they are."""
 
     name: DatabaseName
     location: str | None = None
@@ -59,11 +59,14 @@ class DatabaseService:
 
     @property
     def external_warehouse(self) -> str:
-        """Where databases go; the warehouse itself unless a place for external tables is configured."""
+        """The directory of new databases; the warehouse itself unless a place for external tables is configured."""
         return locations.qualified(self.settings.external_warehouse or self.settings.warehouse, self.warehouse)
 
     def _managed_location(self, location: str) -> str | None:
-        """Where managed tables of a database go: its own directory, unless there is a warehouse for external tables."""
+        """Return the directory for managed tables of a database.
+
+        This is its own directory, unless there is a warehouse for external tables.
+        """
         return None if self.external_warehouse == self.warehouse else location
 
     def ensure_default_objects(self) -> None:
@@ -88,7 +91,7 @@ class DatabaseService:
             )
 
     def get_metastore_db_uuid(self) -> str:
-        """Return which metastore this is: always the same, from every server on a PostgreSQL database."""
+        """Return the id of this metastore: the same from every server on a PostgreSQL database."""
         return str(uuid5(_METASTORES, "/".join(*self.db.once(store.SELECT_CLUSTER))))
 
     # Catalogs
@@ -122,14 +125,14 @@ class DatabaseService:
             )
 
     def get_catalog(self, name: str) -> Catalog:
-        """Raises: NoSuchObjectError."""
+        """Return a catalog. Raises: NoSuchObjectError."""
         rows = self.db.once(store.SELECT_CATALOG, (name,))
         if not rows:
             raise NoSuchObjectError(f"No catalog {name}")
         return Catalog(*rows[0])
 
     def get_catalogs(self) -> list[str]:
-        """Names, sorted."""
+        """Return the names of all catalogs, sorted."""
         return [name for (name,) in self.db.once(store.SELECT_CATALOG_NAMES)]
 
     def alter_catalog(self, name: str, catalog: Catalog) -> None:
@@ -217,7 +220,7 @@ class DatabaseService:
             self.moves.require_free(pg, [location, managed])
 
     def get_database(self, name: DatabaseName) -> Database:
-        """Raises: NoSuchObjectError."""
+        """Return a database. Raises: NoSuchObjectError."""
         rows = self.db.once(store.SELECT_DATABASE, name)
         if not rows:
             raise NoSuchObjectError(f"There is no database named {name}")
@@ -229,7 +232,7 @@ class DatabaseService:
         return [name for (name,) in self.db.once(store.SELECT_DATABASE_NAMES, (catalog, regex, regex))]
 
     def alter_database(self, name: DatabaseName, draft: DatabaseDraft) -> None:
-        """Replace parameters and owner, and whatever else the request has; nothing on disk.
+        """Replace parameters and owner, and every other field that the request has; nothing changes on disk.
 
         Raises: NoSuchObjectError, MetaError for a property that must not reach a compaction's job.
 
@@ -306,7 +309,7 @@ class DatabaseService:
         self.moves.require_available(pg, places, Taker())
 
     def _ours(self, places: list[str | None]) -> list[str | None]:
-        """Without directories of databases that lie beyond the roots: those just stay."""
+        """Return the directories, with None in place of those beyond the roots, which stay."""
         roots = self.directories.files.roots
         return [place for place in places if place and (roots is None or roots.covers(place, inside=True))]
 
@@ -325,7 +328,10 @@ class DatabaseService:
 
     @staticmethod
     def _is_needed(pg: PgTx, directory: str, dropped: list[Table]) -> bool:
-        """Whether a dropped database's directory holds what must stay: other objects, or data of external tables."""
+        """Return True if a dropped database's directory holds files that must stay.
+
+        These are files of other objects, or data of external tables.
+        """
         kept = [table.location for table in dropped if table.location and not tables.data_is_deletable(table)]
         return any(locations.is_below(location, directory) for location in kept) or bool(select_users(pg, [directory]))
 

@@ -39,7 +39,8 @@ class Directories:
     def created(self, location: str | None) -> Iterator[None]:
         """Make a directory, and remove it again if the block fails and it is still empty.
 
-        It stays if the name was taken meanwhile (the winner may use it) or if nobody knows whether the block succeeded.
+        The directory stays if the name was taken meanwhile (the winner may use it) or if the outcome of the block is
+        unknown.
         Raises: MetaError if it cannot be made.
         """
         with self.created_all([location] if location else []):
@@ -47,7 +48,7 @@ class Directories:
 
     @contextmanager
     def created_all(self, locations: Iterable[str]) -> Iterator[None]:
-        """The same for several directories."""
+        """Do the same for several directories."""
         made = self.files.make_all(list(locations))
         try:
             _require_made(made)
@@ -60,7 +61,7 @@ class Directories:
             raise
 
     def remove_if_empty(self, location: str) -> None:
-        """Remove a directory that nothing is left in."""
+        """Remove a directory if it is empty."""
         self._remove_quietly(location, recursive=False)
 
     def empty(self, location: str, *, kept: bool) -> None:
@@ -89,14 +90,14 @@ class Directories:
         self._remove_quietly(f"{location}/{BaseName(write_id)}", recursive=True)
 
     def exists(self, location: str) -> bool:
-        """Whether something is there. Raises: MetaError if its file system does not say."""
+        """Return True if the location exists. Raises: MetaError if its file system does not say."""
         try:
             return self.files.exists(location)
         except OSError as error:
             raise MetaError(f"{location} cannot be looked at: {error}") from error
 
     def listing(self, location: str) -> list[FileEntry]:
-        """Everything below. Raises: MetaError."""
+        """Return every file and directory below. Raises: MetaError."""
         try:
             return self.files.listing(location)
         except OSError as error:
@@ -110,7 +111,7 @@ class Directories:
 
 
 def _require_made(made: Made) -> None:
-    """Raises: MetaError."""
+    """Raise MetaError unless the directory was made."""
     if isinstance(made.error, OutsideError):
         raise MetaError(f"{made.failed} does not exist and cannot be made: {made.error}") from made.error
     if isinstance(made.error, OSError):

@@ -1,8 +1,8 @@
-"""Emptying a transactional table: an empty base of the caller's transaction hides the files, which readers keep.
+"""Emptying of transactional tables: an empty base of the caller's transaction hides the files, which readers keep.
 
-Rule: such a base may only count if its transaction commits. So the transaction's components say what it writes, which
-Hive's TRUNCATE does not do (its lock has the operation NO_TXN): without that an aborted base would be forgotten at
-once, and its base be valid. And a base that was written when its transaction had ended already is taken away again.
+Rule: such a base may only count if its transaction commits. So the transaction's components say that it writes, which
+Hive's TRUNCATE does not do (its lock has the operation NO_TXN): without them an aborted transaction would be forgotten
+at once, and its base would be valid. A base that was written after its transaction had ended is removed again.
 """
 
 from collections.abc import Mapping
@@ -20,14 +20,18 @@ from metastore.txns.core.rules import Component, Operation, TxnState, required_o
 
 @dataclass(frozen=True)
 class EmptyBases:
-    """Writes them in two steps: ``announce`` in the PostgreSQL transaction of the call, ``write`` behind its end."""
+    """A writer of empty bases, in two steps.
+
+    ``announce`` runs in the PostgreSQL transaction of the call, ``write`` behind its end.
+    """
 
     db: Postgres
     directories: Directories
 
     def announce(self, pg: PgTx, name: TableName, write_id: int, partitions: list[str]) -> int:
-        """Record that the transaction of the write id rewrites these partitions (``""``: the table); the transaction.
+        """Record that the transaction of the write id rewrites these partitions (``""``: the table).
 
+        Return the transaction's id.
         Raises: MetaError unless it is open.
         """
         txn_id = acid_history.select_owner(pg, name, write_id)

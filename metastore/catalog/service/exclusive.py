@@ -1,7 +1,8 @@
-"""What nobody may have a lock on while it is dropped, renamed, emptied or put elsewhere: the catalog at the lock queue.
+"""Exclusive changes: the catalog waits in the lock queue before it drops, renames, empties or moves an object.
 
-Rule (``locks.rules.in_the_way``, ADR 0046): such a change waits for everybody who stands in the queue before it. It is
-asked in the PostgreSQL transaction of the change, which keeps the tail of the database's queue: nobody comes between.
+Rule (``locks.rules.in_the_way``, ADR 0046): such a change waits for every lock that is in the queue before it. The
+check runs in the PostgreSQL transaction of the change, which keeps the tail of the database's queue, so that no lock
+comes between.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ def partition_objects(name: TableName, partitions: Sequence[str]) -> list[LockOb
 
 def require_unwritten(pg: PgTx, action: str, objects: Sequence[LockObject]) -> None:
     """Refuse the ``action`` while a writer has a lock on any of the objects. Raises: HeldUpError."""
-    for database in sorted({(locked.catalog, locked.db) for locked in objects}):  # in one order, for all callers
+    for database in sorted({(locked.catalog, locked.db) for locked in objects}):  # One order avoids deadlocks.
         require_exclusive(
             pg,
             action,
@@ -50,7 +51,7 @@ def require_exclusive(
     *,
     kind: LockType = LockType.EXCLUSIVE,
 ) -> None:
-    """Refuse the ``action`` while somebody else has a lock on any of the objects, which are all of one database.
+    """Refuse the ``action`` while another transaction has a lock on any of the objects, which are all of one database.
 
     ``kind``: of the lock that it would need.
 

@@ -24,7 +24,7 @@ class FunctionService:
                 raise AlreadyExistsError(f"Function {function.name.table} already exists")
 
     def get_function(self, name: TableName) -> Function:
-        """Raises: NoSuchObjectError, with the words that Spark looks for."""
+        """Return a function. Raises: NoSuchObjectError, with the words that Spark looks for."""
         rows = self.db.once(store.SELECT_FUNCTION, name)
         if not rows:
             raise NoSuchObjectError(f"Function {name} does not exist")
@@ -52,7 +52,7 @@ class FunctionService:
                 raise MetaError(f"Function {name} does not exist")
 
     def drop_function(self, name: TableName) -> None:
-        """Raises: NoSuchObjectError."""
+        """Remove a function. Raises: NoSuchObjectError."""
         with self.db.begin() as pg:
             if not store.delete_function(pg, name):
                 raise NoSuchObjectError(f"Function {name} does not exist")

@@ -1,4 +1,4 @@
-"""Directories that a change of the catalog moves or removes: announced, then worked on while no lock is held.
+"""Moves and removals of directories by changes of the catalog: announced, then worked on while no lock is held.
 
 Rule: no file is touched in a PostgreSQL transaction. A move is announced (one transaction), its directory brought to
 the new place, the catalog changed (a second transaction, fenced by the announcement), and what was only copied is
@@ -47,7 +47,7 @@ class DirectoryMoves:
     # What other calls ask, in their own PostgreSQL transactions.
 
     def require_free(self, pg: PgTx, places: Iterable[str | None]) -> None:
-        """For who puts an object there; they stay free until COMMIT.
+        """Keep places free until COMMIT for an object that is put there.
 
         Raises: MetaError for a scheme of which nothing is opened, UnavailableError.
         """
@@ -63,7 +63,7 @@ class DirectoryMoves:
 
     @staticmethod
     def require_available(pg: PgTx, places: Iterable[str | None], taker: Taker) -> None:
-        """Refuse places that an object cannot be given, because of who else has them. Raises: MetaError."""
+        """Refuse places that an object cannot be given, because other objects have them. Raises: MetaError."""
         wanted = [place for place in places if place]
         reason = refused(taker, select_users(pg, wanted, taker.table_id))
         if reason is not None:
@@ -73,10 +73,10 @@ class DirectoryMoves:
     def require_sole(
         pg: PgTx, places: Iterable[str | None], action: str, own: int, own_partitions: Sequence[str] | None
     ) -> None:
-        """Refuse to empty or move directories that others have, too, or that hold or lie in places of others.
+        """Refuse to empty or move directories that other objects have, too, or that hold or lie in places of others.
 
-        ``action``: what cannot be done; ``own`` and ``own_partitions``: as for `select_users`. Nobody is given a place
-        until COMMIT. Raises: MetaError.
+        ``action``: what cannot be done; ``own`` and ``own_partitions``: as for `select_users`. No object is given such
+        a place until COMMIT. Raises: MetaError.
         """
         wanted = [place for place in places if place]
         if not wanted:
@@ -87,7 +87,7 @@ class DirectoryMoves:
 
     @staticmethod
     def require_still(pg: PgTx, places: Iterable[str | None]) -> None:
-        """For who drops or empties what is there. Raises: UnavailableError."""
+        """Raise UnavailableError while places that are dropped or emptied are on the move."""
         wanted = [place for place in places if place]
         moving = store.select_moving(pg, wanted) if wanted else None
         if moving is not None:
@@ -105,9 +105,9 @@ class DirectoryMoves:
         partitions: Sequence[str] | None = None,
         kept: bool = False,
     ) -> Change:
-        """Record the intention; the caller commits it before anything else.
+        """Record the intention to move a directory; the caller commits it before any other step.
 
-        ``partitions``: those of the table that move along, None: all; ``kept``: replicas may need the files.
+        ``partitions``: partitions of the table that move along, None: all; ``kept``: replicas may need the files.
         Raises: InvalidOperationError, MetaError, UnavailableError.
         """
         for place in (source, target):
@@ -119,16 +119,16 @@ class DirectoryMoves:
 
     @contextmanager
     def moving(self, move: Change) -> Iterator[PgTx]:
-        """A PostgreSQL transaction for the catalog's side of an announced move, begun when the files are in place.
+        """Open a PostgreSQL transaction for the catalog's side of an announced move, begun when the files are in place.
 
-        Serialises on: the announcement's row, and what the block locks. Raises: InvalidOperationError if the
-        directory cannot be moved, UnavailableError if somebody settled the move meanwhile.
+        Serialises on: the announcement's row, and what the block locks. Raises: InvalidOperationError if the directory
+        cannot be moved, UnavailableError if another process settled the move meanwhile.
         """
         with Ownership(self.db, [move], self.owner) as ours:
             brought = copied = False
             try:
                 self._require_no(move.target or "")
-                if self._exists(move.source):  # Hive: without the old directory only the catalog changes
+                if self._exists(move.source):  # As in Hive, only the catalog changes if the old directory is absent.
                     self._go_on(move, Phase.ANNOUNCED, Phase.BEGUN)
                     copied = not self._in_one_step(move)
                     brought = True
@@ -140,7 +140,7 @@ class DirectoryMoves:
                     if not copied:
                         store.delete_changes(pg, [move], self.owner)
             except OutcomeUnknownError:
-                raise  # settle_moves finds out whether it was committed
+                raise  # settle_moves finds out whether the change was committed.
             except BaseException:
                 self._take_back(move, brought=brought)
                 raise
@@ -152,7 +152,7 @@ class DirectoryMoves:
     def announce_removals(
         self, pg: PgTx, table_id: int, places: Iterable[str | None], *, kept: bool = False
     ) -> list[Change]:
-        """In the transaction that drops their object, record which directories go, also those inside another."""
+        """Record in the transaction that drops their object which directories go, also those inside another."""
         doomed = outermost(place for place in places if place)
         return store.insert_removals(pg, self.owner, table_id, doomed, kept=kept)
 
@@ -164,7 +164,10 @@ class DirectoryMoves:
 
     @contextmanager
     def emptying(self, removals: Sequence[Change]) -> Iterator[None]:
-        """Work inside places that stay ours meanwhile. If we die, they are kept: their object still has them."""
+        """Work inside places that stay ours meanwhile.
+
+        If this process dies, the files stay: their object still has them.
+        """
         if not removals:
             yield
             return
@@ -177,9 +180,9 @@ class DirectoryMoves:
 
     @contextmanager
     def held(self, place: str) -> Iterator[Ownership]:
-        """Keep everybody from putting an object into a place, for who wants to see that none is there and remove it.
+        """Keep other processes from putting an object into a place while the caller checks and removes it.
 
-        Inside, whoever was about to put one there has finished. Raises: UnavailableError.
+        Inside the block, every call that was about to put an object there has finished. Raises: UnavailableError.
         """
         with self.db.begin() as pg:
             self.require_free(pg, [place])
@@ -196,7 +199,7 @@ class DirectoryMoves:
     # What is left
 
     def settle_moves(self) -> int:
-        """End the changes whose process died; how many were worked on.
+        """End the changes whose process died; return how many were worked on.
 
         Serialises on: each row, for a moment. A move that was not committed is undone, all else finished. Each host has
         a thread of its own, and a silent host is not waited for longer than ``patience_s``.
@@ -232,7 +235,7 @@ class DirectoryMoves:
     def _settle_one(self, change: Change, phase: Phase, *, is_over: bool) -> None:
         with self.db.begin() as pg:
             if not store.update_renewed(pg, [change], self.owner):
-                return  # another's by now, since those before took long
+                return  # Another process took the change, because the changes before it took long.
         with Ownership(self.db, [change], self.owner):
             if phase is Phase.DONE:
                 self._remove([change], for_good=is_over)
@@ -248,7 +251,7 @@ class DirectoryMoves:
             raise UnavailableError(f"Moving {move.source} took too long, nothing was changed, try again")
 
     def _require_no(self, target: str) -> None:
-        if self._exists(target):  # made by somebody who did not ask: not ours to touch
+        if self._exists(target):  # The directory was made by a process that did not ask: it is not ours to touch.
             raise InvalidOperationError(f"New location for this table {target} already exists")
 
     def _exists(self, place: str) -> bool:
@@ -272,7 +275,10 @@ class DirectoryMoves:
             raise InvalidOperationError(f"Unable to move {move.source} to {move.target}: {error}") from error
 
     def _take_back(self, move: Change, *, brought: bool) -> None:
-        """We failed, and know that we are no longer at it. Where even this fails, ``settle_moves`` has the row."""
+        """Undo a move that failed in this process, which then no longer works on it.
+
+        If this fails too, ``settle_moves`` has the row.
+        """
         try:
             if brought:
                 self._go_on(move, Phase.BEGUN, Phase.UNDOING)
@@ -283,7 +289,10 @@ class DirectoryMoves:
             _log.warning("directory_move_not_undone", source=move.source, target=move.target, reason=str(error))
 
     def _undo(self, move: Change, *, for_good: bool) -> None:
-        """The owner may live, about to do its last step: the row stays for the grace, and this is repeated."""
+        """Undo a move.
+
+        Its owner may still live and do its last step, so the row stays for the grace, and the next round repeats this.
+        """
         try:
             self._files_back(move)
             with self.db.begin() as pg:
@@ -294,7 +303,10 @@ class DirectoryMoves:
             _log.warning("directory_move_not_undone", source=move.source, target=move.target, reason=str(error))
 
     def _files_back(self, move: Change) -> None:
-        """The catalog says ``source``. A copy goes; what was renamed comes back, file by file if both are there."""
+        """Bring files back to ``source``, which the catalog names.
+
+        A copy is removed; renamed files come back one by one if both exist.
+        """
         target = move.target or ""
         if not self.files.exists(target):
             return
@@ -310,7 +322,7 @@ class DirectoryMoves:
         self.files.delete(target)
 
     def _remove(self, changes: Sequence[Change], *, for_good: bool = True) -> None:
-        """Remove each ``source``, unless something that we do not know of has it by now."""
+        """Remove each ``source``, unless an object that is unknown here has it by now."""
         with self.db.begin() as pg:
             store.lock_creators(pg)
             found = [
@@ -332,10 +344,10 @@ class DirectoryMoves:
                 removed.append(change)
                 continue
             try:
-                is_removal = change.target is None  # what was moved was kept before
+                is_removal = change.target is None  # A moved file was kept before the move.
                 change_management.remove(self.files, change.source, kept=change.kept and is_removal)
                 removed.append(change)
-            except OSError as error:  # the next round finds the row again
+            except OSError as error:  # The next round finds the row again.
                 _log.warning("directory_not_removed", location=change.source, reason=str(error))
         if for_good:
             with self.db.begin() as pg:

@@ -1,4 +1,4 @@
-"""Staying the owner of changes of directories while their files are worked on, however long that takes."""
+"""Ownership of changes of directories: it is renewed while their files are worked on, however long that takes."""
 
 from collections.abc import Sequence
 from threading import Event, Thread
@@ -14,7 +14,10 @@ _PAUSE_S = LEASE.total_seconds() / 4
 
 
 class Ownership:
-    """Renews the rows from a thread of its own; ``require`` is asked before each step that another could run into."""
+    """A thread that renews the rows of changes.
+
+    ``require`` is called before each step that another process could repeat.
+    """
 
     def __init__(self, db: Database, changes: Sequence[Change], owner: str) -> None:
         self._db, self._changes, self._owner = db, changes, owner
@@ -30,7 +33,10 @@ class Ownership:
         self._ended.set()
 
     def require(self) -> None:
-        """Raises: UnavailableError if somebody may have taken them for abandoned (this process was stopped, say)."""
+        """Raise UnavailableError if another process may have taken the changes.
+
+        It may, for instance, while this process was stopped.
+        """
         if perf_counter() - self._renewed_at > 3 * _PAUSE_S:
             raise UnavailableError(f"Moving {self._changes[0].source} was interrupted, nothing was changed, try again")
 
@@ -41,6 +47,6 @@ class Ownership:
                 with self._db.begin() as pg:
                     if not store.update_renewed(pg, self._changes, self._owner):
                         return
-            except MetastoreError:  # not renewed: asked again, and in the end not ours
+            except MetastoreError:  # The renewal failed: it is tried again, and in the end ownership is lost.
                 continue
             self._renewed_at = asked_at

@@ -26,7 +26,7 @@ from metastore.partition_names import make_name
 
 
 class Exchange(NamedTuple):
-    """What moves from where to where."""
+    """The source and the target of an exchange."""
 
     source: Table
     target: Table
@@ -43,7 +43,7 @@ class PartitionExchange:
     moves: DirectoryMoves
 
     def exchange_partitions(self, spec: Mapping[str, str], source: TableName, target: TableName) -> list[Partition]:
-        """Move the partitions whose leading keys have these values; as they are in the target.
+        """Move the partitions whose leading keys have these values; return them as they are in the target.
 
         Serialises on: the partitions' rows, the announced move, and the tail of the databases' lock queues.
         Raises: InvalidRequestError, HeldUpError, and nothing moved.

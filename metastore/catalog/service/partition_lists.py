@@ -1,4 +1,4 @@
-"""Which partitions a call is about, and how they are read: as objects, or as the bytes that PostgreSQL keeps of each.
+"""Selection of partitions for a call, and reading them: as objects, or as the bytes that PostgreSQL keeps of each.
 
 Every list is in the order of the names, as bytes. Nothing is locked. A short list is one statement; a long one is read
 piece by piece in one snapshot, so that it takes no more memory than a piece (ADR 59).
@@ -29,7 +29,8 @@ A list with conditions is mostly short: it is asked for as if it were one piece,
 class Selection(NamedTuple):
     """The first ``limit`` partitions of a table, by name, that meet a condition on ``p``.
 
-    ``unknown``: some are there because nobody could tell. ``is_limited``: by ``metastore.limit.partition.request``.
+    ``unknown``: some are included because the condition could not be decided. ``is_limited``: the limit is
+    ``metastore.limit.partition.request``.
     """
 
     table: Table
@@ -42,7 +43,7 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True)
 class _Wires:
-    """What is selected, as bytes: see `pieces.Listing`."""
+    """The selected partitions as bytes: see `pieces.Listing`."""
 
     selection: Selection
 
@@ -59,13 +60,16 @@ class _Wires:
 
 @dataclass(frozen=True)
 class PartitionLists:
-    """Reads what is selected."""
+    """A reader of selections."""
 
     db: Database
     settings: CatalogSettings
 
     def partitions(self, selection: Selection) -> list[Partition]:
-        """As objects: one statement, before it a count if there may be too many.  Raises: as ``pieces``."""
+        """Read a selection as objects: one statement, before it a count if there may be too many.
+
+        Raises: as ``pieces``.
+        """
         capped = self._capped(selection)
         if capped > self._most(selection) >= 0:
             self._require_within(selection, _Wires(selection).count(self.db.once, capped))
@@ -74,7 +78,7 @@ class PartitionLists:
         )
 
     def pieces(self, selection: Selection) -> Pieces[Piece]:
-        """As bytes.  Raises: MetaError beyond the configured limit, before anything long is read."""
+        """Read a selection as bytes. Raises: MetaError beyond the configured limit, before a long list is read."""
         return pieces.read(
             self.db,
             _Wires(selection),
@@ -84,7 +88,7 @@ class PartitionLists:
         )
 
     def _capped(self, selection: Selection) -> int:
-        """Read at most 1 more than the configured limit, to know that it is exceeded."""
+        """Return the limit to read with: at most 1 more than the configured limit, to know that it is exceeded."""
         most, limit = self._most(selection), selection.limit
         return most + 1 if most >= 0 and (limit < 0 or limit > most) else limit
 

@@ -45,11 +45,11 @@ class PartitionReads:
 
     @cached_property
     def lists(self) -> PartitionLists:
-        """Reads what is selected."""
+        """The reader of selections."""
         return PartitionLists(self.db, self.settings)
 
     def get_partition(self, name: TableName, values: Sequence[str | None] | None) -> Partition:
-        """The partition with these values: one statement.  Raises: NoSuchObjectError, InvalidRequestError."""
+        """Return the partition with these values: one statement. Raises: NoSuchObjectError, InvalidRequestError."""
         default = self.settings.default_partition_name
         escaped = [escape(value or default) for value in values or ()]
         answer = store.select_by_values(self.db.once, name, escaped)
@@ -65,7 +65,7 @@ class PartitionReads:
         return partition
 
     def get_partition_by_name(self, name: TableName, partition: str) -> Partition:
-        """The partition with this name; segments that name no key are ignored.  Raises: NoSuchObjectError."""
+        """Return the partition with this name; segments that name no key are ignored. Raises: NoSuchObjectError."""
         if not partition:
             raise InvalidRequestError("The partition's name is empty")
         table = self.table(name)
@@ -75,38 +75,38 @@ class PartitionReads:
         return self._by_name(table, make_name(table.partition_key_names, values))
 
     def get_partitions(self, name: TableName, limit: int = UNLIMITED) -> Selection:
-        """The table's first partitions.  Raises: NoSuchObjectError."""
+        """Return the table's first partitions. Raises: NoSuchObjectError."""
         return Selection(self.table(name), limit=limit)
 
     def get_partition_names(self, name: TableName, limit: int = UNLIMITED) -> Pieces[bytes]:
-        """The names of the table's first partitions, as bytes for clients.  Raises: NoSuchObjectError."""
+        """Return the names of the table's first partitions, as bytes for clients. Raises: NoSuchObjectError."""
         return store.listed_names(self.table(name)).read(self.db, limit, store.NAMES)
 
     def get_partitions_ps(
         self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
     ) -> Selection:
-        """Partitions whose first values are these; ``""`` stands for any.  Raises: as ``get_partitions``."""
+        """Return partitions whose first values are these; ``""`` stands for any. Raises: as ``get_partitions``."""
         table = self.table(name)
         return Selection(table, *self._like(table, values), limit)
 
     def get_partition_names_ps(
         self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
     ) -> Pieces[bytes]:
-        """The names of the same, as bytes for clients."""
+        """Return the names of the same, as bytes for clients."""
         table = self.table(name)
         return store.listed_names(table, *self._like(table, values)).read(self.db, limit, store.NAMES)
 
     def get_partitions_by_names(self, name: TableName, names: Sequence[str]) -> Selection:
-        """Those of the named partitions that there are; names are compared as they are stored."""
+        """Return the named partitions that exist; names are compared as they are stored."""
         return _named(self.table(name), names)
 
     def get_partitions_by_filter(self, name: TableName, text: str | None, limit: int = UNLIMITED) -> Selection:
-        """Partitions that a filter string keeps.  Raises: InvalidRequestError for a filter that Hive refuses."""
+        """Return partitions that a filter string keeps. Raises: InvalidRequestError for a filter that Hive refuses."""
         table = self.table(name)
         return self._matching(table, self._filter(table, text), limit)
 
     def get_num_partitions_by_filter(self, name: TableName, text: str | None) -> int:
-        """How many a filter string keeps."""
+        """Count the partitions that a filter string keeps."""
         table = self.table(name)
         predicate = self._filter(table, text)
         if is_exact(predicate):
@@ -114,12 +114,12 @@ class PartitionReads:
         return len(self._matching_values(table, predicate))
 
     def get_partitions_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Selection:
-        """Partitions that a serialized Hive expression keeps, or may keep.  Raises: InvalidRequestError."""
+        """Return partitions that a serialized Hive expression keeps, or may keep. Raises: InvalidRequestError."""
         table = self.table(name)
         return self._matching(table, self._expression(table, expr), limit, tell=True)
 
     def get_partition_names_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Pieces[bytes]:
-        """The names of the same, as bytes for clients."""
+        """Return the names of the same, as bytes for clients."""
         selected = self.get_partitions_by_expr(name, expr, limit)
         names = store.listed_names(selected.table, selected.condition, selected.parameters)
         return names.read(self.db, selected.limit, store.NAMES)
@@ -135,7 +135,10 @@ class PartitionReads:
         ascending: bool,
         limit: int,
     ) -> list[list[str]]:
-        """The values of some keys, ordered by values.  Raises: InvalidRequestError for a key that is none."""
+        """Return the values of some keys, ordered by values.
+
+        Raises: InvalidRequestError for a key that the table does not have.
+        """
         table = self.table(name)
         shown, ordered = self._columns(table, columns), self._columns(table, order or columns)
         rows = [values for _, values in self._matching_values(table, self._filter(table, text))]
@@ -146,7 +149,7 @@ class PartitionReads:
         return shown_values if limit < 0 else shown_values[:limit]
 
     def table(self, name: TableName) -> Table:
-        """The table.  Raises: NoSuchObjectError."""
+        """Return the table. Raises: NoSuchObjectError."""
         rows = self.db.once(table_store.SELECT_TABLE, name)
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")
@@ -165,7 +168,10 @@ class PartitionReads:
         return parse_expression(expr, rules.partition_keys(table), self.settings.default_partition_name)
 
     def _like(self, table: Table, values: Sequence[str | None] | None) -> tuple[str, list[Any]]:
-        """The condition for a partial specification. Leading values are a range of names, which the index finds."""
+        """Return the condition for a partial specification.
+
+        Leading values are a range of names, which the index finds.
+        """
         keys, default = table.partition_key_names, self.settings.default_partition_name
         given = [value or "" for value in values or ()][: rules.prefix_length(keys, values)]
         known = next((i for i, value in enumerate(given) if not value), len(given))
@@ -175,7 +181,7 @@ class PartitionReads:
         return _both(leading(keys, given[:known]), prefilter(rest, default))
 
     def _matching(self, table: Table, predicate: Predicate, limit: int, *, tell: bool = False) -> Selection:
-        """Select what the condition keeps or leaves undecided. ``tell``: the caller asks if some are undecided.
+        """Select the partitions that the condition keeps or leaves undecided. ``tell``: report that some are undecided.
 
         Where PostgreSQL cannot decide, the values select the names, before anything else of a partition is read.
         """
@@ -200,11 +206,11 @@ class PartitionReads:
         return [(name, values) for name, values in rows if keeps(predicate, values, default) is not False]
 
     def _candidates(self, table: Table, predicate: Predicate) -> list[tuple[str, list[str]]]:
-        """At least those that the condition keeps."""
+        """Return name and values of a superset of the partitions that the condition keeps."""
         return store.select_values(self.db.once, table, *self._condition(table, predicate))
 
     def _condition(self, table: Table, predicate: Predicate) -> Sql:
-        """The condition in SQL. What it says of the first keys is a range of names, which the index finds."""
+        """Return the condition in SQL. Conditions on the first keys are a range of names, which the index finds."""
         default = self.settings.default_partition_name
         range_of_names = leading(table.partition_key_names, leading_texts(predicate, default))
         return _both(range_of_names, prefilter(predicate, default))

@@ -1,7 +1,7 @@
 """Adding, altering, renaming and dropping partitions.
 
 Directories are made before a partition exists and removed after it is gone, outside of PostgreSQL transactions; a
-rename announces its move first (``service.moves``). What a list asks for happens to all of it or to none.
+rename announces its move first (``service.moves``). A list is processed as a whole or not at all.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ from metastore.places.rules import Taker
 
 
 class Dropped(NamedTuple):
-    """Partitions that were dropped."""
+    """The partitions that a call has dropped."""
 
     table: Table
     size: int
@@ -66,7 +66,7 @@ class PartitionService:
     def add_partitions(
         self, name: TableName, drafts: Sequence[PartitionDraft], *, if_not_exists: bool = False
     ) -> list[Partition]:
-        """Add partitions, all or none; those that were added. With ``if_not_exists`` the others are left alone.
+        """Add partitions, all or none; return those that were added. With ``if_not_exists`` the others are left alone.
 
         Serialises on: nothing but the names; an alteration of the table is waited for.
         Raises: InvalidObjectError (no table), AlreadyExistsError, MetaError.
@@ -112,7 +112,7 @@ class PartitionService:
         return partition
 
     def append_partition_by_name(self, name: TableName, partition: str | None) -> Partition:
-        """The same, with values from a name.  Raises: as ``add_partitions``."""
+        """Add a partition likewise, with values from its name. Raises: as ``add_partitions``."""
         if not partition:
             raise InvalidRequestError("The partition's name is empty")
         keys = self._table(name, InvalidObjectError).partition_key_names
@@ -219,7 +219,7 @@ class PartitionService:
     ) -> Dropped:
         """Remove partitions by their names, all or none, then their data if asked to and if the table owns it.
 
-        ``is_wanted``: the caller wants to know what they were.
+        ``is_wanted``: the caller wants the dropped partitions.
 
         Serialises on: the partitions' rows, and the tail of the database's lock queue.
         Raises: NoSuchObjectError, unless ``if_exists``; HeldUpError.
@@ -305,7 +305,7 @@ class PartitionService:
 
     @staticmethod
     def _unchanged(pg: PgTx, table: Table) -> Table:
-        """Lock the table, which must be what it was before the slow part: partitions go below its location."""
+        """Lock the table and require that it is what it was before the slow part: partitions go below its location."""
         now = table_store.lock_table(pg, table.name, share=True)
         if now is None:
             raise InvalidObjectError(f"{table.name} was dropped meanwhile")
@@ -314,7 +314,7 @@ class PartitionService:
         return now
 
     def _require_available(self, table: Table, partitions: Sequence[Partition], pg: PgTx | None = None) -> None:
-        """The places of partitions outside of their table's directory must not be others'."""
+        """Require that places of partitions outside of their table's directory belong to no other object."""
         inside = table.location or ""
         outside = [p.location for p in partitions if p.location and not (inside and is_below(p.location, inside))]
         if outside:
@@ -375,7 +375,10 @@ class PartitionService:
         return dropped, pieces
 
     def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Doomed]) -> list[Change]:
-        """Announce what is to be removed: the table's own that no remaining partition shares. Raises: MetaError."""
+        """Announce the removal of directories that the table owns and no remaining partition shares.
+
+        Raises: MetaError.
+        """
         locations = rules.data_locations(table, dropped) if data_is_deletable(table) else []
         shared = store.select_shared_locations(pg, table, locations) if locations else set()
         doomed = [location for location in locations if location not in shared]

@@ -25,7 +25,7 @@ HIVE = "hive"
 
 
 class Seen(NamedTuple):
-    """Who stores statistics of a transactional table, or asks for them: what it sees, and the write id that it has."""
+    """The transaction that stores or asks for statistics of a transactional table: its snapshot and its write id."""
 
     write_ids: ValidWriteIdList | None = None
     own: int | None = None
@@ -43,7 +43,7 @@ class StatisticsService:
     def update(
         self, name: TableName, statistics: Sequence[ColumnStatistics], *, merge: bool = False, by: Seen = NOBODY
     ) -> None:
-        """Store statistics of a table and its partitions, or join them with what is there (``merge``).
+        """Store statistics of a table and its partitions, or join them with the stored ones (``merge``).
 
         Serialises on: the table's row. Raises: NoSuchObjectError without table or partition, MetaError for an unknown
         column of the table.
@@ -64,10 +64,10 @@ class StatisticsService:
     def get(
         self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str, by: Seen = NOBODY
     ) -> tuple[list[ColumnStatistics], bool | None]:
-        """What there is for the table (partition "") or partitions, and whether it is exactly so for a reader.
+        """Return stored statistics of the table (partition "") or partitions, and whether they are exact for a reader.
 
-        A reader that says what it sees of a transactional table gets nothing that was not so for it. None: it says
-        nothing, or the table is none. Raises: NoSuchObjectError without the table.
+        A reader that sends its snapshot of a transactional table gets only statistics that fit it. None: it sends no
+        snapshot, or the table is not transactional. Raises: NoSuchObjectError without the table.
         """
         wanted = {column.strip().lower() for column in columns}
         names = {canonical(partition): partition for partition in partitions}
@@ -85,13 +85,13 @@ class StatisticsService:
         seen = by.write_ids if transactional else None
         if seen is not None:
             found = [each for each in found if rules.is_estimate(each.origin, seen)]
-        is_all = 0 < len(found) == len(wanted) * len(names) and not (has_keys and "" in names)  # partitions come and go
+        is_all = 0 < len(found) == len(wanted) * len(names) and not (has_keys and "" in names)  # Partitions change.
         return found, None if seen is None else is_all and rules.are_exact((each.origin for each in found), seen)
 
     def of_partitions(
         self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str, by: Seen = NOBODY
     ) -> tuple[Pieces[bytes], bool | None]:
-        """As ``get``, of partitions, as bytes for clients."""
+        """Return the same as ``get``, of partitions, as bytes for clients."""
         wanted = list({column.strip().lower() for column in columns})
         names = {canonical(partition): partition for partition in partitions}
         listed = StatisticsList(name, names, wanted, engine)
@@ -116,8 +116,9 @@ class StatisticsService:
     def aggregate(
         self, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str, by: Seen = NOBODY
     ) -> tuple[list[ColumnStatistics], int, bool | None]:
-        """Aggregated statistics of several partitions, how many partitions have all of the columns, and as ``get``.
+        """Aggregate statistics of several partitions.
 
+        Return also how many have all of the columns, and exactness as ``get``.
         Raises: NoSuchObjectError without the table.
         """
         wanted = [column.strip().lower() for column in columns]
@@ -139,7 +140,7 @@ class StatisticsService:
         return statistics, complete, is_exact and complete == len(names)
 
     def columns(self, name: TableName, partition: str) -> list[str]:
-        """The columns that have statistics of Hive's. Raises: NoSuchObjectError without the table."""
+        """Return the columns that have statistics of Hive's. Raises: NoSuchObjectError without the table."""
         with self.db.begin(durable=False) as pg:
             table = tables.select_table(pg, name)
             if table is None:
@@ -150,10 +151,13 @@ class StatisticsService:
     def renew(
         self, name: TableName, partition: str, statistics: Mapping[str, Json], as_of: datetime, seen: ValidWriteIdList
     ) -> list[str]:
-        """Replace Hive's statistics that are older than ``as_of`` by what was so then; of which columns that was done.
+        """Replace Hive's statistics that are older than ``as_of`` by those of that time.
 
-        What was removed, or analyzed anew, since then stays so. What says that statistics hold stays as it is: rows
-        were written since. Serialises on: the table's row. Raises: NoSuchObjectError without the table.
+        Return the columns that were replaced.
+
+        Statistics that were removed or analyzed anew since then stay so. The parameter that marks statistics as
+        accurate stays as it is: rows were written since. Serialises on: the table's row. Raises: NoSuchObjectError
+        without the table.
         """
         with self.db.begin() as pg:
             table = _locked(pg, name)
@@ -186,7 +190,10 @@ class StatisticsService:
 
     @staticmethod
     def _mark(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> None:
-        """Say in the parameters that these statistics hold; for a transactional table that would need its snapshot."""
+        """Record in the parameters that these statistics hold.
+
+        For a transactional table that would need its snapshot.
+        """
         columns: dict[str, list[str]] = {}
         for statistic in statistics:
             columns.setdefault(statistic.partition, []).append(statistic.column)

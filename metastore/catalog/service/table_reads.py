@@ -35,14 +35,14 @@ class TableReads:
     db: Postgres
 
     def get_table(self, name: TableName) -> Table:
-        """Raises: NoSuchObjectError."""
+        """Return a table. Raises: NoSuchObjectError."""
         rows = self.db.once(store.SELECT_TABLE, name)
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")
         return store.table_of(rows[0])
 
     def metastore_table_at(self, place: str) -> TableName | None:
-        """The transactional table whose directory is the place, shows what is there, or lies in it."""
+        """Return the transactional table whose directory is the place, contains it, or lies in it."""
         places = spellings(locations.qualified(place, "file:"))
         around = [directory for each in places for directory in locations.seen_from(each)]
         found = self.db.once(store.SELECT_TRANSACTIONAL_AT, (around, places, DEFAULT_CATALOG))
@@ -52,7 +52,7 @@ class TableReads:
     def get_table_objects_by_name(
         self, database: DatabaseName, names: Sequence[str] | None, pattern: str | None = None, *, encoded: bool = True
     ) -> Pieces[Wires | TablePiece]:
-        """The tables that there are among ``names``, or that match ``pattern``.
+        """Return the existing tables among ``names``, or those that match ``pattern``.
 
         ``encoded``: as bytes for clients, where PostgreSQL has them. Raises: UnknownDatabaseError,
         InvalidOperationError.
@@ -74,17 +74,20 @@ class TableReads:
         return pieces.read(self.db, listing, most, table_lists.TABLES)
 
     def get_tables(self, database: DatabaseName, pattern: str | None, kind: str | None = None) -> Pieces[bytes]:
-        """Names that match, sorted, as bytes for clients; none without the database. Raises: MetaError for a type."""
+        """Return names that match, sorted, as bytes for clients; none without the database.
+
+        Raises: MetaError for a type.
+        """
         if kind is not None and kind not in TableType.__members__.values():
             raise MetaError(f"No table type {kind!r}: expected one of {', '.join(TableType)}")
         return table_lists.names(database, pattern, kind).read(self.db, UNLIMITED, table_lists.NAMES)
 
     def get_materialized_views_for_rewriting(self, database: DatabaseName) -> list[str]:
-        """Names of a database's materialized views that may stand in for their query."""
+        """Return names of a database's materialized views that may replace their query."""
         return [view.name.table for view in self._rewritable(database.catalog) if view.name.database == database]
 
     def get_all_materialized_view_objects_for_rewriting(self) -> list[Table]:
-        """Those of every database of the default catalog."""
+        """Return such materialized views of every database of the default catalog."""
         return self._rewritable(DEFAULT_CATALOG)
 
     def _rewritable(self, catalog: str) -> list[Table]:
@@ -93,7 +96,7 @@ class TableReads:
     def get_table_meta(
         self, catalog: str, database_pattern: str | None, table_pattern: str | None, types: Sequence[str]
     ) -> Pieces[bytes]:
-        """A line for each table that matches, by database and name, as bytes for clients."""
+        """Return a line for each table that matches, by database and name, as bytes for clients."""
         return table_lists.metas(catalog, database_pattern, table_pattern, types).read(
             self.db, UNLIMITED, table_lists.METAS
         )
@@ -101,17 +104,20 @@ class TableReads:
     def get_table_names_by_filter(
         self, database: DatabaseName, accepts: Callable[[Table], bool], most: int
     ) -> list[str]:
-        """Names of tables that ``accepts`` says yes to, sorted; at most ``most`` unless negative."""
+        """Return names of tables that ``accepts`` approves, sorted; at most ``most`` unless negative."""
         rows = self.db.once(store.SELECT_MATCHING_TABLES, (*database, ""))
         names = [table.name.table for table in map(store.table_of, rows) if accepts(table)]
         return names if most < 0 else names[:most]
 
     def get_fields(self, database: DatabaseName, name: str) -> list[Json]:
-        """The data columns; ``t.column`` asks for those of ``t``. Raises: UnknownTableError, UnknownDatabaseError."""
+        """Return the data columns; ``t.column`` asks for those of ``t``.
+
+        Raises: UnknownTableError, UnknownDatabaseError.
+        """
         return list(self._described(database, name).sd["cols"])
 
     def get_schema(self, database: DatabaseName, name: str) -> list[Json]:
-        """The data columns and the partition keys. Raises: as ``get_fields``."""
+        """Return the data columns and the partition keys. Raises: as ``get_fields``."""
         table = self._described(database, name)
         return [*table.sd["cols"], *table.partition_keys]
 

@@ -1,6 +1,6 @@
 """Tables and views: create, alter, drop, truncate.
 
-Every old and new dialect of a call ends here. Source: CAT-T1 to CAT-T6, CAT-A1 to CAT-A6.
+Old and new forms of a call all end here. Source: CAT-T1 to CAT-T6, CAT-A1 to CAT-A6.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,10 +79,10 @@ class TableService:
             if created is not None:
                 own = [replace(constraint, table=table.name) for constraint in constraints]
                 constraint_service.add_to_table(pg, created, own)
-            self.moves.require_free(pg, [table.location])  # last: who waits for its lock may hold locks of tables
+            self.moves.require_free(pg, [table.location])  # It is last: callers may hold locks of tables.
 
     def translate_table_dryrun(self, draft: Table, context: Mapping[str, str]) -> Table:
-        """The table as ``create_table`` would store it, its location included; nothing is made.
+        """Return the table as ``create_table`` would store it, its location included; nothing is made.
 
         Hive 4 writes the rows of CREATE TABLE AS there before it creates the table.
         Raises: InvalidObjectError, NoSuchObjectError, MetaError.
@@ -165,7 +165,7 @@ class TableService:
         write_id: int = -1,
         changer: Changer = ANYBODY,
     ) -> None:
-        """Empty a table, or (``partitions``) some of its partitions, and reset what is known of their size.
+        """Empty a table, or (``partitions``) some of its partitions, and reset the statistics of their size.
 
         The files of a transactional table stay for its readers: an empty base of the caller's write id hides them once
         its transaction commits. That is what Hive 4's ``truncateSkipDataDeletion`` asks for there.
@@ -239,7 +239,7 @@ class TableService:
         *,
         check_types: bool,
     ) -> tuple[Table, Table]:
-        """The table as it is, locked, and as it is to be."""
+        """Return the table as it is, locked, and the altered table."""
         old = store.lock_table(pg, name)
         if old is None:
             raise InvalidOperationError(f"table {name} doesn't exist")
@@ -269,7 +269,7 @@ class TableService:
         return old, altered
 
     def _require_places(self, pg: PgTx, old: Table, altered: Table) -> None:
-        """A table that moves, or becomes transactional, must be given its place, and that of its partitions."""
+        """Require that a table that moves or becomes transactional may have its place, and its partitions theirs."""
         wanted: list[str | None] = []
         if altered.location != old.location:
             self.moves.require_free(pg, [altered.location])
@@ -314,7 +314,7 @@ class TableService:
             acid_history.insert_write_id_seed(pg, altered.name, transactional.CONVERSION_SEED)
 
     def _require_convertible(self, name: TableName, draft: Table) -> None:
-        """Before a plain table becomes full ACID: its files must be named as Hive's readers expect originals to be.
+        """Check before a plain table becomes full ACID that Hive's readers accept the names of its files as originals.
 
         Looked at outside the transaction that converts: a listing may take long, and who writes plain files while
         converting the table is not protected by Hive either.

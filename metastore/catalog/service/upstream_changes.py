@@ -1,8 +1,8 @@
 """Changes that another metastore makes to tables whose history is here: both sides stay right, whichever dies when.
 
 Rule (ADR 50): noted before the upstream hears of it, followed after it said yes, both in PostgreSQL transactions of
-ours; the note is locked in between. What nobody has locked was left by the dead, and is judged by what the upstream
-has. Forgetting and renaming may be done late, and twice.
+ours; the note is locked in between. A note that is not locked was left by a dead process, and is judged by the
+upstream's state. Forgetting and renaming may be done late, and twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,19 +34,19 @@ _log = get_logger(__name__)
 
 
 class Forwarded(NamedTuple):
-    """The upstream's answer, and how it went: ``ok``, or the exception that it is."""
+    """The upstream's answer and outcome: ``ok``, or the exception that the answer is."""
 
     reply: bytes
     outcome: str
 
     @property
     def was_done(self) -> bool:
-        """Whether the upstream made the change."""
+        """True if the upstream made the change."""
         return self.outcome == "ok"
 
 
 class OutcomeLostError(UnavailableError):
-    """The upstream may or may not have done it."""
+    """Error: the outcome at the upstream is unknown."""
 
 
 Forward = Callable[[], Forwarded]
@@ -54,24 +54,24 @@ Forward = Callable[[], Forwarded]
 
 
 class Tables(Protocol):
-    """What the upstream must answer. Raises: UnavailableError."""
+    """The questions that the upstream must answer. Raises: UnavailableError."""
 
     def identity(self, name: TableName) -> int | None:
-        """What tells the table from others that get its name; None: there is no such table."""
+        """Return an id that distinguishes the table from others that get its name; None: there is no such table."""
 
     def has_partition(self, name: TableName, partition: str) -> bool:
-        """Whether the table has the partition (by canonical name)."""
+        """Return True if the table has the partition (by canonical name)."""
 
     def is_transactional(self, name: TableName) -> bool | None:
-        """Whether the table is; None: there is no such table."""
+        """Return True if the table is transactional; None: there is no such table."""
 
     def partitions(self, name: TableName) -> list[str]:
-        """The canonical names of a table's partitions; for a table without partitions a single empty name."""
+        """Return the canonical names of a table's partitions; for a table without partitions a single empty name."""
 
 
 @dataclass(frozen=True)
 class UpstreamChanges:
-    """The calls that both sides have to know."""
+    """The calls that both metastores have to know."""
 
     db: Database
     tables: Tables
@@ -92,7 +92,7 @@ class UpstreamChanges:
         return self._carried(ids, forward)
 
     def drop_database(self, name: DatabaseName, forward: Forward, changer: Changer = ANYBODY) -> Forwarded:
-        """Forget the history of everything in a database that the upstream drops. As ``drop_table``."""
+        """Forget the history of everything in a database that the upstream drops, as ``drop_table``."""
         with self.db.begin() as pg:
             require_exclusive(pg, f"DROP DATABASE {name}", database_object(name), changer)
             ids = store.insert_notes(pg, self._drops(pg, [(table, 0) for table in store.select_tables(pg, name)]))
@@ -101,7 +101,7 @@ class UpstreamChanges:
     def drop_partitions(
         self, name: TableName, partitions: Sequence[str] | None, forward: Forward, changer: Changer = ANYBODY
     ) -> Forwarded:
-        """Forget the history of partitions that the upstream drops; None: of those that are gone afterwards."""
+        """Forget the history of partitions that the upstream drops; None: all that are gone afterwards."""
         identity = self.tables.identity(name) if self._has_history(name) else None
         with self.db.begin() as pg:
             require_exclusive(pg, f"DROP PARTITION of {name}", partition_objects(name, partitions or ()), changer)
@@ -128,7 +128,7 @@ class UpstreamChanges:
             return forward()
         identity = self.tables.identity(name)
         if identity is None or self.tables.identity(new) is not None:
-            return forward()  # which refuses
+            return forward()  # The upstream refuses this.
         with self.db.begin() as pg:
             require_exclusive(pg, f"ALTER TABLE {name} RENAME", table_object(name), changer)
             note = Note(
@@ -141,7 +141,7 @@ class UpstreamChanges:
     def rename_partition(
         self, name: TableName, partition: str, new: str, forward: Forward, changer: Changer = ANYBODY
     ) -> Forwarded:
-        """Let a partition's history follow. As ``drop_table``."""
+        """Let a partition's history follow its new name, as ``drop_table``."""
         identity = self.tables.identity(name) if self._has_history(name) and partition != new else None
         if identity is None:
             return forward()
@@ -164,14 +164,14 @@ class UpstreamChanges:
         return self._carried(ids, forward)
 
     def convert(self, name: TableName, forward: Forward) -> Forwarded:
-        """A table that becomes transactional gets its seed first; without the alteration it does no harm."""
+        """Give a table its seed before it becomes transactional; without the alteration the seed does no harm."""
         if not self._has_history(name) and self.tables.is_transactional(name) is False:
             with self.db.begin() as pg:
                 acid_history.insert_write_id_seed(pg, name, transactional.CONVERSION_SEED)
         return forward()
 
     def truncate(self, name: TableName, partitions: Sequence[str] | None, write_id: int, forward: Forward) -> Forwarded:
-        """A truncation's transaction has a component for what it writes, or its base would count after an abort."""
+        """Record a component for a truncation's transaction, or its base would count after an abort."""
         with self.db.begin() as pg:
             owner = acid_history.select_owner(pg, name, write_id)
         if owner is not None:
@@ -184,14 +184,14 @@ class UpstreamChanges:
         return forward()
 
     def require_settled(self, pg: PgTx, name: TableName) -> None:
-        """Raises: UnavailableError while the upstream may be dropping or renaming the table, or a partition of it."""
+        """Raise UnavailableError while the upstream may be dropping or renaming the table, or a partition of it."""
         if store.is_noted(pg, name):
             raise UnavailableError(f"{name} is being dropped or renamed by the upstream, try again")
 
     def settle(self) -> int:
-        """End what the dead have left; how many changes that were.
+        """End the changes of dead processes; return their number.
 
-        What the upstream does not tell about one table is asked again in the next round, and keeps no other waiting.
+        If the upstream does not answer for one table, the next round asks again; other tables do not wait.
         """
         settled, after = 0, 0
         while True:
@@ -227,7 +227,7 @@ class UpstreamChanges:
         ]
 
     def _carried(self, ids: Sequence[int], forward: Forward, *, look: bool = False) -> Forwarded:
-        """Ask the upstream with the notes locked, and follow. ``look``: at what it has, note by note."""
+        """Ask the upstream with the notes locked, and follow its answer. ``look``: reads its state, note by note."""
         if not ids:
             return forward()
         answers: list[Forwarded | UnavailableError] = []
@@ -280,7 +280,7 @@ class UpstreamChanges:
 
 
 def _answer(forward: Forward) -> Forwarded | UnavailableError:
-    """The upstream's, or that nothing went there. Raises: OutcomeLostError."""
+    """Return the upstream's answer, or the error that nothing reached it. Raises: OutcomeLostError."""
     try:
         return forward()
     except OutcomeLostError:

@@ -1,6 +1,6 @@
-"""What the transaction side keeps about tables and partitions, when DDL drops or renames them.
+"""History of tables and partitions on the transaction side, when DDL drops or renames them.
 
-Runs in the PostgreSQL transaction of the DDL. A drop forgets everything except locks, write sets and who reads the
+Runs in the PostgreSQL transaction of the DDL. A drop forgets everything except locks, write sets and readers of the
 table: they end with their transactions, and the Cleaner waits for readers of what was dropped. A rename carries
 everything over. A name's write ids go on where they were, whichever table has the name next: a directory's path names
 one write of one table for ever (ADR 0037). Source: TXN-43.
@@ -29,7 +29,7 @@ _BEGIN_ANEW = (
     "UPDATE next_write_ids SET first_write_id = next_write_id, purged_write_id = next_write_id - 1,"
     " known_since = metastore_now() WHERE "
 )
-# A compactor may say a name that nothing has, and the release before leaves listings of what it drops.
+# A compactor may use a name that no table has, and the previous release leaves listings of tables that it drops.
 _FREE_NAME = [f"DELETE FROM {name} WHERE {_OBJECT}" for name in ("delta_measures", "listings")]
 # The new name may have a mark of its own, of a table that had it before.
 _CARRY_WRITE_IDS = f"""
@@ -42,7 +42,7 @@ ON CONFLICT (catalog, db, "table") DO UPDATE SET
 _CARRY_READERS = f"""
 UPDATE min_history AS o SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT} AND NOT EXISTS (
     SELECT FROM min_history AS n WHERE n.txn_id = o.txn_id AND (n.catalog, n.db, n."table") = (%s, %s, %s))"""
-# Of the rest the new name has a row.
+# For the other readers the new name has a row.
 _MERGE_READERS = f"""
 WITH carried AS (DELETE FROM min_history WHERE {_OBJECT} RETURNING txn_id, min_write_id)
 INSERT INTO min_history AS m (txn_id, catalog, db, "table", min_write_id)
@@ -84,9 +84,9 @@ def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
 
 
 def rename_readers(pg: PgTx, old: TableName, new: TableName) -> None:
-    """Whoever reads the table reads it by its new name; he may have read another that had the name, and was dropped.
+    """Let readers of the table refer to its new name. A reader may have read a dropped table that had this name.
 
-    After components and locks, in the order of commits: else each could wait for the other.
+    This comes after components and locks, in the order of commits, to avoid a deadlock.
     """
     pg.sql(f"{_CARRY_READERS}; {_MERGE_READERS}", (*new, *old, *new, *old, *new))
 
@@ -100,7 +100,10 @@ def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> 
 
 
 def _forgetting(which: str) -> list[str]:
-    """The row of the next write id is locked before the owners go: who is being given an id now is not missed."""
+    """Return statements that lock the row of the next write id and then forget its owners.
+
+    The lock makes sure that no allocation in progress is missed.
+    """
     return [
         *(f"DELETE FROM {name} WHERE {which}" for name in _PER_PARTITION),
         f"{_BEGIN_ANEW}{which}",
@@ -109,7 +112,7 @@ def _forgetting(which: str) -> list[str]:
 
 
 def select_owner(pg: PgTx, table: TableName, write_id: int) -> int | None:
-    """Return the transaction that has a write id of a table, if any still has it."""
+    """Return the transaction that has a write id of a table, or None if it is forgotten."""
     rows = pg.sql(f"SELECT txn_id FROM txn_write_ids WHERE {_OBJECT} AND write_id = %s", (*table, write_id))
     return rows[0][0] if rows else None
 

@@ -1,7 +1,7 @@
 """Rows of ``table_constraints``: a row for each column of a constraint.
 
-Who adds or removes constraints holds the table's row; readers never wait. They go with their table, and a foreign
-key with the table that it refers to (ON DELETE CASCADE); both follow renames, because they hold the tables' ids.
+A change of constraints holds the table's row; readers never wait. Constraints go with their table, and a foreign key
+with the table that it refers to (ON DELETE CASCADE); both follow renames, because they hold the tables' ids.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _SELECT = (
 )
 _NAMED = "t.catalog = %s AND t.db = %s AND t.name = %s"
 SELECT_CONSTRAINTS = _SELECT.format(join="JOIN", where=_NAMED)
-# At least one row if there is the table.
+# There is at least one row if the table exists.
 SELECT_TABLE_AND_CONSTRAINTS = _SELECT.format(join="LEFT JOIN", where=_NAMED)
 SELECT_FOREIGN_KEYS = _SELECT.format(
     join="JOIN",
@@ -31,7 +31,10 @@ SELECT_FOREIGN_KEYS = _SELECT.format(
 
 
 def is_constraint(row: Row) -> bool:
-    """Whether a row of ``SELECT_TABLE_AND_CONSTRAINTS`` holds a constraint; a table without any has a row as well."""
+    """Return True if a row of ``SELECT_TABLE_AND_CONSTRAINTS`` holds a constraint.
+
+    A table without any has a row as well.
+    """
     _, _, _, kind, *_ = row
     return kind is not None
 

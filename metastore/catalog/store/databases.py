@@ -15,7 +15,7 @@ from metastore.ids import DatabaseName, TableName
 _COLUMNS = "catalog, name, location, description, managed_location, parameters, owner, owner_type, create_time"
 SELECT_CLUSTER = "SELECT system_identifier::text, current_database()::text FROM pg_control_system()"
 SELECT_DATABASE = f"SELECT {_COLUMNS} FROM databases WHERE catalog = %s AND name = %s"
-# Where a new database goes, and whether its name is taken.
+# This selects the place of a new database, and whether its name is taken.
 SELECT_ROOM_FOR_DATABASE = (
     "SELECT location, EXISTS (SELECT 1 FROM databases WHERE catalog = %s AND name = %s) FROM catalogs WHERE name = %s"
 )
@@ -86,7 +86,7 @@ def insert_database(pg: PgTx, database: Database) -> bool:
 
 
 def update_database(pg: PgTx, database: Database) -> None:
-    """Overwrite what may change of a database that is locked."""
+    """Overwrite the fields of a locked database that may change."""
     pg.sql(
         "UPDATE databases SET location = %s, description = %s, managed_location = %s, parameters = %s, owner = %s, "
         "owner_type = %s WHERE catalog = %s AND name = %s",

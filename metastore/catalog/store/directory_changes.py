@@ -1,7 +1,7 @@
-"""Rows of ``directory_changes``: directories that are on their way to another name, or out of the world.
+"""Rows of ``directory_changes``: directories that are being moved or removed.
 
-A row says which places belong to a change, and how far it is; its owner renews it while it works on the files. What
-lies in such a place belongs to nobody else (ADR 0040).
+A row says which places belong to a change, and its phase; its owner renews it while it works on the files. No other
+object has such a place (ADR 0040).
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ LEASE = timedelta(seconds=60)
 """Silence after which a change has no owner."""
 GRACE = timedelta(minutes=5)
 """How long the places of a change without an owner stay blocked: what its owner had begun may still take effect."""
-_CREATORS = 0x64697273  # "dirs": who gives a place to an object holds it, shared, until COMMIT
-# A superset of those that overlap: what has all of the places in it is compared, as text.
+_CREATORS = 0x64697273  # "dirs": a call that gives a place to an object holds this lock, shared, until COMMIT.
+# This is a superset of the overlapping places: paths are compared as text.
 _SELECT_NEAR = (
     "SELECT place FROM ({changing}) AS c WHERE starts_with(place, %(around)s) OR starts_with(%(around)s, place)"
 )
@@ -32,7 +32,7 @@ _SELECT_MOVING = _SELECT_NEAR.format(
 
 
 class Phase(StrEnum):
-    """How far a change is. A removal begins as done: what is left of it is the removal of ``source``."""
+    """The phases of a change. A removal begins as done: the removal of ``source`` is left of it."""
 
     ANNOUNCED = "announced"
     BEGUN = "begun"
@@ -42,7 +42,7 @@ class Phase(StrEnum):
 
 
 class Change(NamedTuple):
-    """A directory's way from ``source`` to ``target`` (None: it is removed). ``table_id``: whose it is; 0: nobody's.
+    """A move of a directory from ``source`` to ``target``, or its removal (None). ``table_id``: the owner; 0: no table.
 
     ``kept``: replicas may need its files.
     """
@@ -65,12 +65,15 @@ def insert_removals(pg: PgTx, owner: str, table_id: int, places: Sequence[str], 
 
 
 def insert_hold(pg: PgTx, owner: str, place: str) -> Change:
-    """Keep everybody out of a place without an object, from COMMIT on; if its owner dies, only the row goes."""
+    """Keep all objects out of a place that has none, from COMMIT on; if its owner dies, only the row goes."""
     return _insert(pg, owner, 0, [place], None, Phase.ANNOUNCED)[0]
 
 
 def update_phase(pg: PgTx, change: Change, owner: str, before: Phase, after: Phase) -> bool:
-    """Go on, and hold the row until COMMIT; False if the change is not ours, or is not where we thought."""
+    """Advance a change to its next phase and hold the row until COMMIT.
+
+    Return False if it is not ours, or is in another phase.
+    """
     pg.sql(
         "UPDATE directory_changes SET phase = %s, renewed_at = %s WHERE id = %s AND owner = %s AND phase = %s",
         (after, pg.now, change.id, owner, before),
@@ -79,7 +82,7 @@ def update_phase(pg: PgTx, change: Change, owner: str, before: Phase, after: Pha
 
 
 def update_renewed(pg: PgTx, changes: Sequence[Change], owner: str) -> bool:
-    """Stay their owner; False if somebody else took any for abandoned."""
+    """Renew the ownership of changes; False if another process took any as abandoned."""
     pg.sql(
         "UPDATE directory_changes SET renewed_at = %s WHERE id = ANY(%s) AND owner = %s",
         (pg.now, [change.id for change in changes], owner),
@@ -88,7 +91,7 @@ def update_renewed(pg: PgTx, changes: Sequence[Change], owner: str) -> bool:
 
 
 def claim_abandoned(pg: PgTx, owner: str) -> list[tuple[Change, Phase, bool]]:
-    """Become the owner of changes that have none; beside each its phase, and whether the grace is over."""
+    """Take over the changes without an owner; return each with its phase, and whether the grace is over."""
     pg.sql("DELETE FROM directory_changes WHERE phase = 'announced' AND renewed_at < %s", (pg.now - LEASE,))
     rows = pg.sql(
         "UPDATE directory_changes SET owner = %s, renewed_at = %s, abandoned_at = coalesce(abandoned_at, %s),"
@@ -101,27 +104,27 @@ def claim_abandoned(pg: PgTx, owner: str) -> list[tuple[Change, Phase, bool]]:
 
 
 def delete_changes(pg: PgTx, changes: Sequence[Change], owner: str) -> None:
-    """They are complete, or undone, and their places are free."""
+    """Delete changes that are complete or undone, so that their places are free."""
     pg.sql(
         "DELETE FROM directory_changes WHERE id = ANY(%s) AND owner = %s", ([change.id for change in changes], owner)
     )
 
 
 def select_taken(pg: PgTx, places: Sequence[str]) -> str | None:
-    """Return a place of these that overlaps with a change, for who wants to put something there.
+    """Return one of these places that overlaps with a change, before an object is put there.
 
-    Until COMMIT nobody who removes something overlooks what is put there now.
+    Until COMMIT no removal overlooks an object that is put there now.
     """
     return _overlapping(pg, _SELECT_TAKEN, places)
 
 
 def select_moving(pg: PgTx, places: Sequence[str]) -> str | None:
-    """Return a place of these that overlaps with a directory on its way to another name."""
+    """Return one of these places that overlaps with a directory that is being moved."""
     return _overlapping(pg, _SELECT_MOVING, places)
 
 
 def lock_creators(pg: PgTx) -> None:
-    """Wait for everybody who is about to give a place to an object, and keep others from it until COMMIT."""
+    """Wait for every call that gives a place to an object, and keep new ones from it until COMMIT."""
     pg.sql(f"SELECT pg_advisory_xact_lock({_CREATORS})")
 
 

@@ -45,7 +45,7 @@ def insert_function(pg: PgTx, function: Function) -> bool:
 
 
 def update_function(pg: PgTx, name: TableName, function: Function) -> bool:
-    """Overwrite what may change, the name included; False if there is no such function."""
+    """Overwrite the fields that may change, the name included; False if there is no such function."""
     try:
         return bool(
             pg.sql(
@@ -79,6 +79,6 @@ def delete_functions_of(pg: PgTx, database: DatabaseName) -> None:
 
 
 def count_functions_of(pg: PgTx, database: DatabaseName) -> int:
-    """Return how many functions a database has."""
+    """Count the functions of a database."""
     [(count,)] = pg.sql("SELECT count(*) FROM functions WHERE catalog = %s AND db = %s", database)
     return int(count)

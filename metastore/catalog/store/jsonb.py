@@ -7,7 +7,7 @@ from metastore.errors import InvalidObjectError
 
 
 def to_json(value: Any) -> str:
-    """JSON text that PostgreSQL can keep. Raises: InvalidObjectError for the only character that it cannot."""
+    """Return JSON text that PostgreSQL can keep. Raises: InvalidObjectError for the only character that it cannot."""
     text = json.dumps(value, ensure_ascii=False)
     if "\\u0000" in text:
         raise InvalidObjectError("The character U+0000 cannot be stored; use an escape such as \\001 or none at all")

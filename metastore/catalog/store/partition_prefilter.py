@@ -1,8 +1,8 @@
 """A partition condition as SQL that keeps at least what the rule keeps.
 
-Rule: it keeps all of which ``rules.partition_predicate.keeps`` does not say False, and no more where `is_exact` (a
-property test compares them). Where PostgreSQL cannot say it safely (a date that may not exist, a LIKE in two dialects)
-the SQL is wider, and the rule decides on what is read.
+Rule: the SQL keeps every partition for which ``rules.partition_predicate.keeps`` is not False, and no other if
+`is_exact` (a property test compares them). Where PostgreSQL cannot say it safely (a date that may not exist, a LIKE in
+two dialects) the SQL keeps more, and the rule decides on the rows that are read.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ _MOST_TERMS = 2000
 
 
 def prefilter(predicate: Predicate, default: str) -> Sql:
-    """A condition on ``p."values"`` and its parameters."""
+    """Return a condition on ``p."values"`` and its parameters."""
     if _terms(predicate) > _MOST_TERMS:
         return _ANYTHING
     return _sql(predicate, default)
@@ -46,7 +46,7 @@ def is_exact(predicate: Predicate) -> bool:
 
 
 def is_decided(predicate: Predicate, default: str) -> bool:
-    """Return True if no value leaves the rule undecided: only texts are compared, and "" as the default partition."""
+    """Return True if the rule decides every value: only texts are compared, and "" as the default partition."""
     match predicate:
         case Comparison(_, kind, _, _):
             return kind in TEXTS and holds_for_text(predicate, "") is holds_for_text(predicate, default) is not None
@@ -57,7 +57,10 @@ def is_decided(predicate: Predicate, default: str) -> bool:
 
 
 def leading(keys: Sequence[str], values: Sequence[str]) -> Sql:
-    """A condition on ``p.name`` for partitions whose first values are these, none of them empty: a range of names."""
+    """Return a condition on ``p.name`` for partitions whose first values are these, none of them empty.
+
+    It is a range of names.
+    """
     if not values:
         return _ANYTHING
     prefix = make_name(keys[: len(values)], values)
@@ -77,7 +80,7 @@ def _says_all(predicate: Predicate) -> bool:
             return kind in _EXACT and op is not Op.LIKE
         case And(parts) | Or(parts) | Readings(parts):
             return all(map(_says_all, parts))
-        case _:  # NullTest, Unknown
+        case _:  # The predicate is a NullTest or Unknown.
             return False
 
 
@@ -89,7 +92,7 @@ def _sql(predicate: Predicate, default: str) -> Sql:
             return _joined(" AND ", parts, default) if parts else _ANYTHING
         case Or(parts) | Readings(parts):
             return _joined(" OR ", parts, default) if parts else ("false", [])
-        case _:  # NullTest, Unknown
+        case _:  # The predicate is a NullTest or Unknown.
             return _ANYTHING
 
 
@@ -124,7 +127,10 @@ def _integer(comparison: Comparison, value: str, default: str) -> Sql:
 
 
 def _date(comparison: Comparison, value: str, default: str) -> Sql:
-    """Dates in full length that are in every month compare as text; others are left to the rule."""
+    """Return a condition on dates.
+
+    Dates in full length and in every month compare as text; the rule decides the others.
+    """
     constant = comparison.constant
     text = constant.isoformat() if isinstance(constant, date) else str(constant)
     condition = (

@@ -1,4 +1,4 @@
-"""Partitions as bytes: what PostgreSQL keeps of each in Thrift's binary protocol (``partitions.wire``).
+"""Partitions as the bytes that PostgreSQL keeps of each in Thrift's binary protocol (``partitions.wire``).
 
 A piece is one statement: the bytes of some partitions in a row, where each ends, and the descriptors that they share.
 """
@@ -24,7 +24,10 @@ _SOME = 2000
 
 
 class Piece(NamedTuple):
-    """Some partitions, by name. Each lacks the end: what follows its location, and the names of its table."""
+    """Some partitions, by name.
+
+    The bytes of each lack the end: the fields behind its location, and its table's names.
+    """
 
     wires: bytes
     lengths: Sequence[int]
@@ -37,7 +40,7 @@ class Piece(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """The number of partitions."""
         return len(self.lengths)
 
 

@@ -41,7 +41,7 @@ _BY_VALUES = f"""
 
 
 def partitions_of(rows: Iterable[Row]) -> list[Partition]:
-    """The partitions that rows of ``_COLUMNS`` and a descriptor hold, in order."""
+    """Return the partitions that rows of ``_COLUMNS`` and a descriptor hold, in order."""
     known: dict[str, Json] = {}
     partitions = []
     for name, values, created, accessed, location, parameters, write_id, digest, sd in rows:
@@ -52,9 +52,10 @@ def partitions_of(rows: Iterable[Row]) -> list[Partition]:
 
 
 def select_by_values(run: Run, table: TableName, escaped: Sequence[str]) -> tuple[list[Json], Partition | None] | None:
-    """A table's partition keys and its partition with these escaped values, in one statement; None without the table.
+    """Return a table's partition keys and its partition with these escaped values, in one statement.
 
-    The name is put together here without escaping the keys: who has keys that need it asks again by name.
+    None without the table. The name is put together here without escaping the keys; a caller whose keys need it asks
+    again by name.
     """
     rows = run(_BY_VALUES, (list(escaped), *table))
     if not rows:
@@ -66,7 +67,7 @@ def select_by_values(run: Run, table: TableName, escaped: Sequence[str]) -> tupl
 def select_partitions(
     run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = (), limit: int = UNLIMITED
 ) -> list[Partition]:
-    """The table's partitions that meet a condition on ``p``, by name."""
+    """Return the table's partitions that meet a condition on ``p``, by name."""
     return partitions_of(
         run(
             f"SELECT {_COLUMNS}, {_FIRST_SD} FROM {_JOINED} WHERE p.table_id = %s AND {condition} "
@@ -79,7 +80,7 @@ def select_partitions(
 def select_names(
     run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = (), limit: int = UNLIMITED
 ) -> list[str]:
-    """The names of the table's partitions that meet a condition on ``p``, in order."""
+    """Return the names of the table's partitions that meet a condition on ``p``, in order."""
     return [
         name
         for (name,) in run(
@@ -90,14 +91,14 @@ def select_names(
 
 
 def listed_names(table: Table, condition: str = "true", parameters: Sequence[Any] = ()) -> TextList:
-    """The same as bytes for clients."""
+    """Return the same as bytes for clients."""
     return TextList(f"partitions p WHERE p.table_id = %s AND {condition}", (table.id, *parameters), "p.name")
 
 
 def select_values(
     run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = ()
 ) -> list[tuple[str, list[str]]]:
-    """Name and values of the table's partitions that meet a condition on ``p``, by name."""
+    """Return name and values of the table's partitions that meet a condition on ``p``, by name."""
     rows = run(
         f'SELECT p.name, p."values" FROM partitions p WHERE p.table_id = %s AND {condition} ORDER BY p.name',
         (table.id, *parameters),
@@ -108,7 +109,7 @@ def select_values(
 def count_partitions(
     run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = (), limit: int = UNLIMITED
 ) -> int:
-    """How many of the table's partitions meet a condition on ``p``; nobody counts beyond the limit."""
+    """Count the table's partitions that meet a condition on ``p``, up to the limit."""
     [(count,)] = run(
         f"SELECT count(*) FROM (SELECT FROM partitions p WHERE p.table_id = %s AND {condition} LIMIT %s) AS found",
         (table.id, *parameters, None if limit < 0 else limit),
@@ -117,14 +118,14 @@ def count_partitions(
 
 
 def lock_partitions(pg: PgTx, table: Table, names: Sequence[str]) -> list[Partition]:
-    """The named partitions, each held against change until COMMIT, by name."""
+    """Return the named partitions, each held against change until COMMIT, by name."""
     named = arrays.literal(names)
     pg.sql(f"SELECT FROM partitions WHERE table_id = %s AND {_NAMED} ORDER BY name FOR UPDATE", (table.id, named))
     return select_partitions(pg.sql, table, f"p.{_NAMED}", (named,))
 
 
 def lock_doomed(pg: PgTx, table: Table, names: Sequence[str]) -> list[Doomed]:
-    """The same for a drop, which needs less of them."""
+    """Return the same for a drop, which needs fewer fields."""
     rows = pg.sql(
         "SELECT name, location, parameters ->> 'is_archived', parameters ->> 'original_location' FROM partitions "
         f"WHERE table_id = %s AND {_NAMED} ORDER BY name FOR UPDATE",
@@ -134,7 +135,7 @@ def lock_doomed(pg: PgTx, table: Table, names: Sequence[str]) -> list[Doomed]:
 
 
 def insert_partitions(pg: PgTx, table: Table, partitions: Sequence[Partition]) -> set[str]:
-    """Add partitions, some thousand in a statement; the names that were free."""
+    """Add partitions, some thousand in a statement; return the names that were free."""
     digests = insert_descriptors(pg, table, partitions)
     rows = [row for some in _batches(partitions) for row in _insert(pg, table, some, digests)]
     return {name for (name,) in rows}
@@ -193,7 +194,7 @@ def delete_column_statistics(pg: PgTx, table: Table, columns: Sequence[tuple[str
 
 
 def insert_descriptors(pg: PgTx, table: Table, partitions: Iterable[Partition]) -> dict[int, str]:
-    """Keep every descriptor that is not there yet; the digest of each by the identity of the object."""
+    """Store every descriptor that is not stored yet; return the digest of each by the identity of the object."""
     by_object = {id(partition.sd): partition.sd for partition in partitions if partition.sd is not None}
     digests = {key: descriptors.digest(sd) for key, sd in by_object.items()}
     distinct = {digests[key]: sd for key, sd in by_object.items()}
@@ -207,7 +208,7 @@ def insert_descriptors(pg: PgTx, table: Table, partitions: Iterable[Partition]) 
 
 
 def select_shared_locations(pg: PgTx, table: Table, locations: Sequence[str]) -> set[str]:
-    """Those of the locations that a partition of the table has."""
+    """Return those of the locations that a partition of the table has."""
     return {
         location
         for (location,) in pg.sql(
@@ -219,7 +220,10 @@ def select_shared_locations(pg: PgTx, table: Table, locations: Sequence[str]) ->
 
 
 def _batches(partitions: Sequence[Partition]) -> Iterator[Sequence[Partition]]:
-    """By name, in whose order all callers lock names. As text they take several times the memory."""
+    """Yield batches in the order of names, in which all callers lock.
+
+    As text, partitions take several times the memory.
+    """
     ordered = sorted(partitions, key=lambda partition: partition.name)
     return (ordered[at : at + _BATCH] for at in range(0, len(ordered), _BATCH))
 

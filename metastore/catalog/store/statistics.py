@@ -14,10 +14,10 @@ _OF_TABLE = (
 )
 _COLUMNS = 's."column", s.type, s.data, s.partition, s.engine, s.last_analyzed, s.write_id, s.is_whole'
 _TABLE = "is_transactional(t.parameters), t.partition_keys <> '[]'"
-# At least one row if there is the table.
+# There is at least one row if the table exists.
 SELECT_STATISTICS = f'SELECT {_TABLE}, {_COLUMNS} {_OF_TABLE} ORDER BY s.partition, s."column"'
-# The same in a row for each column: its type, partitions and data, in the order of partitions. Rows come to the
-# aggregates in the order of the groups, so that they are not sorted again without the partitions.
+# This has a row for each column: its type, partitions and data, in the order of partitions. Rows come to the aggregates
+# in the order of the groups, so that PostgreSQL does not sort them again without the partitions.
 SELECT_BY_COLUMN = (
     'SELECT bool_or(s.transactional), s."column", (array_agg(s.type))[count(*)], array_agg(s.partition), '
     "json_agg(s.data), array_agg(s.write_id), array_agg(s.is_whole) "
@@ -28,7 +28,7 @@ _ALL_OF = "table_id = %s AND partition = %s"
 
 
 def statistics_of(row: Sequence[Any]) -> ColumnStatistics:
-    """The statistics of a row of ``_COLUMNS``."""
+    """Return the statistics of a row of ``_COLUMNS``."""
     column, kind, data, partition, engine, analyzed, write_id, is_whole = row
     return ColumnStatistics(column, kind, data, partition, engine, analyzed, StatisticsOrigin(write_id, is_whole))
 
@@ -36,7 +36,7 @@ def statistics_of(row: Sequence[Any]) -> ColumnStatistics:
 def select_statistics(
     pg: PgTx, table: Table, partitions: Sequence[str], columns: Sequence[str]
 ) -> list[ColumnStatistics]:
-    """What is stored for these partitions ("" for the table itself) and columns, by any engine."""
+    """Return the stored statistics of these partitions ("" for the table itself) and columns, by any engine."""
     rows = pg.sql(
         f"SELECT {_COLUMNS} FROM column_statistics AS s WHERE table_id = %s AND partition = ANY(%s) "
         'AND "column" = ANY(%s)',
@@ -46,7 +46,7 @@ def select_statistics(
 
 
 def select_statistics_of(pg: PgTx, table: Table, partition: str, engine: str) -> list[ColumnStatistics]:
-    """What is stored by an engine for a table ("") or a partition, of all its columns."""
+    """Return an engine's stored statistics of a table ("") or a partition, for all columns."""
     rows = pg.sql(
         f'SELECT {_COLUMNS} FROM column_statistics AS s WHERE {_ALL_OF} AND engine = %s ORDER BY "column"',
         (table.id, partition, engine),
@@ -55,7 +55,7 @@ def select_statistics_of(pg: PgTx, table: Table, partition: str, engine: str) ->
 
 
 def lock_parameters(pg: PgTx, table: Table, partitions: Sequence[str]) -> dict[str, Parameters]:
-    """The parameters of the table ("") and of partitions, held until COMMIT; those that there are."""
+    """Return the parameters of the table ("") and of existing partitions, locked until COMMIT."""
     parameters = {"": table.parameters} if "" in partitions else {}
     parameters |= dict(
         pg.sql(
@@ -78,7 +78,7 @@ def update_parameters(pg: PgTx, table: Table, partition: str, parameters: Parame
 
 
 def upsert_statistics(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> None:
-    """Store statistics in place of what was there."""
+    """Store statistics, replacing those that are there."""
     for statistic in statistics:
         pg.sql(
             'INSERT INTO column_statistics (table_id, partition, "column", engine, type, data, last_analyzed, '
@@ -100,7 +100,7 @@ def upsert_statistics(pg: PgTx, table: Table, statistics: Sequence[ColumnStatist
 
 
 def update_not_whole(pg: PgTx, table: Table, partitions: Sequence[str]) -> None:
-    """What a table ("") or partitions hold was changed by no write id: what is known of columns is an estimate."""
+    """Mark statistics of a table ("") or partitions as estimates, after a change that has no write id."""
     pg.sql(
         "UPDATE column_statistics SET is_whole = false WHERE table_id = %s AND partition = ANY(%s)",
         (table.id, list(partitions)),
@@ -110,7 +110,7 @@ def update_not_whole(pg: PgTx, table: Table, partitions: Sequence[str]) -> None:
 def delete_statistics(
     pg: PgTx, table: Table, partition: str, columns: Sequence[str] | None, engine: str | None
 ) -> list[str]:
-    """Remove statistics of some columns (None: all) and an engine (None: all); which columns had any."""
+    """Remove statistics of some columns (None: all) and an engine (None: all); return the columns that had any."""
     wanted = None if columns is None else list(columns)
     rows = pg.sql(
         f"DELETE FROM column_statistics WHERE {_ALL_OF} "
@@ -122,7 +122,7 @@ def delete_statistics(
 
 
 def delete_column_statistics(pg: PgTx, table: Table, columns: Sequence[str], *, partitions: bool) -> None:
-    """Remove what is known of changed columns, of the table and (``partitions``) of all its partitions."""
+    """Remove statistics of changed columns, of the table and (``partitions``) of all its partitions."""
     pg.sql(
         'DELETE FROM column_statistics WHERE table_id = %s AND "column" = ANY(%s) AND (%s OR partition = %s)',
         (table.id, list(columns), partitions, ""),

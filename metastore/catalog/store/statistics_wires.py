@@ -1,4 +1,4 @@
-"""Column statistics of partitions as bytes: what PostgreSQL keeps of each column in Thrift's binary protocol.
+"""Column statistics of partitions as the bytes that PostgreSQL keeps of each column in Thrift's binary protocol.
 
 An entry is the name of a partition and the list of its columns; partitions without statistics have none.
 """
@@ -26,7 +26,7 @@ _ORIGINS = _SQL.text("origins", wanted=_WANTED)
 
 @dataclass(frozen=True)
 class StatisticsList:
-    """The statistics that are asked for; ``partitions``: their names as they were asked for, by canonical name."""
+    """A request for statistics; ``partitions``: the requested names, by canonical name."""
 
     table: TableName
     partitions: Mapping[str, str]
@@ -49,7 +49,7 @@ class StatisticsList:
         return next(((transactional, counts) for transactional, *_ in rows), None)
 
     def read(self, db: Database) -> Pieces[bytes]:
-        """The entries. A list of one piece is one statement; a longer one is of one snapshot."""
+        """Return the entries. A list of one piece is one statement; a longer one is of one snapshot."""
         if len(self.partitions) <= self._most:
             count, encoded = self._piece(db.binary, list(self.partitions))
             return Pieces(count, iter((encoded,)), ExitStack())
@@ -57,13 +57,13 @@ class StatisticsList:
             return self.within(opened.enter_context(db.begin(snapshot=True)), opened)
 
     def within(self, pg: PgTx, opened: ExitStack) -> Pieces[bytes]:
-        """The entries, in a snapshot that ends with ``opened``, which ends with them."""
+        """Return the entries, in a snapshot that ends with ``opened``, which ends with the entries."""
         [(count,)] = pg.sql(_COUNT, self._values(list(self.partitions)))
         return Pieces(count, self._pieces(pg), opened.pop_all()) if count else Pieces(0, iter(()), ExitStack())
 
     @property
     def _most(self) -> int:
-        """Partitions in a piece."""
+        """The number of partitions in a piece."""
         return max(1, ROWS_IN_PIECE // max(1, len(self.columns)))
 
     def _pieces(self, pg: PgTx) -> Iterator[bytes]:

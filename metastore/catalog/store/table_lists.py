@@ -14,8 +14,16 @@ from metastore.ids import DatabaseName
 
 NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(20_000, 20_000, 20_000), Sizes(500, 1000, 1000)
 """Of the pieces of each list."""
-_META = "coalesce(meta, table_meta(catalog, db, name, type, parameters ->> 'comment'))"
-"""The line of a table list as clients get it, which PostgreSQL keeps."""
+_META = wires.struct(
+    [
+        Field(1, Kind.TEXT, "db"),
+        Field(2, Kind.TEXT, "name"),
+        Field(3, Kind.TEXT, "type"),
+        Field(4, Kind.TEXT, "parameters ->> 'comment'", optional=True),
+        Field(5, Kind.TEXT, "catalog"),
+    ]
+)
+"""The line of a table list as clients get it."""
 _SHAPE = [
     ThriftField(1, WireType.TEXT, "name"),
     ThriftField(2, WireType.TEXT, "db"),
@@ -52,17 +60,17 @@ class TablePiece(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """The number of tables."""
         return len(self.tables)
 
     @property
     def last(self) -> Sequence[str]:
-        """The name of the last."""
+        """The name of the last table."""
         return [self.tables[-1].name.table]
 
 
 _NAME_MATCHES = (
-    "name >= %s AND (%s::text IS NULL OR name < %s) AND (%s::text IS NULL OR name ~ %s)"  # a range of the index first
+    "name >= %s AND (%s::text IS NULL OR name < %s) AND (%s::text IS NULL OR name ~ %s)"  # The index's range first.
 )
 
 
@@ -77,32 +85,32 @@ class TableList:
 
     @classmethod
     def named(cls, database: DatabaseName, names: Sequence[str]) -> "TableList":
-        """Those of these names that there are."""
+        """Return the list of existing tables among these names."""
         return cls(database, "name = ANY(%s::text[])", [arrays.literal(names)])
 
     @classmethod
     def matching(cls, database: DatabaseName, pattern: str | None) -> "TableList":
-        """Those whose name matches."""
+        """Return the list of tables whose names match."""
         return cls(database, _NAME_MATCHES, _matching(pattern))
 
     def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> TablePiece:
-        """See `pieces.Listing`."""
+        """Read a piece: see `pieces.Listing`."""
         rows = asked.rows(self.selecting(COLUMNS), self.parameters(after, most))
         return TablePiece([table_of(row) for row in rows])
 
     def selecting(self, columns: str) -> str:
-        """The query for these columns of a piece."""
+        """Return the query for these columns of a piece."""
         return (
             f"SELECT {columns} FROM tables WHERE catalog = %s AND db = %s AND name > %s AND {self.condition} "
             "ORDER BY name LIMIT %s"
         )
 
     def parameters(self, after: Sequence[str] | None, most: int) -> Sequence[Any]:
-        """Of that query."""
+        """Return the parameters of that query."""
         return (*self.database, *(after or [""]), *self.values, most)
 
     def count(self, run: Run, limit: int) -> int:
-        """See `pieces.Listing`."""
+        """Count the tables: see `pieces.Listing`."""
         [(count,)] = run(
             "SELECT count(*) FROM (SELECT FROM tables WHERE catalog = %s AND db = %s "
             f"AND {self.condition} LIMIT %s) AS listed",
@@ -118,7 +126,7 @@ class TableWires:
     tables: TableList
 
     def piece(self, asked: Asked, after: Sequence[str] | None, most: int) -> Wires | TablePiece:
-        """See `pieces.Listing`."""
+        """Read a piece: see `pieces.Listing`."""
         encoded_rows = self.tables.selecting(f"name, {_WIRE} AS wire")
         size, encoded, last, left_out = asked.binary(
             "SELECT int4send(count(*)::int), coalesce(string_agg(wire, ''::bytea), ''::bytea), max(name), "
@@ -130,12 +138,12 @@ class TableWires:
         return Wires(int.from_bytes(size), encoded, [last and last.decode()])
 
     def count(self, run: Run, limit: int) -> int:
-        """See `pieces.Listing`."""
+        """Count the tables: see `pieces.Listing`."""
         return self.tables.count(run, limit)
 
 
 def names(database: DatabaseName, pattern: str | None, kind: str | None) -> TextList:
-    """The names of a database's tables; None: whatever the name, the type."""
+    """Return the names of a database's tables; None: any name, any type."""
     return TextList(
         f"tables WHERE catalog = %s AND db = %s AND {_NAME_MATCHES} AND (%s::text IS NULL OR type = %s)",
         (*database, *_matching(pattern), kind, kind),
@@ -144,7 +152,7 @@ def names(database: DatabaseName, pattern: str | None, kind: str | None) -> Text
 
 
 def metas(catalog: str, db_pattern: str | None, pattern: str | None, kinds: Sequence[str]) -> WireList:
-    """Lines of a table list; None and empty: whatever the database, the name, the type."""
+    """Return lines of a table list; None and empty: any database, any name, any type."""
     db = only_name(db_pattern)
     db_regex = pattern_regex(db_pattern) if db is None else None
     return WireList(
@@ -157,6 +165,6 @@ def metas(catalog: str, db_pattern: str | None, pattern: str | None, kinds: Sequ
 
 
 def _matching(pattern: str | None) -> Sequence[str | None]:
-    """The values of ``_NAME_MATCHES``."""
+    """Return the values of ``_NAME_MATCHES``."""
     (first, end), regex = pattern_range(pattern), None if is_prefix(pattern) else pattern_regex(pattern)
     return first, end, end, regex, regex

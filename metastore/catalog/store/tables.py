@@ -1,6 +1,6 @@
 """Rows of ``tables``, and the set-based changes that a table's alteration makes to its partitions.
 
-A table's row is locked FOR UPDATE by all who alter or drop it (Iceberg's compare-and-set rests on this); readers
+Every call that alters or drops a table locks its row FOR UPDATE (Iceberg's compare-and-set rests on this); readers
 never wait. Reads by name use the unique index on (catalog, db, name).
 """
 
@@ -46,7 +46,7 @@ SELECT_TRANSACTIONAL_AT = (
 
 
 def table_of(row: Row) -> Table:
-    """The table that a row of ``SELECT_TABLE`` holds."""
+    """Return the table that a row of ``SELECT_TABLE`` holds."""
     (
         catalog,
         db,
@@ -89,25 +89,28 @@ def table_of(row: Row) -> Table:
 
 
 def select_table(pg: PgTx, name: TableName) -> Table | None:
-    """The table as this PostgreSQL transaction sees it."""
+    """Return the table as this PostgreSQL transaction sees it."""
     rows = pg.sql(SELECT_TABLE, name)
     return table_of(rows[0]) if rows else None
 
 
 def select_table_around(pg: PgTx, directories: Sequence[str]) -> Table | None:
-    """The table that has one of these directories, or a partition there; of several the innermost."""
+    """Return the table that has one of these directories, or a partition there; if several do, the innermost."""
     rows = pg.sql(_SELECT_TABLE_AROUND, (list(directories),))
     return table_of(rows[0]) if rows else None
 
 
 def lock_table(pg: PgTx, name: TableName, *, share: bool = False) -> Table | None:
-    """The table, held until COMMIT: against every change, or (``share``) only against alteration and removal."""
+    """Return the table, locked until COMMIT against every change.
+
+    ``share``: only against alteration and removal.
+    """
     rows = pg.sql(f"{SELECT_TABLE} FOR {'SHARE' if share else 'UPDATE'}", name)
     return table_of(rows[0]) if rows else None
 
 
 def lock_tables_of(pg: PgTx, database: DatabaseName) -> list[Table]:
-    """Every table of a database, each held against every change."""
+    """Return every table of a database, each locked against every change."""
     return [
         table_of(row)
         for row in pg.sql(
@@ -117,7 +120,7 @@ def lock_tables_of(pg: PgTx, database: DatabaseName) -> list[Table]:
 
 
 def count_tables_of(pg: PgTx, database: DatabaseName) -> int:
-    """How many tables and views a database has."""
+    """Count the tables and views of a database."""
     [(count,)] = pg.sql("SELECT count(*) FROM tables WHERE catalog = %s AND db = %s", database)
     return int(count)
 
@@ -143,7 +146,10 @@ def insert_table(pg: PgTx, table: Table) -> bool:
 
 
 def update_table(pg: PgTx, table: Table) -> None:
-    """Overwrite a table that is locked, its name included. Raises: InvalidOperationError if that name cannot be."""
+    """Overwrite a table that is locked, its name included.
+
+    Raises: InvalidOperationError if the new name is not possible.
+    """
     values = _values(table)
     assignments = ", ".join(f"{column} = %s" for column in values)
     try:
@@ -157,7 +163,7 @@ def update_table(pg: PgTx, table: Table) -> None:
 
 
 def is_taken(pg: PgTx, name: TableName) -> bool:
-    """Whether a table or view has the name."""
+    """Return True if a table or view has the name."""
     return bool(pg.sql("SELECT 1 FROM tables WHERE catalog = %s AND db = %s AND name = %s", name))
 
 
@@ -167,7 +173,7 @@ def delete_table(pg: PgTx, table: Table) -> None:
 
 
 def select_partition_locations(pg: PgTx, table: Table, *, outside: bool = False) -> list[str]:
-    """Where the table's partitions are; ``outside``: only those that are not below the table."""
+    """Return the locations of the table's partitions; ``outside``: only those that are not below the table."""
     rows = pg.sql(
         "SELECT location FROM partitions WHERE table_id = %s AND location IS NOT NULL "
         "AND NOT (%s AND starts_with(location, %s)) ORDER BY name",
@@ -185,7 +191,7 @@ def update_partition_locations(pg: PgTx, table: Table, old_root: str, new_root: 
 
 
 def select_partition_descriptors(pg: PgTx, table: Table) -> list[tuple[str, Json]]:
-    """(digest, descriptor without location) of all that the table's partitions are stored by."""
+    """Return digest and descriptor, without location, of all partitions of the table."""
     return [
         (digest, sd)
         for digest, sd in pg.sql("SELECT digest, sd FROM partition_descriptors WHERE table_id = %s", (table.id,))
@@ -208,7 +214,7 @@ def update_partition_columns(pg: PgTx, table: Table, columns: list[Json]) -> Non
 
 
 def select_materialized_views_on(pg: PgTx, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
-    """Pairs of a materialized view and the name of a table of ``tables`` that feeds it."""
+    """Return pairs of a materialized view and the name of a table of ``tables`` that feeds it."""
     rows = pg.sql(
         "SELECT t.catalog, t.db, t.name, used FROM tables t, "
         "jsonb_array_elements_text(t.creation_metadata -> 'tablesUsed') AS used "
@@ -220,7 +226,7 @@ def select_materialized_views_on(pg: PgTx, tables: Sequence[TableName]) -> list[
 
 
 def _values(table: Table) -> dict[str, Any]:
-    """Column by column, what both INSERT and UPDATE write."""
+    """Return the values by column that both INSERT and UPDATE write."""
     catalog, db, name = table.name
     location, sd = descriptors.split_location(table.sd)
     return {
@@ -246,12 +252,14 @@ def _values(table: Table) -> dict[str, Any]:
 def truncate_statistics(
     pg: PgTx, table: Table, partitions: Sequence[str] | None, counters: Sequence[str]
 ) -> dict[str, str]:
-    """Set counters to 0 and forget column statistics, of the table or of named partitions; where these lie, by name.
+    """Set counters to 0 and forget column statistics, of the table or of named partitions.
+
+    Return their locations by name.
 
     The name of the table itself is "".
     """
     zeroed = to_json(dict.fromkeys(counters, "0"))
-    # Only counters that are there become 0: the second object is cut down to the keys of the first.
+    # Only existing counters become 0: the second object is restricted to the keys of the first.
     reset = (
         "parameters = (parameters - 'COLUMN_STATS_ACCURATE') || coalesce((SELECT jsonb_object_agg(key, value) "
         "FROM jsonb_each(%s::jsonb) WHERE parameters ? key), '{}')"

@@ -1,7 +1,7 @@
-"""Rows of ``upstream_changes``, and what its changes do to the history that is kept here.
+"""Rows of ``upstream_changes``, and the effects of these changes on the history that is kept here.
 
-Rule: forgetting goes by the note's mark and instant, so that it may be done late, and twice: what a later table of the
-name has stays.
+Rule: forgetting goes by the note's mark and instant, so that it may be done late, and twice: the history of a later
+table of the name stays.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,7 +24,7 @@ _COPY_OWNERS = _SQL.text("copy_owners", of_object=_OBJECT)
 
 
 def insert_notes(pg: PgTx, notes: Sequence[Note]) -> list[int]:
-    """Note what is about to happen; the notes' ids."""
+    """Record the changes that are about to happen; return the notes' ids."""
     return [
         pg.sql(
             'INSERT INTO upstream_changes (kind, catalog, db, "table", identity, mark, noted_at, partition, new_db,'
@@ -46,7 +46,7 @@ def insert_notes(pg: PgTx, notes: Sequence[Note]) -> list[int]:
 
 
 def lock_notes(pg: PgTx, ids: Collection[int]) -> list[Note]:
-    """The notes, kept from everybody else."""
+    """Return the notes, locked against every other process."""
     return [
         _note(row)
         for row in pg.sql(
@@ -57,7 +57,7 @@ def lock_notes(pg: PgTx, ids: Collection[int]) -> list[Note]:
 
 
 def claim_next(pg: PgTx, after: int) -> Note | None:
-    """The next note on which nobody works."""
+    """Return the next note on which no process works."""
     rows = pg.sql(
         f"SELECT {_NOTE} FROM upstream_changes WHERE id > %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED", (after,)
     )
@@ -65,12 +65,12 @@ def claim_next(pg: PgTx, after: int) -> Note | None:
 
 
 def delete_notes(pg: PgTx, ids: Collection[int]) -> None:
-    """The changes are settled."""
+    """Delete the notes of settled changes."""
     pg.sql("DELETE FROM upstream_changes WHERE id = ANY (%s::bigint[])", (bigints(ids),))
 
 
 def is_noted(pg: PgTx, table: TableName) -> bool:
-    """Whether a change of the table is on its way."""
+    """Return True if a change of the table is in progress."""
     return bool(
         pg.sql(
             f"SELECT 1 FROM upstream_changes WHERE {_OBJECT} OR (catalog = %(catalog)s AND new_db = %(db)s"
@@ -81,7 +81,7 @@ def is_noted(pg: PgTx, table: TableName) -> bool:
 
 
 def select_mark(db: Database | PgTx, table: TableName) -> int | None:
-    """The table's next write id; None if it has no history here."""
+    """Return the table's next write id; None if it has no history here."""
     query = f"""SELECT coalesce((SELECT next_write_id FROM next_write_ids WHERE {_OBJECT}), 1)
         WHERE EXISTS (SELECT FROM next_write_ids WHERE {_OBJECT}) OR EXISTS (SELECT FROM txn_components WHERE {_OBJECT})
            OR EXISTS (SELECT FROM completed_txn_components WHERE {_OBJECT})"""
@@ -90,7 +90,7 @@ def select_mark(db: Database | PgTx, table: TableName) -> int | None:
 
 
 def select_tables(pg: PgTx, database: DatabaseName) -> list[TableName]:
-    """The tables of a database that have history here."""
+    """Return the tables of a database that have history here."""
     which = "WHERE catalog = %(catalog)s AND db = %(db)s AND \"table\" <> ''"
     rows = pg.sql(
         f'SELECT catalog, db, "table" FROM next_write_ids {which} UNION'
@@ -102,7 +102,7 @@ def select_tables(pg: PgTx, database: DatabaseName) -> list[TableName]:
 
 
 def select_partitions(pg: PgTx, table: TableName) -> list[str]:
-    """The partitions of a table that have history here."""
+    """Return the partitions of a table that have history here."""
     rows = pg.sql(
         " UNION ".join(f"SELECT partition FROM {name} WHERE {_OBJECT} AND partition <> ''" for name in _BY_PARTITION)
         + " ORDER BY 1",
@@ -112,7 +112,7 @@ def select_partitions(pg: PgTx, table: TableName) -> list[str]:
 
 
 def forget(pg: PgTx, note: Note) -> None:
-    """Forget what the table, or the partition, had when the note was made."""
+    """Forget the history that the table, or the partition, had when the note was made."""
     where = {**note.table._asdict(), "mark": note.mark, "at": note.noted_at, "partition": note.partition}
     partition = " AND partition = %(partition)s" if note.partition else ""
     statements = [
@@ -137,12 +137,12 @@ def forget(pg: PgTx, note: Note) -> None:
 
 
 def copy_owners(pg: PgTx, note: Note) -> None:
-    """Before a rename: the new name's readers must know the old name's open and aborted writes at once."""
+    """Copy owners before a rename: the new name's readers must know the old name's open and aborted writes at once."""
     pg.sql(_COPY_OWNERS, _renaming(note))
 
 
 def lock_ids(pg: PgTx, note: Note) -> None:
-    """Nobody gets a write id under either name until this PostgreSQL transaction ends."""
+    """Keep write ids of either name from being allocated until this PostgreSQL transaction ends."""
     pg.sql(
         'SELECT 1 FROM next_write_ids WHERE catalog = %(catalog)s AND (db, "table") IN ((%(db)s, %(table)s),'
         ' (%(new_db)s, %(new_table)s)) ORDER BY catalog, db, "table" FOR UPDATE',
@@ -151,7 +151,7 @@ def lock_ids(pg: PgTx, note: Note) -> None:
 
 
 def drop_copies(pg: PgTx, note: Note) -> None:
-    """The rename did not happen; the new name keeps its mark, which does no harm."""
+    """Delete the copies after a rename that did not happen; the new name keeps its mark, which does no harm."""
     pg.sql(
         'DELETE FROM txn_write_ids WHERE catalog = %(catalog)s AND db = %(new_db)s AND "table" = %(new_table)s'
         " AND write_id < %(mark)s",
@@ -160,7 +160,7 @@ def drop_copies(pg: PgTx, note: Note) -> None:
 
 
 def rename(pg: PgTx, note: Note) -> None:
-    """The table has its new name: its history follows, also ids that were allocated after the copy was made."""
+    """Let the history follow the table's new name, including ids that were allocated after the copy was made."""
     drop_copies(pg, note)
     taken = (
         'SELECT FROM {0} AS n WHERE n.catalog = o.catalog AND n.db = %(new_db)s AND n."table" = %(new_table)s AND {1}'

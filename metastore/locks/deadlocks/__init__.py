@@ -1,1 +1,1 @@
-"""Requests that wait for each other in a circle."""
+"""Deadlocks: requests that wait for each other in a circle."""

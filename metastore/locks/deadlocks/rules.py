@@ -1,9 +1,9 @@
 """Deadlocks: requests that wait for each other in a circle, so that none of them would ever be granted.
 
-Rules kept here. Requests of one transaction are one party, because none of its locks goes before it ends; a request
-without a transaction is a party of its own. A party waits while any of its requests waits. Only a new request can close
-a circle, so each requester looks for a circle through itself. Of the transactions in the circle that made more than one
-request the youngest dies; a party that made a single request, or has no transaction, never dies.
+Rules: requests of one transaction are one party, because it keeps all its locks until it ends; a request without a
+transaction is a party of its own. A party waits while any of its requests waits. Only a new request can close a circle,
+so each requester looks for a circle through itself. Of the transactions in the circle that made more than one request
+the youngest dies; a party that made a single request, or has no transaction, never dies.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ Party: TypeAlias = int
 
 
 class Wait(NamedTuple):
-    """One lock that a party wants, and a lock of the next party that is in its way."""
+    """One lock that a party wants, and a lock of the next party that blocks it."""
 
     wanted: Lock
     blocker: Lock
 
 
 class Deadlock(NamedTuple):
-    """A circle of waits, and who dies for it."""
+    """A circle of waits, and its victim."""
 
     waits: tuple[Wait, ...]
     victim: int
@@ -40,7 +40,7 @@ class Deadlock(NamedTuple):
 
 
 def party(lock: Lock) -> Party:
-    """Return who waits or is waited for: a transaction, or a request without a transaction (negative)."""
+    """Return the party of a lock: a transaction, or a request without a transaction (negative)."""
     return lock.txn_id or -lock.ext_id
 
 
@@ -50,7 +50,7 @@ def find(txn_id: int, locks: Iterable[Lock]) -> Deadlock | None:
     ``locks``: at least every lock of every party that waits.
     """
     by_party: dict[Party, list[Lock]] = {}
-    for lock in sorted(locks):  # the same circle from every party
+    for lock in sorted(locks):  # Sorting gives the same circle from every party.
         by_party.setdefault(party(lock), []).append(lock)
     queue = LockQueue(lock for party_locks in by_party.values() for lock in party_locks)
     reached_by: dict[Party, Wait] = {}

@@ -1,1 +1,1 @@
-"""All locks at once, as show_locks lists them."""
+"""The listing of all locks for show_locks."""

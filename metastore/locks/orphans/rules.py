@@ -1,4 +1,4 @@
-"""What became of the connections over which lock requests without a transaction were made."""
+"""Outcomes of connections over which lock requests without a transaction were made."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class Gone(NamedTuple):
 
 
 class Left(NamedTuple):
-    """Requests by what became of their connection. ``over``: those of which it says nothing, though it is closed."""
+    """Requests by the outcome of their connection. ``over``: requests about which a closed connection says nothing."""
 
     gone: list[Gone]
     here: set[int]

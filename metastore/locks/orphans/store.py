@@ -21,10 +21,12 @@ _UPDATE_ORPHANED = _SQL.text("update_orphaned", no_txn=NO_TXN)
 
 
 def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], more: timedelta) -> set[int]:
-    """Note since when the connections of requests without a transaction are ``gone``; those still there of ``here``.
+    """Record since when the connections of requests without a transaction are ``gone``.
 
-    Not of requests for which a heartbeat was sent, or at which somebody looked whom this process did not see.
-    ``more``: how much later it counts for those that were gone at once.
+    Return those of ``here`` that remain.
+
+    Requests with a heartbeat, or with a check that this process did not see, are left out. ``more``: extra time for
+    requests whose connection ended at once.
     """
     rows = db.once(
         _UPDATE_ORPHANED,
@@ -41,7 +43,7 @@ def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], m
 
 
 def update_spared(db: Database) -> None:
-    """Let the time of all requests whose connection is gone begin again. Index: locks_orphaned."""
+    """Restart the time-out of all requests whose connection is gone. Index: locks_orphaned."""
     db.once(
         """
         UPDATE locks SET orphaned_at = metastore_now()
@@ -53,9 +55,9 @@ def update_spared(db: Database) -> None:
 
 
 def delete_orphans(db: Database, silence: timedelta, limit: int = ORPHANS) -> set[int]:
-    """Delete requests whose connection is gone, and that nobody sent a heartbeat for or checked for so long.
+    """Delete requests whose connection is gone, without a heartbeat or a check for ``silence``.
 
-    The first of them: as many as have up to ``limit`` components, and always the whole of a request.
+    Only the first are deleted: as many as have up to ``limit`` components, and always whole requests.
     """
     rows = db.once(
         f"""

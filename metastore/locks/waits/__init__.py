@@ -1,1 +1,1 @@
-"""Rows about waiting."""
+"""Rows about waits."""

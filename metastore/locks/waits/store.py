@@ -1,6 +1,6 @@
-"""Rows about waiting: who wants to hear of a release, the wait graph, deadlocks that were ended, repeated requests.
+"""Rows about waits: subscribers of releases, the wait graph, ended deadlocks, repeated requests.
 
-None of this is on the way of a request that nobody contends.
+An uncontended request needs none of this.
 """
 
 import json
@@ -44,10 +44,10 @@ class DeadlockRow(NamedTuple):
 
 
 def update_watched(db: Database, locks: Collection[tuple[int, int]], process: str) -> set[int]:
-    """Mark locks (ext_id, int_id) so that the process hears when they go; the ext_ids of those that exist.
+    """Mark locks (ext_id, int_id) so that their release notifies the process; return the ext_ids of those that exist.
 
-    The mark and a removal of the row exclude each other: the second sees what the first did. One row at a
-    time, so that this never waits in a circle with somebody who removes many.
+    The mark and a removal of the row exclude each other: the second sees the effect of the first. Rows are marked one
+    at a time, so that this cannot deadlock with a call that removes many.
     """
     rows = db.once(
         _SELECT_WATCHED,
@@ -69,7 +69,7 @@ def update_watched(db: Database, locks: Collection[tuple[int, int]], process: st
 def heartbeat_same(
     pg: PgTx, txn_ids: Collection[int], agents: Collection[str], ext_ids: Collection[int]
 ) -> list[tuple[str, list[Lock]]]:
-    """The stored requests of these transactions, and of ``ext_ids`` those without a transaction and of these agents.
+    """Return the stored requests of these transactions, and those of ``ext_ids`` of these agents without a transaction.
 
     Each with its agent info, earliest first. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
     """
@@ -84,7 +84,10 @@ def heartbeat_same(
 
 
 def select_asked_twice(db: Database, txn_ids: Collection[int] | None) -> list[int]:
-    """Those of the transactions (None: all that wait) that made more than one request; no other closes a circle."""
+    """Return those of the transactions (None: all that wait) that made more than one request.
+
+    No other transaction closes a circle.
+    """
     wanted = f"ARRAY(SELECT txn_id FROM locks WHERE state = '{LockState.WAITING}')"
     rows = db.once(
         f"""
@@ -107,7 +110,7 @@ def select_wait_graph(pg: PgTx) -> list[Lock]:
 
 
 def insert_deadlock(pg: PgTx, deadlock: Deadlock) -> None:
-    """Keep a deadlock, and only the latest deadlocks."""
+    """Store a deadlock, and delete all but the latest."""
     cycle = [{"wanted": _described(wait.wanted), "blocker": _described(wait.blocker)} for wait in deadlock.waits]
     pg.sql(
         f"""
@@ -134,7 +137,7 @@ def select_deadlocks(db: Database, limit: int) -> list[DeadlockRow]:
 
 
 def select_victims(db: Database, ext_ids: Collection[int]) -> dict[int, str]:
-    """Return those of the requests whose transaction died in a deadlock, with the words for it."""
+    """Return the requests whose transaction died in a deadlock, each with the message about it."""
     rows = db.once(
         """
         SELECT lock_id, message FROM deadlocks, unnest(victim_lock_ids) AS lock_id

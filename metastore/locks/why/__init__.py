@@ -1,1 +1,1 @@
-"""Why something waits."""
+"""Explanations of waits."""

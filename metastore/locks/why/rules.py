@@ -1,8 +1,8 @@
-"""Who is behind a wait: the wait graph, walked from the owners in question to those who wait for nobody.
+"""The walk of the wait graph, from the owners in question to those that wait for no other.
 
-Rule: what waits is an owner: a transaction with all of its lock requests, or a request without a transaction. An owner
-waits for another when any of its waiting locks waits for a lock of the other. The walk visits an owner once, so a
-cycle ends it; every owner of a cycle is marked.
+Rule: the unit of waiting is an owner: a transaction with all of its lock requests, or a request without a transaction.
+An owner waits for another when any of its waiting locks waits for a lock of the other. The walk visits an owner once,
+so a cycle ends it; every owner of a cycle is marked.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,8 @@ class Owner(NamedTuple):
 class WalkStep(NamedTuple):
     """An owner of the walk.
 
-    ``wanted``: its locks that wait; ``held``: those that somebody here waits for, else those in question.
+    ``wanted``: its locks that wait; ``held``: its locks for which other owners of the walk wait, else those in
+    question.
     """
 
     owner: Owner
@@ -33,19 +34,19 @@ class WalkStep(NamedTuple):
 
     @property
     def is_root(self) -> bool:
-        """Whether it waits for nobody: it has to end before anybody behind it gets on."""
+        """True if the owner waits for no other: it has to end before any owner behind it continues."""
         return not self.waits_for
 
 
 def owner_of(lock: Lock) -> Owner:
-    """Whose lock it is."""
+    """Return the owner of a lock."""
     return Owner(lock.txn_id, 0 if lock.txn_id != NO_TXN else lock.ext_id)
 
 
 def walk(locks: Iterable[Lock], callable_lockbool: Callable[[Lock], bool]) -> list[WalkStep]:
     """The owners of the locks in question, then those whom they wait for, then those whom these wait for, and so on.
 
-    ``locks``: all that wait, and at least those that they may wait for.
+    ``locks``: all that wait, and at least their possible blockers.
     """
     known = list(locks)
     queue = LockQueue(known)
@@ -56,7 +57,7 @@ def walk(locks: Iterable[Lock], callable_lockbool: Callable[[Lock], bool]) -> li
     edges: dict[Owner, list[Owner]] = {}
     in_the_way: dict[Owner, dict[Lock, None]] = {}
     ahead = list(dict.fromkeys(owner_of(lock) for lock in known if callable_lockbool(lock)))
-    for owner in ahead:  # grows while it is walked
+    for owner in ahead:  # The list grows while the loop walks it.
         blockers = [blocker for lock in waiting.get(owner, ()) for blocker in queue.blockers(lock)]
         for blocker in blockers:
             in_the_way.setdefault(owner_of(blocker), {})[blocker] = None
@@ -77,7 +78,7 @@ def walk(locks: Iterable[Lock], callable_lockbool: Callable[[Lock], bool]) -> li
 
 
 def _reachable(edges: dict[Owner, list[Owner]], start: Owner) -> set[Owner]:
-    """Everybody whom an owner waits for, directly or behind others; itself only through a cycle."""
+    """Return every owner for which an owner waits, directly or behind others; itself only in a cycle."""
     reached: set[Owner] = set()
     ahead = list(edges[start])
     while ahead:

@@ -1,4 +1,4 @@
-"""Why something waits: who is behind it, since when, until when, and what ends it."""
+"""Explanations of waits: the blockers, since when and until when they block, and the remedy."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,34 +17,37 @@ from metastore.txns.history.rules import when
 
 
 class Question(NamedTuple):
-    """What the question is about: a lock request, a transaction or a table."""
+    """The subject of a question: a lock request, a transaction or a table."""
 
     lock_id: int = 0
     txn_id: int = 0
     table: TableName | None = None
 
     def includes(self, lock: Lock) -> bool:
-        """Whether the question is about the lock. About a table: everything on it, in it and above it."""
+        """Return True if the question is about the lock. For a table: every lock on it, in it and above it."""
         if self.table is not None:
             return overlaps(lock.object, LockObject(*self.table))
         return lock.ext_id == self.lock_id if self.lock_id else bool(self.txn_id) and lock.txn_id == self.txn_id
 
     def __str__(self) -> str:
-        """For people."""
+        """Format the question for people."""
         if self.table is not None:
             return f"table {self.table}"
         return f"lock {self.lock_id}" if self.lock_id else f"transaction {self.txn_id}"
 
 
 class Claim(NamedTuple):
-    """A lock that an owner wants, or holds against the others here."""
+    """A lock that an owner wants, or holds against other owners of the walk."""
 
     lock: Lock
     times: Times
 
 
 class Explained(NamedTuple):
-    """An owner. ``waits_for``: places in the list of all; ``expires_in``: until it may be ended if it stays silent."""
+    """An owner.
+
+    ``waits_for``: places in the list of all; ``expires_in``: the time until it may be ended if it stays silent.
+    """
 
     owner: Owner
     info: OwnerInfo
@@ -70,7 +73,7 @@ class Explanation(NamedTuple):
 
 @dataclass(frozen=True)
 class WhyService:
-    """Explains waits."""
+    """The service that explains waits."""
 
     db: Database
     settings: TxnSettings
@@ -79,7 +82,7 @@ class WhyService:
     """Until then nothing expires: a server that has just started gives its clients time to come back."""
 
     def explain(self, question: Question) -> Explanation:
-        """Walk from the locks in question to those who have to end first."""
+        """Walk from the locks in question to the owners that have to end first."""
         waits = why_store.select_waits(self.db, question.lock_id, question.txn_id, question.table)
         steps = why.walk(waits.locks, question.includes)
         if not steps or waits.at is None:
@@ -125,7 +128,7 @@ class WhyService:
         )
 
     def _expiry(self, info: OwnerInfo, timeout: timedelta) -> datetime:
-        """When an owner may be ended that is not heard of again: orphans sooner, where that is configured."""
+        """Return when a silent owner may be ended; orphans end sooner, if that is configured."""
         regular = info.last_heartbeat_at + timeout
         if self.not_before is not None:
             regular = max(regular, self.not_before)
@@ -164,7 +167,7 @@ def _sentence(question: Question, owners: list[Explained], *, blocked: bool) -> 
 
 
 def _described(explained: Explained) -> str:
-    """Somebody who has to end first: with what, until when, and what ends it."""
+    """Describe an owner that has to end first: its lock, its expiry, and the command that ends it."""
     claims = [
         f"{'holds' if times.acquired_at else 'wants'} {lock.type.upper()} on {place(lock.object)} since "
         f"{when(times.acquired_at or times.requested_at)}"
@@ -176,7 +179,7 @@ def _described(explained: Explained) -> str:
 
 
 def place(locked: LockObject) -> str:
-    """``db.table/partition``, with the catalog where it is not Hive's."""
+    """Format ``db.table/partition``, with the catalog if it is not Hive's."""
     name = (
         str(TableName(locked.catalog, locked.db, locked.table))
         if locked.table

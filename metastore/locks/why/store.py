@@ -1,4 +1,4 @@
-"""Who waits for whom, and what is known of them: read as of one instant, for ``why.walk``."""
+"""Waits and their owners: read as of one instant, for ``why.walk``."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -16,16 +16,16 @@ _LOCKS = _SQL.text("select_waits", waiting=LockState.WAITING, no_txn=NO_TXN)
 
 
 class Times(NamedTuple):
-    """When a lock was requested, and when it was granted."""
+    """The instants at which a lock was requested and granted."""
 
     requested_at: datetime
     acquired_at: datetime | None
 
 
 class OwnerInfo(NamedTuple):
-    """Who an owner is. ``since``: when it was opened, or requested; ``txn_type``: None without a transaction.
+    """The identity of an owner. ``since``: when it was opened, or requested; ``txn_type``: None without a transaction.
 
-    ``orphaned_at``: since when nobody is there who could send a heartbeat, if none was ever sent.
+    ``orphaned_at``: since when its connection is gone, if no heartbeat was ever sent.
     """
 
     user: str

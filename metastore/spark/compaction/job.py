@@ -35,7 +35,7 @@ from metastore.compaction.merging.rules import LARGE_STRIPE
 from metastore.compaction.queue.rules.ordering import SortColumn, sort_columns
 from metastore.compaction.queue.rules.properties import orc_settings
 from metastore.compaction.statistics.rules import MOST_SKETCHES, Tallied, described, statistics, whole
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobResult, CompactionJobSpec
 from metastore.compaction.working.rules import dealt
 from metastore.errors import InvalidOperationError
 from metastore.files import Files

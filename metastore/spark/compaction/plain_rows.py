@@ -22,7 +22,7 @@ from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, FileFormat
 from metastore.compaction.queue.rules.properties import orc_settings
 from metastore.compaction.statistics.rules import Whole
-from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobSpec
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.compaction.observed import Observed

@@ -28,7 +28,7 @@ from metastore.acid.table_kinds import TableKind
 from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
-from metastore.compaction.working.job import IN_UTC, CompactionJobResult, CompactionJobSpec, reason
+from metastore.compaction.working.job_specification import IN_UTC, CompactionJobResult, CompactionJobSpec, reason
 from metastore.compaction.working.rules import UnprovenError
 from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.compaction.job import run_for

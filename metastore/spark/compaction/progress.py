@@ -13,7 +13,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from metastore.compaction.working.job import JobProgress
+from metastore.compaction.working.job_specification import JobProgress
 
 _LOOK_S = 1.0
 _ENDED = frozenset({"COMPLETE", "FAILED"})

@@ -14,7 +14,7 @@ from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, hidden_write_ids
 from metastore.acid_tables.footers import orc_tails
 from metastore.acid_tables.sources import Sources
-from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobSpec
 from metastore.compaction.working.rules import (
     Footer,
     InputFile,

@@ -91,7 +91,9 @@ class LockHandlers:
             partition=canonical(rqst.partname) if rqst.partname else None,
             txn_id=rqst.txnid,
         )
-        return self._lists.answer(wanted, lambda: (ttypes.ShowLocksResponse, self.locks.show_locks(wanted, _STATES)))
+        return self._lists.answer(
+            wanted, lambda: (ttypes.ShowLocksResponse, self.locks.show_locks(wanted, _STATES, _TYPES))
+        )
 
     def _withdraw(self, lost: list[Call]) -> None:
         """Take back what was queued for calls whose answer did not arrive."""

@@ -1,4 +1,4 @@
-"""Whether this service may go on where a Hive metastore stopped, or the other way round: no id goes backwards."""
+"""Rules of a cut-over between this service and a Hive metastore, in both directions: no id goes backwards."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,7 +18,10 @@ class Marks(NamedTuple):
 
 
 def adoption_refusal(here: Marks, there: Marks, compactions: int) -> str | None:
-    """Why ``there`` cannot be taken over, a sentence; ``compactions``: those that are in work or not cleaned there."""
+    """Return a sentence why ``there`` cannot be taken over; None if it can.
+
+    ``compactions``: the number of those that are in work or not cleaned there.
+    """
     if compactions:
         return (
             f"{compactions} compactions of the Hive metastore are in work or wait for its Cleaner: let them end "
@@ -42,7 +45,7 @@ def adoption_refusal(here: Marks, there: Marks, compactions: int) -> str | None:
 
 
 def release_refusal(open_txns: int, compactions: int) -> str | None:
-    """Return why a Hive metastore cannot go on from here, a sentence."""
+    """Return a sentence why a Hive metastore cannot go on from here; None if it can."""
     if open_txns:
         return (
             f"{open_txns} transactions are open: let them end, or end them (`metastore show txns`, `metastore txn "

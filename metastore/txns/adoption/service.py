@@ -13,12 +13,12 @@ _TIMES = "(extract(epoch FROM now()) * 1000)::bigint"
 
 @dataclass(frozen=True)
 class AdoptionService:
-    """Takes over, and hands back."""
+    """The take-over from a Hive metastore, and the return to it."""
 
     db: Database
 
     def adopt(self, hive_url: str, *, dry_run: bool) -> dict[str, object]:
-        """Take over marks, open and aborted transactions and locks; what that was. ``dry_run``: only look.
+        """Take over marks, transactions that are open or aborted, and locks; return a summary. ``dry_run``: only look.
 
         Serialises on: the transaction counter. Retry: idempotent, until this service has allocated an id.
         Raises: InvalidOperationError when an id would go backwards or compactions are in work there.
@@ -41,7 +41,7 @@ class AdoptionService:
         }
 
     def release(self) -> str:
-        """The SQL with which a Hive metastore 4.x goes on above what was allocated here.
+        """Return the SQL with which a Hive metastore 4.x goes on above the ids allocated here.
 
         Raises: InvalidOperationError while transactions are open or compactions are in work.
         """

@@ -1,4 +1,4 @@
-"""The transaction tables of a Hive metastore 3.x or 4.x on PostgreSQL, read; and the same rows in our tables.
+"""A reader of a Hive metastore's transaction tables (3.x or 4.x on PostgreSQL), and a writer of the same rows in ours.
 
 Rule: all of it is read in one snapshot, and written in one transaction. Hive keeps instants as milliseconds, its names
 in upper case (4.x) or in lower case (3.x), and knows no catalogs here: its tables are those of the catalog ``hive``.
@@ -23,7 +23,7 @@ _LOCK_TYPES = {"r": "shared_read", "w": "shared_write", "x": "excl_write", "e": 
 
 
 class HiveState(NamedTuple):
-    """What is taken over."""
+    """The rows that are taken over."""
 
     marks: Marks
     compactions: int
@@ -116,7 +116,7 @@ def read_hive(url: str) -> HiveState:
 
 
 def lock_marks(pg: PgTx) -> Marks:
-    """Our own, kept from moving until this PostgreSQL transaction ends."""
+    """Lock our own marks until this PostgreSQL transaction ends, and return them."""
     [(txn_id,)] = pg.sql("SELECT next_txn_id FROM txn_counter FOR UPDATE")
     [(lock_id,)] = pg.sql("SELECT last_value + is_called::int FROM lock_ext_id")
     [(compaction_id,)] = pg.sql("SELECT last_value + is_called::int FROM compaction_id")
@@ -125,7 +125,7 @@ def lock_marks(pg: PgTx) -> Marks:
 
 
 def insert_state(pg: PgTx, state: HiveState) -> None:
-    """Take everything over; what is there already stays. Marks only go up."""
+    """Insert everything that is taken over; existing rows stay. Marks only go up."""
     marks = state.marks
     pg.sql(
         "UPDATE txn_counter SET next_txn_id = %(next)s, reserved_until = greatest(reserved_until, %(next)s);"

@@ -1,8 +1,8 @@
 """commit_txn: first committer wins, many commits in one PostgreSQL transaction.
 
-Where none of a batch can conflict with anything, it is committed in one round trip, which waits for the disk and for
-the counter's row lock only if something was written. Else the batch is decided here in its order, those that lose
-being aborted, and applied together.
+If no member of a batch can conflict, the batch is committed in one round trip, which waits for the disk and for the
+counter's row lock only if something was written. Otherwise the batch is decided here in its order, losers are aborted,
+and the result is applied together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class KeyValue(NamedTuple):
 
 
 class LastReplId(NamedTuple):
-    """How far replication has come, to be noted together with the commit."""
+    """The position of replication, recorded together with the commit."""
 
     database: DatabaseName
     last_id: int
@@ -66,11 +66,11 @@ class LastReplId(NamedTuple):
 
 
 class CommitRequest(NamedTuple):
-    """What a client asks of commit_txn.
+    """A client's request of commit_txn.
 
     ``excl_write_enabled``: None when the client did not say, which is not the same as True (TXN-31).
-    ``writes``: what a replayed commit wrote: (table, partition, write id). ``files``: the same file by file, if that is
-    to be kept; of whichever transaction they say.
+    ``writes``: the writes of a replayed commit: (table, partition, write id). ``files``: the same file by file, if they
+    are to be kept; each names its transaction.
     ``batch``: the batch of a streaming query that the transaction writes, and the table that has to remember it.
     """
 
@@ -86,12 +86,12 @@ class CommitRequest(NamedTuple):
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is the replication's own transaction, of whose commit no event tells."""
+        """True if the transaction belongs to replication itself; such a commit makes no event."""
         return self.repl_policy is not None and not self.replays
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing but the transaction itself changes."""
+        """True if the commit changes only the transaction itself."""
         return not (self.replays or self.is_silent or self.key_value or self.last_repl_id or self.writes or self.batch)
 
 
@@ -105,7 +105,7 @@ class CommitVerdict(NamedTuple):
 
 @dataclass(frozen=True)
 class CommitService:
-    """Commits."""
+    """The commits of transactions."""
 
     db: Database
     settings: TxnSettings
@@ -155,7 +155,7 @@ class CommitService:
         return verdict
 
     def _without_write_id(self, pg: PgTx, plan: CommitPlan, facts: CommitFacts) -> dict[int, str]:
-        """Who must not commit, and why.
+        """Return the transactions that must not commit, each with the reason.
 
         A 2.3 client names directories by transaction id: readers of write ids would misread its rows (TXN-32). Its
         transaction is aborted, since each refusal that commit_txn declares tells a client that it has ended.
@@ -178,16 +178,16 @@ class CommitService:
         }
 
     def _recognised(self, answers: dict[int, MetastoreError]) -> dict[int, MetastoreError]:
-        """Without the errors for transactions that only their completed components show to be committed."""
+        """Return the answers without errors for transactions that completed components show to be committed."""
         unknown = [txn_id for txn_id, error in answers.items() if isinstance(error, NoSuchTxnError)]
         for txn_id in store.has_completed_components(self.db, unknown) if unknown else ():
             del answers[txn_id]
         return answers
 
     def _commit_special(self, request: CommitRequest) -> MetastoreError | None:
-        """A commit with something else in the same PostgreSQL transaction: all of it or nothing.
+        """Commit together with another change in the same PostgreSQL transaction: all or nothing.
 
-        Repeated for a lost answer it changes nothing: others may have gone on from there.
+        A repetition after a lost answer changes nothing, since other transactions may have gone on from there.
         """
         txn_id = request.txn_id
         if request.replays:
@@ -250,7 +250,7 @@ class CommitService:
 
     @staticmethod
     def _note_batch(pg: PgTx, request: CommitRequest) -> None:
-        """Remember the batch of a streaming query, once; of two runs of a query only the first commits it."""
+        """Record the batch of a streaming query, once; of two runs of a query only the first commits it."""
         if request.batch is None:
             return
         name, batch = request.batch
@@ -264,7 +264,7 @@ class CommitService:
             raise AlreadyExistsError(f"{name} has come to {position} of streaming query {batch.query_id} already")
 
     def stream_positions(self, name: TableName) -> list[StreamPosition]:
-        """How far each streaming query has come in a table, the latest first."""
+        """Return the position of each streaming query in a table, the latest first."""
         return stream_store.select_positions(self.db, name)
 
 
@@ -302,17 +302,17 @@ def _add(plan: CommitPlan, txn_id: int, kind: TxnType, changes: Sequence[Compone
         plan.changing.append(txn_id)
     if kind not in COMPONENTS_STAY_BEHIND | RECORDS_COMMIT_POINT:
         plan.completing.append(txn_id)
-    if kind in RECORDS_COMMIT_POINT or kind is TxnType.REBALANCE_COMPACTION:  # which Hive forgets
+    if kind in RECORDS_COMMIT_POINT or kind is TxnType.REBALANCE_COMPACTION:  # Hive does not record these.
         plan.compacting.append(txn_id)
 
 
 def open_ones(facts: CommitFacts) -> set[int]:
-    """The transactions that can be committed at all."""
+    """Return the transactions that can be committed at all."""
     return {record.txn_id for record in facts.txns.values() if record.state is TxnState.OPEN}
 
 
 def refused(txn_id: int, facts: CommitFacts) -> MetastoreError | None:
-    """The error for a transaction that is not open; None for a transaction that is committed already."""
+    """Return the error for a transaction that is not open; None for a transaction that is committed already."""
     record = facts.txns.get(txn_id)
     if record is None:
         return no_such_txn(txn_id)

@@ -1,11 +1,11 @@
 """Rows that a commit reads and writes: components, write sets, completed components.
 
-The order of locking makes the decision exact: first the transactions' rows (nobody can add a component or a write id
-any more), then the counter row (nobody can open or commit a writer), each in a statement of its own, so that the next
-statement reads what is final. ``commit_id`` is the highest id allocated at that moment.
+The order of locking makes the decision exact: first the transactions' rows (no component or write id can be added any
+more), then the counter row (no writer can open or commit), each in a statement of its own, so that the next statement
+reads final rows. ``commit_id`` is the highest id allocated at that moment.
 
-Two ways: ``commit_uncontended`` (one round trip, all of a batch or none), and where that finds something to decide
-``lock_for_commit`` and ``apply_commits``, with the decision between. What both do in PostgreSQL is in commit.sql.
+Two ways: ``commit_uncontended`` (one round trip, all of a batch or none), and, if that finds something to decide,
+``lock_for_commit`` and ``apply_commits``, with the decision between. The SQL of both is in commit.sql.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -58,7 +58,7 @@ WHERE txn_id = ANY(%(compacting)s)"""
 
 
 class CommitFacts(NamedTuple):
-    """Everything a batch of commits is decided on, none of which can change before it is applied."""
+    """The facts that decide a batch of commits; none of them can change before the batch is applied."""
 
     commit_id: int
     txns: dict[int, TxnRecord]
@@ -68,7 +68,7 @@ class CommitFacts(NamedTuple):
 
 
 class CommitPlan(NamedTuple):
-    """Transactions by what becomes of them."""
+    """Transactions by outcome."""
 
     committed: list[int]
     changing: list[int]
@@ -79,9 +79,9 @@ class CommitPlan(NamedTuple):
 
 
 def commit_uncontended(db: Database, txn_ids: Collection[int], *, require_write_ids: bool) -> bool:
-    """Commit all of the transactions in one round trip if there is nothing to decide; whether it was done.
+    """Commit all of the transactions in one round trip if there is nothing to decide; return whether it was done.
 
-    Waits for the disk, and serialises on the counter row, only if any of them wrote something, and only while
+    This waits for the disk, and serialises on the counter row, only if any of them wrote something, and only while
     PostgreSQL works. With ``require_write_ids`` a component without a write id is something to decide.
     """
     [(done,)] = db.once(_COMMIT_UNCONTENDED, {"ids": bigints(txn_ids), "require_write_ids": require_write_ids})
@@ -89,7 +89,7 @@ def commit_uncontended(db: Database, txn_ids: Collection[int], *, require_write_
 
 
 def lock_for_commit(pg: PgTx, txn_ids: Collection[int], shielded: Collection[int]) -> CommitFacts:
-    """Lock the transactions and, if any is to be committed, the counter; then read what decides.
+    """Lock the transactions and, if any is to be committed, the counter; then read the facts that decide.
 
     The write sets are a superset of the conflicts; ``rules.conflicts`` decides.
     """
@@ -114,7 +114,7 @@ def lock_for_commit(pg: PgTx, txn_ids: Collection[int], shielded: Collection[int
 
 
 def apply_commits(pg: PgTx, commit_id: int, plan: CommitPlan) -> None:
-    """Carry out the decision: components move on, locks go, states change."""
+    """Apply the decision: components move on, locks are released, states change."""
     parameters = {"commit_id": commit_id, **plan._asdict()}
     pg.sql(_APPLY, parameters)
     if plan.compacting:

@@ -1,7 +1,7 @@
-"""Transactions decided: states, who conflicts with whom at commit, what a snapshot holds, who has expired.
+"""Decisions about transactions: states, conflicts at commit, snapshots, expiry.
 
-Rules kept here: a transaction moves from open to committed or aborted once; of two overlapping transactions that
-update or delete in the same partition (table, where there is none) the first to commit wins. Nothing here does I/O.
+Rules: a transaction moves from open to committed or aborted once; of two overlapping transactions that update or delete
+in the same partition (table, where there is none) the first to commit wins. Nothing here does I/O.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _DIGITS = bytes.maketrans(b"\0\1", b"01")
 
 
 class TxnState(StrEnum):
-    """What the database stores; on the wire COMMITTED 1, ABORTED 2, OPEN 3."""
+    """The states of a transaction as stored; on the wire COMMITTED 1, ABORTED 2, OPEN 3."""
 
     OPEN = "open"
     ABORTED = "aborted"
@@ -25,7 +25,7 @@ class TxnState(StrEnum):
 
 
 class TxnType(IntEnum):
-    """As on the wire and as stored."""
+    """The types of transactions, as on the wire and as stored."""
 
     DEFAULT = 0
     REPL_CREATED = 1
@@ -37,7 +37,7 @@ class TxnType(IntEnum):
 
 
 class Operation(StrEnum):
-    """What a component says that the transaction does to an object; one letter, as stored and as in messages."""
+    """The operations of a component on an object; one letter, as stored and as in messages."""
 
     INSERT = "i"
     UPDATE = "u"
@@ -46,7 +46,7 @@ class Operation(StrEnum):
 
 
 class AbortCode(IntEnum):
-    """Why a transaction was aborted, with Hive's numbers (TXN-8); those from 52000 on are ours."""
+    """The reasons for an abort, with Hive's numbers (TXN-8); those from 52000 on are ours."""
 
     NONE = 50000
     QUERY_COMMAND = 50001
@@ -98,7 +98,7 @@ KEY_VALUE_PREFIX = "_meta"
 
 
 class TxnRecord(NamedTuple):
-    """What is stored about a transaction that matters for a decision."""
+    """The stored fields of a transaction that matter for a decision."""
 
     txn_id: int
     state: TxnState
@@ -106,12 +106,12 @@ class TxnRecord(NamedTuple):
 
 
 def abort_code(number: int | None) -> AbortCode:
-    """The code for a client's errorCode; unknown numbers mean "none given"."""
+    """Return the code for a client's errorCode; unknown numbers mean "none given"."""
     return AbortCode(number) if number in list(AbortCode) else AbortCode.NONE
 
 
 class Component(NamedTuple):
-    """One object that a transaction declared to write. ``partition`` is "" where there is none."""
+    """One object that a transaction declared to write. ``partition`` is "" if there is none."""
 
     txn_id: int
     name: TableName
@@ -121,11 +121,11 @@ class Component(NamedTuple):
 
     @property
     def changes_rows(self) -> bool:
-        """Whether rows that others may have seen are changed: only these conflict."""
+        """True if the component changes existing rows: only such components conflict."""
         return self.operation in {Operation.UPDATE, Operation.DELETE}
 
     def __str__(self) -> str:
-        """``db/table/partition``, as conflict messages name it."""
+        """Return ``db/table/partition``, as conflict messages name it."""
         return "/".join(part for part in (self.name.db, self.name.table, self.partition) if part)
 
 
@@ -144,13 +144,13 @@ class CommittedWrite(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """Why a commit is refused: the component that lost and the committed write that won."""
+    """The reason why a commit is refused: the component that lost and the committed write that won."""
 
     component: Component
     winner: CommittedWrite
 
     def message(self, commit_id: int) -> str:
-        """Hive's text; ``commit_id`` is the point at which the loser tried to commit."""
+        """Return Hive's text; ``commit_id`` is the point at which the loser tried to commit."""
         lost, won = self
         return (
             f"Aborting [txnid:{lost.txn_id},{commit_id}] due to a write conflict on {lost} committed by "
@@ -209,7 +209,7 @@ def shielded(components: Iterable[Component], held: Sequence[ExclusiveLock]) -> 
     """Whether every row-changing component lies below an exclusive lock of its own transaction.
 
     Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock.
-    Even that covers only writes that the lock had to wait for, the guarded writes; Trino updates under shared locks.
+    Even that covers only guarded writes, which the lock had to wait for; Trino updates under shared locks.
     """
     return all(any(_covers(lock, component) for lock in held) for component in components if component.changes_rows)
 
@@ -224,7 +224,7 @@ def _covers(lock: ExclusiveLock, component: Component) -> bool:
 
 
 class Snapshot(NamedTuple):
-    """What get_open_txns answers: every id up to the mark that is not listed is finished, and not aborted with data."""
+    """The answer of get_open_txns: every unlisted id up to the mark is finished, and not aborted with data."""
 
     high_watermark: int
     open_txns: list[int]
@@ -233,7 +233,7 @@ class Snapshot(NamedTuple):
 
 
 def encode_bits(aborted: bytes) -> bytes:
-    """java.util.BitSet bytes from one byte (0 or 1) per listed transaction; trailing zero bytes dropped."""
+    """Return java.util.BitSet bytes from one byte (0 or 1) per listed transaction; trailing zero bytes are dropped."""
     if 1 not in aborted:
         return b""
     bits = int(aborted[::-1].translate(_DIGITS), 2)
@@ -241,7 +241,7 @@ def encode_bits(aborted: bytes) -> bytes:
 
 
 def reader_snapshot(snapshot: Snapshot, current_txn: int = 0) -> ValidTxnList:
-    """What a transaction reads by, as clients make it from a snapshot (TxnCommonUtils.createValidReadTxnList).
+    """Convert a snapshot to a transaction's read list, as clients do (TxnCommonUtils.createValidReadTxnList).
 
     A transaction never sees a later id, even of a committed transaction; its own id is not an exception.
     """
@@ -256,24 +256,24 @@ def reader_snapshot(snapshot: Snapshot, current_txn: int = 0) -> ValidTxnList:
 
 
 def accepts_more(open_count: int, limit: int, *, refusing: bool) -> bool:
-    """The guard on open transactions: once the limit is reached, nothing until the count is below 90 % of it."""
+    """Return True if more may open: after the limit is reached, only once the count is below 90 % of it."""
     return open_count < (limit * 9 // 10 if refusing else limit)
 
 
 class ExpiryCutoffs(NamedTuple):
-    """Open transactions whose last heartbeat is older have expired."""
+    """The cutoffs of expiry: open transactions whose last heartbeat is older have expired."""
 
     normal: datetime
     replicated: datetime
 
 
 def expiry_cutoffs(now: datetime, timeout: timedelta, repl_timeout: timedelta) -> ExpiryCutoffs:
-    """Replicated transactions live as long as the source warehouse needs to ship their end."""
+    """Return the cutoffs. Replicated transactions live as long as the source warehouse needs to send their end."""
     return ExpiryCutoffs(now - timeout, now - repl_timeout)
 
 
 class LastHeard(NamedTuple):
-    """When the most silent owners were last heard of, as of ``now``; None where there is none."""
+    """The last heartbeats of the most silent owners, as of ``now``; None if there is no owner."""
 
     now: datetime
     normal: datetime | None
@@ -281,29 +281,29 @@ class LastHeard(NamedTuple):
 
 
 def any_expired(heard: LastHeard, cutoffs: ExpiryCutoffs) -> bool:
-    """Whether any of the owners was silent for too long."""
+    """Return True if any of the owners was silent for too long."""
     return (heard.normal is not None and heard.normal < cutoffs.normal) or (
         heard.replicated is not None and heard.replicated < cutoffs.replicated
     )
 
 
 def no_such_txn(txn_id: int) -> NoSuchTxnError:
-    """Hive's text for a transaction without a record."""
+    """Return Hive's error for a transaction without a record."""
     return NoSuchTxnError(f"No such transaction txnid:{txn_id}", txn_id)
 
 
 def already_committed(txn_id: int) -> NoSuchTxnError:
-    """Hive's text for a transaction that is needed open and is committed."""
+    """Return Hive's error for a transaction that must be open but is committed."""
     return NoSuchTxnError(f"Transaction txnid:{txn_id} is already committed.", txn_id)
 
 
 def already_aborted(txn_id: int) -> TxnAbortedError:
-    """Hive's text for a transaction that is needed open and is aborted."""
+    """Return Hive's error for a transaction that must be open but is aborted."""
     return TxnAbortedError(f"Transaction txnid:{txn_id} already aborted", txn_id)
 
 
 def required_open(txn_id: int, state: TxnState | None) -> NoSuchTxnError | TxnAbortedError | None:
-    """The error for adding something to a transaction that is not open."""
+    """Return the error for a change to a transaction that is not open."""
     if state is TxnState.OPEN:
         return None
     if state is TxnState.ABORTED:

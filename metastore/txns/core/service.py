@@ -1,7 +1,7 @@
 """Opening, keeping alive, aborting and listing transactions: one RPC's work each.
 
-Calls that many clients make at once take a list and answer in its order, an error being the answer of the one request
-that it concerns: one batch is one PostgreSQL transaction, however many callers wait for it.
+Calls that many clients make at once take a list and answer in its order; an error is the answer of its own request
+only. One batch is one PostgreSQL transaction, however many callers wait for it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ A compaction names its directories after its transaction before anything else is
 
 
 class OpenRequest(NamedTuple):
-    """What a client asks of open_txns. ``sources``: transactions of the source warehouse, for replication."""
+    """A client's request of open_txns. ``sources``: transactions of the source warehouse, for replication."""
 
     num_txns: int
     user: str
@@ -54,12 +54,15 @@ class OpenRequest(NamedTuple):
 
     @property
     def replays(self) -> bool:
-        """Whether it repeats an open of the source warehouse; 3.1 says so by the sources, 4.x by the type."""
+        """True if the request repeats an open of the source warehouse.
+
+        3.1 shows this by the sources, 4.x by the type.
+        """
         return self.txn_type is TxnType.REPL_CREATED or (bool(self.sources) and self.repl_policy is not None)
 
 
 class AbortRequest(NamedTuple):
-    """What a client asks of abort_txn and, for each transaction, of abort_txns. ``who`` asks, for the record."""
+    """A client's request of abort_txn and, for each transaction, of abort_txns. ``who``: the caller, for the record."""
 
     txn_id: int
     code: AbortCode = AbortCode.NONE
@@ -69,7 +72,7 @@ class AbortRequest(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """What a client keeps alive; 0 stands for nothing."""
+    """A heartbeat for a transaction and a lock request; 0 stands for neither."""
 
     txn_id: int = 0
     lock_id: int = 0
@@ -79,7 +82,7 @@ HeartbeatAnswer: TypeAlias = NoSuchTxnError | TxnAbortedError | NoSuchLockError 
 
 
 class RangeHeartbeat(NamedTuple):
-    """Those of a range that could not be kept alive."""
+    """The transactions of a range that could not be kept alive."""
 
     aborted: frozenset[int]
     nosuch: frozenset[int]
@@ -97,9 +100,9 @@ class DynamicPartitions(NamedTuple):
 
 @dataclass
 class OpenTxnGauge:
-    """This process's idea of how many transactions are open, counted again when it is older than the interval.
+    """This process's count of open transactions, renewed when it is older than the interval.
 
-    A cache that decides only when to refuse: overshoot is accepted, as in Hive.
+    This cache decides only when to refuse: overshoot is accepted, as in Hive.
     """
 
     count: int = 0
@@ -146,7 +149,7 @@ class TxnService:
         return answers
 
     def abort_txn(self, requests: Sequence[AbortRequest]) -> list[NoSuchTxnError | None]:
-        """Abort transactions: their locks go at once, what they wrote stays listed until it is cleaned up.
+        """Abort transactions: their locks are released at once, their writes stay listed until they are cleaned up.
 
         Serialises on: the transactions' rows. Retry: idempotent.
         Answers: NoSuchTxnError for a transaction that is committed or unknown.
@@ -180,7 +183,7 @@ class TxnService:
     def abort_txns(self, requests: Sequence[Sequence[AbortRequest]]) -> list[None]:
         """Abort those that are open and leave the others alone, without an error. Retry: idempotent."""
         wanted = {abort.txn_id: (abort.txn_id, abort.code, reason(abort)) for request in requests for abort in request}
-        # The owners may know nothing of it: what a crash gave back to them, they would commit.
+        # The owners may not know of it: if a crash undid the abort, they would commit.
         self._abort(list(wanted.values()), replayed=set(), silent=set(), durable=True)
         return [None] * len(requests)
 
@@ -194,14 +197,17 @@ class TxnService:
         if not txns and not locks:
             return [None] * len(requests)
         # A transaction that loses its heartbeat in a crash expires and cannot commit. The holder of a lock without a
-        # transaction goes on for a whole time-out, so that heartbeat must be on disk.
+        # transaction continues for a whole time-out, so that heartbeat must be on disk.
         durable = any(request.lock_id and not request.txn_id for request in requests)
         beaten, held = store.update_heartbeats(self.db, txns, locks, durable=durable)
         lost = self._states(txns - beaten)
         return [self._heartbeat_answer(request, beaten, held, lost) for request in requests]
 
     def heartbeat_txn_range(self, requests: Sequence[tuple[int, int]]) -> list[RangeHeartbeat | InvalidRequestError]:
-        """Keep open transactions from min to max (both included) alive; tell which are not open. Retry: idempotent."""
+        """Keep open transactions from min to max (both included) alive; return those that are not open.
+
+        Retry: idempotent.
+        """
         ranges = [range(low, high + 1) if high - low < HEARTBEAT_RANGE_LIMIT else None for low, high in requests]
         txns = {txn_id for ids in ranges if ids is not None for txn_id in ids}
         beaten = store.update_heartbeats(self.db, txns, ())[0] if txns else set()
@@ -217,11 +223,11 @@ class TxnService:
         ]
 
     def get_open_txns(self, hidden: Iterable[TxnType] = (TxnType.READ_ONLY,)) -> Snapshot:
-        """Who is open or aborted, as of one instant; those of the ``hidden`` types count for the minimum only."""
+        """Return open and aborted transactions as of one instant; ``hidden`` types count for the minimum only."""
         return store.select_snapshot(self.db, list(hidden))
 
     def get_open_txns_info(self, states: Mapping[TxnState, int]) -> tuple[Pieces[bytes], int]:
-        """Open and aborted transactions with their owners, as bytes for clients, and the mark.
+        """Return open and aborted transactions with their owners, as bytes for clients, and the mark.
 
         ``states``: the numbers of the stored states in the protocol.
         """
@@ -231,7 +237,7 @@ class TxnService:
     def add_dynamic_partitions(
         self, requests: Sequence[DynamicPartitions]
     ) -> list[NoSuchTxnError | TxnAbortedError | None]:
-        """Record the partitions that statements wrote, in the place of "somewhere in the table".
+        """Record the partitions that statements wrote, in place of "somewhere in the table".
 
         Answers: TxnAbortedError, NoSuchTxnError. Retry: idempotent.
         """
@@ -265,7 +271,7 @@ class TxnService:
         return store.select_latest_conflict(self.db, txn_id)
 
     def seed_txn_id(self, txn_id: int) -> None:
-        """Let the next transaction have this id; the ids skipped count as finished.
+        """Let the next transaction have this id; skipped ids count as finished.
 
         Serialises on: the transaction counter. Raises: InvalidRequestError when the id is allocated already.
         """
@@ -303,7 +309,7 @@ class TxnService:
         return None
 
     def _recount(self, now: datetime) -> None:
-        """Count where no loop of this process does."""
+        """Count open transactions if no loop of this process does."""
         counted_at = self.gauge.counted_at
         if counted_at is None or now - counted_at >= 3 * self.settings.count_open_txns_interval:
             self.count_open_txns()
@@ -320,7 +326,7 @@ class TxnService:
         return range(first_id, first_id + len(request.sources))
 
     def _open_silently(self, request: OpenRequest) -> Sequence[int]:
-        """Open transactions for the replication itself, of which no event tells."""
+        """Open transactions for replication itself, without an event."""
         size = min(request.num_txns, self.settings.max_open_batch)
         with self.db.begin() as pg:
             store.silence(pg)
@@ -337,7 +343,7 @@ class TxnService:
     def _abort(
         self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], silent: set[int], *, durable: bool = False
     ) -> dict[int, TxnState]:
-        """Abort, flag the databases whose replication is broken by it; the states before."""
+        """Abort, and flag the databases whose replication is broken by it; return the states before."""
         effective = [(txn_id, code, reason) for txn_id, code, reason in aborts if txn_id not in silent]
         rows = store.abort_at_once(self.db, effective, durable=durable) if effective else []
         if len(effective) < len(aborts):
@@ -371,19 +377,19 @@ class TxnService:
 
 
 def range_heartbeat(txn_ids: range, beaten: set[int], lost: dict[int, TxnState]) -> RangeHeartbeat:
-    """Sort what could not be kept alive."""
+    """Sort the transactions that could not be kept alive into the answer."""
     missed = [txn_id for txn_id in txn_ids if txn_id not in beaten]
     aborted = frozenset(txn_id for txn_id in missed if lost.get(txn_id) is TxnState.ABORTED)
     return RangeHeartbeat(aborted, frozenset(missed) - aborted)
 
 
 def not_abortable(txn_id: int, state: TxnState | None, *, known: bool) -> NoSuchTxnError | None:
-    """Return the error for a transaction that cannot be aborted; None for a transaction that is aborted now."""
+    """Return the error for a transaction that cannot be aborted; None for one that is aborted now."""
     if state is TxnState.COMMITTED or known:
         return already_committed(txn_id)
     return None if state else no_such_txn(txn_id)
 
 
 def reason(request: AbortRequest) -> str:
-    """Return the sentence kept with the transaction."""
+    """Return the reason that is stored with the transaction."""
     return f"aborted {REASONS[request.code]} ({request.who})"

@@ -1,16 +1,17 @@
 """Rows of transactions while they live: opening, heartbeats, aborts, snapshots.
 
 **Ids.** One counter row; advancing it and inserting the rows is one PostgreSQL transaction, so ids become visible in
-order and no id at or below a snapshot's mark can turn up later (TXN-24). Opening does not wait for the
-disk, yet an id that a client has seen must never be allocated again after a crash. So ids are reserved on disk in
-blocks: ``txn_counter.reserved_until`` is raised durably before any id below it is handed out. ``txn_id_block`` is an
-unlogged table with one row: PostgreSQL empties it whenever it recovers from a crash (also when a replica is promoted),
-exactly when asynchronous commits may be lost. No row there means: the rest of the block may have been used, go on
-behind it. Skipped ids have no record, which every reader takes for "finished" (ADR 0003).
+order and no id at or below a snapshot's mark can turn up later (TXN-24). Opening does not wait for the disk, yet an id
+that a client knows must never be allocated again after a crash. So ids are reserved on disk in blocks:
+``txn_counter.reserved_until`` is raised durably before any id below it is handed out. ``txn_id_block`` is an unlogged
+table with one row: PostgreSQL empties it whenever it recovers from a crash (also when a replica is promoted), exactly
+when asynchronous commits may be lost. If the row is missing, the rest of the block may have been used, and allocation
+continues behind it. Skipped ids have no record, which every reader takes for "finished" (ADR 0003).
 
-**Locks.** Who ends a transaction first locks its row FOR UPDATE, in a statement of its own and in id order; who
-adds something to a transaction (a lock, a component, a write id) locks the row FOR KEY SHARE or more. So the next
-statement of the ending side sees everything that was added. Everyone locks transaction rows before the counter row.
+**Locks.** A call that ends a transaction first locks its row FOR UPDATE, in a statement of its own and in id order; a
+call that adds something to a transaction (a lock, a component, a write id) locks the row FOR KEY SHARE or more. So the
+next statement of the ending side sees everything that was added. Every call locks transaction rows before the counter
+row.
 """
 
 from array import array
@@ -51,7 +52,7 @@ _OPEN = Prepared(_SQL.text("open"))
 
 _RESERVE = _SQL.text("reserve")
 
-# Rows are locked in id order, transactions before lock requests (hence the count): no two batches wait in a circle.
+# Rows are locked in id order, transactions before lock requests (hence the count), so that batches cannot deadlock.
 # Without lock requests the index gives them in that order, for half the price.
 _HEARTBEAT = Prepared("""
 UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
@@ -59,7 +60,7 @@ UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat
 WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' RETURNING id""")
 _HEARTBEAT_WITH_LOCKS = Prepared(_SQL.text("heartbeat_with_locks"))
 
-# The other effects of an abort (of a commit: commit/commit.sql): locks, what it reads and rebuild locks go as well.
+# The other effects of an abort (of a commit: commit/commit.sql): it deletes locks, read tables and rebuild locks.
 _RELEASE = """
 unlocked AS (DELETE FROM locks WHERE txn_id = ANY(ARRAY(SELECT id FROM ended)) AND txn_id <> 0),
 unread AS (DELETE FROM min_history WHERE txn_id = ANY(ARRAY(SELECT id FROM ended))),
@@ -114,7 +115,7 @@ class Opened(NamedTuple):
 
 
 class AbortedTxn(NamedTuple):
-    """A transaction before its abort: its state before, and the replication policy whose mapping was removed."""
+    """A transaction before its abort: its previous state, and the replication policy whose mapping was removed."""
 
     txn_id: int
     state: TxnState
@@ -136,7 +137,7 @@ def insert_txns(db: Database, wanted: Sequence[Opening], *, durable: bool) -> Op
 
 
 def insert_txns_within(pg: PgTx, wanted: Opening) -> int:
-    """Open transactions as part of a larger (durable) PostgreSQL transaction; the first of the consecutive ids.
+    """Open transactions as part of a larger (durable) PostgreSQL transaction; return the first of the consecutive ids.
 
     Serialises on: the counter row, until COMMIT.
     """
@@ -163,7 +164,7 @@ def _opening_parameters(wanted: Sequence[Opening]) -> dict[str, Any]:
 
 
 def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
-    """Let this be the next id; the present mark instead, and no change, if that is not below it."""
+    """Set the next id and return None; return the present mark, and change nothing, if that is not below it."""
     [(mark,)] = pg.sql("SELECT FROM txn_counter FOR UPDATE; SELECT next_txn_id - 1 FROM txn_counter")
     if mark >= next_txn_id:
         return int(mark)
@@ -179,7 +180,7 @@ def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
 
 
 def count_open(db: Database) -> tuple[int, datetime]:
-    """How many transactions are open, and the instant."""
+    """Count the open transactions; return also the instant."""
     [(count, at)] = db.once(f"SELECT count(*), metastore_now() FROM txns WHERE {LISTED} AND state = 'open'")
     return int(count), at
 
@@ -187,7 +188,7 @@ def count_open(db: Database) -> tuple[int, datetime]:
 def update_heartbeats(
     db: Database, txn_ids: Collection[int], lock_ids: Collection[int], *, durable: bool = False
 ) -> tuple[set[int], set[int]]:
-    """Refresh open transactions and lock requests; those that were there to refresh."""
+    """Refresh open transactions and lock requests; return those that existed."""
     if not lock_ids:
         return {txn_id for (txn_id,) in db.once(_HEARTBEAT, {"txns": bigints(txn_ids)}, durable=durable)}, set()
     [(beaten, held)] = db.once(
@@ -197,19 +198,19 @@ def update_heartbeats(
 
 
 def select_states(db: Database, txn_ids: Collection[int]) -> dict[int, TxnState]:
-    """The recorded states of these transactions; unknown ids are absent."""
+    """Return the recorded states of these transactions; unknown ids are absent."""
     rows = db.once(_STATES, {"ids": bigints(txn_ids)})
     return {txn_id: TxnState(state) for txn_id, state in rows}
 
 
 def lock_for_adding(pg: PgTx, txn_ids: Collection[int]) -> dict[int, TxnRecord]:
-    """The transactions' records, kept from ending until this PostgreSQL transaction does."""
+    """Return the transactions' records, locked so that none ends before this PostgreSQL transaction does."""
     rows = pg.sql(_KEEP_OPEN, {"ids": bigints(txn_ids)})
     return {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in rows}
 
 
 def lock_open(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, TxnRecord]:
-    """As ``lock_for_adding``, of transactions that must be open. Raises: TxnAbortedError, NoSuchTxnError."""
+    """Lock as ``lock_for_adding``, for transactions that must be open. Raises: TxnAbortedError, NoSuchTxnError."""
     records = lock_for_adding(pg, txn_ids)
     for txn_id in txn_ids:
         refusal = required_open(txn_id, records[txn_id].state if txn_id in records else None)
@@ -219,7 +220,7 @@ def lock_open(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, TxnRecord]:
 
 
 def silence(pg: PgTx) -> None:
-    """Let no event be written of what happens in the rest of this PostgreSQL transaction."""
+    """Suppress events for the rest of this PostgreSQL transaction."""
     pg.sql("SET LOCAL metastore.silent = 'on'")
 
 
@@ -231,7 +232,7 @@ def _abort_parameters(aborts: Iterable[tuple[int, AbortCode, str]]) -> dict[str,
 def abort_at_once(db: Database, aborts: Collection[tuple[int, AbortCode, str]], *, durable: bool) -> list[AbortedTxn]:
     """Abort those of the (id, code, reason) that are open, in one round trip.
 
-    What is not durable may be undone by a crash: the transaction is open again, and expires if nobody works with it.
+    Without ``durable`` a crash may undo the abort: the transaction is open again, and expires if it is not used.
     """
     rows = db.once(_ABORT, _abort_parameters(aborts), durable=durable)
     return [AbortedTxn(txn_id, TxnState(state), TxnType(kind), policy) for txn_id, state, kind, policy in rows]
@@ -244,13 +245,16 @@ def abort(pg: PgTx, aborts: Collection[tuple[int, AbortCode, str]]) -> list[Abor
 
 
 def select_snapshot(db: Database, hidden: Collection[TxnType] = ()) -> Snapshot:
-    """Mark, open and aborted transactions in one statement, hence as of one instant."""
+    """Return the mark, open and aborted transactions, read in one statement, hence as of one instant."""
     [row] = db.once(_SNAPSHOT, {"hidden": [int(txn_type) for txn_type in hidden]})
     return unpacked(*row)
 
 
 def unpacked(mark: int, packed: bytes | None, packed_aborted: bytes | None, min_open: int | None) -> Snapshot:
-    """A row of ``SNAPSHOT``. Ids travel as packed integers: a list of 10,000 costs Python next to nothing."""
+    """Build a snapshot from a row of ``SNAPSHOT``.
+
+    Ids travel as packed integers: a list of 10,000 costs Python almost nothing.
+    """
     ids, aborted = _integers(packed), frozenset(_integers(packed_aborted))
     bits = encode_bits(bytes(map(aborted.__contains__, ids))) if aborted else b""
     return Snapshot(mark, ids, bits, min_open)
@@ -264,18 +268,18 @@ def _integers(packed: bytes | None) -> list[int]:
 
 
 def info_list(states: Mapping[TxnState, int]) -> SortedList:
-    """Open and aborted transactions, ascending; beside them the mark.
+    """Return the list of open and aborted transactions, ascending, with the mark beside it.
 
     ``states``: the numbers of the stored states in the protocol.
     """
     mark = "(SELECT int8send(next_txn_id - 1) FROM txn_counter)"
-    in_order = f"(SELECT * FROM txns WHERE {LISTED} ORDER BY id) AS listed"  # by the index: then nothing sorts them
+    in_order = f"(SELECT * FROM txns WHERE {LISTED} ORDER BY id) AS listed"  # The index is in this order.
     return SortedList(_info(tuple(states.items())), in_order, "id", (), mark)
 
 
 @cache
 def _info(states: Sequence[tuple[TxnState, int]]) -> str:
-    """Put together once."""
+    """Build the query, once for each set of states."""
     return wires.struct(
         [
             ThriftField(1, WireType.I64, "id"),
@@ -291,7 +295,7 @@ def _info(states: Sequence[tuple[TxnState, int]]) -> str:
 
 
 def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:
-    """Those of the transactions that committed writes which compaction still knows about."""
+    """Return those of the transactions that committed writes which compaction still knows about."""
     rows = db.once(
         "SELECT DISTINCT txn_id FROM completed_txn_components WHERE txn_id = ANY(%s::bigint[])", (bigints(txn_ids),)
     )
@@ -299,12 +303,12 @@ def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]
 
 
 def insert_components(pg: PgTx, components: Iterable[Component]) -> None:
-    """Record what a transaction declares to write; what is recorded already stays as it is."""
+    """Record the writes that a transaction declares; existing records stay as they are."""
     pg.sql(_INSERT_COMPONENTS, _component_columns(components))
 
 
 def name_partitions(db: Database, written: Collection[tuple[int, TableName]], components: Iterable[Component]) -> bool:
-    """Record the partitions that transactions wrote instead of "anywhere in the table"; whether they are all open.
+    """Record written partitions instead of "anywhere in the table"; return whether all transactions are open.
 
     ``written``: (transaction, table), each with all of its ``components``. All or nothing, in one round trip.
     """
@@ -329,7 +333,7 @@ def _component_columns(components: Iterable[Component]) -> dict[str, str]:
 
 
 def select_latest_conflict(db: Database, txn_id: int) -> int:
-    """The largest transaction that committed an update of what this transaction is about to update; 0 if none.
+    """Return the largest transaction that committed an update of a target of this transaction; 0 if none.
 
     Unlike the check at commit, a component without partition covers the whole table.
     """

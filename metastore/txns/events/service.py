@@ -1,4 +1,4 @@
-"""The notification log: what became of transactions and write ids, in the order in which it became so."""
+"""The notification log: outcomes of transactions and write ids, in the order in which they happened."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LISTENER = "DbNotificationListener"
 
 @dataclass(frozen=True)
 class EventReport:
-    """How many events, and how many notes of what a transaction wrote, were removed."""
+    """The numbers of removed events, and of removed notes of written files."""
 
     events: int = 0
     write_events: int = 0
@@ -27,38 +27,41 @@ class EventReport:
 
 @dataclass(frozen=True)
 class EventService:
-    """Reading the log, and keeping it short."""
+    """The reads of the log, and its clean-up."""
 
     db: Database
     settings: EventSettings
 
     @property
     def wanted(self) -> bool:
-        """Whether the configuration asks for the log, as Hive's does."""
+        """True if the configuration asks for the log, as Hive's does."""
         return any(name.strip().endswith(LISTENER) for name in self.settings.listeners.split(","))
 
     def switch(self) -> bool:
-        """Write the log from now on, or not, for all servers of this database; whether that is a change."""
+        """Switch the log on or off for all servers of this database; return whether that is a change."""
         return event_store.switch(self.db, on=self.wanted)
 
     def get_next_notification(self, wanted: EventFilter, most: int | None) -> Pieces[bytes]:
-        """The next events as bytes for clients, at most ``most`` if that is above 0. What is skipped does not count."""
+        """Return the next events as bytes for clients, at most ``most`` if that is above 0.
+
+        Skipped events do not count.
+        """
         return event_store.listed_events(wanted).read(self.db, _limit(most), event_store.SIZES)
 
     def get_current_notification_event_id(self) -> int:
-        """Return the id of the last event; 0 if there never was any."""
+        """Return the id of the last event; 0 if there was none yet."""
         return event_store.select_last_id(self.db)
 
     def get_notification_events_count(self, wanted: EventFilter, most: int | None) -> int:
-        """Return how many events there are, at most ``most`` if that is above 0."""
+        """Count the events, up to ``most`` if that is above 0."""
         return event_store.count_events(self.db, wanted, _limit(most))
 
     def is_on(self) -> bool:
-        """Return True if the log is written at the moment, by whichever server."""
+        """Return True if any server writes the log at the moment."""
         return event_store.is_on(self.db)
 
     def add_write_notification_log(self, events: Collection[WriteEvent]) -> None:
-        """Note the files that open transactions wrote. Retry: idempotent. Raises: TxnAbortedError, NoSuchTxnError."""
+        """Record the files that open transactions wrote. Retry: idempotent. Raises: TxnAbortedError, NoSuchTxnError."""
         if not events:
             return
         with self.db.begin(durable=False) as pg:
@@ -66,7 +69,7 @@ class EventService:
             write_event_store.upsert(pg, events)
 
     def get_all_write_event_info(self, txn_id: int, db: str | None, table: str | None) -> list[WriteEvent]:
-        """Return what a transaction wrote, file by file, as far as it was noted; None: in whichever database, table."""
+        """Return the recorded writes of a transaction, file by file; None: in any database, table."""
         return write_event_store.select_of(self.db, txn_id, db, table)
 
     def purge(self) -> EventReport:
@@ -86,5 +89,5 @@ class EventService:
 
 
 def _limit(most: int | None) -> int:
-    """Return the number that a client gives: without it, with 0 and below there is none."""
+    """Return the limit that a client gives; without one, or with 0 or less, there is no limit."""
     return most if most and most > 0 else UNLIMITED

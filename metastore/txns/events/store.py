@@ -15,7 +15,7 @@ _SWITCHES = (("txns", "txns_opened"), ("txns", "txns_ended"), ("txn_write_ids", 
 
 
 class EventFilter(NamedTuple):
-    """Which events are wanted: behind an id, and up to a second id; "" and empty: all."""
+    """A filter of events: behind one id, and up to another; "" and empty: all."""
 
     after_id: int
     up_to: int | None = None
@@ -46,7 +46,7 @@ _EVENT = wires.struct(
 
 
 def switch(db: Database, *, on: bool) -> bool:
-    """Let the triggers run, or not; whether that is a change. Waits for the writers of the moment only to change it."""
+    """Switch the triggers on or off; return whether that is a change. Only a change waits for present writers."""
     rows = db.once(
         "SELECT tgrelid::regclass::text, tgname, tgenabled <> 'D' FROM pg_trigger WHERE tgname = ANY(%s)",
         ([trigger for _, trigger in _SWITCHES],),
@@ -62,30 +62,30 @@ def switch(db: Database, *, on: bool) -> bool:
 
 
 def is_on(db: Database) -> bool:
-    """Whether the triggers run."""
+    """Return True if the triggers run."""
     [(enabled,)] = db.once("SELECT tgenabled <> 'D' FROM pg_trigger WHERE tgname = 'txns_ended'")
     return bool(enabled)
 
 
 def listed_events(wanted: EventFilter) -> WireList:
-    """The wanted events, ascending, as bytes for clients."""
+    """Return the wanted events, ascending, as bytes for clients."""
     condition, parameters = _condition(wanted)
     return WireList(f"notification_log WHERE {condition}", parameters, _EVENT, ["event_id"])
 
 
 def count_events(db: Database, wanted: EventFilter, limit: int) -> int:
-    """How many events are wanted, at most ``limit`` unless negative."""
+    """Count the wanted events, up to ``limit`` unless negative."""
     return listed_events(wanted).count(db.once, limit)
 
 
 def select_last_id(db: Database) -> int:
-    """The id of the last event, also of an event that was removed; 0 if there was none."""
+    """Return the id of the last event, even if it was removed; 0 if there was none."""
     [(last,)] = db.once("SELECT coalesce((SELECT last_event_id FROM notification_counter), 0)")
     return int(last)
 
 
 def delete_events(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
-    """Remove the oldest events, as far as they are from before an instant."""
+    """Remove the oldest events from before an instant, up to a limit."""
     pg.sql(
         """
         DELETE FROM notification_log WHERE event_id = ANY(ARRAY(
@@ -97,7 +97,7 @@ def delete_events(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
 
 
 def _condition(wanted: EventFilter) -> tuple[str, list[object]]:
-    """As SQL with its parameters."""
+    """Return the filter as SQL with its parameters."""
     conditions = {
         "event_id <= %s": wanted.up_to,
         "type = ANY(%s::text[])": list(wanted.types) or None,

@@ -1,1 +1,1 @@
-"""What became of a transaction."""
+"""The outcomes of transactions."""

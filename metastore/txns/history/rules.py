@@ -1,6 +1,6 @@
-"""What became of a transaction, decided from what is left of it.
+"""Decisions about the outcome of a transaction, from the records that are left.
 
-Rule: nothing is claimed that is not known. A transaction without any record counts as committed only where every abort
+Rule: no outcome is claimed that is not known. A transaction without any record counts as committed only if every abort
 is still on record: then it was opened (its id was allocated), it is not open, and it was not aborted.
 """
 
@@ -14,7 +14,7 @@ from metastore.txns.core.rules import Operation, TxnState, TxnType
 
 
 class Outcome(StrEnum):
-    """What became of a transaction."""
+    """The outcomes of a transaction."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 
 class Record(NamedTuple):
-    """A transaction as its record, or what was kept of it, tells it."""
+    """A transaction's record, or the part of it that was kept."""
 
     state: TxnState
     type: TxnType
@@ -42,14 +42,14 @@ class Record(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Who opened it, for people."""
+        """The opener of the transaction, for people."""
         return f"{self.user or 'unknown'}@{self.host or 'unknown'} ({self.agent_info})"
 
 
 class TxnEvidence(NamedTuple):
     """All that is left of a transaction, as of one instant.
 
-    ``wrote``: something that only a commit leaves behind. ``skipped``: the id was jumped over when ids were allocated.
+    ``wrote``: a record exists that only a commit leaves. ``skipped``: the id was skipped when ids were allocated.
     ``mark``: the highest id allocated. ``complete_above``: aborts of later transactions are all on record.
     """
 
@@ -63,7 +63,7 @@ class TxnEvidence(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of a transaction, how that is known, and when it ended."""
+    """The outcome of a transaction, the evidence for it, and the instant of its end."""
 
     outcome: Outcome
     reason: str
@@ -176,7 +176,7 @@ _MORE_OPERATIONS = {"w": "change", "r": "reserve"}
 
 
 def operation_name(letter: str) -> str:
-    """The word for a stored operation; two letters exist only here.
+    """Return the word for a stored operation; two letters exist only here.
 
     w: an update or delete somewhere in what the transaction wrote; r: a write id and nothing declared.
     """
@@ -184,12 +184,15 @@ def operation_name(letter: str) -> str:
 
 
 def when(at: datetime | None) -> str:
-    """An instant for people."""
+    """Format an instant for people."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if at else "an unknown time"
 
 
 def appended(text: str, answer: Answer) -> str:
-    """An error's text, as it was, with what is known of its transaction; clients match the beginning of such texts."""
+    """Append the known outcome of a transaction to an error's text.
+
+    Clients match the beginning of such texts.
+    """
     if answer.reason in text:
         return text
     if text.endswith("."):
@@ -198,5 +201,5 @@ def appended(text: str, answer: Answer) -> str:
 
 
 def named(txn_ids: Iterable[int | None]) -> list[int]:
-    """The transactions worth looking up, each once."""
+    """Return the transactions worth looking up, each once."""
     return sorted({txn_id for txn_id in txn_ids if txn_id is not None})

@@ -1,7 +1,7 @@
-"""What became of transactions: for a client that lost its answer, for an operator who asks, for the texts of errors.
+"""Outcomes of transactions: for clients that lost an answer, for operators, and for the texts of errors.
 
-What they read is written where transactions end, and where their rows are removed; what a writer says of its rows is
-noted here.
+The records are written where transactions end, and where their rows are removed; this service records only the row
+counts of writers.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,7 +23,7 @@ MOST_TABLES = 1000
 
 
 class Write(NamedTuple):
-    """Something that a transaction wrote or declared; ``operation`` as ``history_rules.operation_name`` says it."""
+    """An object that a transaction wrote or declared; ``operation`` as ``history_rules.operation_name`` names it."""
 
     name: TableName
     partition: str
@@ -32,7 +32,7 @@ class Write(NamedTuple):
 
 
 class TableCommit(NamedTuple):
-    """What a transaction did to a table, or declared and did not; ``is_complete``: all of it is on record."""
+    """The changes of a transaction to a table, or its declarations; ``is_complete``: all of them are on record."""
 
     write_id: int
     txn_id: int
@@ -64,7 +64,7 @@ class HeldLock(NamedTuple):
 class Life(NamedTuple):
     """A transaction's life as far as it is recorded.
 
-    ``expires_in``: of an open transaction, how long it may stay silent. ``longest_silence``: the last one included.
+    ``expires_in``: the time for which an open transaction may stay silent. ``longest_silence``: includes the last one.
     """
 
     answer: Answer
@@ -82,22 +82,21 @@ class Life(NamedTuple):
 
 @dataclass(frozen=True)
 class HistoryService:
-    """What became of transactions."""
+    """The history of transactions."""
 
     db: Database
     settings: TxnSettings
 
     def outcome(self, txn_id: int) -> Answer:
-        """Whether the transaction was committed, aborted, is open, was never opened; or that it is not known.
+        """Return the outcome of a transaction: committed, aborted, open, never opened, or unknown.
 
-        Waits for a commit or an abort that is being carried out: PostgreSQL goes on with it when the server that sent
-        it has lost the connection. Raises: UnavailableError when that takes longer than
-        metastore.database.lock.timeout.
+        This waits for a commit or an abort in progress: PostgreSQL goes on with it when the server that sent it has
+        lost the connection. Raises: UnavailableError when that takes longer than metastore.database.lock.timeout.
         """
         return history_rules.outcome(history_store.select_settled(self.db, txn_id))
 
     def explain(self, txn_id: int) -> Life:
-        """Everything that is known of the transaction."""
+        """Return all records of the transaction."""
         left = history_store.select_life(self.db, txn_id)
         record = left.evidence.record
         conflict = history_rules.conflict(record.abort_reason) if record else None
@@ -123,7 +122,7 @@ class HistoryService:
     def table_commits(self, name: TableName, after: int, limit: int, *, aborted: bool = False) -> list[TableCommit]:
         """Return the commits of a table with write ids above ``after`` that are on record, the latest first.
 
-        ``aborted``: aborted transactions that had such a write id besides.
+        ``aborted``: include aborted transactions that had such a write id.
         """
         return [
             TableCommit(*commit[:7], sorted(map(history_rules.operation_name, commit.operations)), *commit[8:])
@@ -131,9 +130,9 @@ class HistoryService:
         ]
 
     def note_rows(self, txn_id: int, rows: Sequence[tuple[TableName, int, int]]) -> None:
-        """Note how many rows an open transaction inserts into tables and deletes from them, as its writer says.
+        """Record the writer's counts of rows that an open transaction inserts into tables and deletes from them.
 
-        What was noted before is replaced, so that a repetition changes nothing. It is as durable as the commit that
+        Earlier counts are replaced, so that a repetition changes nothing. The record is as durable as the commit that
         follows. Raises: InvalidRequestError.
         """
         if len(rows) > MOST_TABLES:
@@ -145,9 +144,9 @@ class HistoryService:
             history_store.update_written_rows(pg, txn_id, rows)
 
     def tell(self, errors: Sequence[object]) -> None:
-        """Add what became of their transactions to the texts of those errors that name a transaction.
+        """Append the outcomes of their transactions to the texts of those errors that name one.
 
-        An error that cannot be explained, because the database is not there, stays as it is.
+        An error that cannot be explained, because the database is unavailable, stays as it is.
         """
         ended = [error for error in errors if isinstance(error, EndedError) and error.txn_id is not None]
         if not ended:
@@ -161,7 +160,10 @@ class HistoryService:
                 error.args = (history_rules.appended(str(error), history_rules.outcome(evidence[error.txn_id])),)
 
     def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
-        """The transactions that were aborted lately with these locks, by lock; nothing if the database is not there."""
+        """Return the transactions that were aborted lately with these locks, by lock.
+
+        The answer is empty if the database is unavailable.
+        """
         try:
             return history_store.select_lock_owners(self.db, lock_ids)
         except MetastoreError:

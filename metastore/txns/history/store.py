@@ -1,8 +1,8 @@
-"""What is left of transactions: their rows while there are any, ``txn_history`` afterwards.
+"""Records of transactions: their rows while there are any, ``txn_history`` afterwards.
 
-A commit costs nothing here: what it wrote stays in ``completed_txn_components`` and ``txn_write_ids``, and whoever
-removes it from there remembers it (``txns/remembering``). The lists of a remembered transaction are cut at ``LONGEST``
-and counted before.
+A commit costs nothing here: its writes stay in ``completed_txn_components`` and ``txn_write_ids``, and the statement
+that removes them there records them here (``txns/remembering``). The lists of a remembered transaction are cut at
+``LONGEST`` and counted before.
 """
 
 import json
@@ -37,14 +37,14 @@ _LIFE = _SQL.text(
     evidence=_EVIDENCE,
 )
 
-# Why snapshots name an aborted transaction.
+# These are the reasons why snapshots name an aborted transaction.
 _LEFT = """
 SELECT c.catalog, c.db, c."table", c.partition, coalesce(c.write_id, w.write_id), c.cleaned, t.may_publish
 FROM txns AS t JOIN txn_components AS c ON c.txn_id = t.id
 LEFT JOIN txn_write_ids AS w ON (w.txn_id, w.catalog, w.db, w."table") = (c.txn_id, c.catalog, c.db, c."table")
 WHERE t.id = %(txn)s AND t.state = 'aborted' ORDER BY 1, 2, 3, 4, 5"""
 
-# A client asks for its lock every minute, or it is gone itself.
+# A client asks for its lock every minute, unless it is dead.
 _OWNERS = f"""
 SELECT lock_id, owner.txn_id FROM unnest(%(ids)s::bigint[]) AS lock_id CROSS JOIN LATERAL (
     SELECT txn_id FROM (
@@ -69,7 +69,10 @@ class RecordedLife(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """What a committed transaction did to a table, or an aborted one declared. ``operations``: letters as stored."""
+    """The changes of a committed transaction to a table, or the declarations of an aborted one.
+
+    ``operations``: letters as stored.
+    """
 
     write_id: int
     txn_id: int
@@ -87,7 +90,7 @@ class Commit(NamedTuple):
 
 
 def update_written_rows(pg: PgTx, txn_id: int, rows: Sequence[tuple[TableName, int, int]]) -> None:
-    """Note how many rows an open transaction inserts into tables and deletes from them; of any other nothing."""
+    """Record the row counts of an open transaction by table; do nothing for any other."""
     pg.sql(
         "UPDATE txns SET written_rows = %s WHERE id = %s AND state = 'open'",
         (json.dumps([[*name, inserted, deleted] for name, inserted, deleted in rows]), txn_id),
@@ -95,7 +98,7 @@ def update_written_rows(pg: PgTx, txn_id: int, rows: Sequence[tuple[TableName, i
 
 
 def delete_history(pg: PgTx, before: datetime, keep: int) -> int:
-    """Forget what ended before an instant, and the oldest of what is more than ``keep`` of a kind; at most a batch."""
+    """Forget transactions that ended before an instant, and the oldest beyond ``keep`` of a kind; at most a batch."""
     [(count,)] = pg.sql(_FORGET, {"before": before, "keep": keep})
     return int(count)
 
@@ -108,7 +111,7 @@ def select_evidence(db: Database, txn_ids: Collection[int]) -> dict[int, TxnEvid
 def select_settled(db: Database, txn_id: int) -> TxnEvidence:
     """All that is left of one transaction, once nobody is ending it at the moment.
 
-    Who ends a transaction holds its row FOR UPDATE; heartbeats neither wait for this, nor it for them.
+    A call that ends a transaction holds its row FOR UPDATE; heartbeats and this query do not wait for each other.
     """
     [row] = db.once(
         f"SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) FOR KEY SHARE; {_EVIDENCE}", {"ids": bigints([txn_id])}
@@ -127,7 +130,7 @@ def select_life(db: Database, txn_id: int) -> RecordedLife:
 def select_table_commits(db: Database, name: TableName, after: int, limit: int, *, aborted: bool) -> list[Commit]:
     """Return the commits of a table with write ids above ``after`` that are on record, the latest first.
 
-    ``aborted``: aborted transactions that had such a write id besides.
+    ``aborted``: include aborted transactions that had such a write id.
     """
     parameters = {**name._asdict(), "after": after, "limit": limit, "aborted": aborted}
     return [Commit(*row) for row in db.once(_OF_TABLE, parameters)]
@@ -142,7 +145,7 @@ def select_left(db: Database, txn_id: int) -> list[LeftWrite]:
 
 
 def select_lock_owners(db: Database, lock_ids: Collection[int]) -> dict[int, int]:
-    """The transactions that had these locks when they were aborted, by lock, among the latest aborts."""
+    """Return the transactions that had these locks when they were aborted, by lock, among the latest aborts."""
     return dict(db.once(_OWNERS, {"ids": bigints(lock_ids)}))
 
 

@@ -1,1 +1,1 @@
-"""Which tables a transaction reads, if it says so: the Cleaner waits for it with these only."""
+"""Tables that a transaction declares to read: the Cleaner waits for it with these only."""

@@ -1,7 +1,8 @@
-"""When a transaction may say that it reads tables, and no others.
+"""Rules for a transaction that declares the tables that it reads, and no others.
 
-Rule: who has said nothing may read everything. The first to be named are tables that everything has waited for until
-then. What is named later may have been cleaned meanwhile: the Cleaner notes whom it did not wait for (ADR 136).
+Rule: a transaction without a declaration may read everything. Until its first declaration every cleaning has waited for
+it. A table that it declares later may have been cleaned meanwhile: the Cleaner records the transactions for which it
+did not wait (ADR 136).
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,10 @@ WAIVED = -1
 
 
 def refusal(txn_id: int, state: TxnState | None, waived: Sequence[str]) -> MetastoreError | None:
-    """Why a transaction cannot read tables. ``waived``: those of them that were cleaned without waiting for it."""
+    """Return why a transaction cannot read tables; None if it can.
+
+    ``waived``: tables that were cleaned without waiting for it.
+    """
     if waived:
         return MetaError(
             f"Transaction txnid:{txn_id} had said what it reads, without {', '.join(sorted(waived))}. Files of that "

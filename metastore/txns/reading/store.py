@@ -1,8 +1,8 @@
-"""Rows of what transactions read: of each table 0, or that nothing is kept of it (``WAIVED``).
+"""Rows of tables that transactions read: for each table 0, or ``WAIVED`` if nothing is kept of it.
 
-**What a crash may take.** The first time that a transaction says what it reads may be lost: then it may read everything
-again, for the Cleaner. Whatever it adds later must not be lost: the Cleaner would not wait for it with that. So the
-first time is known by the rows that are there, which nobody adds to while the transaction's row is locked.
+**What a crash may take.** The first declaration of a transaction may be lost: then the Cleaner again assumes that it
+reads everything. Later declarations must not be lost: the Cleaner would not wait for it with those tables. Existing
+rows tell whether a declaration is the first; none are added while the transaction's row is locked.
 """
 
 from collections.abc import Collection, Iterable
@@ -35,11 +35,12 @@ class _Registered(NamedTuple):
 
 
 def register(db: Database, txn_id: int, tables: Collection[TableName], *, names_all: bool) -> Snapshot:
-    """Note the tables that a transaction reads, and who is open or aborted then (without those who only read).
+    """Record the tables that a transaction reads.
 
-    ``names_all``: each time it names all that it has read so far, so that a crash may take the first time. Serialises
+    Return a snapshot of open and aborted transactions without read-only ones.
+    ``names_all``: each call names all tables read so far, so that a crash may lose the first declaration. Serialises
     on: the transaction's row. Retry: idempotent.
-    Raises: TxnAbortedError, NoSuchTxnError, MetaError where a table was cleaned without waiting for it.
+    Raises: TxnAbortedError, NoSuchTxnError, MetaError if a table was cleaned without waiting for it.
     """
     done = _registered(db, txn_id, tables, further=False, durable=not names_all)
     refused = refusal(txn_id, done.state, done.waived)
@@ -52,7 +53,7 @@ def register(db: Database, txn_id: int, tables: Collection[TableName], *, names_
 
 
 def insert_read_tables(pg: PgTx, txn_id: int, tables: Iterable[TableName]) -> None:
-    """Note what a transaction reads, in the PostgreSQL transaction that opens it."""
+    """Record the tables that a transaction reads, in the PostgreSQL transaction that opens it."""
     pg.sql(_INSERT, _parameters(txn_id, tables, further=True))
 
 

@@ -1,1 +1,1 @@
-"""How transactions get into ``txn_history``."""
+"""The way of transactions into ``txn_history``."""

@@ -1,8 +1,7 @@
-"""How a transaction gets into ``txn_history``: parts of the statements that end it or look back at it.
+"""Parts of the statements that end a transaction or look back at it, which record it in ``txn_history``.
 
-Rule: no abort and no write id is without a trace. An abort is remembered by the statement that aborts. A commit costs
-nothing here: whoever removes rows that say what was committed remembers it in the same statement
-(``COMMITS_REMEMBERED``).
+Rule: no abort and no write id is lost. The statement that aborts also records the abort. A commit costs nothing here:
+the statement that removes the rows of a commit also records it (``COMMITS_REMEMBERED``).
 """
 
 from metastore.db.engine import PgTx
@@ -31,12 +30,12 @@ def cut(item: str, rows: str) -> str:
 
 
 def declared(txn_id: str) -> str:
-    """Return the components of a transaction; ``txn_id``: an expression."""
+    """Return SQL for the components of a transaction; ``txn_id``: an expression."""
     return cut(WRITE, _SQL.text("declared", txn_id=txn_id))
 
 
 def held(txn_id: str) -> str:
-    """Return the locks of a transaction; ``txn_id``: an expression."""
+    """Return SQL for the locks of a transaction; ``txn_id``: an expression."""
     return cut(LOCK, f"SELECT * FROM locks WHERE txn_id = {txn_id} AND txn_id <> 0 ORDER BY ext_id, int_id")
 
 
@@ -57,12 +56,12 @@ COMMITS_REMEMBERED = _SQL.text(
 
 
 def removing(delete: str) -> str:
-    """Return a statement that removes rows of commits, remembers the commits, and counts the rows."""
+    """Return a statement that removes rows of commits, records the commits, and counts the rows."""
     return f"WITH gone AS ({delete} RETURNING txn_id), {COMMITS_REMEMBERED} SELECT count(*) FROM gone"
 
 
 def rename_table(pg: PgTx, old: TableName, new: TableName) -> None:
-    """Let what is remembered of a table follow its new name."""
+    """Let the history of a table follow its new name."""
     pg.sql(
         _RENAME,
         {

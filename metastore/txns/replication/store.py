@@ -1,4 +1,4 @@
-"""Rows of replicated transactions: which target stands for which source, and the marks that replication leaves.
+"""Rows of replicated transactions: the target of each source, and the marks that replication leaves.
 
 The catalog's parameters are touched here because they must change together with the transaction.
 """
@@ -19,7 +19,7 @@ class Replayable(Protocol):
 
     @property
     def txn_id(self) -> int:
-        """The transaction; that of the source if ``replays``."""
+        """The transaction; the source's id if ``replays``."""
 
     @property
     def repl_policy(self) -> str | None:
@@ -27,7 +27,7 @@ class Replayable(Protocol):
 
     @property
     def replays(self) -> bool:
-        """Whether the request repeats what happened in the source warehouse."""
+        """True if the request repeats a call to the source warehouse."""
 
 
 _TARGETS = """
@@ -37,16 +37,17 @@ FROM repl_txn_map AS m JOIN unnest(%s::text[], %s::bigint[]) AS w(policy, source
 
 
 def select_targets(db: Database, requests: Sequence[Replayable]) -> dict[tuple[str | None, int], int]:
-    """The targets by (policy, source) of those requests that replay; what has no mapping is absent."""
+    """Return the targets by (policy, source) of the requests that replay; a source without a mapping is absent."""
     wanted = [(request.repl_policy or "", request.txn_id) for request in requests if request.replays]
     rows = db.once(_TARGETS, ([policy for policy, _ in wanted], [source for _, source in wanted]))
     return {(policy, source): target for policy, source, target in rows}
 
 
 def lock_targets(pg: PgTx, policy: str, sources: Sequence[int]) -> list[int]:
-    """The targets in the order of their sources.
+    """Lock a policy and return the targets in the order of their sources.
 
-    One replay of a policy at a time until this PostgreSQL transaction ends. Serialises on: the policy (advisory lock).
+    Only one replay of a policy runs at a time, until this PostgreSQL transaction ends. Serialises on: the policy
+    (advisory lock).
     """
     pg.sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"repl_txn_map {policy}",))
     targets = {source: target for _, source, target in pg.sql(_TARGETS, ([policy] * len(sources), list(sources)))}
@@ -68,7 +69,7 @@ def delete_target(pg: PgTx, target: int) -> None:
 
 
 def flag_incompatible(pg: PgTx, policies: Collection[str]) -> None:
-    """Note on the policies' databases that the target did something the source did not: Hive then bootstraps anew.
+    """Record on the policies' databases that the target differs from the source: Hive then bootstraps anew.
 
     A policy is named after its database, with or without ``.*``.
     """
@@ -83,7 +84,10 @@ def flag_incompatible(pg: PgTx, policies: Collection[str]) -> None:
 def update_last_id(
     pg: PgTx, database: DatabaseName, table: TableName | None, partitions: Sequence[str], last_id: int
 ) -> list[str]:
-    """Note how far replication has come, on the database and what is named below it; what does not exist."""
+    """Record the position of replication on the database and the objects named below it.
+
+    Return those that do not exist.
+    """
     mark = f"parameters || jsonb_build_object('{LAST_ID}', %s::text)"
     missing = []
     if not pg.sql(
@@ -107,7 +111,7 @@ def update_last_id(
 
 
 def update_table_parameter(pg: PgTx, table_id: int, key: str, value: str) -> bool:
-    """Change a parameter that the table has; whether it has it."""
+    """Change a parameter that the table has; return whether it has it."""
     return bool(
         pg.sql(
             """
@@ -119,7 +123,7 @@ def update_table_parameter(pg: PgTx, table_id: int, key: str, value: str) -> boo
 
 
 def select_transactional(pg: PgTx, names: Collection[TableName]) -> set[TableName]:
-    """Those of the tables that the catalog knows as transactional."""
+    """Return those of the tables that the catalog knows as transactional."""
     catalogs, dbs, tables = columns(names, 3)
     rows = pg.sql(
         """

@@ -1,7 +1,7 @@
-"""Batches of streaming queries decided: is the batch new, is it committed already, or has its query gone back?
+"""Decisions about batches of streaming queries: a batch is new, or committed already, or its query has gone back.
 
 Rule: a batch counts as committed only if the very same batch is on record. A batch is identified by its query, its
-number and a digest of its plan (what of the source it is made of): a query that was set back repeats a number.
+number and a digest of its plan (the part of the source that it contains): a query that was set back repeats a number.
 """
 
 from datetime import datetime
@@ -14,14 +14,14 @@ LONGEST_TEXT = 256
 
 
 class StreamBatch(NamedTuple):
-    """One batch of a streaming query. ``plan``: a digest of what it is made of; its repetition has the same."""
+    """One batch of a streaming query. ``plan``: a digest of its content; a repetition has the same."""
 
     query_id: str
     batch_id: int
     plan: str
 
     def required(self) -> "StreamBatch":
-        """Return the same. Raises: InvalidRequestError for a batch that cannot be recorded."""
+        """Return the same batch. Raises: InvalidRequestError if it cannot be recorded."""
         if not self.query_id or self.batch_id < 0 or max(len(self.query_id), len(self.plan)) > LONGEST_TEXT:
             raise InvalidRequestError(
                 f"A batch has a query's id, a number from 0 on and a plan of at most {LONGEST_TEXT} characters"
@@ -30,21 +30,21 @@ class StreamBatch(NamedTuple):
 
 
 class StreamPosition(NamedTuple):
-    """How far a streaming query has come in a table: its last batch, and the transaction that committed it."""
+    """The position of a streaming query in a table: its last batch, and the transaction that committed it."""
 
     batch: StreamBatch
     txn_id: int
     at: datetime
 
     def __str__(self) -> str:
-        """For people."""
+        """Format the position for people."""
         return f"batch {self.batch.batch_id} (transaction {self.txn_id}, {when(self.at)})"
 
 
 def is_repetition(position: StreamPosition | None, batch: StreamBatch) -> bool:
     """Return True if the batch is committed already; False for the next batch.
 
-    Raises: InvalidOperationError when the query has gone back, so that nobody can tell which rows are there already.
+    Raises: InvalidOperationError when the query has gone back, so that it is unknown which rows are there already.
     """
     if position is None or batch.batch_id > position.batch.batch_id:
         return False

@@ -10,13 +10,16 @@ _POSITION = "query_id, batch_id, plan, txn_id, at"
 
 
 def lock_table_id(pg: PgTx, name: TableName) -> int | None:
-    """Return the table's id, which stays until this PostgreSQL transaction ends; None if there is no such table."""
+    """Lock the table's row until this PostgreSQL transaction ends, and return its id.
+
+    None if there is no such table.
+    """
     rows = pg.sql("SELECT id FROM tables WHERE catalog = %s AND db = %s AND name = %s FOR KEY SHARE", name)
     return rows[0][0] if rows else None
 
 
 def advance(pg: PgTx, table_id: int, batch: StreamBatch, txn_id: int) -> bool:
-    """Record a query's next batch; False, and nothing changed, unless it is later than all that are recorded."""
+    """Record a query's next batch; False, and no change, unless it is later than all recorded batches."""
     return bool(
         pg.sql(
             f"""
@@ -31,13 +34,13 @@ def advance(pg: PgTx, table_id: int, batch: StreamBatch, txn_id: int) -> bool:
 
 
 def select_position(pg: PgTx, table_id: int, query_id: str) -> StreamPosition | None:
-    """Return how far a query has come."""
+    """Return the position of a query."""
     rows = pg.sql(f"SELECT {_POSITION} FROM stream_batches WHERE table_id = %s AND query_id = %s", (table_id, query_id))
     return _position(rows[0]) if rows else None
 
 
 def select_positions(db: Database, name: TableName) -> list[StreamPosition]:
-    """Return how far every query has come, the latest first."""
+    """Return the positions of all queries, the latest first."""
     rows = db.once(
         f"""
         SELECT {_POSITION} FROM stream_batches WHERE table_id = (

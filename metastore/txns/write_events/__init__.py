@@ -1,1 +1,1 @@
-"""What transactions wrote, file by file, as the notification log tells it."""
+"""Files that transactions wrote, as the notification log reports them."""

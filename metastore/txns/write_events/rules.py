@@ -1,4 +1,4 @@
-"""How Hive writes down the files of a transaction: a text for each file, or for all of a table or partition."""
+"""Hive's encoding of the files of a transaction: a text for each file, or for all of a table or partition."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,8 +13,8 @@ def encoded(
 ) -> list[str]:
     """Return each file with the directory below its table or partition that it is in.
 
-    Between them stand its checksum and where it will be kept for replicas: both, or both empty, since it is found there
-    by its checksum. Raises: InvalidRequestError.
+    Between them stand its checksum and its place in ``cmroot``: both, or both empty, since a replica finds it there by
+    its checksum. Raises: InvalidRequestError.
     """
     for name, beside in (("subDirectoryList", directories), ("filesAddedChecksum", checksums)):
         if beside and len(beside) != len(files):
@@ -34,7 +34,7 @@ def joined(files: Iterable[str]) -> str:
 
 
 def moved(files: str, root: str) -> Iterator[str]:
-    """Yield the encoded files of a source warehouse as they are here, below the root of the table or partition."""
+    """Yield the encoded files of a source warehouse, moved below the root of the table or partition here."""
     for file in files.split(_BETWEEN_FILES) if files else ():
         path, *rest = file.split(_BETWEEN_PARTS)
         directory = "".join(rest[2:3])

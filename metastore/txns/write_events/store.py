@@ -1,7 +1,7 @@
-"""Rows of what transactions wrote file by file, where the notification log is on: ``write_events``.
+"""Rows of the files that transactions wrote, if the notification log is on: ``write_events``.
 
-They belong to no event: who reads of a commit in the log asks for the files of its transaction. Written before the
-commit, they need not wait for the disk: a commit that is on disk has them there before it.
+They belong to no event: a client that reads of a commit in the log asks for the files of its transaction. Written
+before the commit, they need not wait for the disk: they reach the disk before the commit does.
 """
 
 import json
@@ -22,7 +22,7 @@ _UPSERT = _SQL.text("upsert")
 
 
 class WriteEvent(NamedTuple):
-    """What a transaction wrote to a table or partition; the objects are as they were then, in Thrift's JSON."""
+    """A transaction's writes to a table or partition; the objects are as they were then, in Thrift's JSON."""
 
     txn_id: int
     name: TableName
@@ -34,7 +34,7 @@ class WriteEvent(NamedTuple):
 
 
 def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
-    """Add the files to what is known of the transactions already; each only once."""
+    """Add the files to those recorded of the transactions; each file only once."""
     keys = {(event.txn_id, event.name, event.partition) for event in events}
     if len(keys) < len(events):
         for event in events:
@@ -56,7 +56,7 @@ def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
 
 
 def select_of(db: Database, txn_id: int, database: str | None, table: str | None) -> list[WriteEvent]:
-    """Return what a transaction wrote, by table and partition; None: whichever."""
+    """Return the writes of a transaction, by table and partition; None: any database, any table."""
     rows = db.once(
         """
         SELECT txn_id, catalog, db, "table", partition, write_id, files, table_object, partition_object
@@ -72,7 +72,7 @@ def select_of(db: Database, txn_id: int, database: str | None, table: str | None
 
 
 def delete_before(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
-    """Forget the oldest, as far as they are from before an instant."""
+    """Forget the oldest writes from before an instant, up to a limit."""
     pg.sql(
         """
         DELETE FROM write_events WHERE ctid = ANY(ARRAY(

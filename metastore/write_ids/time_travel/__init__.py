@@ -1,1 +1,1 @@
-"""Which write ids were committed at an instant of the past."""
+"""Write ids that were committed at an instant of the past."""

@@ -1,8 +1,8 @@
-"""What of a table had been committed at an instant, from when its write ids were committed.
+"""Decisions about the write ids committed at an instant, from the commit times of write ids.
 
-Rule: right, or refused. An instant counts if everything that was committed at or before it can be told from the rest:
-not before the times of commits are on record, and not while a commit may be under way that is dated before it.
-Commits are dated to the millisecond, as instants are on the wire.
+Rule: an answer is right, or refused. An instant is accepted if everything that was committed at or before it can be
+distinguished from the rest: not before the times of commits are on record, and not while a commit may be in progress
+that is dated before it. Commits are dated to the millisecond, as instants are on the wire.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _STEP = timedelta(milliseconds=1)
 
 
 class Horizon(NamedTuple):
-    """How near to now an instant may be: ``settled`` is dated before every commit that may be under way."""
+    """The latest instant that can be asked for: ``settled`` is dated before every commit that may be in progress."""
 
     now: datetime
     settled: datetime
@@ -47,9 +47,9 @@ def require_settled(at: datetime, horizon: Horizon) -> None:
 
 
 def write_ids_at(name: TableName, past: PastWriteIds, at: datetime) -> ValidWriteIdList:
-    """Return the list of a reader at that instant; what was committed later counts as open.
+    """Return the list of a reader at that instant; ids committed later count as open.
 
-    Raises: InvalidOperationError when nobody knows any more, or nobody ever knew.
+    Raises: InvalidOperationError when the times are no longer on record, or never were.
     """
     if past.known_since is not None and at < past.known_since.replace(
         microsecond=past.known_since.microsecond // 1000 * 1000
@@ -71,5 +71,5 @@ def write_ids_at(name: TableName, past: PastWriteIds, at: datetime) -> ValidWrit
 
 
 def _text(at: datetime) -> str:
-    """Return an instant for people who compare it with another."""
+    """Format an instant for people who compare it with another."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d} UTC"

@@ -1,7 +1,8 @@
-"""When write ids were committed, kept after their owners are forgotten: rows of ``write_id_times``.
+"""Commit times of write ids, kept after their owners are forgotten: rows of ``write_id_times``.
 
-House-keeping writes one row for each table and batch, in the statement that forgets the owners, so that every moment
-has either. ``next_write_ids.known_since``: from when on all of a table's commits are either of the two.
+House-keeping writes one row for each table and batch, in the statement that forgets the owners, so that one of the two
+exists at every moment. ``next_write_ids.known_since``: from this instant on, every commit to the table has one of the
+two.
 """
 
 from datetime import datetime
@@ -16,7 +17,7 @@ _SQL = Statements(__file__)
 BATCH = 1000
 """Rows that are forgotten at a time; a row has up to 10,000 commits."""
 
-# A commit is dated when its PostgreSQL transaction begins: what is under way may be dated before what is visible.
+# A commit is dated when its PostgreSQL transaction begins: one in progress may be dated before a visible one.
 _HORIZON = """
 SELECT metastore_now(), least(metastore_now(), (
     SELECT min(xact_start) + (metastore_now() - now()) FROM pg_stat_activity
@@ -37,7 +38,7 @@ _FORGET = _SQL.text("forget")
 
 
 def select_horizon(pg: PgTx) -> Horizon:
-    """Return how near to now an instant may be. To be read before anything that depends on it."""
+    """Return the latest instant that can be asked for. Read it before anything that depends on it."""
     [row] = pg.sql(_HORIZON)
     return Horizon(*row)
 
@@ -50,6 +51,6 @@ def select_past(pg: PgTx, name: TableName, at: datetime) -> PastWriteIds:
 
 
 def delete_times(pg: PgTx, before: datetime, keep: int, limit: int = BATCH) -> tuple[int, int]:
-    """Forget commits from before an instant, and the oldest beyond ``keep``; how many, in how many rows."""
+    """Forget commits from before an instant, and the oldest beyond ``keep``; return how many, in how many rows."""
     [(commits, rows)] = pg.sql(_FORGET, {"before": before, "keep": keep, "limit": limit})
     return int(commits), int(rows)

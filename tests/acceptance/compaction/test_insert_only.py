@@ -13,7 +13,7 @@ import pytest
 
 from metastore.compaction.cleaning.service import CleanerService
 from metastore.compaction.queue.rules.properties import job_properties
-from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobSpec
 from metastore.compaction.working.service import WorkerService
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database
@@ -21,7 +21,7 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.locks.service import LockService
 from metastore.loops.cleaner import Cleaner
-from metastore.loops.job import JobOutcome, SubprocessRunner
+from metastore.loops.job_runner import JobOutcome, SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
 from metastore.spark.compaction.job import run_for
 from metastore.spark.compaction.process import described_table

@@ -17,7 +17,7 @@ from metastore.files import Files
 from metastore.locks.service import LockService
 from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
-from metastore.loops.job import SubprocessRunner
+from metastore.loops.job_runner import SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
 from metastore.write_ids.service import WriteIdService
 from tests.support.compacting import wait_until_cleaned

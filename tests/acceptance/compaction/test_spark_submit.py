@@ -21,7 +21,7 @@ from metastore.db.engine import Database
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.locks.service import LockService
-from metastore.loops.job import SubprocessRunner
+from metastore.loops.job_runner import SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
 from metastore.write_ids.service import WriteIdService
 from tests.support.able import AbleClient

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from metastore.acid.names import DeltaName
 from metastore.acid.snapshots import NO_OPEN
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobResult, CompactionJobSpec
 from metastore.db.engine import Database
 from tests.support.acid.tables import B0, AcidTable
 from tests.support.thrift_server import until

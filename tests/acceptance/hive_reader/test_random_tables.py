@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from metastore.acid_tables.table import HiveColumn
-from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobSpec
 from metastore.spark.compaction.job import run
 from tests.support.acid.old_names import plain
 from tests.support.acid.random_tables import RandomTable, RowId

@@ -32,7 +32,6 @@ def shown(database):
                    metastore_now(), n, 'us''er' || n, '', repeat('x', n * 100),
                    CASE WHEN n % 4 < 3 THEN n END, CASE WHEN n % 4 < 3 THEN 1 END
             FROM generate_series(0, 59) AS n""")
-        pg.sql(f"UPDATE locks SET wire = {KEPT} WHERE ext_id % 2 = 0")  # the others are as the release before queues them
     rows = [SimpleNamespace(**dict(zip(NAMES, row, strict=True))) for row in database.once(f"SELECT {COLUMNS} FROM locks")]
 
     def both(**wanted):
@@ -43,7 +42,6 @@ def shown(database):
     return both
 
 
-KEPT = 'lock_wire(ext_id, int_id, txn_id, db, "table", partition, type, "user", host, agent_info)'
 COLUMNS = """ext_id, int_id, txn_id, db, "table", partition, type, state, acquired_at, last_heartbeat_at,
              heartbeat_count, "user", host, agent_info, blocked_by_ext_id, blocked_by_int_id"""
 NAMES = COLUMNS.replace('"', "").replace(",", "").split()

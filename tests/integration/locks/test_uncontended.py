@@ -50,16 +50,6 @@ def story(t, seed):
     return told, t.rows(OUTCOME), t.rows(COMPONENTS)
 
 
-def test_every_request_is_queued_with_what_clients_get_of_it(database):
-    t = Transactions(database)
-    t.locks.lock([one("t")])
-    t.locks.lock([one("t")._replace(components=(WantedLock(LockType.EXCLUSIVE, LockObject("hive", "db", "t", "p=1")),))])
-
-    assert t.rows("""
-        SELECT state, wire = lock_wire(ext_id, int_id, txn_id, db, "table", partition, type, "user", host, agent_info)
-          FROM locks ORDER BY ext_id""") == [("acquired", True), ("waiting", True)]
-
-
 def without_ids(result):
     """Ids are numbers of a sequence that goes on when a request is looked at twice: only their order counts."""
     told, locks, components = result

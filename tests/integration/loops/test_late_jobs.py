@@ -14,7 +14,7 @@ import pytest
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import acid_state
-from metastore.loops.job import JobOutcome
+from metastore.loops.job_runner import JobOutcome
 from metastore.txns.core.rules import reader_snapshot
 
 STEPS = 30

@@ -8,7 +8,7 @@ import pytest
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.catalog.model import ColumnStatistics
 from metastore.catalog.service.statistics import Seen, StatisticsService
-from metastore.compaction.working.job import CompactionJobResult
+from metastore.compaction.working.job_specification import CompactionJobResult
 from metastore.errors import UnavailableError
 from tests.support.lake import FakeRunner
 from tests.support.transactions import named

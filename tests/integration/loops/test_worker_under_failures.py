@@ -48,7 +48,7 @@ def test_a_job_that_was_killed_leaves_nothing_that_it_prepared(lake):
 def test_a_job_that_wrote_nothing_has_failed(lake):
     class Idle(FakeRunner):
         def run(self, spec, pulse):
-            from metastore.loops.job import JobOutcome
+            from metastore.loops.job_runner import JobOutcome
 
             return JobOutcome(succeeded=True)
 
@@ -64,8 +64,8 @@ def test_what_cannot_be_proven_fails_the_request_and_changes_nothing(lake):
     """The outputs stay under their hidden name; the metric tells it from other failures."""
     class Wrong(FakeRunner):
         def run(self, spec, pulse):
-            from metastore.compaction.working.job import CompactionJobResult
-            from metastore.loops.job import JobOutcome
+            from metastore.compaction.working.job_specification import CompactionJobResult
+            from metastore.loops.job_runner import JobOutcome
 
             place = self.files_path(spec.location) / f".unproven_{spec.txn_id:07d}" / "base_0000002"
             place.mkdir(parents=True)
@@ -290,7 +290,7 @@ def test_a_heartbeat_without_an_answer_ends_no_job(new_lake, monkeypatch, error)
 def test_a_job_whose_id_cannot_be_noted_is_done_all_the_same(lake, monkeypatch):
     class Named(FakeRunner):
         def run(self, spec, pulse):
-            from metastore.compaction.working.job import CompactionJobResult
+            from metastore.compaction.working.job_specification import CompactionJobResult
 
             return super().run(spec, pulse)._replace(result=CompactionJobResult(("base_2",), 2, 2, "app-1"))
 
@@ -305,7 +305,7 @@ def test_a_job_whose_id_cannot_be_noted_is_done_all_the_same(lake, monkeypatch):
 
 def test_who_works_and_how_far_it_is_is_shown_with_the_heartbeats(lake, monkeypatch):
     """At once when the job has a name, then no more often than the lease is renewed, and at the end."""
-    from metastore.compaction.working.job import CompactionJobResult, JobProgress
+    from metastore.compaction.working.job_specification import CompactionJobResult, JobProgress
 
     seen, ticks = [], iter(range(100))
 

@@ -13,7 +13,7 @@ from metastore.config import CompactionSettings
 from metastore.db.engine import Database
 from metastore.files import Files
 from metastore.locks.service import LockService
-from metastore.loops.job import SubprocessRunner
+from metastore.loops.job_runner import SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
 from metastore.write_ids.service import WriteIdService
 from tests.acceptance.compaction.test_spark_submit import request, shown, written

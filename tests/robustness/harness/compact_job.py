@@ -20,7 +20,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import acid_state
 from metastore.client import MetastoreClient
 from metastore.client.compactions import require_claim
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobResult, CompactionJobSpec
 from metastore.files import Files
 from tests.robustness.harness.deltas import elements
 

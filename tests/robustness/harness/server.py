@@ -6,12 +6,12 @@ Its compactions are done by a stand-in for the Spark job, which works on the fil
 import sys
 
 from metastore.cli.main import main
-from metastore.loops import job
+from metastore.loops import job_runner
 from tests.robustness.harness.broken_server import BUGS, replace
 
 if __name__ == "__main__":
-    replace(job, "JOB_MODULE", "tests.robustness.harness.compact_job")
-    replace(job.SubprocessRunner, "unavailable", lambda _runner: None)
+    replace(job_runner, "JOB_MODULE", "tests.robustness.harness.compact_job")
+    replace(job_runner.SubprocessRunner, "unavailable", lambda _runner: None)
     if sys.argv[1] != "-":
         BUGS[sys.argv[1]]()
     main(sys.argv[2:])

@@ -10,7 +10,7 @@ import pytest
 from metastore.acid.names import DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid_tables.table import HiveColumn
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.job_specification import CompactionJobResult, CompactionJobSpec
 from metastore.spark.compaction import events as compacted_events
 from metastore.spark.compaction.job import run
 from tests.support.acid.tables import B0, B1, AcidTable

@@ -495,8 +495,8 @@ def select_shown(pg: PgTx, wanted: Filter) -> list[Compaction]:
     return [_compaction(row) for row in pg.sql(f"SELECT * FROM ({rows}) AS shown ORDER BY {order}", values)]
 
 
-def shown(wanted: Filter, *more: str) -> tuple[str, str, list[Any]]:
-    """The rows, their order, and the parameters of both; ``more``: columns besides those of a `Compaction`."""
+def shown(wanted: Filter) -> tuple[str, str, list[Any]]:
+    """Return the rows of `Compaction`, their order, and the parameters of both."""
     conditions, values = [], []
     for column in ("id", "catalog", "db", "table", "partition", "type", "state"):
         value = getattr(wanted, column)
@@ -513,8 +513,8 @@ def shown(wanted: Filter, *more: str) -> tuple[str, str, list[Any]]:
     limit = f" LIMIT {int(wanted.limit)}" if wanted.limit and wanted.limit > 0 else ""
     order = ", ".join([*chosen, _DEFAULT_ORDER])
     rows = (
-        f"SELECT * FROM (SELECT {', '.join((_QUEUED, *more))} FROM compaction_queue{where} UNION ALL"
-        f" SELECT {', '.join((_HISTORY, *more))} FROM completed_compactions{where}) AS every"
+        f"SELECT * FROM (SELECT {_QUEUED} FROM compaction_queue{where} UNION ALL"
+        f" SELECT {_HISTORY} FROM completed_compactions{where}) AS every"
     )
     return f"{rows} ORDER BY {order}{limit}" if limit else rows, order, [*values, *values]
 

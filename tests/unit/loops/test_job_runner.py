@@ -10,11 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, JobProgress, reason, telling_line
+from metastore.compaction.working.job_specification import (
+    CompactionJobResult,
+    CompactionJobSpec,
+    JobProgress,
+    reason,
+    telling_line,
+)
 from metastore.config import CompactionSettings
-from metastore.loops import job, job_process
-from metastore.loops.job import SubprocessRunner
+from metastore.loops import job_process, job_runner
 from metastore.loops.job_process import JobLivesError
+from metastore.loops.job_runner import SubprocessRunner
 from tests.support.thrift_server import until
 
 SPEC = CompactionJobSpec(
@@ -139,7 +145,7 @@ def test_what_the_job_says_of_its_error_goes_first(tmp_path):
 
 
 def test_logs_of_the_last_failures_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "KEPT_LOGS", 2)
+    monkeypatch.setattr(job_runner, "KEPT_LOGS", 2)
     failing = runner("import sys; sys.exit(3)", log_dir=str(tmp_path))
 
     messages = [failing.run(SPEC, nothing).message for _ in range(3)]
@@ -183,7 +189,7 @@ def test_a_job_ends_with_its_server(tmp_path):
     holding = ("import subprocess,sys; held=open(sys.argv[1],'w'); held.write('up'); held.flush();"
                "subprocess.run([sys.executable,'-c','import time; time.sleep(600)'], pass_fds=[held.fileno()])")
     server = subprocess.Popen([sys.executable, "-c", (
-        "import sys\nfrom tests.unit.loops.test_job import SPEC, Scripted, nothing\n"
+        "import sys\nfrom tests.unit.loops.test_job_runner import SPEC, Scripted, nothing\n"
         "from metastore.config import CompactionSettings\n"
         "class Holding(Scripted):\n"
         f"    def _command(self, spec): return [sys.executable, '-c', {holding!r}, {str(pipe)!r}]\n"
@@ -228,13 +234,13 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert "Java" in SubprocessRunner(CompactionSettings()).unavailable()
 
-    monkeypatch.setattr(job, "find_spec", lambda name: None)
+    monkeypatch.setattr(job_runner, "find_spec", lambda name: None)
     assert "PySpark is not installed" in SubprocessRunner(CompactionSettings()).unavailable()
 
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").touch()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setattr(job, "find_spec", lambda name: object())
+    monkeypatch.setattr(job_runner, "find_spec", lambda name: object())
     assert SubprocessRunner(CompactionSettings()).unavailable() is None
 
 

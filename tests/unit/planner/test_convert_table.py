@@ -1,6 +1,6 @@
 """Names that files get when their table becomes transactional."""
 
-from metastore.planner.converting import renames
+from metastore.planner.convert_table import renames
 
 
 def test_only_files_without_a_bucket_are_renamed_and_no_number_is_used_twice() -> None:

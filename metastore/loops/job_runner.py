@@ -1,9 +1,9 @@
-"""How a Worker gets a compaction job done: in a child process with Spark in it, local or through spark-submit.
+"""Runners of compaction jobs: a child process with Spark in it, local or through spark-submit.
 
-Rule: nothing that handles rows runs in the server's process. A job that has lost its claim is killed at once; a
-job whose server is gone ends by itself (``job_guard``). The driver runs beside us, never in a cluster, so that killing
-it ends all renames. The child's exit status and what it says of its error are all that is believed; what it wrote is
-checked on disk. The log of a job that failed is kept. A local Spark is kept for the jobs behind (``warm_sparks``).
+Rule: nothing that handles rows runs in the server's process. A job that has lost its claim is killed at once; a job
+whose server is gone ends by itself (``job_guard``). The driver runs beside us, never in a cluster, so that killing it
+ends all renames. Only the child's exit status and its error message are believed; its files are checked on disk. The
+log of a failed job is kept. A local Spark is kept for later jobs (``warm_sparks``).
 """
 
 import os
@@ -20,7 +20,13 @@ from typing import NamedTuple, Protocol
 
 from metastore.catalog.rules.storage_classes import Classes
 from metastore.compaction.queue.rules.properties import SPARK_QUEUE, spark_settings
-from metastore.compaction.working.job import IN_UTC, CompactionJobResult, CompactionJobSpec, JobProgress, telling_line
+from metastore.compaction.working.job_specification import (
+    IN_UTC,
+    CompactionJobResult,
+    CompactionJobSpec,
+    JobProgress,
+    telling_line,
+)
 from metastore.config import CompactionSettings
 from metastore.loops.job_process import JobProcess
 from metastore.loops.warm_sparks import IdleReport, WarmSparks
@@ -36,7 +42,7 @@ _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 
 
 class JobOutcome(NamedTuple):
-    """Whether the job succeeded; ``message`` says why not, and ``result`` what the job said of it, if anything."""
+    """The outcome of a job; ``message``: the reason of a failure, ``result``: the job's own report, if any."""
 
     succeeded: bool
     message: str = ""
@@ -44,28 +50,28 @@ class JobOutcome(NamedTuple):
 
 
 class Pulse(Protocol):
-    """What a Worker does while its job runs."""
+    """A callback of a Worker while its job runs."""
 
     def __call__(self, progress: JobProgress | None = None) -> None:
-        """Go on; ``progress``: how far the job is, as far as it has said. Raises: what ends the job."""
+        """Continue, or raise an error that ends the job; ``progress``: the job's last report."""
 
 
 class JobRunner(Protocol):
-    """Runs a compaction job to its end."""
+    """A runner of one compaction job."""
 
     def unavailable(self) -> str | None:
-        """Return why no job can be run here, or None."""
+        """Return why no job can run here, or None."""
 
     def run(self, spec: CompactionJobSpec, pulse: Pulse) -> JobOutcome:
         """Run the job. ``pulse`` is called every second or so; when it raises, the job is killed.
 
-        However this ends, the job is dead and can write nothing any more. Raises: JobLivesError if not; what ``pulse``
-        raises.
+        After any end the job is dead and can write nothing any more. Raises: JobLivesError if not; any error of
+        ``pulse``.
         """
 
 
 class SubprocessRunner:
-    """A job in a process group of its own, which it shares with no other job at the same time."""
+    """A runner that gives each job a process group of its own."""
 
     def __init__(
         self,
@@ -74,9 +80,10 @@ class SubprocessRunner:
         environment: Mapping[str, str] | None = None,
         storage_classes: Sequence[Classes] = (),
     ) -> None:
-        """``environment``: variables by which the job reaches the metastore: passwords belong on no command line.
+        """Prepare a runner.
 
-        ``storage_classes``: that the job may load besides the known ones.
+        ``environment``: variables by which the job reaches the metastore: passwords belong on no command line.
+        ``storage_classes``: classes that the job may load besides the known ones.
         """
         self.settings = settings
         self.metastore_uri = metastore_uri
@@ -89,7 +96,7 @@ class SubprocessRunner:
         """Directories of the logs of failed jobs, oldest first."""
 
     def unavailable(self) -> str | None:
-        """No PySpark, no Java, no spark-submit; or a driver that we could not end."""
+        """Return the obstacle: no PySpark, no Java, no spark-submit; or a driver that could not be ended."""
         if self._own_conf().get(_DEPLOY_MODE, "client") != "client":
             return (
                 f"metastore.compactor.spark.conf asks for another {_DEPLOY_MODE} than client: a driver in the "
@@ -132,15 +139,15 @@ class SubprocessRunner:
             return JobOutcome(succeeded=True, result=result)
 
     def end_idle(self) -> IdleReport:
-        """Return a round that ends what waits for jobs in vain."""
+        """End Sparks that have waited too long for a job, as a round of a loop."""
         return self.sparks.end_idle()
 
     def close(self) -> None:
-        """End what waits for jobs."""
+        """End every Spark that waits for a job."""
         self.sparks.close()
 
     def _submitted(self, spec: CompactionJobSpec, log: Path, beat: Callable[[], None]) -> int:
-        options = f"{os.environ.get(_SUBMIT_OPTIONS, '')} {IN_UTC}".strip()  # the job finds that JVM at work
+        options = f"{os.environ.get(_SUBMIT_OPTIONS, '')} {IN_UTC}".strip()  # The job finds that JVM at work.
         process = JobProcess(self._command(spec), log, {**self.environment, _SUBMIT_OPTIONS: options})
         try:
             return process.wait(beat)
@@ -148,7 +155,7 @@ class SubprocessRunner:
             process.end()
 
     def _kept_log(self, log: Path, spec: CompactionJobSpec) -> str:
-        """Return where the log of a failed job is from now on; the oldest of too many goes."""
+        """Keep the log of a failed job and return its path; delete the oldest if there are too many."""
         try:
             directory = Path(
                 tempfile.mkdtemp(prefix=f"failed-compaction-{spec.compaction_id}-", dir=self.settings.log_dir or None)
@@ -181,7 +188,7 @@ class SubprocessRunner:
         ]
 
     def _spark_conf(self, spec: CompactionJobSpec) -> dict[str, str]:
-        """Ours, then the global settings, then what the table or the request may ask for, which wins."""
+        """Return our settings, then the global ones, then those of the table or the request, which win."""
         queue = {SPARK_QUEUE: self.settings.job_queue} if self.settings.job_queue else {}
         classes = {_STORAGE_CLASSES: self._storage_classes} if self._storage_classes else {}
         wanted = spark_settings(spec.properties)
@@ -192,7 +199,7 @@ class SubprocessRunner:
 
 
 def _last_words(log: Path) -> str:
-    """What a job that left no word of its error has said: the cause in its last stack trace, or its last line."""
+    """Return the last words of a job without an error message: the cause in its last stack trace, or its last line."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:].splitlines()]
     return telling_line(lines) or "it said nothing"
 
@@ -202,7 +209,7 @@ def _result(path: Path) -> CompactionJobResult | None:
 
 
 def _progress(path: Path) -> JobProgress | None:
-    """Return what the job has said last; None while it has said nothing."""
+    """Return the job's last progress report; None if there is none."""
     with suppress(FileNotFoundError):
         return JobProgress.from_json(path.read_text(encoding="utf-8"))
     return None
@@ -216,5 +223,5 @@ def _java() -> str | None:
 
 
 def _spark_submit() -> str | None:
-    """That on the PATH, else that beside this Python (PySpark brings it)."""
+    """Return spark-submit on the PATH, else the one beside this Python (PySpark brings it)."""
     return shutil.which("spark-submit") or shutil.which("spark-submit", path=str(Path(sys.executable).parent))
