@@ -21,7 +21,7 @@ class Runner:
         self.spark = spark
         self.client = client
         self.txns = txns
-        self._statements = catalog_object(spark, "Statements")
+        self._statements = catalog_object(spark, "extension.Statements")
 
     def run(self, text: str) -> DataFrame:
         """Run a statement; a write answers a single row with the column ``rows``. Raises: as ``AcidSession.sql``."""

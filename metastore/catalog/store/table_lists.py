@@ -16,11 +16,11 @@ NAMES, METAS, TABLES = Sizes(130_000, 50_000, 130_000), Sizes(20_000, 20_000, 20
 """Of the pieces of each list."""
 _META = wires.struct(
     [
-        Field(1, Kind.TEXT, "db"),
-        Field(2, Kind.TEXT, "name"),
-        Field(3, Kind.TEXT, "type"),
-        Field(4, Kind.TEXT, "parameters ->> 'comment'", optional=True),
-        Field(5, Kind.TEXT, "catalog"),
+        ThriftField(1, WireType.TEXT, "db"),
+        ThriftField(2, WireType.TEXT, "name"),
+        ThriftField(3, WireType.TEXT, "type"),
+        ThriftField(4, WireType.TEXT, "parameters ->> 'comment'", optional=True),
+        ThriftField(5, WireType.TEXT, "catalog"),
     ]
 )
 """The line of a table list as clients get it."""

@@ -75,7 +75,7 @@ class OpenRead(OpenTransaction):
     """A read transaction, for the making of frames. Their later reads rest on the retention time of replaced files."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._frames = catalog_object(spark, "Frames")
+        self._frames = catalog_object(spark, "extension.Frames")
         super().__init__(self._frames.read(spark._jsparkSession))  # noqa: SLF001 - PySpark shows no other way
 
     def pinned(self, rows: DataFrame) -> DataFrame:
