@@ -604,7 +604,7 @@ CREATE OR REPLACE FUNCTION metastore_now() RETURNS timestamp with time zone
 LANGUAGE sql STABLE PARALLEL SAFE AS $$SELECT now() $$;
 
 -- metastore/catalog/store/column_statistics_wire.sql
--- A column's statistics, as Thrift's binary protocol has them (ADR 116).
+-- A column's statistics, as Thrift's binary protocol has them (ADR 59).
 
 CREATE OR REPLACE FUNCTION column_statistics_wire("column" text, type text, data jsonb) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -752,7 +752,7 @@ BEGIN
 END $$;
 
 -- metastore/catalog/store/table_wire.sql
--- A table's columns and storage, as Thrift's binary protocol has them (ADR 116).
+-- A table's columns and storage, as Thrift's binary protocol has them (ADR 59).
 
 CREATE OR REPLACE FUNCTION table_wire(sd jsonb, partition_keys jsonb) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -853,7 +853,7 @@ LANGUAGE plpgsql AS $$
 BEGIN NEW.wire := table_wire(NEW.sd, NEW.partition_keys); RETURN NEW; END $$;
 
 -- metastore/db/release_0_2.sql
--- What servers of release 0.2 call, or read of what triggers write: rows as the bytes that clients get (ADR 116). This
+-- What servers of release 0.2 call, or read of what triggers write: rows as the bytes that clients get (ADR 59). This
 -- release uses none of it; it goes with the columns "wire" of locks and compactions and "meta" of tables in the next.
 
 CREATE OR REPLACE FUNCTION set_compaction_wire() RETURNS trigger

@@ -1,6 +1,6 @@
 """Limits for the clients of an address: connections, open transactions, locks, calls, memory.
 
-Rule: there is no limit by default; each server process counts for itself (ADR 51).
+Rule: there is no limit by default; each server process counts for itself (ADR 42).
 """
 
 from dataclasses import dataclass

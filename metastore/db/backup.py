@@ -129,7 +129,7 @@ def _dump(url: str, schema: str, target: Path) -> None:
     try:
         part.unlink(missing_ok=True)  # A process that was killed left it.
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # It has names and texts of statements.
-        # Unlogged tables hold state of a running PostgreSQL, which does not hold for its copy (ADR 0005).
+        # Unlogged tables hold state of a running PostgreSQL, which does not hold for its copy (ADR 0003).
         programs.run(
             program,
             "--format=custom",

@@ -257,7 +257,7 @@ class Database:
     def begin(self, *, durable: bool = True, snapshot: bool = False) -> Iterator[PgTx]:
         """Open one PostgreSQL transaction: committed when the block ends, undone when it raises. It does not nest.
 
-        ``durable=False`` lets COMMIT return before the disk has it (ADR 5). ``snapshot``: the transaction only reads,
+        ``durable=False`` lets COMMIT return before the disk has it (ADR 3). ``snapshot``: the transaction only reads,
         and all its statements see the same.
         Raises: UnavailableError, ConflictRetryError (nothing done), OutcomeUnknownError.
         """

@@ -3,7 +3,7 @@
 Rule: a metastore works on the PostgreSQL and the timeline that are on record in the database, and checks each new
 connection. Another timeline is a promoted standby or a recovery to an earlier time. It is accepted if the record says
 that commits waited for a standby, since then no acknowledged commit is lost; else nothing is served until an operator
-has advanced the ids (`metastore db restored`), because they would be allocated twice (ADR 0052).
+has advanced the ids (`metastore db restored`), because they would be allocated twice (ADR 0049).
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from metastore.db.engine import Database, Row
 
 UNLIMITED = -1
 AT_A_TIME = 2
-"""Pieces behind the first that a process reads at a time: enough to keep the interpreter busy with them (ADR 118)."""
+"""Pieces behind the first that a process reads at a time: enough to keep the interpreter busy with them (ADR 59)."""
 TURN = Semaphore(AT_A_TIME)
 """The turns of readers of such a piece, held until PostgreSQL has answered."""
 Run = Callable[..., list[Row]]

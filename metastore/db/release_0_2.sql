@@ -1,4 +1,4 @@
--- What servers of release 0.2 call, or read of what triggers write: rows as the bytes that clients get (ADR 116). This
+-- What servers of release 0.2 call, or read of what triggers write: rows as the bytes that clients get (ADR 59). This
 -- release uses none of it; it goes with the columns "wire" of locks and compactions and "meta" of tables in the next.
 
 CREATE OR REPLACE FUNCTION set_compaction_wire() RETURNS trigger

@@ -30,7 +30,7 @@ CORRECTNESS = {
     # A statement that waited for a row or an advisory lock must see the changes of the holder.
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
-    "synchronous_commit": "on",  # A commit that need not wait for the disk says so itself (ADR 5).
+    "synchronous_commit": "on",  # A commit that need not wait for the disk says so itself (ADR 3).
     "row_security": "off",  # An error is raised where a policy would hide rows.
     "standard_conforming_strings": "on",  # A backslash in a literal is a backslash.
     "array_nulls": "on",

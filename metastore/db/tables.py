@@ -63,7 +63,7 @@ def _table() -> tuple[Column[str], ...]:
 
 
 # One row: the gap-free transaction counter. The holder of its row lock decides what "before" and "after" mean.
-# Ids below reserved_until are on disk as used: opens inside the block need not wait for the disk (ADR 0005).
+# Ids below reserved_until are on disk as used: opens inside the block need not wait for the disk (ADR 0003).
 # The formatter is off: a column stays on its line.
 # fmt: off
 
@@ -131,7 +131,7 @@ txn_history_floor = Table(
     Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
     Column("complete_above", BigInteger, nullable=False))
 
-# Ids that no transaction has: jumped over after a crash of PostgreSQL (ADR 0005), or by seed_txn_id.
+# Ids that no transaction has: jumped over after a crash of PostgreSQL (ADR 0003), or by seed_txn_id.
 skipped_txn_ids = Table(
     "skipped_txn_ids", metadata,
     Column("first_id", BigInteger, primary_key=True, autoincrement=False),
@@ -145,7 +145,7 @@ stream_batches = Table(
     Column("batch_id", BigInteger, nullable=False), Column("plan", Text, nullable=False),
     Column("txn_id", BigInteger, nullable=False), _instant("at"))
 
-# One row: the PostgreSQL, and the timeline, on which the metastore works (ADR 0052).
+# One row: the PostgreSQL, and the timeline, on which the metastore works (ADR 0049).
 database_origin = Table(
     "database_origin", metadata,
     Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),

@@ -1,7 +1,7 @@
 """Rows as the structs that clients get: a shape names the fields, PostgreSQL writes them in Thrift's binary protocol.
 
 A field is its type, its id and its value; the struct ends with a zero. A list is encoded by the
-statement that selects its rows (ADR 59, 116).
+statement that selects its rows (ADR 59).
 """
 
 from abc import ABC, abstractmethod

@@ -117,7 +117,7 @@ class LockRequest(NamedTuple):
 
     @property
     def is_recognisable(self) -> bool:
-        """True if a second equal request can only be a repetition (ADR 0014).
+        """True if a second equal request can only be a repetition (ADR 0045).
 
         Inside a transaction it does not matter whether it is. Without a transaction only Iceberg gives each lock a name
         of its own; two threads of another client may send equal requests, and both would believe that they hold the

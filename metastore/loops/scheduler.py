@@ -2,7 +2,7 @@
 
 Rule: a loop is a ``tick()``; only this module waits, and other parts wake a loop that has news. Loops that need one
 runner in the cluster ask for the leadership of the loop before each tick: of servers with different settings each may
-lead only what it runs (ADR 122). That saves duplicate work and is never relied upon: every tick is safe beside another.
+lead only what it runs (ADR 26). That saves duplicate work and is never relied upon: every tick is safe beside another.
 APScheduler plans by this machine's clock; when that is set back, everything planned moves with it (ADR 0041).
 """
 

@@ -603,7 +603,7 @@ CREATE OR REPLACE FUNCTION metastore_now() RETURNS timestamp with time zone
 LANGUAGE sql STABLE PARALLEL SAFE AS $$SELECT now() $$;
 
 -- metastore/catalog/store/column_statistics_wire.sql
--- A column's statistics, as Thrift's binary protocol has them (ADR 108).
+-- A column's statistics, as Thrift's binary protocol has them (ADR 59).
 
 CREATE OR REPLACE FUNCTION column_statistics_wire("column" text, type text, data jsonb) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -764,7 +764,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
     || '\x00'::bytea;
 
 -- metastore/catalog/store/table_wire.sql
--- A table's columns and storage, as Thrift's binary protocol has them (ADR 108).
+-- A table's columns and storage, as Thrift's binary protocol has them (ADR 59).
 
 CREATE OR REPLACE FUNCTION table_wire(sd jsonb, partition_keys jsonb) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -865,7 +865,7 @@ LANGUAGE plpgsql AS $$
 BEGIN NEW.wire := table_wire(NEW.sd, NEW.partition_keys); RETURN NEW; END $$;
 
 -- metastore/db/release_0_2.sql
--- A compaction as SHOW COMPACTIONS sends it, in Thrift's binary protocol (ADR 93).
+-- A compaction as SHOW COMPACTIONS sends it, in Thrift's binary protocol (ADR 59).
 
 CREATE OR REPLACE FUNCTION set_compaction_wire() RETURNS trigger
 LANGUAGE plpgsql AS $$
@@ -1005,7 +1005,7 @@ BEGIN
 END $$;
 
 -- metastore/db/release_0_2.sql
--- A lock as SHOW LOCKS sends it, in Thrift's binary protocol, but for what changes while it is there (ADR 93).
+-- A lock as SHOW LOCKS sends it, in Thrift's binary protocol, but for what changes while it is there (ADR 59).
 
 CREATE OR REPLACE FUNCTION lock_wire(
     ext_id bigint, int_id integer, txn_id bigint, db text, tab text, part text, lock_type text, owner text, host text,

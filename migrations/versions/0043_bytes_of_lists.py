@@ -1,4 +1,4 @@
-"""Locks and lines of table lists are encoded as they are read, and no longer kept beside their rows (ADR 116).
+"""Locks and lines of table lists are encoded as they are read, and no longer kept beside their rows (ADR 59).
 
 Release 0.2 encodes what it finds without its bytes. Compactions keep theirs for it: it reads nothing else of them.
 """

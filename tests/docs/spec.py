@@ -17,7 +17,7 @@ _NOT_OURS = {"__pycache__", "thrift_gen", "node_modules", "target"}
 
 _ID = r"(?:TXN|LOCK|WID|ACID|COMP|CAT|CLIENT|SET)-[A-Z]?\d+"
 _IDS = re.compile(rf"\b({_ID})(?: to ({_ID}))?\b")
-_DECISIONS = re.compile(r"\bADRs? ?0*(\d+)((?:, 0*\d+| and 0*\d+)*)")
+_DECISIONS = re.compile(r"\b(?:ADRs?|[Dd]ecisions?) ?0*(\d+)((?:, 0*\d+| and 0*\d+)*)")
 _PAGES = re.compile(r"(?<![\w{}*<>-])[\w./-]*[\w-]\.md\b")
 _FILES = re.compile(r"(?<![\w/.{}*<>$-])((?:metastore|tests|docs|deploy|tools|benchmarks|migrations|thrift_idl)/[\w./-]*\w)")
 _SECTION = re.compile(r"§ ?\d")

@@ -22,6 +22,7 @@ def test_every_reference_leads_somewhere():
     ("waits for earlier ones (LOCK-999)", ["LOCK-999"]), ("the matrix: LOCK-1, CAT-V1 to CAT-V11", []),
     ("CAT-139 to CAT-143, CAT-266 to CAT-268", ["CAT-267", "CAT-268"]), ("WID-9 to WID-3", ["WID-9 to WID-3"]),
     ("see ADR 9999", ["ADR 9999"]), ("see ADR 0003, ADR 12 and 13", []), ("ADR 7, 9998", ["ADR 9998"]),
+    ("Decisions 7 and 9998 hold, and decision 9997", ["ADR 9998", "ADR 9997"]),
     ("docs/how-to/no-such-page.md has more", ["docs/how-to/no-such-page.md"]), ("docs/how-to/tls.md has more", []),
     ("see metastore/locks/rules.py, tests/unit/locks/ and tests/docs/spec", []), ("in metastore/locks/rule.py", ["metastore/locks/rule.py"]),
     ("as performance.md says", []), ("as nowhere.md says", ["nowhere.md"]),

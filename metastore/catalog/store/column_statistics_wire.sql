@@ -1,4 +1,4 @@
--- A column's statistics, as Thrift's binary protocol has them (ADR 116).
+-- A column's statistics, as Thrift's binary protocol has them (ADR 59).
 
 CREATE OR REPLACE FUNCTION column_statistics_wire("column" text, type text, data jsonb) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$

@@ -1,4 +1,4 @@
--- A table's columns and storage, as Thrift's binary protocol has them (ADR 116).
+-- A table's columns and storage, as Thrift's binary protocol has them (ADR 59).
 
 CREATE OR REPLACE FUNCTION table_wire(sd jsonb, partition_keys jsonb) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$

@@ -1,7 +1,7 @@
 """Quotas of open transactions and locks for each client address: open_txns and lock are refused beyond them.
 
 Rules: the ids that an address got from this process are recorded; PostgreSQL knows which of them still exist, and is
-asked only when the recorded ids reach the limit (ADR 51). Names that clients give themselves do not count. A call
+asked only when the recorded ids reach the limit (ADR 42). Names that clients give themselves do not count. A call
 counts for those behind it in its batch before it has got any id.
 """
 

@@ -1,4 +1,4 @@
-"""Translation of methods that Hive 4 no longer has to their replacements, and of the answers back (ADR 54).
+"""Translation of methods that Hive 4 no longer has to their replacements, and of the answers back (ADR 50).
 
 Rule: only calls that the newer methods express without loss are translated. They are decoded and encoded anew, unlike
 all other calls.

@@ -82,7 +82,7 @@ REASONS = {
 }
 
 BY_ANOTHER = frozenset({AbortCode.QUERY_COMMAND, AbortCode.TIMEOUT, AbortCode.DEADLOCK, AbortCode.RESTORED})
-"""The reasons for an abort by another than the owner, who may continue, and still publish (ADR 0036)."""
+"""The reasons for an abort by another than the owner, who may continue, and still publish (ADR 0038)."""
 
 RECORDS_COMMIT_POINT = frozenset({TxnType.COMPACTION, TxnType.SOFT_DELETE})
 """Types whose commit point is noted on the compaction queue entry: the cleaner waits for readers from before it."""

@@ -6,7 +6,7 @@ that a client knows must never be allocated again after a crash. So ids are rese
 ``txn_counter.reserved_until`` is raised durably before any id below it is handed out. ``txn_id_block`` is an unlogged
 table with one row: PostgreSQL empties it whenever it recovers from a crash (also when a replica is promoted), exactly
 when asynchronous commits may be lost. If the row is missing, the rest of the block may have been used, and allocation
-continues behind it. Skipped ids have no record, which every reader takes for "finished" (ADR 0005).
+continues behind it. Skipped ids have no record, which every reader takes for "finished" (ADR 0003).
 
 **Locks.** A call that ends a transaction first locks its row FOR UPDATE, in a statement of its own and in id order; a
 call that adds something to a transaction (a lock, a component, a write id) locks the row FOR KEY SHARE or more. So the

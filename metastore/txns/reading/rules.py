@@ -2,7 +2,7 @@
 
 Rule: a transaction without a declaration may read everything. Until its first declaration every cleaning has waited for
 it. A table that it declares later may have been cleaned meanwhile: the Cleaner records the transactions for which it
-did not wait (ADR 106).
+did not wait (ADR 136).
 """
 
 from collections.abc import Sequence

@@ -104,7 +104,7 @@ def test_a_check_with_such_a_condition_holds(catalog, db, tables) -> None:
         pytest.skip("Spark declares CHECK from 4.1 on")
     for number, condition in enumerate(
         condition for condition in _UNSAID if "CAST" not in condition
-    ):  # a CHECK with a CAST: see ADR 130
+    ):  # a CHECK with a CAST: see ADR 63
         table = f"{db}.checked_{number}"
         catalog.sql(
             f"CREATE TABLE {table} (id INT, a INT, b INT, flag BOOLEAN, p INT, CONSTRAINT odd CHECK ({condition})) {_KINDS['t']}"

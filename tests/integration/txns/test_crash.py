@@ -1,4 +1,4 @@
-"""Ids never come back, whatever the database forgets when it crashes (ADR 0005)."""
+"""Ids never come back, whatever the database forgets when it crashes (ADR 0003)."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Opens of tables: a sum in which an open counts half after each `HALF_LIFE_OF_OPENS` (ADR 87)."""
+"""Opens of tables: a sum in which an open counts half after each `HALF_LIFE_OF_OPENS` (ADR 74)."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
