@@ -3,7 +3,7 @@
 Clients of PostgreSQL ask for TLS before anything else, and are answered by one letter.
 """
 
-import select
+import selectors
 import socket
 import ssl
 import threading
@@ -55,7 +55,10 @@ class TlsFront:
 def _pass_on(front: ssl.SSLSocket, back: socket.socket) -> None:
     """Both ways, on this thread alone: OpenSSL wants one thread for a connection."""
     while True:
-        ready = [front] if front.pending() else select.select([front, back], [], [])[0]
+        with selectors.DefaultSelector() as both:  # select() knows no descriptor above 1023
+            for side in (front, back):
+                both.register(side, selectors.EVENT_READ)
+            ready = [front] if front.pending() else [key.fileobj for key, _ in both.select()]
         for source in ready:
             data = source.recv(1 << 16)
             if not data:

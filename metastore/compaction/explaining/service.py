@@ -255,4 +255,7 @@ class ExplainingService:
             facts.table.parameters, facts.table.partition_parameters, facts.whole.now, replaced_at=since
         )
         text = text or kept.reason
-        return why_not_cleaned(request, text, facts.whole.holders, per_table=settings.use_min_history)
+        is_kept = facts.whole.now < since + retention  # no end of a reader would let the files go
+        return why_not_cleaned(
+            request, text, [] if is_kept else facts.whole.holders, per_table=settings.use_min_history
+        )

@@ -103,16 +103,6 @@ def test_frames_are_of_the_sessions_metastore(lake, namesakes) -> None:
         assert shown(lake, f"SELECT * FROM {near} CROSS JOIN {far} u") == [(1, 2)]
 
 
-def test_a_table_is_not_locked_by_reads_of_its_namesake(lake, namesakes) -> None:
-    near, far = namesakes
-    read = lake.table(far).cache()
-    assert read.count() == 1
-    lake.sql(f"ALTER TABLE {near} ADD COLUMNS (note STRING)")
-    with pytest.raises(PySparkException, match="is locked by a DataFrame of this session"):
-        lake.sql(f"ALTER TABLE {far} ADD COLUMNS (note STRING)")
-    read.unpersist()
-
-
 def test_two_catalogs_of_one_metastore_have_transactions_of_their_own(lake, catalog, db) -> None:
     lake.conf.set("spark.sql.catalog.twin", CATALOG)
     lake.conf.set("spark.sql.catalog.twin.planner", catalog.conf.get("spark.sql.catalog.spark_catalog.planner"))

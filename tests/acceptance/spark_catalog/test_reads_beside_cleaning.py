@@ -63,9 +63,10 @@ def slow(frame, pipe):
 
 
 RUNNING = {
-    "an execution": lambda frame, pipe: slow(frame, pipe).collect(),
-    "an execution of what was planned before": lambda frame, pipe: planned(slow(frame, pipe)).collect(),
-    "a job of an RDD, which is outside of executions": lambda frame, pipe: slow(frame, pipe).rdd.collect(),
+    "an execution": lambda frame, pipe, _: slow(frame, pipe).collect(),
+    "an execution of what was planned before": lambda frame, pipe, ended:
+        ended(planned(slow(frame.sparkSession.range(10).join(frame, "id"), pipe))).collect(),
+    "a job of an RDD, which is outside of executions": lambda frame, pipe, _: slow(frame, pipe).rdd.collect(),
 }
 
 
@@ -77,10 +78,14 @@ def planned(frame):
 @pytest.mark.parametrize("form", RUNNING)
 def test_what_runs_is_waited_for(catalog, three, compacting, open_transactions, tmp_path, form) -> None:
     """Its task reads from a pipe, whose other end the test opens once the Cleaner has looked."""
+    def ended(frame):
+        until(lambda: open_transactions() == [])
+        return frame
+
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(RUNNING[form], catalog.table(three[0]), pipe)
+        running = threads.submit(RUNNING[form], catalog.table(three[0]), pipe, ended)
         with pipe.open("w") as said:  # the task has opened it
             compacted(compacting, three[:2])
             assert outcomes(compacting, three[:2]) == ["waiting", "cleaned"]

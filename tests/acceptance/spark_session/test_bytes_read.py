@@ -117,7 +117,7 @@ def test_each_split_of_a_file_shows_its_own_rows(acid_session, spark, db, monkey
 
 def test_a_file_that_has_grown_since_it_was_listed_is_read_to_its_end(acid_session, spark, table) -> None:
     file = _place(acid_session, table) / "delta_0000001_0000001_0000" / "bucket_00000"
-    columns = acid_session._lookup(table).columns
+    columns = acid_session._runner.lookup(table).columns
     for size in (file.stat().st_size, 900, 4):
         rows = scans.scan_files(spark, columns, [scans.NumberedFile(str(file), size, 0)], ["__acid_row_id"])
         assert {row["__acid_row_id"] for row in rows.collect()} == set(range(30))

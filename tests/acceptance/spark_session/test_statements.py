@@ -191,17 +191,14 @@ def test_what_hive_4_truncates_reads_as_empty(acid_session, db, kind):
 
 
 def test_nobody_waits_for_a_lock_of_his_own(acid_session, flat):
-    """A frame that was read keeps its table locked; who replaces or alters it would wait for himself."""
+    """A frame locks nothing between its actions, and is read in the transaction that replaces its table."""
     late = acid_session.table(flat).where("id > 2")
-    with pytest.raises(InvalidOperationError, match="locked by a DataFrame of this session"):
-        acid_session.overwrite(flat, late)
-    with pytest.raises(InvalidOperationError, match="locked by a DataFrame of this session"):
-        acid_session.sql(f"ALTER TABLE {flat} ADD COLUMNS (more INT)")
-    acid_session.delete(flat, "id = 1")
-    del late
+    assert acid_session.overwrite(flat, late) == 2
+    assert sorted(map(tuple, late.collect())) == [(3, "c"), (4, "d")]
+    acid_session.sql(f"ALTER TABLE {flat} ADD COLUMNS (more INT)")
     with acid_session.transaction():
-        acid_session.overwrite(flat, acid_session.table(flat).where("id > 2"))
-    assert rows(acid_session, flat) == [(3, "c"), (4, "d")]
+        acid_session.overwrite(flat, acid_session.table(flat).where("id > 3"))
+    assert rows(acid_session, flat) == [(4, "d", None)]
 
 
 def test_bucketed_rows_go_where_hives_hash_sends_them(acid_session, db):
@@ -487,14 +484,14 @@ def test_other_statements_go_to_spark_unchanged(acid_session, db, spark):
 
 def test_reads_end_their_transactions(acid_session, flat):
     before = open_txns(acid_session)
-    frame = acid_session.table(flat)
-    derived = frame.where("id = 1")
-    del frame
-    [mine] = open_txns(acid_session) - before
-    assert [(str(lock.type), lock.tablename) for lock in locks_of(acid_session, mine)] == [
-        (str(acid_session.client.types.LockType.SHARED_READ), "flat")]
-    assert derived.count() == 1
-    acid_session.close()
+    with acid_session.snapshot():
+        frame = acid_session.table(flat)
+        [mine] = open_txns(acid_session) - before
+        assert [(str(lock.type), lock.tablename) for lock in locks_of(acid_session, mine)] == [
+            (str(acid_session.client.types.LockType.SHARED_READ), "flat")]
+    assert open_txns(acid_session) <= before
+    assert frame.where("id = 1").count() == 1
+    acid_session.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     assert open_txns(acid_session) <= before
 
 

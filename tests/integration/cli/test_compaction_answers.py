@@ -1,6 +1,7 @@
 """`metastore compaction plan` and `explain`: asked as an operator asks, on a whole server."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -130,7 +131,7 @@ def test_explain_who_is_in_the_way_of_a_compaction(run, asking, writers):
     assert (code, "due for a major compaction" in out, "metastore compaction request db.t --type major" in out) == (0, True, True)
 
 
-def test_explain_who_is_in_the_way_of_a_cleaning(asking, writers, client):
+def test_explain_who_is_in_the_way_of_a_cleaning(asking, writers, client, test_clock):
     """The reader, since when, the bytes that it holds, and the command that ends it."""
     types = client.types
     writers.table("t")
@@ -147,6 +148,9 @@ def test_explain_who_is_in_the_way_of_a_cleaning(asking, writers, client):
     client.mark_compacted(claimed)
     client.commit_txn(types.CommitTxnRequest(txn_id))
 
+    kept = asking("compaction", "explain", "db.t")[1]["entities"][0]["reasons"][1]
+    assert ("are kept for 3600 s" in kept["text"], kept["holders"], kept["ends_with"]) == (True, [], None)
+    test_clock.advance(timedelta(hours=1))
     code, answer = asking("compaction", "explain", "db.t")
     [each] = answer["entities"]
     cleaning = each["reasons"][1]
