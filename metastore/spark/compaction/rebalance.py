@@ -1,4 +1,4 @@
-"""Rows of a rebalance: numbered from 0 over all of them, dealt evenly to buckets.
+"""Rows of a rebalance: numbered from 0 over all of them, and dealt evenly to buckets.
 
 Rule: the rows are ordered by their ROW__IDs, or as the request says and then by their ROW__IDs. In the order of the
 ROW__IDs, which is that of the files, a task for each bucket merges what lies between two rows; it leaves deleted rows
@@ -45,7 +45,7 @@ _NUMBER, _PART = f"{OURS}number", f"{OURS}part"
 
 
 class _Key(NamedTuple):
-    """What rows are ordered by, in a type whose values can be brought here and sent back exactly."""
+    """A sort key of the rows, in a type whose values Python can receive and send back exactly."""
 
     column: Column
     type: str
@@ -54,13 +54,13 @@ class _Key(NamedTuple):
 
     @property
     def order(self) -> Column:
-        """For a sort."""
+        """The column for a sort."""
         if self.descending:
             return self.column.desc_nulls_first() if self.nulls_first else self.column.desc_nulls_last()
         return self.column.asc_nulls_first() if self.nulls_first else self.column.asc_nulls_last()
 
     def behind(self, value: Any) -> Column:
-        """Whether a row stands behind those with this value."""
+        """Return a condition: the row sorts behind rows with this value."""
         if value is None:
             return self.column.isNotNull() if self.nulls_first else F.lit(False)  # noqa: FBT003
         other = self._literal(value)
@@ -68,7 +68,7 @@ class _Key(NamedTuple):
         return F.coalesce(is_behind, F.lit(not self.nulls_first))
 
     def equals(self, value: Any) -> Column:
-        """Whether a row has this value."""
+        """Return a condition: the row has this value."""
         return self.column.eqNullSafe(self._literal(value))
 
     def _literal(self, value: Any) -> Column:
@@ -76,7 +76,7 @@ class _Key(NamedTuple):
 
 
 def require_sortable(columns: Sequence[SortColumn], row: StructType, table: str) -> None:
-    """Raises: InvalidOperationError for a column that rows cannot be ordered by."""
+    """Raise InvalidOperationError for a column that rows cannot be ordered by."""
     for column in columns:
         if column.name not in row.names:
             raise InvalidOperationError(
@@ -104,7 +104,9 @@ def deal(
 
 
 def in_order(reading: InputReading, firsts: Sequence[RowKey], dealt: Sequence[int]) -> Events:
-    """Events in the order of their ROW__IDs, those of each bucket in a task, which numbers what it writes; as ``deal``.
+    """Return events in the order of their ROW__IDs; a task for each bucket numbers them as it writes.
+
+    Otherwise as ``deal``.
 
     ``firsts``: the ROW__IDs of the first rows of all buckets but the lowest.
     """
@@ -115,7 +117,7 @@ def in_order(reading: InputReading, firsts: Sequence[RowKey], dealt: Sequence[in
 
 
 def _has_row(row: StructType) -> Column:
-    """Spark misreads an ACID file without "row"."""
+    """Return a condition on ``row``, since Spark misreads an ACID file without "row"."""
     return F.col("row").getField(row.names[0]).isNotNull() | F.col("row").isNotNull()
 
 
@@ -134,7 +136,7 @@ def _numbered(rows: DataFrame, bucket: str, firsts: Sequence[int], write_id: Col
 
 
 def _survey(events: DataFrame, keys: Sequence[_Key], numbers: Sequence[int]) -> tuple[list[tuple[Any, ...]], int]:
-    """The keys of the rows with these numbers, and the highest write id of all rows."""
+    """Return the keys of the rows with these numbers, and the highest write id of all rows."""
     names = [f"{OURS}key{place}" for place in range(len(keys))]
     surveyed = [key._replace(column=F.col(name)) for key, name in zip(keys, names, strict=True)]
     ordered = [key.order for key in surveyed]
@@ -168,7 +170,7 @@ def _survey(events: DataFrame, keys: Sequence[_Key], numbers: Sequence[int]) -> 
 
 
 def _bucket(keys: Sequence[_Key], bounds: Sequence[tuple[Any, ...]], lowest: int) -> Column:
-    """Which bucket a row is for, by halves; ``bounds``: the keys of the first row of each bucket but the lowest."""
+    """Return a row's bucket, by bisection; ``bounds``: the keys of the first row of each bucket but the lowest."""
     if not bounds:
         return F.lit(lowest)
     middle = len(bounds) // 2
@@ -178,7 +180,7 @@ def _bucket(keys: Sequence[_Key], bounds: Sequence[tuple[Any, ...]], lowest: int
 
 
 def _reaches(keys: Sequence[_Key], bound: tuple[Any, ...]) -> Column:
-    """Whether a row is that with these keys, or stands behind it."""
+    """Return a condition: the row has these keys, or sorts behind them."""
     pairs = reversed(list(zip(keys, bound, strict=True)))
     return reduce(lambda rest, pair: pair[0].behind(pair[1]) | (pair[0].equals(pair[1]) & rest), pairs, F.lit(True))  # noqa: FBT003
 
