@@ -51,7 +51,7 @@ def require_exact(
 
 
 def as_text(kind: DataType) -> DataType:
-    """The type with every timestamp as a string."""
+    """Return the type with every timestamp as a string."""
     match kind:
         case TimestampType():
             return StringType()
