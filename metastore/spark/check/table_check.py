@@ -180,7 +180,7 @@ def _places(client: DomainClient, table: Any) -> list[CheckedPlace]:
 def _outside(
     entries: Sequence[FileEntry], root: str, places: Sequence[CheckedPlace]
 ) -> dict[CheckedPlace, list[FileEntry]]:
-    """Return entries of a partitioned table's directory outside all partitions: staging, and unregistered partitions."""
+    """Return entries of a partitioned table's directory outside all partitions: staging, unregistered partitions."""
     known = {_same(place.location).removeprefix(f"{_same(root)}/") for place in places}
     entries_by_place: dict[CheckedPlace, list[FileEntry]] = {}
     for entry in entries:
