@@ -75,7 +75,7 @@ class Lake(NamedTuple):
 
 
 def lakes(session: AcidSession, work: Path, flat: str) -> list[Lake]:
-    """The contestants, with empty tables. ``flat``: where the rows are."""
+    """Return the contestants, with empty tables. ``flat``: the place of the rows."""
     others = session.spark.newSession()
     for spark in (session.spark, others):
         spark.read.parquet(flat).createOrReplaceTempView("rows")
@@ -111,7 +111,7 @@ def line(title: str, contestants: list[Lake], runs: int, action: Callable[[Lake]
 
 
 def insert(contestants: list[Lake], runs: int, *, is_measured: bool) -> None:
-    """Into empty tables, which are full afterwards."""
+    """Insert into empty tables, which are full afterwards."""
     names = [lake.title for lake in contestants]
     print(f"\n| | {' | '.join(names)} | {' | '.join(f'{name}: CPU' for name in names)} |")
     print(f"|---|{'--:|' * 2 * len(names)}")
@@ -181,7 +181,7 @@ def fetch_all(partly: Path) -> None:
 
 
 def in_its_spark() -> int:
-    """This program again, with the Spark that all run in."""
+    """Run this program again, with the Spark that all contestants run in; return the exit status."""
     once(place(), fetch_all)
     paths = [str(place() / "python"), str(Path(__file__).parents[1])]
     return subprocess.run(

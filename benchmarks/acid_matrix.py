@@ -1,4 +1,4 @@
-"""Reading an ACID table with more and more deltas, beside the same rows as flat ORC files in the same Spark.
+"""Reads of an ACID table with more and more deltas, beside the same rows as flat ORC files in the same Spark.
 
     python -m benchmarks.acid_matrix [--rows 10000000] [--runs 5]
 
@@ -33,7 +33,7 @@ def selective(frame: DataFrame) -> list[Row]:
 
 
 class Query(NamedTuple):
-    """A question, and how many times as many runs it gets: two runs of a short question differ most."""
+    """A query and its number of runs, as a multiple: runs of a short query differ most."""
 
     ask: Callable[[DataFrame], object]
     times: int

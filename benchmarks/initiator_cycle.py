@@ -1,4 +1,4 @@
-"""A round of the Initiator over thousands of partitions, each with real directories on this disk.
+"""A cycle of the Initiator over thousands of partitions, each with real directories on this disk.
 
     python -m benchmarks.initiator_cycle [--partitions 10000] [--threads 1 4]
 
@@ -29,7 +29,7 @@ from metastore.telemetry.logs import configure
 
 FILES = {"base_0000001": 100_000, **{f"delta_000000{n}_000000{n}_0000": 100 for n in (2, 3, 4)}}
 
-# The partitions, and what four transactions that have ended long ago wrote to each.
+# The partitions, and the writes of four old transactions to each.
 FILLING = """
 INSERT INTO catalogs (name, location) VALUES ('hive', %(place)s) ON CONFLICT DO NOTHING;
 INSERT INTO databases (catalog, name, location) VALUES ('hive', 'd', %(place)s);

@@ -1,4 +1,4 @@
-"""A Spark that reads plain ORC files and writes them anew, again and again, until it is ended.
+"""A Spark that reads plain ORC files and writes them again, over and over, until it is ended.
 
     python -m benchmarks.plain_rewrites SOURCE TARGET
 

@@ -26,7 +26,7 @@ _CSV = "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' STORED AS 
 
 @dataclass(frozen=True)
 class Format:
-    """A format as a table has it; ``source``: what Spark's own is called; ``in_hive``: whether Spark has the SerDe."""
+    """A format of a table; ``source``: the name of Spark's own source; ``in_hive``: True if Spark has the SerDe."""
 
     stored: str
     source: str = ""
@@ -115,7 +115,7 @@ def chosen_options() -> argparse.Namespace:
 
 
 def line(title: str, costs: dict[str, Cost]) -> str:
-    """A row of the table: ours, then each peer, how many times its time ours is, and the same of processor time."""
+    """Return a row of the table: ours, each peer, and the ratios of time and of processor time."""
     ours = costs["ours"]
     cells = [f"{ours.seconds:.2f} s"]
     for peer in ("hive", "spark"):
