@@ -76,8 +76,8 @@ class AcidSession:
         """Return the table's rows in one snapshot; ``row_id`` adds Hive's ``ROW__ID`` (writeid, bucketid, rowid).
 
         ``where``: only these rows, as with the frame's own ``where``. ``as_of_write_id``, ``as_of_timestamp``: the rows
-        at that point; a timestamp without a zone is in the Spark session's. The Cleaner keeps the snapshot's files
-        while an action of the frame runs; and between actions those that are replaced, for its retention time.
+        at that point; a timestamp without a zone is in the Spark session's zone. The Cleaner keeps the snapshot's files
+        while an action of the frame runs. Between actions it keeps replaced files for its retention time.
         Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError.
         """
         if as_of_write_id is not None and as_of_timestamp is not None:
@@ -101,7 +101,7 @@ class AcidSession:
     def changes(self, name: str, after: int, up_to: int | None = None) -> DataFrame:
         """Return the changes to the table's rows by write ids above ``after``, up to ``up_to``.
 
-        None: up to the first write id that may still be committed, so that nothing is missed behind it.
+        None: up to the first write id that may still be committed; beyond it, changes may still arrive.
         A row per insert and delete: the columns as the row had them, with ``_operation`` (``insert``, ``delete``),
         ``_write_id`` and ``ROW__ID``. An update is a delete and an insert.
         Raises: as ``table``; NotEnoughHistoryError too when the changes have been compacted into a base.
@@ -114,8 +114,8 @@ class AcidSession:
     def sql(self, text: str) -> DataFrame:
         """Run one statement as ``spark.sql`` does, and again after a lost write conflict; the result differs.
 
-        A SELECT shows the rows of the moment at which its frame was made. What writes a transactional table answers a
-        single row with the column ``rows``: how many it changed.
+        A SELECT shows the rows of the moment at which its frame was made. A write of a transactional table returns a
+        single row with the column ``rows``: the number of changed rows.
         Raises: InvalidOperationError for a statement that cannot be done right, WriteConflictError for a lost
             race (the message names the winner), LockNotAcquiredError; Spark's own errors.
         """
@@ -217,10 +217,10 @@ class AcidSession:
     def transaction(self, *, batch: tuple[TableName, StreamBatch] | None = None) -> Iterator[Self]:
         """Run all statements of the block in one transaction: committed at its end, undone when it raises.
 
-        A statement sees what earlier statements of the block wrote; those of ``spark.sql`` are in it, too. ``batch``:
-        the batch of a streaming query that the block writes, and the table that remembers it with the commit.
-        Raises: WriteConflictError when somebody else changed the same table or partition and committed first; with
-        ``batch`` AlreadyExistsError when another run of the query has brought it.
+        A statement sees the writes of earlier statements of the block; statements of ``spark.sql`` are part of it, too.
+        ``batch``: the batch of a streaming query that the block writes, and the table that stores it with the commit.
+        Raises: WriteConflictError when another transaction changed the same table or partition and committed first;
+        with ``batch`` AlreadyExistsError when another run of the query has committed it.
         """
         with self._txns.block() as block:
             if batch is not None:
@@ -230,8 +230,8 @@ class AcidSession:
     def retrying(self, attempt: Callable[[], Result]) -> Result:
         """Return the result of ``attempt``; run it again, at most ``retries`` times, when it loses a write conflict.
 
-        Each run must read what it needs anew, in a transaction of its own. Inside a transaction block it runs once: the
-        whole block has lost. UPDATE, DELETE, MERGE and INSERT OVERWRITE in SQL do this by themselves.
+        Each run must read its input again, in a transaction of its own. Inside a transaction block it runs once, since
+        the whole block has lost. UPDATE, DELETE, MERGE and INSERT OVERWRITE in SQL retry by themselves.
         """
         return self._txns.retrying(attempt)
 

@@ -1,8 +1,9 @@
 """Structured Streaming into transactional tables, exactly once.
 
-Rule: the rows of a batch and the note that the table has them are one commit, so neither is ever without the other.
-Spark repeats a batch whose end is not in its checkpoint; the note says that the table has it, and the batch is skipped.
-No other place could disagree: there is no directory beside the table, and nothing to clean up.
+Rule: the rows of a batch and the note that the table has them are one commit, so neither ever exists without the other.
+Spark repeats a batch whose end is not in its checkpoint; the note shows that the table has the batch, which is then
+skipped. The note has no second copy that could disagree: there is no directory beside the table, and nothing to clean
+up.
 """
 
 from __future__ import annotations

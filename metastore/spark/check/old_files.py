@@ -1,9 +1,9 @@
 """Files of the writers without Spark up to release 0.2 that show wrong values, or that Spark and Hive refuse to read.
 
-Rule for NULL structs, which moved the values of later rows: such a file holds more values of a field than it has rows
-to show them in. Its footer counts the values that were written, and a reader finds the rows that have one.
-Rule for times before 1970: their fraction of a second is stored below 0, which no writer does any more.
-Only columns whose statistics leave room for one of these are read, stripe by stripe.
+Rule for NULL structs, which moved the values of later rows: such a file holds more values of a field than its rows can
+show. The footer counts the written values, and a reader counts the shown ones. Rule for times before 1970: their
+fraction of a second is stored as a negative number, which no writer does any more. Only columns whose statistics allow
+one of these errors are read, stripe by stripe.
 """
 
 import zlib

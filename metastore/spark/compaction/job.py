@@ -1,11 +1,11 @@
 """The Spark job that compacts an ACID directory; ``process`` runs it where a Worker has asked for it.
 
-Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end
-in ``_v<txn>``, invisible until the Worker commits that transaction. When all of them are complete it proves that they
-hold the inputs' rows (``compaction.working.rules``), and asks whether the compaction is still its own, right before
-the first gets its name (ADR 0038). ROW__IDs stay as they are, since other
-transactions may be deleting by them at this moment; but for a rebalance, which keeps such transactions out. Killed at
-any point it leaves a hidden staging directory or an invisible output.
+Rule: the job reads the files that ``acid_state`` gives to a compactor, never changes an input, and publishes
+directories that end in ``_v<txn>``, invisible until the Worker commits that transaction. When all directories are
+complete it proves that they hold the inputs' rows (``compaction.working.rules``). Right before the first directory gets
+its name it checks that the compaction is still its own (ADR 0038). ROW__IDs stay as they are, since other transactions
+may be deleting by them at this moment; only a rebalance changes them, and it keeps such transactions out. A job that is
+killed at any point leaves a hidden staging directory or an invisible output.
 
 MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
 MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
@@ -77,10 +77,10 @@ def run(
 ) -> CompactionJobResult:
     """Compact one ACID directory of a full ACID table with these columns; returns what was published.
 
-    Runs in a session of its own (``spark.newSession()``), so that the caller's settings neither help nor hurt. May be
-    repeated under the same transaction: it replaces an earlier attempt's output. ``may_publish`` is called when all is
-    complete and nothing has its name; it raises if the compaction is no longer this job's. ``expects`` is told how many
-    rows Spark's stages will take in.
+    Runs in a session of its own (``spark.newSession()``), so that the caller's settings have no effect. May be repeated
+    under the same transaction: it replaces an earlier attempt's output. ``may_publish`` is called when all directories
+    are complete and none has its name; it raises if the compaction is no longer this job's. ``expects`` is called with
+    the number of rows that Spark's stages will take in.
 
     Raises: InvalidOperationError for a kind, or for files, that this job cannot compact; UnprovenError when the outputs
     do not hold the inputs' rows: nothing is published, and the outputs are kept under a hidden name.
@@ -210,8 +210,8 @@ class _Job:
     def rebalance(self, inputs: CompactionInputs) -> _Compacted:
         """Write every live row once, with a new id.
 
-        Deleted and invisible rows are left out by the tasks that write, or, where rows have to be sorted, by a major
-        compaction into staging before.
+        The writing tasks leave deleted and invisible rows out. If rows have to be sorted, a major compaction into
+        staging does so before.
         """
         order = sort_columns(self.spec.order_by)
         require_sortable(order, self.row_type, f"{self.spec.database}.{self.spec.table}")

@@ -1,8 +1,8 @@
 """The rows of a compaction by their numbers, as the writer will count them: deleted and hidden rows have no number.
 
-Rule: a number depends on how many rows before it are deleted. So ranges of ROW__IDs are merged by ids alone, delete
-events among them, and what the writer would leave out is left out by the same code (``AcidOrcWriter.Tally``). The
-driver gets a number for each range. Should the writer count otherwise, the proof finds it.
+Rule: a row's number depends on how many rows before it are deleted. So ranges of ROW__IDs are merged by ids alone,
+together with delete events, and the writer's own code leaves rows out (``AcidOrcWriter.Tally``). The driver gets the
+count of each range. If the writer counts differently, the proof fails.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """The compaction of insert-only tables: rows of plain files, copied into one directory.
 
-Rule: as for full ACID (``job``): inputs are what ``acid_state`` gives to a compactor and are never touched, the
-output ends in ``_v<txn>``. A directory is visible whole or not at all, so that aborted writes are left out with their
-directories. The outputs have as many rows as the inputs, or nothing is published.
+Rule: as for full ACID (``job``), inputs are those that ``acid_state`` gives to a compactor and are never changed; the
+output ends in ``_v<txn>``. A directory is visible as a whole or not at all, so aborted writes are left out with their
+directories. Nothing is published unless the outputs have as many rows as the inputs.
 
 MAJOR: base and deltas → ``base_<H>_v<T>``. MINOR: deltas → ``delta_<m>_<H>_v<T>``, statements of one write id together.
 """
@@ -47,8 +47,8 @@ def compact_rows(
 ) -> tuple[list[WrittenDirectory], int, dict[str, Whole]]:
     """Copy the rows of a location; return the published directories, the number of rows read, and the columns' tallies.
 
-    ``described``: the columns of which values are tallied on the way, with their types; lines that are copied unread
-    say nothing of theirs. ``may_publish``: as for ``publish_all``.
+    ``described``: the columns to tally on the way, with their types; lines that are copied unread have no tallies.
+    ``may_publish``: as for ``publish_all``.
     Raises: InvalidOperationError for files that cannot be copied exactly.
     """
     _require_copyable(table, spec.location, state)

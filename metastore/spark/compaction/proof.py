@@ -1,8 +1,9 @@
 """The evidence of a full-ACID compaction for the rule in ``metastore.compaction.working.rules``.
 
 Rule: rows are never read a second time. The evidence is footers, listings and the tasks' counts. Outputs that differ
-get a hidden name instead of theirs, so that an operator can look at them. Uploads become files only with their names,
-so their footers are read afterwards: before the transaction commits, so that no reader sees them either.
+get a hidden name instead of their final name, so that an operator can look at them. Uploads become files only when they
+get their names, so their footers are read after that: but before the transaction commits, so that no reader sees them
+either.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,12 +1,11 @@
 """Rows of a rebalance: numbered from 0 over all of them, and dealt evenly to buckets.
 
-Rule: the rows are ordered by their ROW__IDs, or as the request says and then by their ROW__IDs. In the order of the
-ROW__IDs, which is that of the files, a task for each bucket merges what lies between two rows; it leaves deleted rows
-out, and numbers what it writes. Which row each bucket begins with, a pass over ids says (``live_rows``). With ORDER BY,
-or where files cannot be merged, only rows come here, deletes are applied before: a first pass reads what the rows are
-ordered by, and a second sends each to its bucket, one task each, which sorts and numbers. So rows are moved once at
-most. A comparison that were not that of the sort would only make uneven buckets, which the proof
-finds.
+Rule: the rows are ordered by their ROW__IDs, or by the request's columns and then by their ROW__IDs. In the order of
+the ROW__IDs, which is the order of the files, a task for each bucket merges the rows between two ids; it leaves deleted
+rows out, and numbers the rows that it writes. A pass over ids finds the first row of each bucket (``live_rows``). With
+ORDER BY, or where files cannot be merged, deletes are applied before: a first pass reads the sort keys, and a second
+sends each row to its bucket, one task each, which sorts and numbers. So each row is moved at most once. If a comparison
+differed from the sort's, buckets would only be uneven, and the proof would find it.
 Source: COMP-16; Hive numbers in one task.
 """
 
@@ -91,8 +90,8 @@ def deal(
     """Give rows their buckets and numbers; ``dealt``: as ``working.rules.dealt`` has it, at least one bucket.
 
     ``events``: insert events of the rows, with the columns of ``staged_acid``; ``surveyed``: the same for the first
-    pass. Rows that the request orders all get the highest write id among them, since theirs would not be in order any
-    more.
+    pass. If the request orders the rows, all get the highest write id among them, since their own ids would no longer
+    be in order.
     """
     keys = [_key(column, row) for column in order] + [_Key(F.col(name), "bigint") for name in ID_COLUMNS]
     firsts = dealt[:-1]

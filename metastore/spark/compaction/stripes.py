@@ -1,6 +1,7 @@
 """Files of insert events that are joined by copying their stripes: no row is read.
 
-Rule: only what their footers prove (``compaction.merging.rules.in_one_file``), in the driver, into staging.
+Rule: only stripes whose footers prove that they fit are copied (``compaction.merging.rules.in_one_file``). The driver
+copies them into staging.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Our Java classes in a Spark session: a jar brings them to its driver and its tasks.
 
 Rule: nothing has to be installed on a cluster. An installed package has a jar for each version of Spark that it was
-built for; in a checkout, and for other versions, it is compiled at its first use. The session adds it, as a user would,
-and Spark sends it to the executors. A Spark that was started with the jar has the classes everywhere.
+built for; in a checkout, and for other versions, the jar is compiled at its first use. The session adds the jar, as a
+user would, and Spark sends it to the executors. A Spark that was started with the jar has the classes everywhere.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Files through Spark's JVM: with the file systems and credentials of the data frames.
 
-Rule: it moves files and reads ORC footers with the JVM's own reader; it knows nothing of tables or transactions.
+Rule: the class moves files and reads ORC footers with the JVM's own reader; it knows nothing of tables or transactions.
 """
 
 from contextlib import closing

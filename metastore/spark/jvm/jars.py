@@ -1,8 +1,8 @@
 """Jars of our Java classes: built with the wheel, one per Spark version; in a checkout at their first use.
 
 Rule: a jar is for the minor version of the Spark that it was compiled for. Its sources are those of ``connector`` that
-all versions share, and of each other the one in the newest folder that is not newer than the Spark. Only the standard
-library is imported here: ``setup.py`` loads this file by itself.
+all versions share, and of each version-specific file the one in the newest folder that is not newer than the Spark.
+Only the standard library is imported here, since ``setup.py`` loads this file by itself.
 """
 
 import os

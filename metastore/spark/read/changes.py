@@ -1,9 +1,9 @@
 """Changes of an ACID table as a DataFrame: the row versions that statements inserted and deleted.
 
 Rules (ACID-18, ACID-23, ACID-30, ACID-31). A change counts when its write id is visible. ROW__IDs are unique only in
-their ACID directory, so that is a part of the look-up. Rows are not asked what the names of directories say: write ids
-are read only where a delta has invisible among visible write ids, operations only where Hive before version 3 may have
-written.
+their ACID directory, so look-ups use the directory too. Rows are not read for facts that directory names show: write
+ids are read only where a delta has both visible and invisible ones, and operations only where Hive before version 3 may
+have written.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ def read_changes(
 ) -> DataFrame:
     """Return each row version that write ids above ``after`` inserted or deleted.
 
-    Columns: ``_operation``, ``_write_id`` (who), the table's, ``ROW__ID``. An updated row is in it twice: deleted as it
-    was, and inserted as it is. ``directories`` must have no base above ``after``.
+    Columns: ``_operation``, ``_write_id`` (of the change), the table's, ``ROW__ID``. An updated row appears twice: its
+    old version as deleted, and its new version as inserted. ``directories`` must have no base above ``after``.
     """
     place = [*ROW_ID, _DIRECTORY]
     kept = (*place, BY)

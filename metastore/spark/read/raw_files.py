@@ -1,6 +1,6 @@
 """Rows of files without event columns, as insert events; and the schema of files with event columns.
 
-Rule: a row's id is made of its place in its file (``acid.originals``), so each file must be one task.
+Rule: a row's id is derived from its position in its file (``acid.originals``), so each file must be one task.
 """
 
 import re

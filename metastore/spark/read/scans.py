@@ -1,10 +1,11 @@
 """A Spark scan over files that have been listed already, each with the number of its ACID directory.
 
-Rules. Nothing is listed twice: Spark gets the files of a scan with their sizes, however many directories they lie in.
-The number of a file's directory travels as its modification time, which ORC never reads. To Spark that is a constant of
-the file, so a condition on the number, or on a value that is looked up by it (a partition key), leaves out whole files
-before any is opened. A scan has the event's columns, then the table's, and reads only those that a query uses (see
-``AcidOrcFormat.java``). Spark takes scans with the same root path for equal: the path is a digest of the files.
+Rules. Nothing is listed twice: Spark gets the files of a scan with their sizes, however many directories they are in.
+The number of a file's directory is passed as the file's modification time, which ORC never reads. To Spark that is a
+constant of the file. So a condition on the number, or on a value that is looked up by the number (a partition key),
+skips whole files before any is opened. A scan has the event's columns, then the table's, and reads only those that a
+query uses (see ``AcidOrcFormat.java``). Spark takes scans with the same root path for equal, so the path is a digest of
+the files.
 """
 
 from collections.abc import Sequence

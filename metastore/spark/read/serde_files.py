@@ -1,7 +1,7 @@
 """Files of tables that Hive's own classes read and write (``serde_storage``), through a data source of ours.
 
-Rule: a scan shows what those classes show, of all files or of none. A row that would not read back the same is not
-written (``SerdeWriter.java``), nor is anything else of its statement.
+Rule: a scan shows the same rows as those classes, of all files or of none. If a row would not read back the same,
+nothing of its statement is written (``SerdeWriter.java``).
 """
 
 from collections.abc import Sequence

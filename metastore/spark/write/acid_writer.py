@@ -3,8 +3,8 @@
 Rule: tasks write only below a hidden staging directory beside the target, by Spark's own committer: retries and
 speculation leave one set of files per task. The driver checks that the files are those that the tasks reported, one for
 each bucket (ACID-10), adds ``_orc_acid_version`` and renames. Nothing exists under a final name before it is complete.
-On S3, where a rename is a copy, tasks upload to the final names instead (``in_place``). What is in a file is the
-concern of ``EventFile.java``, for statements and compactions alike.
+On S3, where a rename is a copy, tasks upload to the final names instead (``in_place``). ``EventFile.java`` writes the
+content of files, for statements and compactions alike.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -317,8 +317,8 @@ def publish_all(
 ) -> list[WrittenDirectory]:
     """Give complete directories their final names, in this order, if ``may_publish`` does not raise.
 
-    A failure may leave a part: uploads are completed one by one, and on object stores a rename copies file by file. So
-    after a failure everything that may be there is removed.
+    A failure may leave some directories: uploads are completed one by one, and on object stores a rename copies file by
+    file. So after a failure everything that may exist is removed.
     Raises: FileExistsError; LeftoverError when that cannot be removed.
     """
     for directory in staged:

@@ -1,10 +1,10 @@
 """Writes on S3, where a rename is a copy: files are uploaded directly to their final names.
 
-Rule: a task uploads a file and does not complete the upload, so nobody sees it. The driver learns the uploads of the
-attempts that Spark keeps, one of each task. It completes those, and no others, when the statement is published. After a
-failure it aborts them, then removes what was completed: an aborted upload cannot be completed any more, not even by a
-request that is still under way. An upload that nobody ends (the driver was killed, an executor lost) never becomes a
-file; the bucket's lifecycle removes it.
+Rule: a task uploads a file and does not complete the upload, so no reader sees the file. The driver learns the uploads
+of the attempts that Spark keeps, one of each task, and completes only those when the statement is published. After a
+failure it aborts them, then removes completed files: an aborted upload can no longer be completed, not even by a late
+request. If an upload is never ended (the driver was killed, an executor lost), it never becomes a file; the bucket's
+lifecycle rule removes it.
 """
 
 from collections.abc import Iterator, Sequence
