@@ -2,7 +2,8 @@
 
     python -m benchmarks.acid_deletes [--rows 20000000] [--runs 3]
 
-Also how much the driver's heap grows over all runs (after a full garbage collection), and how much is broadcast.
+It also prints the growth of the driver's heap over all runs (after a full garbage collection), and the size of
+broadcasts.
 """
 
 from pyspark.sql import DataFrame

@@ -2,10 +2,10 @@
 
     python -m benchmarks.acid_lakes [--rows 2800000] [--runs 3] [--only "one row,MERGE"]
 
-Delta Lake and Iceberg take part twice: as they are by default, where they copy the files that hold a changed row, and
-with their deletion vectors. Each writes as it does by default: ORC with zlib here, Parquet there. All run in the newest
-Spark that all three run in: pip and Maven fetch them once, into the benchmarks' cache, and this program starts itself
-again with them.
+Delta Lake and Iceberg take part twice: with their defaults, which copy the files that hold a changed row, and with
+deletion vectors. Each writes its default format: ORC with zlib here, Parquet there. All run in the newest Spark that
+supports all three: pip and Maven fetch them once, into the benchmarks' cache, and this program starts itself again with
+them.
 """
 
 import os

@@ -2,9 +2,9 @@
 
     python -m benchmarks.acid_matrix [--rows 10000000] [--runs 5]
 
-The states are those that Presto measured its reader in: only a base; a delete delta above it; an insert delta as well;
-five delete deltas; five of each. Every delta changes 1 % of the rows. The flat files hold the rows of that state.
-An aggregate gets three times as many runs as a full scan, the selective predicate twenty times.
+The states are those of Presto's benchmark of its reader: only a base; a delete delta above it; an insert delta as well;
+five delete deltas; five of each. Every delta changes 1 % of the rows. The flat files hold the rows of that state. An
+aggregate gets three times as many runs as a full scan, the selective predicate twenty times.
 """
 
 import shutil

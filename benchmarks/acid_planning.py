@@ -2,9 +2,9 @@
 
     python -m benchmarks.acid_planning [--rows 10000] [--runs 3]
 
-``--rows`` is the number of deltas, beside which stand as many plain ORC directories in the same Spark; files are
-listed, and the goal is 2 seconds. The deltas are made by hand, each a copy of one small file. The small table has one
-delta; a plain table of Spark stands beside it, whose plan may take 30 ms less.
+``--rows`` is the number of deltas. As many plain ORC directories are read in the same Spark; files are listed, and the
+goal is 2 seconds. The deltas are made by hand, each a copy of one small file. The small table has one delta; beside it
+is a plain table of Spark, whose plan may take 30 ms less.
 """
 
 import os

@@ -118,8 +118,8 @@ def _median(costs: Sequence[Cost]) -> Cost:
 def compared(title: str, ours: Action, plain: Action, runs: int, limit: float) -> None:
     """Print a line of the table: both costs, their ratios, and ``yes`` if the limit is kept.
 
-    The limit is of elapsed time. A ratio is the median of those of all neighbouring runs: a machine that others use
-    too is slower for some seconds and then faster again, by more than the contestants differ by, and so for both.
+    The limit is for elapsed time. A ratio is the median of the ratios of neighbouring runs: a shared machine is slower
+    for some seconds and then faster again, by more than the contestants differ, but for both alike.
     """
     ours_took, plain_took = taken({"acid": ours, "plain": plain}, runs).values()
     pairs = [*zip(ours_took, plain_took, strict=True), *zip(ours_took[1:], plain_took, strict=False)]

@@ -3,7 +3,7 @@
     python -m benchmarks.acid_tables [--rows 1000000] [--runs 3]
 
 The table: one large insert, then two updates of 1 % of the rows each and one delete of 1 %, so that a reader merges
-three delete deltas. The plain files hold the rows that are left, in as many files, compressed alike (zlib).
+three delete deltas. The plain files hold the remaining rows, in as many files, with the same compression (zlib).
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python -m benchmarks.acid_writes [--rows 10000000] [--runs 3]
 
-INSERT is compared with writing the same rows as plain files; the others with what changing rows takes without ACID
-tables: writing all of them anew. Each run of those changes another 1 %, so later runs read more deltas.
+INSERT is compared with a write of the same rows as plain files; the others with a rewrite of all rows, as needed to
+change rows without ACID tables. Each run changes another 1 %, so later runs read more deltas.
 """
 
 import shutil

@@ -3,10 +3,11 @@
     python -m benchmarks.alone [--runs 3] [--seconds 1] [--clients 1] [--hold 8,32] [--no-peers]
 
 Alone: a client sends the next call when it has the answer. Contestants take turns within each row; ``server``, ``pg``:
-processor time in microseconds per call of ours. One lock: each client asks for an exclusive lock of one table without a
-transaction, looks (at once, then as Hive's clients do: after 100 ms, then after twice as long each time) until it has
-it, and releases it. ``wait``: from asking to having; ``fair``: that of each if all wait equally long; ``server``,
-``pg``, ``client``: processor time of a hand-over, in microseconds, of the server, PostgreSQL and this program.
+our processor time per call in microseconds. One lock: each client asks for an exclusive lock of one table without a
+transaction, checks it (at once, then as Hive's clients do: after 100 ms, then after twice as long each time) until the
+lock is granted, and releases it. ``wait``: from request to grant; ``fair``: each client's wait if all wait equally
+long; ``server``, ``pg``, ``client``: processor time of a hand-over, in microseconds, of the server, PostgreSQL and this
+program.
 """
 
 import argparse

@@ -4,10 +4,11 @@
     python -m benchmarks.call_counts --write           ... into call_counts.txt, with which `make test` compares
     python -m benchmarks.call_counts --against HEAD~5  what differs from another revision's server
 
-Counted between the server and PostgreSQL, one client alone: messages that wait for an answer (round trips), statements
-besides BEGIN and COMMIT, how often a session waited for the write-ahead log to reach the disk, and bytes. Each is the
-least of a few calls, since now and then a call also does something that is due: a block of ids, a statement that this
-session has not prepared yet. A check that waits is parked for ``PATIENCE``, and looks again at the end.
+Counts between the server and PostgreSQL, for a single client: messages that wait for an answer (round trips),
+statements besides BEGIN and COMMIT, how often a session waited for the write-ahead log to reach the disk, and bytes.
+Each is the least of a few calls, since a call sometimes also does work that is due just then: it reserves a block of
+ids, or prepares a statement that this session has not used yet. A check that waits is parked for ``PATIENCE``, and
+checks again at the end.
 """
 
 import argparse
@@ -53,8 +54,8 @@ class Counts(NamedTuple):
     def differs(self, expected: "Counts") -> bool:
         """Return True for other trips or statements, more flushes, or bytes that longer ids do not explain.
 
-        A flush may be missing: PostgreSQL's own writer of the log can have been quicker. Fewer bytes differ as well: a
-        table that says too much would hide what is added later.
+        A flush may be missing, if PostgreSQL's own writer of the log was quicker. Fewer bytes are a difference as well:
+        a table with too high numbers would hide later additions.
         """
         return (
             self[:2] != expected[:2]

@@ -2,10 +2,11 @@
 
     python -m benchmarks.compaction_memory [--deltas 1000,10000] [--deletes 1000000,10000000]
 
-Deltas: a table of so many with 100 rows each, compacted minor and major; then a base with so many deltas of 10 deletes
-each. Deletes: so many of a base of 20 million rows, in one delta, compacted major. Each compaction is a Spark of its
-own whose tasks run in another JVM (``local-cluster``), so that what the driver holds shows alone. Heap: what is left
-behind the collection that left most. Files: the most of each of the three, together, looked at every 20 ms.
+Deltas: a table of so many deltas with 100 rows each, compacted minor and major; then a base with so many deltas of 10
+deletes each. Deletes: so many of a base of 20 million rows, in one delta, compacted major. Each compaction runs in a
+Spark of its own whose tasks run in another JVM (``local-cluster``), so that the driver's memory is measured separately.
+Heap: the largest heap after a garbage collection. Files: the highest number of open files of each of the three
+processes, sampled together every 20 ms.
 """
 
 import argparse

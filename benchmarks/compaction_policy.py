@@ -2,16 +2,16 @@
 
     python -m benchmarks.compaction_policy [--days 30] [--load NAME ...] [--recorded postgresql://...]
 
-Nothing is written. A clock jumps from event to event: transactions add deltas, the Initiator comes by every five
-minutes, Workers read and write so many bytes a second. What is due, what it is good for and whose turn it is decide the
-functions that the service itself uses (`initiating.rules`, `queue.rules.turns`). Hive's policy has the same thresholds,
-and its Workers take the oldest request. Both see the same tables, the same writes, the same number of Workers.
+Nothing is written. A clock jumps from event to event: transactions add deltas, the Initiator runs every five minutes,
+Workers read and write a fixed number of bytes a second. The service's own functions decide which compactions are due,
+what they gain, and which comes next (`initiating.rules`, `queue.rules.turns`). Hive's policy has the same thresholds,
+and its Workers take the oldest request. Both see the same tables, the same writes, and the same number of Workers.
 
-Read amplification: what a read costs, to what it would cost if the table were one base at that moment; the mean over
-all reads of the month. A read costs its bytes, and for each directory that it opens `OPENING` more. Rewritten: bytes
+Read amplification: the cost of a read, divided by its cost if the table were one base at that moment; the mean over all
+reads of the month. A read costs its bytes, and `OPENING` more for each directory that it opens. Rewritten: the bytes
 that compactions wrote.
 
-With --recorded the writes of a database are played again, once, as it remembers them (`recorded_load`).
+With --recorded the writes that a database remembers are played again, once (`recorded_load`).
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python -m benchmarks.compaction_queue [--requests 1000] [--workers 8] [--pauses 0 50]
 
-So many requests wait, each of a table of its own. Each Worker is a thread with connections of its own; it claims,
-begins, renews its lease and completes, without a job and without files, until nothing is left; then the threads clean.
-First without a pause, which is more than Workers that read and write tables ask of the queue: then a call waits for
-the processor and for the others. Then with a short one before each call.
+So many requests wait, each for a table of its own. Each Worker is a thread with connections of its own; it claims,
+begins, renews its lease and completes, without a job and without files, until the queue is empty; then the threads
+clean. The first run has no pause between calls, which is more load than Workers that read and write tables cause: a
+call then waits for the processor and for other calls. The second run has a short pause before each call.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """The calls whose cost is counted (`benchmarks.call_counts`), each with its preparation.
 
-A case prepares, uncounted, and gives the arguments of its call, which is the first word of its name.
+A case prepares its state, uncounted, and gives the arguments of its call, which is the first word of its name.
 """
 
 from collections.abc import Callable

@@ -1,15 +1,15 @@
 """pgbench scripts with the SQL of our server, derived again in each run: they cannot go stale.
 
-A server of ours runs behind a ``Wiretap``. Two clients, one after the other, go through a scenario. What differs
+A server of ours runs behind a ``Wiretap``. Two clients, one after the other, run a scenario. A value that differs
 between two rounds of a client, or between the clients, is an id, and the script gets a variable in its place:
 
 - an id that an earlier answer of PostgreSQL has in a column: pgbench reads it from there (``\\aset``);
 - an id that the server took out of a longer answer or made itself: a counter of each pgbench client;
 - a part of a client's own names: pgbench's ``client_id``.
 
-Everything else is sent as our server sends it, except that no transaction may leave the disk behind
-(``synchronous_commit`` stays on, in functions too): each call is one durable PostgreSQL transaction. A script that
-leaves transactions open or locks behind does not do what the calls do, and is refused.
+Everything else is sent as our server sends it, except that every transaction waits for the disk (``synchronous_commit``
+stays on, in functions too): each call is one durable PostgreSQL transaction. A script that leaves open transactions or
+locks behind does not do the work of the calls, and is refused.
 """
 
 import re

@@ -2,13 +2,14 @@
 
     python -m benchmarks.fairness [--writers 32] [--seconds 20] [--peers hive_4_2]
 
-Each writer does what Iceberg's Hive catalog does for a commit, again and again: an exclusive lock without a
-transaction, get_table_req, alter_table with a parameter that counts, unlock. Who has to wait polls as Hive's clients
-do: after 100 ms, then each time twice as long. The server may hold the answer to such a poll back until the lock is
-granted (metastore.lock.check.wait); with that setting and without it are two contestants. At the end the table must
-have counted every commit. Failed: also those who are not served within PATIENCE_S after the last of them could ask.
+Each writer repeats the commit of Iceberg's Hive catalog: an exclusive lock without a transaction, get_table_req,
+alter_table with a parameter that counts, unlock. A writer that has to wait polls as Hive's clients do: after 100 ms,
+then each time after twice as long. The server may hold back the answer to such a poll until the lock is granted
+(metastore.lock.check.wait); a server with that setting and one without it are two contestants. At the end the table
+must have counted every commit. Failed writers include those that are not served within PATIENCE_S after the last of
+them could ask.
 
-Hand-over: from the moment when a writer sends unlock to the moment when the next knows that it has the lock.
+Hand-over: from the moment when a writer sends unlock to the moment when the next writer knows that it has the lock.
 """
 
 import argparse

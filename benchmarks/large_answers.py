@@ -2,11 +2,12 @@
 
     python -m benchmarks.large_answers [--runs 3] [--scale 1] [--only locks] [--no-peers] [--minutes 16]
 
-Ours beside Hive's metastores 2.3.10 and 4.2.0 on one PostgreSQL, in turn within each row. A client sends the call and
-takes the bytes without decoding them. ``x``: the faster peer's time by ours. ``server``, ``pg``: processor time of our
-server and of PostgreSQL for one answer of ours, which hardly depends on what else the machine does. ``MB``: resident
-memory of ours before the row, and the most of it meanwhile. ``others``: p99 of heartbeats that another client sends.
-Rows that are not begun after so many minutes are left out. Our server runs no loops, so that what is queued stays.
+Our server is measured beside Hive's metastores 2.3.10 and 4.2.0 on one PostgreSQL, in turn within each row. A client
+sends the call and takes the bytes without decoding them. ``x``: the faster peer's time divided by ours. ``server``,
+``pg``: processor time of our server and of PostgreSQL for one of our answers, which hardly depends on other work of the
+machine. ``MB``: resident memory of our server before the row, and its peak meanwhile. ``others``: p99 of another
+client's heartbeats. Rows that have not begun after ``--minutes`` are left out. Our server runs no loops, so queued
+compactions stay queued.
 """
 
 import argparse

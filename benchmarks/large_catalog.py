@@ -2,9 +2,9 @@
 
     python -m benchmarks.large_catalog [--tables 200000] [--partitions 1000000]
 
-PostgreSQL makes the rows itself, as many as a restored dump would have, in minutes. Before and after, each call that
-asks for a part of the catalog is counted: the pages of tables and indexes that its statements look at, which do not
-depend on how busy the machine is, and milliseconds. A call whose pages grow reads what it was not asked for.
+PostgreSQL makes the rows itself, as many as a restored dump would have, in minutes. Each call that asks for a part of
+the catalog is measured before and after: milliseconds, and the pages of tables and indexes that its statements read,
+which do not depend on how busy the machine is. A call whose pages grow reads more than it needs.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The contents of large answers: partitions, locks, compactions and transactions, put into a metastore's database.
 
-A metastore makes the first of each itself; the others are copies of its rows, made by PostgreSQL. So all metastores
-have the same, however long one of them would take to make it, and however its tables are called.
+A metastore makes the first object of each kind itself; the others are copies of its rows, made by PostgreSQL. So all
+metastores have the same objects, however slowly they create them, and whatever the names of their tables.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """A cheap load generator for Thrift servers: many connections in one epoll process, messages encoded beforehand.
 
-A scenario is a generator function: it yields the bytes of a request, is sent the bytes of the reply, and says with
+A scenario is a generator function: it yields the bytes of a request, receives the bytes of the reply, and calls
 ``tally.done()`` when one unit of its work is complete. Connections run in a closed loop: each sends as soon as it has
-its answer. What is measured is the server, so nothing here decodes what a scenario does not ask for.
+its answer. The server is measured, so the generator decodes nothing that a scenario does not ask for.
 
     def heartbeats(index, tally):
         beat = request("heartbeat", HeartbeatRequest(lockid=index))
@@ -12,8 +12,8 @@ its answer. What is measured is the server, so nothing here decodes what a scena
 
     print(measure(("127.0.0.1", 9083), heartbeats, connections=8, seconds=5))
 
-The generator measures itself too (``Measured.load``): processor seconds per second of its processes. A part of a core
-that it needs is time that the server does not get.
+The generator measures itself too (``Measured.load``): processor seconds per second of its processes. The server does
+not get the part of a core that the generator needs.
 """
 
 import multiprocessing
@@ -69,7 +69,7 @@ def result(method: str, reply: bytes) -> Any:
 class Tally:
     """The results of one connection; latencies are those of whole units of work.
 
-    A scenario whose replies are long sets ``whole``, which tells cheaply whether a reply has arrived completely.
+    A scenario with long replies sets ``whole``, a cheap function that returns True for a complete reply.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Messages encoded before the measurement, with places for values known only during it, and cheap looks at answers.
 
-The looks know where in an answer a value stands. They check what they can without decoding, and decode an answer that
-is not the expected type, so that its error is raised.
+The looks read a value at a known position in an answer. They check what they can without decoding, and decode an answer
+that is not of the expected type, so that its error is raised.
 """
 
 import struct
@@ -90,7 +90,7 @@ _IDS_AT = _COUNT_AT + 4
 def whole_open_txns(reply: bytes) -> bool:
     """Return True if an answer to get_open_txns is complete: ids, numbers, bytes and the ends of two structs.
 
-    Ours tells the ids twice, since some clients expect a list and others a set.
+    Our server sends the ids twice, since some clients expect a list and others a set.
     """
     at = _MARK_AT - 3
     while at < len(reply):

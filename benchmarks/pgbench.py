@@ -1,6 +1,6 @@
 """PostgreSQL alone, with pgbench, in two ways. In both each call is one durable transaction.
 
-- **least** (the scripts in least_sql/): the least SQL that has the effect, in tables of its own, without rules.
+- **least** (the scripts in least_sql/): the least SQL with the same effect, in tables of its own, without rules.
 - **equal**: the statements that our server sends for the same calls when it serves one client (``equal_sql``), in our
   schema, all of them made durable. A server that did one PostgreSQL transaction for each call could not surpass it.
 """

@@ -2,11 +2,11 @@
 
     python -m benchmarks.reads_beside_compaction [--rows 2000000] [--runs 2]
 
-The table of ``benchmarks.compaction``: a base, ten deltas, 1 % deleted. The readers, the metastore with its Cleaner and
-PostgreSQL have one core; a Worker in a process of its own, with the Spark that it starts, has another. Each read is an
-aggregate of three columns in a snapshot of its own, and its answer is compared with the first. The peer: the same reads
-while the other core writes plain files anew in a Spark that has never heard of the table. What that costs is what the
-cores share.
+The table is that of ``benchmarks.compaction``: a base, ten deltas, 1 % deleted. The readers, the metastore with its
+Cleaner and PostgreSQL share one core; a Worker in a process of its own, with the Spark that it starts, has another.
+Each read is an aggregate of three columns in a snapshot of its own, and its answer is compared with the first. The
+peer: the same reads while a Spark without our connector rewrites plain files on the other core. Its effect shows the
+cost of hardware that the cores share.
 """
 
 import json

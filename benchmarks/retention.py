@@ -2,11 +2,11 @@
 
     python -m benchmarks.retention [--finished 1000000] [--calls 300]
 
-One client, one call at a time, the median of each call; a new and a filled metastore take turns, so that whatever
-else the machine does counts for both. Filled in two ways. "Finished": a million transactions that committed writes to a
-hundred tables within the last hour; their records are still kept, and what they wrote waits for compaction. "Held
-back": a million more while a reader is open, so that neither their write sets nor the owners of their write ids may be
-removed. The house-keepers run as they always do.
+One client, one call at a time, the median of each call; a new and a filled metastore take turns, so that other work of
+the machine affects both. It is filled in two ways. "Finished": a million transactions that committed writes to a
+hundred tables within the last hour; their records are still kept, and their writes wait for compaction. "Held back": a
+million more while a reader is open, so that neither their write sets nor the owners of their write ids may be removed.
+The house-keepers run as usual.
 """
 
 import argparse

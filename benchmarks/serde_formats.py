@@ -3,8 +3,8 @@
     python -m benchmarks.serde_formats [--rows 1000000] [--runs 3] [--only text,csv]
 
 The peers: a plain Hive table of Spark with the same SerDe, which uses the same classes of Hive (Spark has none for
-JSON); and Spark's own source for the format, which knows nothing of SerDes (there is none for most). Only the
-insert-only table checks that each row can be read again as it is. A read makes every column of every row.
+JSON); and Spark's own source for the format, which uses no SerDe (most formats have none). Only the insert-only table
+checks that each row can be read again unchanged. A read makes every column of every row.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python -m benchmarks.startup [--runs 5] [--beside CHECKOUT]
 
-Ready: the ready file is there, that is, the schema is in place and every part answers. CHECKOUT: another version of
-this project (``git worktree add CHECKOUT COMMIT``), which takes turns with this one.
+Ready: the ready file exists, so the schema is in place and every part answers. CHECKOUT: another version of this
+project (``git worktree add CHECKOUT COMMIT``), which takes turns with this one.
 """
 
 import argparse

@@ -6,8 +6,8 @@ One thread, one table without partitions. A row is a number, a name, an amount a
 The peer reads the same input in equal blocks and writes one plain ORC file with pyarrow, in the same process: no
 transactions, no ids, nothing checked, nothing forced to disk. It is the limit, not an equal.
 
-Rows per second of the clock say what a user gets on this machine now; rows per second of this process's own processor
-time say what a row costs, whoever else is busy.
+Rows per second of the clock show a user's rate on this machine now; rows per second of this process's own processor
+time show the cost of a row, however busy the machine is.
 """
 
 import argparse

@@ -2,12 +2,12 @@
 
     python -m benchmarks.sustained [--minutes 10] [--interval 60] [--clients 32]      make bench-sustained
 
-Of every 20 things that a client does, 16 are transactions that write and commit: 9 inserts (open, lock, commit), 4 with
-a heartbeat, 2 updates of a partition, and 1 with everything that Hive calls (8 calls). The others: 2 readers, 1
-reader that aborts (what a writer aborts stays listed until its table is compacted, which nobody does here), 1 lock and
-unlock of an Iceberg commit. Each client has ten tables. A server with its loops on; only
-transactions that have committed are kept for two minutes instead of an hour (metastore.txn.committed.retention), since
-a shorter run would only show how an hour's worth of them gathers.
+Of every 20 actions of a client, 16 are transactions that write and commit: 9 inserts (open, lock, commit), 4 with a
+heartbeat, 2 updates of a partition, and 1 with all calls of Hive (8 calls). The others: 2 readers, 1 reader that aborts
+(aborted writes would stay listed until their table is compacted, and nothing is compacted here), 1 lock and unlock of
+an Iceberg commit. Each client has ten tables. The server runs with its loops on. Committed transactions are kept for
+two minutes instead of an hour (metastore.txn.committed.retention), since a shorter run would only show an hour's worth
+of them accumulate.
 """
 
 import argparse

@@ -2,8 +2,9 @@
 
     python -m benchmarks.time_line [--calls 1000]
 
-The server runs in a process of its own and notes when it passes a few points; the clock is that of the machine, so its
-instants can be compared with the client's. Of each call the mean of the quickest fifth, in microseconds.
+The server runs in a process of its own and records the times at which it passes a few points. Both processes use the
+machine's clock, so the times can be compared with the client's. The table shows the mean of the quickest fifth of each
+call, in microseconds.
 """
 
 import argparse

@@ -4,9 +4,9 @@
     python -m benchmarks.transactions --profile [--only lock]     a few seconds: what a call of ours costs, no peers
     python -m benchmarks.transactions --no-peers --processes 2 --clients 32,64     several server processes on one port
 
-All of them work on one PostgreSQL, durable as it would be in use: fsync and synchronous_commit are on. Contestants take
-turns within each row, so that all of them meet the same disturbance. Processor time per call (of the server, and of all
-processes of PostgreSQL) hardly depends on what else the machine does; rates do.
+All of them use one PostgreSQL, as durable as in production: fsync and synchronous_commit are on. Contestants take turns
+within each row, so that all of them meet the same disturbance. Processor time per call (of the server, and of all
+processes of PostgreSQL) hardly depends on other work of the machine; rates do.
 """
 
 import argparse

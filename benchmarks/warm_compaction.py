@@ -2,10 +2,10 @@
 
     python -m benchmarks.warm_compaction [--tables 12] [--deltas 10] [--megabytes 1]
 
-A server with one Worker, as it comes. Each table has rows of random words in as many deltas; the compactions are major
-ones, requested one after the other. Beside it the same with a Spark for each (metastore.compactor.spark.idle=0).
-Processor seconds are those of server, PostgreSQL and a kept Spark together: they also hold on a machine that does
-something else.
+A server with one Worker, with default settings. Each table has rows of random words in as many deltas; the compactions
+are major ones, requested one after the other. The same runs again with a new Spark for each compaction
+(metastore.compactor.spark.idle=0). Processor seconds are those of server, PostgreSQL and a kept Spark together: they
+are valid on a busy machine, too.
 """
 
 import argparse

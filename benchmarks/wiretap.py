@@ -1,8 +1,7 @@
 """A listener between our server and PostgreSQL that records every message with SQL and its answer.
 
-It understands the simple query protocol, which psycopg2 speaks; a server that used another would be refused with a
-clear error, not silently recorded as doing nothing. It can also ask something in the server's own sessions, of which
-the server notices nothing.
+It understands the simple query protocol, which psycopg2 speaks; a server with another protocol is refused with a clear
+error, not silently recorded as idle. It can also send queries in the server's own sessions, unnoticed by the server.
 """
 
 import socket
