@@ -50,7 +50,7 @@ def scan_files(
     after: Sequence[str] = (),
     where: Sequence[str] = (),
 ) -> DataFrame:
-    """Return the events of ACID files that meet all of ``where``: first ``before``, then ``columns``, then ``after``.
+    """Return the events that meet all of ``where``; the columns are ``before``, ``columns``, then ``after``.
 
     To Spark a scan of the columns alone is a scan of flat files.
     """

@@ -42,9 +42,9 @@ import transactionmetastore.spark.txn.SessionBlock;
  * Spark's session catalog, extended by the transactional tables of its metastore. Under another name it is a catalog of the
  * transactional tables of any metastore, and of nothing else.
  *
- * Rule: the planner says what a name is. Spark's own catalog never loads a transactional table, which it would take for an
- * empty table, and answers for everything else. Nothing is remembered from statement to statement. What differs between
- * versions of Spark is in AcidCatalog.
+ * Rule: the planner decides whether a name is a transactional table. Spark's own catalog would show such a table as empty,
+ * so it never loads one; it answers for everything else. Nothing is cached between statements. AcidCatalog has the
+ * differences between versions of Spark.
  */
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
     /** Properties that RoutingRule adds to a new table: the storage format, the SerDe and the properties of the SerDe. */

@@ -95,7 +95,10 @@ record CreatedTables(CatalogNames names) {
             + ": use writeTo(\"" + target.fullName() + "\").append() or .overwritePartitions(), or insertInto.");
     }
 
-    /** Makes a plain table transactional: rows of files with Spark's names could not be changed, so these get Hive's. */
+    /**
+     * Makes a plain table transactional. Rows in files with Spark's names could not be changed, so the files get Hive's
+     * names.
+     */
     LogicalPlan converted(SetTableProperties set) {
         if (!isTransactional(set.properties()) || !(set.table() instanceof UnresolvedTable name)) return set;
         CatalogNames.TableName table = names.named(name.multipartIdentifier());

@@ -27,7 +27,7 @@ import transactionmetastore.spark.write.AcidWrites;
  * A rule that gives a statement one transaction over all its tables: also those of subqueries, views and other databases.
  *
  * Spark applies it to each plan that it analyses, and to a view's plan before the plan around the view. All tables of a
- * plan enter the same transaction, in a block that of the block. If the statement writes a transactional table, its writing
+ * plan enter the same transaction, in a block the block's transaction. If the statement writes a transactional table, its writing
  * transaction reads all tables: Spark has begun it, or before 4.2 the table itself. If the statement writes a table of
  * Spark's own, Spark drops that transaction, and the tables get a reader.
  *

@@ -44,7 +44,7 @@ import transactionmetastore.spark.internals.SparkInternals;
  * To Spark a file has the five fields of an event, whether its row is deleted, and then the table's columns. The schema
  * names the first six; a scan that needs none of them has the columns alone, like a scan of a flat file. Columns that a
  * query does not need are not read. Conditions on the table's columns go to ORC, which looks for them inside "row" of an
- * ACID file; conditions on the others do not: ORC would take a user's column of the same name. Exists in the driver only;
+ * ACID file; conditions on the others do not: ORC would take a user's column of the same name. It exists in the driver only;
  * AcidOrcReader runs in the tasks.
  */
 public class AcidOrcFormat extends OrcFileFormat {

@@ -148,7 +148,7 @@ public final class PlannerClient {
         http = null;
     }
 
-    /** Returns true if an error says that a transaction has ended without its owner. */
+    /** Returns true if the error reports a transaction that has already ended. */
     public static boolean saysThatItIsOver(AcidException error) {
         return error.is("TxnAbortedError") || error.is("NoSuchTxnError") || error.is("TxnNotOpenError");
     }

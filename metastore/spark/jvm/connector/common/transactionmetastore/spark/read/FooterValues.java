@@ -129,7 +129,7 @@ final class FooterValues {
         return column != null && BOUNDED.contains(column.dataType()) ? new Wanted(kind, column, -1) : null;
     }
 
-    /** Returns the position of a key whose values are equal where their objects are; else -1. */
+    /** Returns the position of a partition key whose values can be compared by equals(); -1 for any other expression. */
     private static int key(Expression expression, StructType keys) {
         StructField key = column(expression, keys);
         boolean isComparable = key != null && (COMPARABLE.contains(key.dataType()) || key.dataType() instanceof DecimalType);

@@ -17,8 +17,9 @@ import transactionmetastore.spark.planner.PlannerClient;
  *
  * Rules kept here. The plan of a statement first names the tables that it reads and writes, so that locks come before the
  * snapshot. A reader (kind READ_ONLY) is the read of one query: it is open while an execution or a late job uses it, see
- * ReadsEnd. What uses it later opens another transaction, for the same snapshot. A writer ends once, by commit or abort. In
- * a block neither ends the transaction: what the statement has written waits for the end of the block, or is removed.
+ * ReadsEnd. A later use opens another transaction, for the same snapshot. A writer ends once, by commit or abort. In a
+ * block neither ends the transaction: a commit keeps the statement's writes until the end of the block, and an abort
+ * removes them.
  */
 public final class AcidTransaction {
     private static final int STATEMENT_LENGTH = 1000;
@@ -248,7 +249,10 @@ public final class AcidTransaction {
         return counted == null || counted[0] == 0 ? null : Long.valueOf(counted[1]);
     }
 
-    /** Commits. After an error it is unknown whether the commit happened: an abort decides it, and undoes what was aborted. */
+    /**
+     * Commits the transaction. After an error it is unknown whether the commit happened: an abort decides it, and undoes
+     * what was aborted.
+     */
     public synchronized void commit() {
         if (hasEnded) return;
         hasEnded = true;
@@ -274,8 +278,8 @@ public final class AcidTransaction {
     }
 
     /**
-     * Aborts. Returns true if none of its writes count; false when it is committed, or may be. It may be called more than
-     * once.
+     * Aborts the transaction. Returns true if none of its writes count; false when it is committed, or may be. It may be
+     * called more than once.
      */
     public synchronized boolean abort() {
         hasEnded = true;

@@ -122,7 +122,7 @@ public final class Block {
     }
 
     /**
-     * Commits, and returns the tables that the block has written. Throws AcidException: nothing is committed, unless the
+     * Commits the block, and returns the tables that it has written. Throws AcidException: nothing is committed, unless the
      * error says that it may be.
      */
     synchronized Set<String> commit() {

@@ -66,8 +66,8 @@ final class Lease {
     }
 
     /**
-     * Commits. "isVouched": the planner's answer to the last locks. "batch": the batch to store with the table, or null;
-     * "replaced": new definitions; "unwritten": tables that are locked for writing but were not written.
+     * Commits the transaction. "isVouched": the planner's answer to the last locks. "batch": the batch to store with the
+     * table, or null; "replaced": new definitions; "unwritten": tables that are locked for writing but were not written.
      */
     void commit(
             boolean isVouched, StreamBatch batch, List<Map<String, Object>> rows, List<Map<String, Object>> replaced, Set<String> unwritten) {
@@ -88,8 +88,8 @@ final class Lease {
     }
 
     /**
-     * Aborts. Returns true if the transaction is aborted now, or was before. Otherwise it may be committed, and none of its
-     * files may be removed.
+     * Aborts the transaction. Returns true if it is aborted now, or was before. Otherwise it may be committed, and none of
+     * its files may be removed.
      */
     boolean abort() {
         end();

@@ -201,7 +201,7 @@ final class MetastoreTxn {
         rows.remove(written);
     }
 
-    /** Commits, if anything was opened. "batch": the batch to store with the table, or null. */
+    /** Commits the transaction, if anything was opened. "batch": the batch to store with the table, or null. */
     synchronized void commit(StreamBatch batch) {
         isOver = true;
         if (lease == null) return;
@@ -209,7 +209,7 @@ final class MetastoreTxn {
         lease.commit(isVouched, batch, rows.argument(), replaced, declared);
     }
 
-    /** Aborts. Returns true if none of the writes count; false when the transaction is committed, or may be. */
+    /** Aborts the transaction. Returns true if none of its writes count; false when it is committed, or may be. */
     synchronized boolean abort() {
         isOver = true;
         return lease == null || lease.abort();

@@ -59,7 +59,7 @@ public final class SessionBlock {
         block = new Block(planner);
     }
 
-    /** Commits, and returns the tables that the block has written ("db.table"). */
+    /** Commits the block, and returns the tables that it has written ("db.table"). */
     public Set<String> commit() {
         return ended().commit();
     }
