@@ -1,4 +1,4 @@
-"""All benchmarks, one after the other.
+"""A runner of all benchmarks, one after the other.
 
 python -m benchmarks [--quick] [NAME ...]      make bench ARGS="startup"
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 # fmt: off
-# What to run, and how to make it short: then it shows that all of it works, not how fast it is.
+# Each benchmark with arguments that make it short: a short run shows that it works, not how fast it is.
 BENCHMARKS = {
     "call_counts": [],
     "startup": ["--runs", "1", "--idle", "1"],
@@ -31,7 +31,7 @@ BENCHMARKS = {
     "streaming": ["--runs", "1", "--rows", "20000"],
     "acid_tables": ["--runs", "1", "--rows", "50000"],
 }
-# And how to run it beside the others where its own default takes long (`make bench-sustained`).
+# Arguments for a run beside the others, where the default takes long (`make bench-sustained`).
 SHORTER = {
     "thrift_server": ["--runs", "1", "--seconds", "2"],
     "transactions": ["--runs", "2"],

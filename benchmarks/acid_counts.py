@@ -1,4 +1,4 @@
-"""What a query on an ACID table does beside reading rows, counted: the same on a busy machine as on a quiet machine."""
+"""Counts of a query's work on an ACID table besides reading rows: equal on a busy and on a quiet machine."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,11 +28,11 @@ public class Histogram {
 }
 """
 _COLUMNS = ("metastore", "opened", "jvm", "rules", "jobs", "tasks", "copies")
-_OF_THE_CALLER = {"metastore", "jvm"}  # other threads end the transactions of frames that nobody needs any more
+_OF_THE_CALLER = {"metastore", "jvm"}  # other threads end the transactions of frames that are no longer used
 
 
 def count(spark: SparkSession, action: Callable[[], object]) -> Counter[str]:
-    """What ``action`` does. Copies of settings are those that no garbage collection has found yet: at least so many."""
+    """Count the work of ``action``. Copies of settings are those not yet garbage collected: a lower bound."""
     context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - counters of Spark's own
     rules = spark._jvm.org.apache.spark.sql.catalyst.rules.RuleExecutor  # noqa: SLF001
     spark._jvm.java.lang.System.gc()  # noqa: SLF001
@@ -54,7 +54,7 @@ def count(spark: SparkSession, action: Callable[[], object]) -> Counter[str]:
 
 
 def row(title: str, counter: Counter[str]) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     return f"| {title} | {' | '.join(str(counter[column]) for column in _COLUMNS)} |"
 
 
@@ -86,7 +86,7 @@ def _counting(original: Callable[..., Any], counter: Counter[str], what: str) ->
     @wraps(original)
     def method(self: Any, first: Any, *rest: Any, **options: Any) -> Any:
         elsewhere = what in _OF_THE_CALLER and get_ident() != caller
-        forgets = what == "jvm" and first.startswith("m\n")  # an object that nobody needs any more
+        forgets = what == "jvm" and first.startswith("m\n")  # the release of an unused object
         if not elsewhere and not forgets:
             counter[what] += 1
         return original(self, first, *rest, **options)
@@ -95,7 +95,7 @@ def _counting(original: Callable[..., Any], counter: Counter[str], what: str) ->
 
 
 def _copies(spark: SparkSession) -> int:
-    """How many objects with all of Hadoop's settings there are, those that nobody needs any more included."""
+    """Return the number of objects with all of Hadoop's settings, unused ones included."""
     histogram = _histogram(spark.sparkContext).told()
     return sum(
         int(line.split()[1])
@@ -106,7 +106,7 @@ def _copies(spark: SparkSession) -> int:
 
 @cache
 def _histogram(context: SparkContext) -> Any:
-    """Made once: PySpark takes two classes with one name for the same."""
+    """Return the JVM's histogram, made once: PySpark takes two classes with one name for the same."""
     jvm, new_array = context._jvm, context._gateway.new_array  # noqa: SLF001
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.cook(_HISTOGRAM)

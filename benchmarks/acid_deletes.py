@@ -1,8 +1,9 @@
-"""Reading a table in which a quarter of the rows is deleted, one delete event each, beside the rest as flat ORC files.
+"""A read of a table with a quarter of its rows deleted, one delete event each, beside the rest as flat ORC files.
 
     python -m benchmarks.acid_deletes [--rows 20000000] [--runs 3]
 
-Also how much the driver's heap grows over all runs (after a full garbage collection), and how much is broadcast.
+It also prints the growth of the driver's heap over all runs (after a full garbage collection), and the size of
+broadcasts.
 """
 
 from pyspark.sql import DataFrame
@@ -15,7 +16,7 @@ LIMIT = 2
 
 
 def heap_mb(session: AcidSession) -> float:
-    """What is in use on the heap of the driver, which in a local Spark is also the executor."""
+    """Return the used heap of the driver, which in a local Spark is also the executor."""
     java = session.spark._jvm.java.lang  # noqa: SLF001
     for _ in range(3):
         java.System.gc()
@@ -23,7 +24,7 @@ def heap_mb(session: AcidSession) -> float:
 
 
 def broadcast_mb(frame: DataFrame) -> float:
-    """The size of what a query broadcasts, as Spark's own metric says after it ran."""
+    """Return the size of a query's broadcasts, by Spark's own metric after the run."""
     counted = frame.groupBy().count()
     counted.collect()
     nodes, megabytes = [counted._jdf.queryExecution().executedPlan()], 0.0  # noqa: SLF001

@@ -2,10 +2,10 @@
 
     python -m benchmarks.acid_lakes [--rows 2800000] [--runs 3] [--only "one row,MERGE"]
 
-Delta Lake and Iceberg take part twice: as they are by default, where they copy the files that hold a changed row, and
-with their deletion vectors. Each writes as it does by default: ORC with zlib here, Parquet there. All run in the newest
-Spark that all three run in: pip and Maven fetch them once, into the benchmarks' cache, and this program starts itself
-again with them.
+Delta Lake and Iceberg take part twice: with their defaults, which copy the files that hold a changed row, and with
+deletion vectors. Each writes its default format: ORC with zlib here, Parquet there. All run in the newest Spark that
+supports all three: pip and Maven fetch them once, into the benchmarks' cache, and this program starts itself again with
+them.
 """
 
 import os
@@ -75,7 +75,7 @@ class Lake(NamedTuple):
 
 
 def lakes(session: AcidSession, work: Path, flat: str) -> list[Lake]:
-    """The contestants, with empty tables. ``flat``: where the rows are."""
+    """Return the contestants, with empty tables. ``flat``: the place of the rows."""
     others = session.spark.newSession()
     for spark in (session.spark, others):
         spark.read.parquet(flat).createOrReplaceTempView("rows")
@@ -111,7 +111,7 @@ def line(title: str, contestants: list[Lake], runs: int, action: Callable[[Lake]
 
 
 def insert(contestants: list[Lake], runs: int, *, is_measured: bool) -> None:
-    """Into empty tables, which are full afterwards."""
+    """Insert into empty tables, which are full afterwards."""
     names = [lake.title for lake in contestants]
     print(f"\n| | {' | '.join(names)} | {' | '.join(f'{name}: CPU' for name in names)} |")
     print(f"|---|{'--:|' * 2 * len(names)}")
@@ -181,7 +181,7 @@ def fetch_all(partly: Path) -> None:
 
 
 def in_its_spark() -> int:
-    """This program again, with the Spark that all run in."""
+    """Run this program again, with the Spark that all contestants run in; return the exit status."""
     once(place(), fetch_all)
     paths = [str(place() / "python"), str(Path(__file__).parents[1])]
     return subprocess.run(

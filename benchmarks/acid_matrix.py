@@ -1,10 +1,10 @@
-"""Reading an ACID table with more and more deltas, beside the same rows as flat ORC files in the same Spark.
+"""Reads of an ACID table with more and more deltas, beside the same rows as flat ORC files in the same Spark.
 
     python -m benchmarks.acid_matrix [--rows 10000000] [--runs 5]
 
-The states are those that Presto measured its reader in: only a base; a delete delta above it; an insert delta as well;
-five delete deltas; five of each. Every delta changes 1 % of the rows. The flat files hold the rows of that state.
-An aggregate gets three times as many runs as a full scan, the selective predicate twenty times.
+The states are those of Presto's benchmark of its reader: only a base; a delete delta above it; an insert delta as well;
+five delete deltas; five of each. Every delta changes 1 % of the rows. The flat files hold the rows of that state. An
+aggregate gets three times as many runs as a full scan, the selective predicate twenty times.
 """
 
 import shutil
@@ -33,7 +33,7 @@ def selective(frame: DataFrame) -> list[Row]:
 
 
 class Query(NamedTuple):
-    """A question, and how many times as many runs it gets: two runs of a short question differ most."""
+    """A query and its number of runs, as a multiple: runs of a short query differ most."""
 
     ask: Callable[[DataFrame], object]
     times: int

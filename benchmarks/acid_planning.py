@@ -1,10 +1,10 @@
-"""Planning a read, from the table's name to the tasks: of 10,000 deltas, and of a small table.
+"""The planning of a read, from the table's name to the tasks: of 10,000 deltas, and of a small table.
 
     python -m benchmarks.acid_planning [--rows 10000] [--runs 3]
 
-``--rows`` is the number of deltas, beside which stand as many plain ORC directories in the same Spark; files are
-listed, and the goal is 2 seconds. The deltas are made by hand, each a copy of one small file. The small table has one
-delta; a plain table of Spark stands beside it, whose plan may take 30 ms less.
+``--rows`` is the number of deltas. As many plain ORC directories are read in the same Spark; files are listed, and the
+goal is 2 seconds. The deltas are made by hand, each a copy of one small file. The small table has one delta; beside it
+is a plain table of Spark, whose plan may take 30 ms less.
 """
 
 import os
@@ -23,12 +23,12 @@ SMALL_RUNS = 30
 
 
 def planned(frame: DataFrame) -> None:
-    """Until the tasks are known, and with them the files; the physical plan alone is made without looking for these."""
+    """Plan a frame up to its tasks, and so up to its files: a physical plan alone does not look for these."""
     frame._jdf.queryExecution().toRdd().getNumPartitions()  # noqa: SLF001
 
 
 def jobs(frame: DataFrame) -> int:
-    """Spark jobs so far."""
+    """Return the number of Spark jobs so far."""
     return int(frame.sparkSession.sparkContext._jsc.sc().dagScheduler().nextJobId())  # noqa: SLF001
 
 

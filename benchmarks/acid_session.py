@@ -1,4 +1,4 @@
-"""What the benchmarks of ACID tables share: a server and a Spark session beside it, and runs that alternate."""
+"""Shared parts of the benchmarks of ACID tables: a server with a Spark session beside it, and alternating runs."""
 
 import argparse
 import os
@@ -24,26 +24,26 @@ TABLE = "bench.store_sales"
 
 
 class Action(NamedTuple):
-    """A contestant's work, and what has to be put right after it, which does not count."""
+    """A contestant's work, and the clean-up after it, which is not measured."""
 
     run: Callable[[], object]
     tidy: Callable[[], object] = lambda: None
 
 
 class Cost(NamedTuple):
-    """What a run took."""
+    """The cost of a run."""
 
     seconds: float
-    """By the clock."""
+    """Seconds by the clock."""
     cpu: float
-    """Processor seconds of Spark, of Python, of the metastore and its PostgreSQL together."""
+    """Processor seconds of Spark, of Python, and of the metastore together with its PostgreSQL."""
 
 
 @contextmanager
 def lakehouse(
     settings: Mapping[str, str] | None = None, server_options: Sequence[str] = ()
 ) -> Iterator[tuple[AcidSession, Path]]:
-    """A session of our server in a Spark of its own, and a folder for plain files, where the server's ready file is."""
+    """Open a session of our server in a Spark of its own, and a folder for plain files and the server's ready file."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         work = Path(folder)
         work.chmod(0o711)
@@ -63,7 +63,7 @@ def lakehouse(
 def with_store_sales(
     chosen: argparse.Namespace, settings: Mapping[str, str] | None = None, server_options: Sequence[str] = ()
 ) -> Iterator[tuple[AcidSession, Path, DataFrame]]:
-    """A lakehouse with an empty ACID table for the rows of store_sales, and these rows; says the circumstances."""
+    """Open a lakehouse with the rows of store_sales and an empty ACID table for them; print the circumstances."""
     with lakehouse(settings, server_options) as (session, work):
         rows = store_sales(session.spark, chosen.rows)
         print(circumstances(rows.count(), chosen.runs))
@@ -77,7 +77,7 @@ def create_table(session: AcidSession) -> None:
 
 
 def options(about: str | None, rows: int, runs: int, more: Mapping[str, str] | None = None) -> argparse.Namespace:
-    """``more``: further options, with what they are."""
+    """Parse the options. ``more``: further options, each with its description."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, what in (more or {}).items():
         parser.add_argument(name, help=what)
@@ -95,7 +95,7 @@ def circumstances(rows: int, runs: int) -> str:
 
 
 def taken(actions: Mapping[str, Action], runs: int) -> dict[str, list[Cost]]:
-    """What each contestant's runs took; they take turns, and the first turn does not count, since it compiles."""
+    """Return the costs of each contestant's runs. They take turns; the first turn compiles, and does not count."""
     by_action: dict[str, list[Cost]] = {name: [] for name in actions}
     for _ in range(runs + 1):
         for name, action in actions.items():
@@ -107,7 +107,7 @@ def taken(actions: Mapping[str, Action], runs: int) -> dict[str, list[Cost]]:
 
 
 def alternating(actions: Mapping[str, Action], runs: int) -> dict[str, Cost]:
-    """The medians of each contestant's runs."""
+    """Return the medians of each contestant's runs."""
     return {name: _median(costs) for name, costs in taken(actions, runs).items()}
 
 
@@ -116,10 +116,10 @@ def _median(costs: Sequence[Cost]) -> Cost:
 
 
 def compared(title: str, ours: Action, plain: Action, runs: int, limit: float) -> None:
-    """Print the line of the table for one piece of work: both costs, their ratios, and whether the limit is kept.
+    """Print a line of the table: both costs, their ratios, and ``yes`` if the limit is kept.
 
-    The limit is of elapsed time. A ratio is the median of those of all neighbouring runs: a machine that others use
-    too is slower for some seconds and then faster again, by more than the contestants differ by, and so for both.
+    The limit is for elapsed time. A ratio is the median of the ratios of neighbouring runs: a shared machine is slower
+    for some seconds and then faster again, by more than the contestants differ, but for both alike.
     """
     ours_took, plain_took = taken({"acid": ours, "plain": plain}, runs).values()
     pairs = [*zip(ours_took, plain_took, strict=True), *zip(ours_took[1:], plain_took, strict=False)]
@@ -133,7 +133,7 @@ def compared(title: str, ours: Action, plain: Action, runs: int, limit: float) -
 
 
 def consume(frame: DataFrame) -> None:
-    """Make every column of every row."""
+    """Read every column of every row."""
     frame.write.format("noop").mode("overwrite").save()
 
 

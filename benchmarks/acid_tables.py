@@ -3,7 +3,7 @@
     python -m benchmarks.acid_tables [--rows 1000000] [--runs 3]
 
 The table: one large insert, then two updates of 1 % of the rows each and one delete of 1 %, so that a reader merges
-three delete deltas. The plain files hold the rows that are left, in as many files, compressed alike (zlib).
+three delete deltas. The plain files hold the remaining rows, in as many files, with the same compression (zlib).
 """
 
 import argparse
@@ -77,7 +77,7 @@ def fill(session: AcidSession, rows: int) -> None:
 
 
 def totals(frame: DataFrame) -> list[tuple]:
-    """A scan of every column and an aggregate."""
+    """Scan every column, and compute an aggregate."""
     aggregated = frame.groupBy("day").agg(
         F.count("*"), F.sum(F.length("note") + F.length("customer")), F.sum("id"), F.round(F.sum("amount"), 2)
     )
@@ -85,7 +85,7 @@ def totals(frame: DataFrame) -> list[tuple]:
 
 
 class Table:
-    """bench.events, its compaction, and the plain files beside it."""
+    """The table bench.events, its compaction, and the plain files beside it."""
 
     def __init__(self, session: AcidSession, plain: Path) -> None:
         self.session, self.spark, self.plain = session, session.spark, plain
@@ -119,7 +119,7 @@ class Table:
         return totals(self.spark.read.orc(str(self.plain)))
 
     def compact(self) -> CompactionJobResult:
-        txn_id = 1_000_000  # never committed: nobody reads the result, and it is removed before the next run
+        txn_id = 1_000_000  # never committed: no reader uses the result, and the next run removes it
         return run(self.spark, replace(self.spec, txn_id=txn_id), self.columns)
 
     def remove_compacted(self) -> None:
@@ -131,7 +131,7 @@ class Table:
 
 
 def seconds(action: Callable[[], object], runs: int, tidy: Callable[[], object] = lambda: None) -> list[float]:
-    """Each run's time; one run before that does not count, since it compiles."""
+    """Return each run's time. One more run comes first and does not count, since it compiles."""
     taken = []
     for _ in range(runs + 1):
         begin = time.perf_counter()

@@ -1,9 +1,9 @@
-"""Writing ACID tables, beside plain ORC files in the same Spark: INSERT; UPDATE, DELETE and MERGE of 1 % of the rows.
+"""Writes of ACID tables, beside plain ORC files in the same Spark: INSERT; UPDATE, DELETE and MERGE of 1 % of the rows.
 
     python -m benchmarks.acid_writes [--rows 10000000] [--runs 3]
 
-INSERT is compared with writing the same rows as plain files; the others with what changing rows takes without ACID
-tables: writing all of them anew. Each run of those changes another 1 %, so later runs read more deltas.
+INSERT is compared with a write of the same rows as plain files; the others with a rewrite of all rows, as needed to
+change rows without ACID tables. Each run changes another 1 %, so later runs read more deltas.
 """
 
 import shutil
@@ -38,7 +38,7 @@ class Contest:
         return f"pmod(hash(ss_ticket_number, ss_item_sk), 100) = {next(self.parts[contestant])}"
 
     def source(self, part: str) -> None:
-        """Of 1 % of the rows, the new version of nine in ten, and new rows with the keys of the others."""
+        """Make the source of a MERGE for 1 % of the rows: nine in ten get new versions, the other keys new rows."""
         self.rows.where(part).selectExpr(
             "ss_item_sk",
             "IF(ss_item_sk % 10 = 0, -ss_ticket_number, ss_ticket_number) AS ss_ticket_number",

@@ -1,12 +1,13 @@
-"""One client alone, and many that want one lock: calls and hand-overs a second, beside Hive's metastores.
+"""A single client, and many that want one lock: calls and hand-overs a second, beside Hive's metastores.
 
     python -m benchmarks.alone [--runs 3] [--seconds 1] [--clients 1] [--hold 8,32] [--no-peers]
 
 Alone: a client sends the next call when it has the answer. Contestants take turns within each row; ``server``, ``pg``:
-processor time in microseconds per call of ours. One lock: each client asks for an exclusive lock of one table without a
-transaction, looks (at once, then as Hive's clients do: after 100 ms, then after twice as long each time) until it has
-it, and releases it. ``wait``: from asking to having; ``fair``: that of each if all wait equally long; ``server``,
-``pg``, ``client``: processor time of a hand-over, in microseconds, of the server, PostgreSQL and this program.
+our processor time per call in microseconds. One lock: each client asks for an exclusive lock of one table without a
+transaction, checks it (at once, then as Hive's clients do: after 100 ms, then after twice as long each time) until the
+lock is granted, and releases it. ``wait``: from request to grant; ``fair``: each client's wait if all wait equally
+long; ``server``, ``pg``, ``client``: processor time of a hand-over, in microseconds, of the server, PostgreSQL and this
+program.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def get_table(index: int, tally: Tally) -> Steps:
 
 
 class Row(NamedTuple):
-    """What a client does; ``goal``: times Hive 4.2.0, alone."""
+    """A client's work; ``goal``: a multiple of Hive 4.2.0's rate, with a single client."""
 
     title: str
     scenario: Scenario
@@ -62,7 +63,7 @@ ROWS = [
 
 
 class Turn(NamedTuple):
-    """A lock that a client had."""
+    """A client's use of the lock."""
 
     lock_id: int
     asked: float
@@ -92,7 +93,7 @@ async def compete(address: Address, clients: int, seconds: float) -> list[Turn]:
     ends = time.perf_counter() + seconds
     work = [asyncio.create_task(take_turns(address, turns, ends)) for _ in range(clients)]
     done, late = await asyncio.wait(work, timeout=seconds + PATIENCE_S)
-    for task in late:  # a client that polls may sleep for long
+    for task in late:  # a polling client may sleep for long
         task.cancel()
     await asyncio.gather(*late, return_exceptions=True)
     for task in done:
@@ -187,7 +188,7 @@ def main() -> None:
                 print(f"without {name}: {missing}")
         for name, server in servers.items():
             large_states.make_tables(server, t=0)
-            for row in ROWS if name != OURS else ():  # let the virtual machine compile
+            for row in ROWS if name != OURS else ():  # a first run lets the virtual machine compile
                 if not (row.since_3_0 and name == HIVE_2_3):
                     server.run(row.scenario, 1, 3 * options.seconds, 0)
         print(settings(postgres))

@@ -1,4 +1,4 @@
-"""Full garbage collections of a driver that has an ACID table in its cache, counted by ``jstat -gc`` while it is used.
+"""Full garbage collections of a driver that has an ACID table in its cache, counted by ``jstat -gc`` during use.
 
 python -m benchmarks.cached_driver [--minutes 3] [--memory 4g] [--rows 1000000]
 
@@ -16,8 +16,8 @@ PAUSE_S = 10
 
 
 def full_collections(pid: int) -> tuple[int, float]:
-    """How many full collections a JVM has had, and how many seconds they took."""
-    # A constant command of the JDK with a number.
+    """Return the number of full collections that a JVM has had, and their seconds."""
+    # The command is a constant one of the JDK, with a number.
     told = subprocess.run(["jstat", "-gc", str(pid)], capture_output=True, text=True, check=True)
     names, values = (line.split() for line in told.stdout.splitlines())
     columns = dict(zip(names, values, strict=True))

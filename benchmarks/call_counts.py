@@ -1,13 +1,14 @@
-"""What each call costs in figures that do not depend on how busy the machine is, and whether a change adds to them.
+"""The cost of each call in figures that a busy machine does not change, and the changes of these figures.
 
     python -m benchmarks.call_counts                   the table, measured now
     python -m benchmarks.call_counts --write           ... into call_counts.txt, with which `make test` compares
     python -m benchmarks.call_counts --against HEAD~5  what differs from another revision's server
 
-Counted between the server and PostgreSQL, one client alone: messages that wait for an answer (round trips), statements
-besides BEGIN and COMMIT, how often a session waited for the write-ahead log to reach the disk, and bytes. Each is the
-least of a few calls, since now and then a call also does something that is due: a block of ids, a statement that this
-session has not prepared yet. A check that waits is parked for ``PATIENCE``, and looks again at the end.
+Counts between the server and PostgreSQL, for a single client: messages that wait for an answer (round trips),
+statements besides BEGIN and COMMIT, how often a session waited for the write-ahead log to reach the disk, and bytes.
+Each is the least of a few calls, since a call sometimes also does work that is due just then: it reserves a block of
+ids, or prepares a statement that this session has not used yet. A check that waits is parked for ``PATIENCE``, and
+checks again at the end.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 EXPECTED = Path(__file__).with_suffix(".txt")
 ROUNDS = 3
 PATIENCE = "1s"
-"""What metastore.lock.check.wait is meanwhile: the machine has so long to get from a parked check to the release."""
+"""The server's metastore.lock.check.wait: the longest time from a parked check to the release."""
 HAND_OVER = "unlock, and the answer to who is next"
 _QUIET_S = 0.05
 _UNCOUNTED = ("BEGIN", "COMMIT", "PREPARE")
@@ -41,20 +42,20 @@ _HEAD = "# Written by `python -m benchmarks.call_counts --write`, where the colu
 
 
 class Counts(NamedTuple):
-    """What a call costs."""
+    """The cost of a call."""
 
     trips: int
     statements: int
     flushes: int
     sent: int
-    """Bytes to PostgreSQL."""
+    """The bytes sent to PostgreSQL."""
     received: int
 
     def differs(self, expected: "Counts") -> bool:
-        """Whether there are other trips or statements, more flushes, or bytes that ids with more digits do not explain.
+        """Return True for other trips or statements, more flushes, or bytes that longer ids do not explain.
 
-        A flush may be missing: PostgreSQL's own writer of the log can have been quicker. Fewer bytes differ as well: a
-        table that says too much would hide what is added later.
+        A flush may be missing, if PostgreSQL's own writer of the log was quicker. Fewer bytes are a difference as well:
+        a table with too high numbers would hide later additions.
         """
         return (
             self[:2] != expected[:2]
@@ -64,7 +65,7 @@ class Counts(NamedTuple):
 
 
 def measured(client: MetastoreClient, tap: Wiretap, place: Path) -> dict[str, Counts]:
-    """The counts of every case, of a server behind a wiretap that nobody else uses; ``place``: for its tables."""
+    """Return the counts of every case, of a server that only this wiretap listens to; ``place``: for its tables."""
     world = World(client)
     world.fill(place)
     counts = {name: _least(_counted(world, tap, name) for _ in range(ROUNDS)) for name in CASES}
@@ -81,7 +82,7 @@ def _counted(world: World, tap: Wiretap, name: str) -> Counts:
 
 
 def _hand_over(world: World, tap: Wiretap) -> Counts:
-    """From a release to the answer of the check that is parked behind it, of another client."""
+    """Count from a release to the answer of another client's check that is parked behind the lock."""
     with MetastoreClient(world.client.uri) as another, ThreadPoolExecutor(1) as background:
         while True:
             world.clear()
@@ -89,7 +90,7 @@ def _hand_over(world: World, tap: Wiretap) -> Counts:
             tap.taken()
             answer = background.submit(another.check_lock, ttypes.CheckLockRequest(lockid=second))
             seen = 0
-            while not seen or seen < len(tap.exchanges):  # until it is parked
+            while not seen or seen < len(tap.exchanges):  # wait until the check is parked
                 seen = len(tap.exchanges)
                 time.sleep(_QUIET_S)
             before = _flushes(tap)
@@ -100,7 +101,7 @@ def _hand_over(world: World, tap: Wiretap) -> Counts:
 
 
 def _since(flushes: int, tap: Wiretap) -> Counts:
-    """What was exchanged since the tap was emptied, and so many flushes were counted."""
+    """Return the counts since the wiretap was emptied, and since the number of flushes was ``flushes``."""
     exchanges = tap.taken()
     return Counts(
         trips=len(exchanges),
@@ -112,7 +113,7 @@ def _since(flushes: int, tap: Wiretap) -> Counts:
 
 
 def _flushes(tap: Wiretap) -> int:
-    """How often the server's sessions have written the log out themselves: what does not wait leaves that to others."""
+    """Return how often the server's sessions have flushed the log. Sessions that need not wait leave it to others."""
     tap.ask("SELECT pg_stat_force_next_flush()")
     return sum(int(count or 0) for [count] in tap.ask(_FLUSHES))
 
@@ -122,21 +123,21 @@ def _least(rounds: Iterable[Counts]) -> Counts:
 
 
 def text(counts: Mapping[str, Counts]) -> str:
-    """The table."""
+    """Return the table as text."""
     titles = ("call", "trips", "statements", "flushes", "bytes sent", "received")
     rows = [titles, *((name, *map(str, each)) for name, each in counts.items())]
     return "".join(f"{row[0]:44}" + "".join(f"{cell:>12}" for cell in row[1:]) + "\n" for row in rows)
 
 
 def expected() -> dict[str, Counts]:
-    """The table that is kept."""
+    """Return the table in the file."""
     _, _, *lines = EXPECTED.read_text().splitlines()
     rows = [line.rsplit(maxsplit=5) for line in lines]
     return {name: Counts(*map(int, counts)) for name, *counts in rows}
 
 
 def behind_a_wiretap(work: Path, running: ExitStack, tree: Path | None = None) -> tuple[str, Wiretap, str]:
-    """A server of its own: its address, what listens to its way to PostgreSQL, and the URL of its database.
+    """Start a server; return its address, the wiretap on its way to PostgreSQL, and the URL of its database.
 
     ``tree``: where its source is, if it is not ours.
     """
@@ -157,7 +158,7 @@ def behind_a_wiretap(work: Path, running: ExitStack, tree: Path | None = None) -
 
 
 def served(work: Path, running: ExitStack, revision: str | None = None) -> dict[str, Counts]:
-    """The counts of a server of its own, of the working tree or of another revision."""
+    """Return the counts of a server of its own, of the working tree or of another revision."""
     tree = None
     if revision is not None:
         tree = work / "tree"
@@ -169,7 +170,7 @@ def served(work: Path, running: ExitStack, revision: str | None = None) -> dict[
 
 
 def differences(then: Mapping[str, Counts], now: Mapping[str, Counts]) -> str:
-    """Both tables, where they are not the same."""
+    """Return the lines of both tables that differ."""
     changed = [
         name
         for name, counts in now.items()

@@ -1,4 +1,4 @@
-"""Compactions of an ACID table, beside what plain Spark takes for the same rows.
+"""Compactions of an ACID table, beside the time of plain Spark for the same rows.
 
     python -m benchmarks.compaction [--rows 10000000] [--runs 3]
 
@@ -22,7 +22,7 @@ from metastore.spark.session import AcidSession
 
 DELTAS, SMALL_DELTAS = 10, 100
 _TXN = 1_000_000_000
-_SERVER = ("--set", "hive.compactor.initiator.on=false")  # else it compacts the table before the contest does
+_SERVER = ("--set", "hive.compactor.initiator.on=false")  # or the server would compact first
 _PART = "pmod(hash(ss_ticket_number, ss_item_sk), 1000)"
 
 
@@ -35,7 +35,7 @@ class Contest:
         self.write_id = 0
 
     def rewrite(self) -> None:
-        """The table anew: a base, ten deltas, 1 % of all deleted; and what is left as plain files."""
+        """Write the table again: a base, ten deltas, 1 % of all deleted; and the remaining rows as plain files."""
         self._recreate()
         self.session.overwrite(TABLE, self.rows.where(f"{_PART} >= {10 * DELTAS}"))
         for number in range(DELTAS):
@@ -45,7 +45,7 @@ class Contest:
         self.rows.where(f"{_PART} % 100 <> 7").write.option("compression", "zlib").orc(self.flat)
 
     def rewrite_small(self) -> None:
-        """The table anew, in many small deltas; and the same as plain files."""
+        """Write the table again, in many small deltas; and the same rows as plain files."""
         self._recreate()
         for number in range(SMALL_DELTAS):
             rows = self.rows.where(f"{_PART} = {number}")

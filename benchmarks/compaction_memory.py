@@ -1,11 +1,12 @@
-"""What a compaction holds at a time: memory and open files, beside the number of deltas and of deletes.
+"""The memory and open files of a compaction, by the number of deltas and of deletes.
 
     python -m benchmarks.compaction_memory [--deltas 1000,10000] [--deletes 1000000,10000000]
 
-Deltas: a table of so many with 100 rows each, compacted minor and major; then a base with so many deltas of 10 deletes
-each. Deletes: so many of a base of 20 million rows, in one delta, compacted major. Each compaction is a Spark of its
-own whose tasks run in another JVM (``local-cluster``), so that what the driver holds shows alone. Heap: what is left
-behind the collection that left most. Files: the most of each of the three, together, looked at every 20 ms.
+Deltas: a table of so many deltas with 100 rows each, compacted minor and major; then a base with so many deltas of 10
+deletes each. Deletes: so many of a base of 20 million rows, in one delta, compacted major. Each compaction runs in a
+Spark of its own whose tasks run in another JVM (``local-cluster``), so that the driver's memory is measured separately.
+Heap: the largest heap after a garbage collection. Files: the highest number of open files of each of the three
+processes, sampled together every 20 ms.
 """
 
 import argparse
@@ -41,11 +42,11 @@ _LOOK_S = 0.02
 _LEFT = re.compile(r"->(\d+)M\(")
 HEAP = 1024
 SPEC = CompactionJobSpec(1, 1, "", "hive", "bench", "t", "", "", "", "", 1_000_000_000, 0)
-"""Of a job whose kind, place and snapshot are not chosen yet."""
+"""The base of all specifications; the kind, the place and the snapshot are added later."""
 
 
 class Held(NamedTuple):
-    """The most that a compaction held, in megabytes but for ``files``."""
+    """The highest use of a compaction, in megabytes but for ``files``."""
 
     seconds: float
     python: int
@@ -75,7 +76,7 @@ def _same(value: int, rows: int, kind: pa.DataType) -> pa.Array:
 
 
 def write(directory: Path, bucket: int, pieces: Iterator[pa.Table]) -> None:
-    """A bucket of a base, delta or delete delta, as a writer of version 2 of ACID leaves it."""
+    """Write a bucket of a base, delta or delete delta, as a writer of version 2 of ACID does."""
     directory.mkdir(exist_ok=True)
     (directory / VERSION_FILE).write_bytes(VERSION_TEXT)
     with orc.ORCWriter(str(directory / bucket_file(bucket)), compression="snappy") as file:
@@ -91,14 +92,14 @@ def write_deltas(location: Path, count: int) -> None:
 
 
 def spread(operation: int, bucket: int, current: int, rows: int, first: int = 0, step: int = 1) -> Iterator[pa.Table]:
-    """Events of each of so many rows of write id 1, or from one on of each so many."""
+    """Yield events for so many rows of write id 1, from ``first`` on, one in every ``step``."""
     for start in range(first, rows, _PIECE * step):
         row_ids = pa.array(range(start, min(start + _PIECE * step, rows), step), pa.int64())
         yield events(operation, 1, bucket, row_ids, current)
 
 
 def write_delete_deltas(location: Path, count: int) -> None:
-    """A base of 100 rows for each delta, which deletes ten of them."""
+    """Write a base with 100 rows for each of ``count`` delete deltas, which delete ten rows each."""
     rows = count * _ROWS_OF_A_DELTA
     write(location / str(BaseName(1)), 0, spread(INSERT_EVENT, 0, 1, rows))
     for number in range(count):
@@ -108,7 +109,7 @@ def write_delete_deltas(location: Path, count: int) -> None:
 
 
 def write_deletes(location: Path, count: int) -> None:
-    """A base, and one delete delta of rows that are spread evenly over it."""
+    """Write a base, and one delete delta of rows that are spread evenly over it."""
     rows = _ROWS_OF_A_BASE // _BUCKETS
     for bucket in range(_BUCKETS):
         write(location / str(BaseName(1)), bucket, spread(INSERT_EVENT, bucket, 1, rows))
@@ -117,7 +118,7 @@ def write_deletes(location: Path, count: int) -> None:
 
 
 def compact(spec: CompactionJobSpec, gc_log: str) -> None:
-    """The job, in a process of its own."""
+    """Run the job, in a process of its own."""
     spark = (
         SparkSession.builder.master(f"local-cluster[1,{os.cpu_count() or 1},{HEAP}]")
         .config("spark.ui.enabled", "false")
@@ -142,7 +143,7 @@ def watched(spec: CompactionJobSpec, work: Path) -> Held:
     process = subprocess.Popen(command)
     while process.poll() is None:
         for each in _family(process.pid):
-            with suppress(psutil.Error, OSError, IndexError, StopIteration):  # it has just ended
+            with suppress(psutil.Error, OSError, IndexError, StopIteration):  # the process has just ended
                 who = _who(each)
                 files[who] = max(files.get(who, 0), each.num_fds())
                 most[who] = max(most.get(who, 0), _peak(each.pid))
@@ -176,7 +177,7 @@ def _who(process: psutil.Process) -> str:
 
 
 def _peak(pid: int) -> int:
-    """Megabytes that were resident at most."""
+    """Return the peak of resident memory in megabytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) >> 10
 

@@ -2,16 +2,16 @@
 
     python -m benchmarks.compaction_policy [--days 30] [--load NAME ...] [--recorded postgresql://...]
 
-Nothing is written. A clock jumps from event to event: transactions add deltas, the Initiator comes by every five
-minutes, Workers read and write so many bytes a second. What is due, what it is good for and whose turn it is decide the
-functions that the service itself uses (`initiating.rules`, `queue.rules.turns`). Hive's policy has the same thresholds,
-and its Workers take the oldest request. Both see the same tables, the same writes, the same number of Workers.
+Nothing is written. A clock jumps from event to event: transactions add deltas, the Initiator runs every five minutes,
+Workers read and write a fixed number of bytes a second. The service's own functions decide which compactions are due,
+what they gain, and which comes next (`initiating.rules`, `queue.rules.turns`). Hive's policy has the same thresholds,
+and its Workers take the oldest request. Both see the same tables, the same writes, and the same number of Workers.
 
-Read amplification: what a read costs, to what it would cost if the table were one base at that moment; the mean over
-all reads of the month. A read costs its bytes, and for each directory that it opens `OPENING` more. Rewritten: bytes
+Read amplification: the cost of a read, divided by its cost if the table were one base at that moment; the mean over all
+reads of the month. A read costs its bytes, and `OPENING` more for each directory that it opens. Rewritten: the bytes
 that compactions wrote.
 
-With --recorded the writes of a database are played again, once, as it remembers them (`recorded_load`).
+With --recorded the writes that a database remembers are played again, once (`recorded_load`).
 """
 
 import argparse
@@ -33,14 +33,14 @@ from metastore.compaction.queue.rules.turns import OPENING, head_start, over_sha
 MB, GB = 10**6, 10**9
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CYCLE_S = 300.0
-"""hive.compactor.check.interval."""
+"""The seconds of hive.compactor.check.interval."""
 THRESHOLDS = Thresholds(10, 0.1)
 TABLE_SHARE = 0.5
 
 
 @dataclass
 class Table:
-    """A table or partition. ``every_s``: between two transactions, each of ``delta`` bytes; ``reads``: in an hour."""
+    """A table or partition. ``every_s``: between two transactions of ``delta`` bytes each; ``reads``: in an hour."""
 
     name: str
     base: float
@@ -49,9 +49,9 @@ class Table:
     reads: float
     first_s: float = 0.0
     moments: tuple[float, ...] = ()
-    """When it is written; without any: every so often."""
+    """The times of the writes; if empty, one every ``every_s``."""
     deletes: bool = False
-    """Each transaction leaves a delete delta as well, a tenth of its bytes, and the base does not grow."""
+    """True if each transaction also leaves a delete delta, a tenth of its bytes, and the base does not grow."""
     deltas: list[float] = field(default_factory=list)
     delete_deltas: int = 0
     queued: bool = False
@@ -68,7 +68,7 @@ class Table:
         return Measured(int(self.base), int(sum(self.deltas)), len(self.deltas), self.delete_deltas)
 
     def read_until(self, at: float) -> None:
-        """Count the reads since the last look; nothing has changed in between."""
+        """Count the reads since the last call; nothing has changed in between."""
         reads = (at - self.at) / 3600 * self.reads
         size = self.base + sum(self.deltas)
         compacted = self.base if self.deletes and self.base else size
@@ -77,7 +77,7 @@ class Table:
         self.at = at
 
     def writes(self) -> Iterator[float]:
-        """When it is written."""
+        """Yield the times of the writes."""
         if self.moments:
             return iter(self.moments)
         return (self.first_s + number * self.every_s for number in count())
@@ -90,7 +90,7 @@ class Table:
 
 
 class Load(NamedTuple):
-    """What is simulated. ``rate``: bytes that a Worker reads and writes in a second; ``start_s``: of a job."""
+    """A load to simulate. ``rate``: bytes that a Worker reads and writes in a second; ``start_s``: of a job."""
 
     name: str
     about: str
@@ -101,7 +101,7 @@ class Load(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A request."""
+    """A request in the queue."""
 
     table: Table
     kind: CompactionType
@@ -119,7 +119,7 @@ class Result(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """In which order what waits is taken: by a key, and whether those who have their share come last."""
+    """A policy: the key by which requests are ordered, and whether those with their full share come last."""
 
     name: str
     key: Callable[[Waiting], Any]
@@ -130,11 +130,11 @@ POLICIES = [
     Policy("Hive's: the oldest first", lambda request: request.number, shares=False),
     Policy("ours: benefit, age, share", lambda request: (request.turn, request.number), shares=True),
 ]
-"""Ours as `queue.store` orders by it."""
+"""Our policy, as `queue.store` orders by it."""
 
 
 class Simulation:
-    """One policy over one load."""
+    """A simulation of one policy over one load."""
 
     def __init__(self, load: Load, policy: Policy) -> None:
         self.load, self.policy = load, policy
@@ -181,7 +181,7 @@ class Simulation:
         candidates, self.written = self.written, {}
         for key, table in candidates.items():
             if table.queued:
-                self.written[key] = table  # looked at again, as a table whose compaction is under way
+                self.written[key] = table  # checked again, as a table whose compaction is under way
                 continue
             measured = table.measured()
             verdict = due(measured, THRESHOLDS, insert_only=False)
@@ -208,7 +208,7 @@ class Simulation:
             self.at(now + seconds, partial(self.done, request, measured))
 
     def next(self) -> Waiting:
-        """Whose turn it is, without those who have their share while others wait."""
+        """Return the next request to run, without those that have their full share while others wait."""
         crowded = set(over_share((table.group for table in self.working), TABLE_SHARE)) if self.policy.shares else set()
         passed = []
         while self.waiting and self.waiting[0][1].table.group in crowded:
@@ -239,7 +239,7 @@ class Simulation:
 
 
 def spread(number: int, low: float, high: float, steps: int = 16) -> float:
-    """From low to high in equal factors, in an order that has nothing to do with the number's size."""
+    """Return a value between low and high, in equal factors; its order does not follow the number's."""
     return float(low * (high / low) ** ((number * 7 % steps) / (steps - 1)))
 
 
@@ -295,7 +295,7 @@ LOADS = [
 
 
 def recorded(record: recorded_load.Record) -> Load:
-    """A load of what is on record."""
+    """Return the load of a recorded database."""
     commits = sum(len(each.moments) for each in record.written)
     about = f"{len(record.written)} tables and partitions, {commits} writes in {record.days:.1f} days"
 

@@ -1,11 +1,11 @@
-"""A full queue and its Workers: what each of their calls costs, and whether two ever get the same request.
+"""A full queue and its Workers: the cost of each call, and a check that no two get the same request.
 
     python -m benchmarks.compaction_queue [--requests 1000] [--workers 8] [--pauses 0 50]
 
-So many requests wait, each of a table of its own. Each Worker is a thread with connections of its own; it claims,
-begins, renews its lease and completes, without a job and without files, until nothing is left; then the threads clean.
-First without a pause, which is more than Workers that read and write tables ask of the queue: then a call waits for
-the processor and for the others. Then with a short one before each call.
+So many requests wait, each for a table of its own. Each Worker is a thread with connections of its own; it claims,
+begins, renews its lease and completes, without a job and without files, until the queue is empty; then the threads
+clean. The first run has no pause between calls, which is more load than Workers that read and write tables cause: a
+call then waits for the processor and for other calls. The second run has a short pause before each call.
 """
 
 import argparse
@@ -54,7 +54,7 @@ ANALYZE
 
 
 class Worker:
-    """What a Worker and the Cleaner behind it ask, timed."""
+    """The calls of a Worker and of the Cleaner behind it, timed."""
 
     def __init__(self, url: str, number: int, pause_ms: float) -> None:
         self.db = Database(url, pool_size=1)
@@ -88,7 +88,7 @@ class Worker:
 
 
 def run(requests: int, count: int, pause_ms: float) -> bool:
-    """Print the figures; whether each request was claimed once and is done."""
+    """Print the figures; return True if each request was claimed once and is done."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         url = own_postgres(Path(name), running)
         upgrade(url)

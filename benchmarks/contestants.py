@@ -15,14 +15,14 @@ from metastore.client import MetastoreClient
 from metastore.thrift_gen.hive_metastore import ttypes
 
 BATCH = 1000
-"""Most transactions that Hive opens in one call (hive.txn.max.open.batch)."""
+"""The most transactions that Hive opens in one call (hive.txn.max.open.batch)."""
 MANY_OPEN = {"hive.txn.timeout": "1d", "hive.max.open.txns": "1000000"}
-"""Settings with which a hundred thousand silent transactions stay open."""
+"""The settings with which a hundred thousand silent transactions stay open."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Our server, or another, and where its data is."""
+    """A server, ours or another, and the place of its data."""
 
     address: Address
     pid: int
@@ -43,7 +43,7 @@ class Contestant:
         )
 
     def hold_open(self, count: int) -> None:
-        """Let so many transactions be open: those that are too many are committed, those that lack are opened."""
+        """Keep exactly so many transactions open: commit those that are too many, open those that are missing."""
         with self.client() as client:
             open_ids = [txn.id for txn in client.get_open_txns_info().open_txns if txn.state == ttypes.TxnState.OPEN]
             self.end(open_ids[count:])
@@ -57,9 +57,9 @@ class Contestant:
             drive(self.address, partial(commits, txn_ids=txn_ids, clients=clients), clients, math.inf, 0)
 
     def finish(self, count: int) -> None:
-        """Let so many writers of one table have committed since the oldest transaction that is open began.
+        """Add commits of one table by so many writers, all since the oldest open transaction began.
 
-        Their rows are those that the server itself would have left. Put there with SQL: it would take too long.
+        The rows are those that the server itself would have left. SQL writes them, since calls would take too long.
         """
         with self.client() as client:
             mark = client.get_open_txns().txn_high_water_mark
@@ -78,7 +78,7 @@ class Contestant:
             FROM generate_series(1, {count}) AS n""")
 
     def fill(self, sql: str) -> None:
-        """Run SQL on the server's data, and then what autovacuum would do within a minute."""
+        """Run SQL on the server's data, followed by the work that autovacuum would do within a minute."""
         run_sql(self.database_url, sql)
         run_sql(self.database_url, "VACUUM (ANALYZE)")
 
@@ -89,7 +89,7 @@ class Hive23(Contestant):
     def end(self, txn_ids: Sequence[int]) -> None:
         if len(txn_ids) <= BATCH:
             super().end(txn_ids)
-        else:  # with calls it would take minutes
+        else:  # calls would take minutes
             run_sql(self.database_url, "TRUNCATE txns CASCADE")
 
     def finish(self, count: int) -> None:
@@ -129,7 +129,7 @@ class Hive42(Contestant):
 
 
 def commits(index: int, tally: Tally, txn_ids: Sequence[int], clients: int) -> Steps:
-    """One client's share of many commits."""
+    """Commit one client's share of many transactions."""
     for txn_id in txn_ids[index::clients]:
         void("commit_txn", (yield struct.pack(">q", txn_id).join(COMMIT)))
         tally.done()

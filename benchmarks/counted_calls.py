@@ -1,6 +1,6 @@
-"""The calls whose cost is counted (`benchmarks.call_counts`): each with what must be there before it.
+"""The calls whose cost is counted (`benchmarks.call_counts`), each with its preparation.
 
-A case prepares, uncounted, and gives the arguments of its call, which is the first word of its name.
+A case prepares its state, uncounted, and gives the arguments of its call, which is the first word of its name.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from metastore.client.domain_client import table_request
 from metastore.thrift_gen.hive_metastore import ttypes
 
 FEW, MANY = 100, 600
-"""Partitions of ``lake.few``, which is answered in one piece, and of ``lake.many``, which is not."""
+"""The partitions of ``lake.few``, which is answered in one piece, and of ``lake.many``, which is not."""
 _BATCH = 200
 _LONG = 120
-"""Of the path below which ``lake`` is, so that bytes are the same wherever that is."""
+"""The length of the path of ``lake``, so that bytes are the same in any directory."""
 _DAYS = 10
 _SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 _UPDATE, _INSERT, _SELECT = (
@@ -26,14 +26,14 @@ _UPDATE, _INSERT, _SELECT = (
 
 
 class World:
-    """What the cases act on: transactions and locks that `clear` ends, and a database ``lake``."""
+    """The world of the cases: transactions and locks that `clear` ends, and a database ``lake``."""
 
     def __init__(self, client: MetastoreClient) -> None:
         self.client = client
         self._number = 0
 
     def fill(self, place: Path, many: int = MANY) -> None:
-        """Make ``lake`` below a directory; ``many``: partitions of its largest table."""
+        """Create ``lake`` below a directory; ``many``: partitions of its largest table."""
         self._place = (place / "x".ljust(_LONG - len(str(place)), "x")).as_uri()
         self.client.create_database(ttypes.Database("lake", locationUri=f"{self._place}/lake"))
         for name in ("few", "many", "grown"):
@@ -55,7 +55,7 @@ class World:
         self.client.set_aggr_stats_for(ttypes.SetPartitionsStatsRequest(each, engine="hive"))
 
     def clear(self) -> None:
-        """End what cases left open; aborted transactions would stay in the answers of others."""
+        """End the transactions and locks of cases; aborted transactions would stay in other cases' answers."""
         for txn in self.client.get_open_txns_info().open_txns:
             if txn.state == ttypes.TxnState.OPEN:
                 self.client.commit_txn(ttypes.CommitTxnRequest(txnid=txn.id))
@@ -63,7 +63,7 @@ class World:
             self.client.unlock(ttypes.UnlockRequest(lockid=lock.lockid))
 
     def fresh(self) -> int:
-        """A number that no case has had."""
+        """Return a number that no case has used."""
         self._number += 1
         return self._number
 
@@ -73,7 +73,7 @@ class World:
         )
 
     def writer(self, operation: int = _UPDATE) -> int:
-        """A transaction with a write id and two locks; beside it an open reader, behind it a commit."""
+        """Open a transaction with a write id and two locks; beside it an open reader, behind it a commit."""
         [older] = self.begun()
         self.client.allocate_table_write_ids(allocation(older))
         self.client.lock(wish(older, "p=1"))
@@ -86,18 +86,18 @@ class World:
         return txn_id
 
     def held(self) -> int:
-        """A lock without a transaction, or a place behind it."""
+        """Take a lock without a transaction, or queue behind one."""
         lock_id: int = self.client.lock(exclusive()).lockid
         return lock_id
 
     def released(self) -> int:
-        """A request that waited for a lock, which is gone."""
+        """Return a request that waited for a lock; that lock is released."""
         first, second = self.held(), self.held()
         self.client.unlock(ttypes.UnlockRequest(lockid=first))
         return second
 
     def listed(self, **more: Any) -> ttypes.GetValidWriteIdsRequest:
-        """The question for a table with a write id that is open."""
+        """Return a request for a table with an open write id."""
         self.client.allocate_table_write_ids(allocation(*self.begun()))
         return ttypes.GetValidWriteIdsRequest(fullTableNames=["db.t"], **more)
 
@@ -136,12 +136,12 @@ class World:
         ]
 
     def numbers(self) -> range:
-        """Of a batch of partitions of ``lake.grown`` that are not there yet."""
+        """Return the numbers of a batch of new partitions for ``lake.grown``."""
         start = 100_000 + _BATCH * self.fresh()
         return range(start, start + _BATCH)
 
     def grown(self) -> range:
-        """The same, and they are there."""
+        """Add a batch of partitions to ``lake.grown``, and return their numbers."""
         numbers = self.numbers()
         self.client.add_partitions(self.partitions("grown", numbers))
         return numbers

@@ -1,4 +1,4 @@
-"""What a server and its PostgreSQL spend: processor time, log written, transactions begun.
+"""The cost of a server and its PostgreSQL: processor time, log written, transactions begun.
 
 Unlike a rate, this also holds on a machine that does something else at the same time.
 """
@@ -32,7 +32,7 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True)
 class Meter:
-    """Reads what a server and the PostgreSQL that it uses have spent so far."""
+    """A meter of the cost of a server and of its PostgreSQL."""
 
     server_pid: int
     database_url: str
@@ -63,18 +63,18 @@ class Reader:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on (proc(5) counts from there: field 3 is [0])."""
+    """Return the fields of /proc/PID/stat from the state on (proc(5) counts from there: field 3 is [0])."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process."""
+    """Return the processor time of a process."""
     fields = _stat(pid)
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def children(pid: int) -> list[int]:
-    """Processes that a process's threads have started; threads come and go meanwhile."""
+    """Return the processes that a process's threads have started; threads come and go meanwhile."""
     pids: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(FileNotFoundError):
@@ -83,18 +83,18 @@ def children(pid: int) -> list[int]:
 
 
 def tree_seconds(pid: int) -> float:
-    """Processor time of a process and its living descendants."""
+    """Return the processor time of a process and its living descendants."""
     total = cpu_seconds(pid)
     for child in children(pid):
         try:
             total += tree_seconds(child)
         except FileNotFoundError:
-            continue  # it has just ended
+            continue  # the process has just ended
     return total
 
 
 def postgres_seconds(postmaster: int) -> float:
-    """Processor time of PostgreSQL: the head, its children, and the children that have ended.
+    """Return the processor time of PostgreSQL: the postmaster, its children, and ended children.
 
     Each child has one thread, so the scheduler's exact count (nanoseconds) can be used instead of the ticks.
     """

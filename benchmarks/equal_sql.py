@@ -1,15 +1,15 @@
-"""pgbench scripts with the SQL of our server, derived anew in each run from what it sends: they cannot go stale.
+"""pgbench scripts with the SQL of our server, derived again in each run: they cannot go stale.
 
-A server of ours runs behind a ``Wiretap``. Two clients, one after the other, go through a scenario. What differs
+A server of ours runs behind a ``Wiretap``. Two clients, one after the other, run a scenario. A value that differs
 between two rounds of a client, or between the clients, is an id, and the script gets a variable in its place:
 
 - an id that an earlier answer of PostgreSQL has in a column: pgbench reads it from there (``\\aset``);
 - an id that the server took out of a longer answer or made itself: a counter of each pgbench client;
 - a part of a client's own names: pgbench's ``client_id``.
 
-Everything else is sent as our server sends it, except that no transaction may leave the disk behind
-(``synchronous_commit`` stays on, in functions too): each call is one durable PostgreSQL transaction. A script that
-leaves transactions open or locks behind does not do what the calls do, and is refused.
+Everything else is sent as our server sends it, except that every transaction waits for the disk (``synchronous_commit``
+stays on, in functions too): each call is one durable PostgreSQL transaction. A script that leaves open transactions or
+locks behind does not do the work of the calls, and is refused.
 """
 
 import re
@@ -30,12 +30,12 @@ from benchmarks.wiretap import Exchange, Wiretap
 from metastore.thrift_gen.hive_metastore import ttypes
 
 WARM_ROUNDS = 3
-"""Rounds before those that are compared: then every statement is prepared and every block of ids reserved."""
+"""The rounds before the compared ones: they prepare every statement, and reserve every block of ids."""
 FAR = 1_000_000_000
-"""Between the counters of two pgbench clients."""
+"""The distance between the counters of two pgbench clients."""
 
 _NUMBER = re.compile(r"\d+")
-_VALUE = re.compile(r"\{\d+\}|\d+")  # an array of a single value is a value too
+_VALUE = re.compile(r"\{\d+\}|\d+")  # an array with a single value counts as a value
 _INSTANT = re.compile(r"'\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^']*'")
 _PREPARE = re.compile(r"PREPARE (\w+)\b", re.IGNORECASE)
 _EXECUTE = re.compile(r"EXECUTE (\w+)", re.IGNORECASE)
@@ -48,11 +48,11 @@ Triple = tuple[str, str, str]
 
 
 class UnlikeError(Exception):
-    """No script does the same: rounds of a scenario had different statements, or something is left behind."""
+    """No script is equal: rounds of a scenario had different statements, or left something behind."""
 
 
 class Recorded(NamedTuple):
-    """What a client caused: before its first round was complete less a usual round, and in its last two rounds."""
+    """A client's messages: those before its first full round less a usual round, and those of its last two rounds."""
 
     before: list[Exchange]
     rounds: tuple[list[Exchange], list[Exchange]]
@@ -83,8 +83,8 @@ class EqualSql:
         self._running.close()
 
     def script(self, scenario: Scenario) -> Path:
-        """pgbench's script for a scenario. Raises: UnlikeError."""
-        for last in (False, False, True):  # now and then a call also does something that is due
+        """Return pgbench's script for a scenario. Raises: UnlikeError."""
+        for last in (False, False, True):  # a call may also do work that is due just then
             try:
                 script = Script(self._record(scenario, 0), self._record(scenario, 1))
                 break
@@ -98,10 +98,10 @@ class EqualSql:
         return place
 
     def run(self, script: Path, clients: int, seconds: float) -> float:
-        """Runs of the script per second. Raises: UnlikeError."""
+        """Return the runs of the script per second. Raises: UnlikeError."""
         self._runs += 1  # counters begin behind those of earlier runs
         before = self._held()
-        run_sql(self.url, "UPDATE txn_counter SET reserved_until = next_txn_id + 100000000")  # a script cannot reserve
+        run_sql(self.url, "UPDATE txn_counter SET reserved_until = next_txn_id + 100000000")  # a script reserves none
         rate = pgbench.run(
             self.url,
             script,
@@ -116,7 +116,7 @@ class EqualSql:
             "--max-tries=100",
             options=self._tap.options,
         )
-        if self._held() > before + 2 * clients:  # the last round of each may have been cut short
+        if self._held() > before + 2 * clients:  # the last round of each client may have been cut short
             raise UnlikeError("the script leaves transactions or locks behind")
         return rate
 
@@ -136,10 +136,10 @@ class EqualSql:
             run_sql(self.url, _RELAXING.sub(r"\1'on'", definition))
 
     def _record(self, scenario: Scenario, index: int) -> Recorded:
-        """Go through rounds alone, with the scenario's own generator."""
+        """Run rounds alone, with the scenario's own generator."""
         tally = Tally()
         steps = scenario(index, tally)
-        calls: list[tuple[int, list[Exchange]]] = []  # of which round, what it caused
+        calls: list[tuple[int, list[Exchange]]] = []  # the round of each message, and the message's exchanges
         with socket.create_connection(self.server.address) as sock:
             message = next(steps)
             while tally.units < WARM_ROUNDS + 2:
@@ -152,7 +152,7 @@ class EqualSql:
         return Recorded(list(chain(*before)), (list(chain(*rounds[-2])), list(chain(*rounds[-1]))))
 
     def _stripped(self, exchange: Exchange) -> Exchange:
-        """Without what prepares statements (which is noted) and what lets a commit return before the disk has it."""
+        """Return the exchange without preparing statements (which is noted) and without asynchronous commits."""
         kept = []
         for statement in statements(exchange.sql):
             if prepares := _PREPARE.match(statement):
@@ -171,7 +171,7 @@ def _reply(sock: socket.socket, tally: Tally) -> bytes:
 
 
 def statements(sql: str) -> Iterator[str]:
-    """The statements of a message; semicolons within texts and names do not count."""
+    """Yield the statements of a message; semicolons within texts and names do not count."""
     statement = ""
     for part in _PARTS.finditer(sql + ";"):
         if part[0] != ";":
@@ -182,7 +182,7 @@ def statements(sql: str) -> Iterator[str]:
 
 
 class Script:
-    """The script that does what two clients did, in ``text``. Raises: UnlikeError."""
+    """A script that repeats the work of two clients, in ``text``. Raises: UnlikeError."""
 
     def __init__(self, first: Recorded, second: Recorded) -> None:
         self.tables = table_of(0), table_of(1)
@@ -207,19 +207,19 @@ class Script:
         )
 
     def _messages(self, *rounds: list[Exchange]) -> list[tuple[str, str]]:
-        """The prefix of the variables that the answer to a message sets, and the message."""
+        """Return the messages, each with the prefix of the variables that its answer sets."""
         if len({len(messages) for messages in rounds}) != 1:
             raise UnlikeError(f"rounds of {' and '.join(str(len(messages)) for messages in rounds)} messages")
         return [self._message(*same) for same in zip(*rounds, strict=True)]
 
     def _message(self, *same: Exchange) -> tuple[str, str]:
-        """One message with variables in the places of ids; after it, what its answer tells is known."""
+        """Return one message with variables in place of ids, and register the values of its answer."""
         texts = [
             exchange.sql.replace(table, self.tables[0])
             for exchange, table in zip(same, (self.tables[0], *self.tables), strict=True)
         ]
         instants = _INSTANT.findall(texts[0])
-        for index, text in enumerate(texts):  # those of the first round will do
+        for index, text in enumerate(texts):  # the first round's variables are enough
             left = iter(instants)
             texts[index] = _INSTANT.sub(lambda match, left=left: next(left, match[0]), text)
         if len({_NUMBER.sub("0", text) for text in texts}) != 1:
@@ -234,7 +234,7 @@ class Script:
         return prefix, " \\;\n".join(statements(message))
 
     def _value(self, triple: Triple) -> str:
-        """The number that all rounds have, or a variable."""
+        """Return the number that all rounds share, or a variable."""
         if len(set(triple)) == 1:
             return triple[0]
         if triple in self.known:
@@ -248,7 +248,7 @@ class Script:
 
 
 def _told(*same: Exchange) -> Iterator[tuple[Triple, str]]:
-    """Numbers that differ, in the last row of an answer: pgbench can read those."""
+    """Yield the numbers that differ in the last row of an answer: pgbench can read those."""
     columns = same[0].columns
     if all(answer.rows for answer in same) and all(re.fullmatch(r"[A-Za-z_]\w*", column) for column in columns):
         for column, *values in zip(columns, *(answer.rows[-1] for answer in same), strict=True):

@@ -1,14 +1,15 @@
-"""Many writers of one Iceberg table: does everyone get the lock, in the order of asking, how soon after a release?
+"""Many writers of one Iceberg table: a test of the lock's order, of its hand-over time, and that each writer gets it.
 
     python -m benchmarks.fairness [--writers 32] [--seconds 20] [--peers hive_4_2]
 
-Each writer does what Iceberg's Hive catalog does for a commit, again and again: an exclusive lock without a
-transaction, get_table_req, alter_table with a parameter that counts, unlock. Who has to wait polls as Hive's clients
-do: after 100 ms, then each time twice as long. The server may hold the answer to such a poll back until the lock is
-granted (metastore.lock.check.wait); with that setting and without it are two contestants. At the end the table must
-have counted every commit. Failed: also those who are not served within PATIENCE_S after the last of them could ask.
+Each writer repeats the commit of Iceberg's Hive catalog: an exclusive lock without a transaction, get_table_req,
+alter_table with a parameter that counts, unlock. A writer that has to wait polls as Hive's clients do: after 100 ms,
+then each time after twice as long. The server may hold back the answer to such a poll until the lock is granted
+(metastore.lock.check.wait); a server with that setting and one without it are two contestants. At the end the table
+must have counted every commit. Failed writers include those that are not served within PATIENCE_S after the last of
+them could ask.
 
-Hand-over: from the moment when a writer sends unlock to the moment when the next knows that it has the lock.
+Hand-over: from the moment when a writer sends unlock to the moment when the next writer knows that it has the lock.
 """
 
 import argparse
@@ -35,7 +36,7 @@ DB, TABLE = "lake", "events"
 WANTED = ttypes.GetTableRequest(DB, TABLE)
 GOAL_MS = 20
 PATIENCE_S = 20
-"""How long writers may go on waiting once nobody asks anew."""
+"""The seconds for which writers may still wait once no writer asks again."""
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Turn:
 
 @dataclass
 class Counted:
-    """What happened."""
+    """The counts of a run."""
 
     turns: list[Turn] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -59,7 +60,7 @@ class Counted:
 
 
 class Caller:
-    """One connection."""
+    """A connection of a writer."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -76,7 +77,7 @@ class Caller:
 
 
 def pauses() -> Iterator[float]:
-    """Between the polls of Hive's DbLockManager, in seconds."""
+    """Yield the pauses, in seconds, between the polls of Hive's DbLockManager."""
     pause = 0.1
     while True:
         yield pause
@@ -84,7 +85,7 @@ def pauses() -> Iterator[float]:
 
 
 async def commit(caller: Caller, tally: Counted, number: int) -> None:
-    """An Iceberg commit."""
+    """Commit as Iceberg does."""
     component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, DB, TABLE)
     asked_at = time.perf_counter()
     answer = await caller.call(
@@ -110,7 +111,7 @@ async def writer(address: Address, tally: Counted, number: int, until: float) ->
     try:
         while time.perf_counter() < until:
             await asyncio.wait_for(commit(caller, tally, number), until - time.perf_counter() + PATIENCE_S)
-    except Exception as error:  # noqa: BLE001 - whatever it is, this writer did not succeed
+    except Exception as error:  # noqa: BLE001 - whatever the error is, this writer failed
         tally.failures.append(f"{type(error).__name__}: {error}")
     finally:
         caller.writer.close()
@@ -125,7 +126,7 @@ async def compete(address: Address, writers: int, seconds: float) -> Counted:
 
 
 def make_table(server: Contestant, work: Path) -> None:
-    """As Iceberg makes it, with a schema of some size."""
+    """Create the table as Iceberg does, with a schema of some size."""
     with server.client() as client:
         client.create_database(ttypes.Database(DB, "", f"file:{work}/{DB}.db", {}))
         columns = [ttypes.FieldSchema(f"column{i}", "string", "") for i in range(20)]
@@ -176,7 +177,7 @@ def percentile(values: list[float], percent: float) -> float:
 def report(title: str, tally: Counted, *, goal: bool) -> None:
     turns = sorted(tally.turns, key=lambda turn: turn.granted)
     pairs = list(pairwise(turns))
-    waited = [pair for pair in pairs if pair[1].asked < pair[0].released]  # else nobody was there to hand over to
+    waited = [pair for pair in pairs if pair[1].asked < pair[0].released]  # otherwise no writer waited for a hand-over
     gaps = [(later.granted - earlier.released) * 1000 for earlier, later in waited]
     waits = [(turn.granted - turn.asked) * 1000 for turn in turns]
     overtakings = sum(later.lock_id < earlier.lock_id for earlier, later in pairs)

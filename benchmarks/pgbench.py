@@ -1,6 +1,6 @@
 """PostgreSQL alone, with pgbench, in two ways. In both each call is one durable transaction.
 
-- **least** (the scripts in least_sql/): the least SQL that has the effect, in tables of its own, without rules.
+- **least** (the scripts in least_sql/): the least SQL with the same effect, in tables of its own, without rules.
 - **equal**: the statements that our server sends for the same calls when it serves one client (``equal_sql``), in our
   schema, all of them made durable. A server that did one PostgreSQL transaction for each call could not surpass it.
 """
@@ -16,7 +16,7 @@ SCRIPTS = Path(__file__).parent / "least_sql"
 
 
 def run(url: str, script: Path, clients: int, seconds: float, *arguments: str, options: str = "") -> float:
-    """Runs of a script per second, after a second that does not count, in which clients connect and prepare.
+    """Return the runs of a script per second, after an uncounted second in which clients connect and prepare.
 
     ``options`` are PostgreSQL's for the session.
     """
@@ -49,7 +49,7 @@ def run(url: str, script: Path, clients: int, seconds: float, *arguments: str, o
 
 
 class Least:
-    """The least SQL, in a database of its own."""
+    """The least SQL with the same effect, in a database of its own."""
 
     def __init__(self, server_url: str) -> None:
         self.url = database(server_url, "bench_least")

@@ -1,8 +1,8 @@
-"""A Spark that reads plain ORC files and writes them anew, again and again, until it is ended.
+"""A Spark that reads plain ORC files and writes them again, over and over, until it is ended.
 
     python -m benchmarks.plain_rewrites SOURCE TARGET
 
-What it does to others that run beside it, any Spark does. A line on standard output says that it has written once.
+Its effect on programs beside it is that of any Spark. A line on standard output reports the first complete rewrite.
 """
 
 import sys

@@ -2,11 +2,11 @@
 
     python -m benchmarks.reads_beside_compaction [--rows 2000000] [--runs 2]
 
-The table of ``benchmarks.compaction``: a base, ten deltas, 1 % deleted. The readers, the metastore with its Cleaner and
-PostgreSQL have one core; a Worker in a process of its own, with the Spark that it starts, has another. Each read is an
-aggregate of three columns in a snapshot of its own, and its answer is compared with the first. The peer: the same reads
-while the other core writes plain files anew in a Spark that has never heard of the table. What that costs is what the
-cores share.
+The table is that of ``benchmarks.compaction``: a base, ten deltas, 1 % deleted. The readers, the metastore with its
+Cleaner and PostgreSQL share one core; a Worker in a process of its own, with the Spark that it starts, has another.
+Each read is an aggregate of three columns in a snapshot of its own, and its answer is compared with the first. The
+peer: the same reads while a Spark without our connector rewrites plain files on the other core. Its effect shows the
+cost of hardware that the cores share.
 """
 
 import json
@@ -51,16 +51,16 @@ class Read(NamedTuple):
 
 
 class Reader:
-    """Reads, and compares what it has read."""
+    """A reader that compares each result with the first."""
 
     def __init__(self, session: AcidSession, others: Sequence[int]) -> None:
-        """``others``: our children with a core of their own."""
+        """Create a reader. ``others``: our children with a core of their own."""
         self.session, self.others = session, others
         self.answer: list[Row] = []
         self.failed: list[str] = []
 
     def expect(self) -> None:
-        """What is read now is what every later read has to find."""
+        """Read the result that every later read has to return."""
         self.answer = self.session.sql(QUERY).collect()
 
     def read(self, state: str = "") -> Read:
@@ -69,7 +69,7 @@ class Reader:
             found = self.session.sql(QUERY).collect()
             if found != self.answer:
                 self.failed.append(f"{found} instead of {self.answer}")
-        except Exception as error:  # noqa: BLE001 - counted: none may fail
+        except Exception as error:  # noqa: BLE001 - errors are counted: no read may fail
             self.failed.append(f"{type(error).__name__}: {error}"[:300])
         return Read(time.perf_counter() - begin, self._spent() - spent, state)
 
@@ -79,7 +79,7 @@ class Reader:
 
 @contextmanager
 def worker(work: Path) -> Iterator[int]:
-    """A Worker with a core of its own; its process id."""
+    """Run a Worker with a core of its own; give its process id."""
     ready = json.loads((work / "ready.json").read_text())
     up = work / "worker.json"
     options = {
@@ -104,7 +104,7 @@ def worker(work: Path) -> Iterator[int]:
 
 
 class Neighbour:
-    """Plain Spark on the Worker's core, which stands still unless it is wanted."""
+    """A plain Spark on the Worker's core, suspended unless it is wanted."""
 
     def __init__(self, work: Path, rows: DataFrame) -> None:
         own = str(work / "of-the-neighbour")
@@ -133,7 +133,7 @@ class Neighbour:
 
 
 def beside(reader: Reader, client: MetastoreClient) -> list[Read]:
-    """Reads from the request of a compaction until its old files are gone."""
+    """Read from the request of a compaction until its old files are gone; return the reads."""
     types = client.types
     db, _, table = TABLE.partition(".")
     request = types.CompactionRequest(dbname=db, tablename=table, type=compaction_type("major"))
@@ -165,7 +165,7 @@ def _late(times: list[float]) -> float:
 def main() -> None:
     chosen = options(__doc__, rows=2_000_000, runs=2)
     os.sched_setaffinity(0, {SERVING_CORE})
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # else the neighbour would stand still for ever
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the neighbour is resumed
     with with_store_sales(chosen, {"spark.master": "local[1]"}, _SERVER) as (session, work, rows), ExitStack() as open_:
         contest = Contest(session, work, rows)
         neighbour = Neighbour(work, rows)
@@ -187,7 +187,7 @@ def main() -> None:
                 beside_plain = [reader.read() for _ in range(READS)]
             during = beside(reader, client)
             settled = [reader.read() for _ in range(READS)]
-            if number == 0:  # it starts the Worker's Spark, and compiles
+            if number == 0:  # the first run starts the Worker's Spark, and compiles
                 continue
             noted("uncompacted, quiet", quiet)
             noted("uncompacted, beside plain Spark", beside_plain)

@@ -1,9 +1,9 @@
-"""A load that was recorded: what a database of ours remembers of its commits, for `benchmarks.compaction_policy`.
+"""A recorded load: the commits that a database of ours remembers, for `benchmarks.compaction_policy`.
 
-When each table and partition was written is known to the commit, for the time that ended transactions are remembered
-(`metastore.txn.history.retention`). The rest is an average: a delta is as large as those that the Initiator saw last, a
-base as the statistics have it, a table is read as often as it has been opened lately, by as many Workers as are on
-record. What is not known is what the made-up loads have: 1 MB, 1 GB, one read an hour.
+The times of writes to each table and partition are known exactly, for as long as ended transactions are remembered
+(`metastore.txn.history.retention`). All else is an average: a delta is as large as those that the Initiator saw last, a
+base as the statistics have it, a table is read as often as it was opened lately, and there are as many Workers as are
+on record. Unknown values are those of the made-up loads: 1 MB, 1 GB, one read an hour.
 """
 
 from collections.abc import Iterator
@@ -48,19 +48,19 @@ class Written(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What is on record."""
+    """The recorded load of a database."""
 
     written: tuple[Written, ...]
     workers: int
 
     @property
     def days(self) -> float:
-        """From the first commit to the last."""
+        """The days from the first commit to the last."""
         return max((each.moments[-1] for each in self.written), default=0.0) / 86400
 
 
 def record(url: str) -> Record:
-    """Read it. Nothing is changed."""
+    """Read the record of a database. Nothing is changed."""
     database = Database(url, pool_size=1)
     try:
         written = tuple(_written(database))

@@ -1,12 +1,12 @@
-"""What a million finished transactions behind a metastore cost: each call beside the same call of a new metastore.
+"""The cost of a million finished transactions behind a metastore: each call beside the same call of a new metastore.
 
     python -m benchmarks.retention [--finished 1000000] [--calls 300]
 
-One client, one call at a time, the median of each call; a new and a filled metastore take turns, so that whatever
-else the machine does counts for both. Filled in two ways. "Finished": a million transactions that committed writes to a
-hundred tables within the last hour; their records are still kept, and what they wrote waits for compaction. "Held
-back": a million more while a reader is open, so that neither their write sets nor the owners of their write ids may be
-removed. The house-keepers run as they always do.
+One client, one call at a time, the median of each call; a new and a filled metastore take turns, so that other work of
+the machine affects both. It is filled in two ways. "Finished": a million transactions that committed writes to a
+hundred tables within the last hour; their records are still kept, and their writes wait for compaction. "Held back": a
+million more while a reader is open, so that neither their write sets nor the owners of their write ids may be removed.
+The house-keepers run as usual.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 
 TABLES = 100
 ALLOWED = 1.5
-"""A call that costs more than this many times what it costs a new metastore is a finding."""
+"""A ratio to the cost of a new metastore, above which a call is a finding."""
 NOISE_MS = 0.3
 
 FINISHED = """
@@ -55,7 +55,7 @@ FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n;
 
 
 class Writer:
-    """What one client does, one call at a time; notes how long each call takes."""
+    """A client that sends one call at a time, and notes the time of each."""
 
     def __init__(self, client: MetastoreClient) -> None:
         self.client = client
@@ -68,7 +68,7 @@ class Writer:
         return answer
 
     def round(self, number: int) -> None:
-        """A writer's life, a lock without a transaction, and what people look at."""
+        """Run a writer's transaction, a lock without a transaction, and the calls that people look at."""
         client, table = self.client, f"t{number % TABLES}"
         [txn] = self.timed("open_txns", client.open_txns, ttypes.OpenTxnRequest(1, "ann", "h1")).txn_ids
         self.timed("get_open_txns", client.get_open_txns)
@@ -116,11 +116,11 @@ class Writer:
 
 
 def medians(first: str, second: str, rounds: int) -> list[dict[str, float]]:
-    """Milliseconds of each call of two servers that take turns."""
+    """Return the milliseconds of each call of two servers that take turns."""
     with MetastoreClient(first) as first_client, MetastoreClient(second) as other:
         writers = [Writer(first_client), Writer(other)]
         for number in range(rounds + rounds // 10):
-            if number == rounds // 10:  # those before were to warm up
+            if number == rounds // 10:  # the rounds until now were a warm-up
                 for writer in writers:
                     writer.seconds.clear()
             for writer in writers:
@@ -131,7 +131,7 @@ def medians(first: str, second: str, rounds: int) -> list[dict[str, float]]:
 
 
 def fill(url: str, finished: int, *, held_back: bool) -> None:
-    """A million transactions more; then what PostgreSQL does by itself within a minute or two."""
+    """Add a million transactions, followed by the work that PostgreSQL does by itself within a minute or two."""
     connection = psycopg2.connect(url)
     connection.autocommit = True
     cursor = connection.cursor()
@@ -147,13 +147,13 @@ def fill(url: str, finished: int, *, held_back: bool) -> None:
             "purged": (first if held_back else last) // TABLES,
             "offset": 100_000 if held_back else 0,
         },
-    )  # beyond what the rounds before were given
+    )  # beyond the ids of the rounds before
     cursor.execute("VACUUM ANALYZE")
     connection.close()
 
 
 def states(finished: int, calls: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Measurements by the name of their column."""
+    """Yield the measurements by the names of their columns."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         started = []
         for kind in ("new", "filled"):

@@ -1,4 +1,4 @@
-"""The rows of the comparison: what clients do, in which state of the data, and the goal that is set for 8 clients."""
+"""The rows of the comparison: the clients' work, the state of the data, and the goal for 8 clients."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -8,7 +8,7 @@ from benchmarks import scenarios
 from benchmarks.load import Scenario
 
 JAVA, HIVE_2_3, HIVE_4_2, EQUAL = "java", "hive_2_3", "hive_4_2", "equal"
-"""What a goal is a multiple of; JAVA is the faster of the two."""
+"""The base of a goal; JAVA is the faster of the two."""
 
 
 class Row(NamedTuple):
@@ -18,17 +18,17 @@ class Row(NamedTuple):
     scenario: Scenario
     goals: dict[str, float]
     least: str = ""
-    """pgbench's script with the least SQL for it, where there is any."""
+    """The pgbench script with the least SQL for it, if there is any."""
     held: int = 0
-    """Transactions that are open meanwhile."""
+    """The number of transactions that are open meanwhile."""
     finished: int = 0
-    """Writers that have committed since the oldest of those was opened."""
+    """The number of writers that have committed since the oldest of those was opened."""
     since_3_0: bool = False
-    """Calls that Hive 2.3 does not have."""
+    """True for calls that Hive 2.3 does not have."""
 
     @property
     def patience(self) -> float:
-        """How much longer than others to measure: in large states a call can take a second."""
+        """The factor by which to measure longer than other rows: in large states a call can take a second."""
         return 3 if max(self.held, self.finished) > 10_000 else 1
 
 
@@ -63,12 +63,12 @@ ROWS = [
 
 
 def times(ours: float, theirs: float) -> float:
-    """How many times as fast; a peer that answered nothing counts as if it answered once in ten seconds."""
+    """Return the ratio of the rates; a peer without an answer counts as one answer in ten seconds."""
     return ours / max(theirs, 0.1)
 
 
 def verdict(row: Row, ours: float, peers: Mapping[str, float]) -> str:
-    """Whether every goal is met: ``yes`` or ``no``, and how far each is."""
+    """Return ``yes`` if every goal is met, else ``no``, and the ratio of each."""
     java = [rate for name, rate in peers.items() if name in {HIVE_2_3, HIVE_4_2}]
     rates = {**peers, **({JAVA: max(java)} if java else {})}
     if not all(name in rates for name in row.goals):

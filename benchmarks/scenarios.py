@@ -1,6 +1,6 @@
-"""What clients do, as sequences of calls for the load generator.
+"""Clients' work as sequences of calls for the load generator.
 
-Tables are the client's own, and in each run others: what an interrupted run left locked is in nobody's way.
+Each client has tables of its own, with new names in each run: locks that an interrupted run left disturb no other run.
 """
 
 import os
@@ -70,7 +70,7 @@ def write(index: int, tally: Tally) -> Steps:
 
 
 def full_write(index: int, tally: Tally) -> Steps:
-    """Everything that Hive calls for an INSERT into a partitioned table."""
+    """Send all calls of Hive for an INSERT into a partitioned table."""
     writer = FullWriter(table_of(index))
     while True:
         yield from writer.steps()
@@ -104,7 +104,7 @@ class FullWriter:
 
 
 def lock_unlock(index: int, tally: Tally) -> Steps:
-    """What Iceberg does around its commit: an exclusive lock without a transaction."""
+    """Lock and unlock as Iceberg does around its commit: an exclusive lock without a transaction."""
     ask = request("lock", *lock_request(table_of(index), ttypes.LockType.EXCLUSIVE, None))
     while True:
         lock_id = granted((yield ask))
@@ -113,7 +113,7 @@ def lock_unlock(index: int, tally: Tally) -> Steps:
 
 
 def heartbeat(index: int, tally: Tally) -> Steps:
-    """Of one transaction, again and again."""
+    """Send heartbeats of one transaction."""
     beat = opened((yield OPEN)).join(BEAT)
     while True:
         void("heartbeat", (yield beat))
@@ -130,7 +130,7 @@ def get_open_txns(index: int, tally: Tally, least: int = 0) -> Steps:
 
 
 def get_valid_write_ids(index: int, tally: Tally, table: str = FINISHED_TABLE) -> Steps:
-    """Of one table, with the list of transactions as it is at the beginning."""
+    """Get the write ids of one table, with the list of transactions at the beginning."""
     tally.whole = whole_open_txns
     snapshot = snapshot_of((yield OPEN_TXNS))
     tally.whole = Tally().whole

@@ -3,8 +3,8 @@
     python -m benchmarks.serde_formats [--rows 1000000] [--runs 3] [--only text,csv]
 
 The peers: a plain Hive table of Spark with the same SerDe, which uses the same classes of Hive (Spark has none for
-JSON); and Spark's own source for the format, which knows nothing of SerDes (there is none for most). Only the
-insert-only table checks that each row can be read again as it is. A read makes every column of every row.
+JSON); and Spark's own source for the format, which uses no SerDe (most formats have none). Only the insert-only table
+checks that each row can be read again unchanged. A read makes every column of every row.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _CSV = "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' STORED AS 
 
 @dataclass(frozen=True)
 class Format:
-    """A format as a table has it; ``source``: what Spark's own is called; ``in_hive``: whether Spark has the SerDe."""
+    """A format of a table; ``source``: the name of Spark's own source; ``in_hive``: True if Spark has the SerDe."""
 
     stored: str
     source: str = ""
@@ -115,7 +115,7 @@ def chosen_options() -> argparse.Namespace:
 
 
 def line(title: str, costs: dict[str, Cost]) -> str:
-    """A row of the table: ours, then each peer, how many times its time ours is, and the same of processor time."""
+    """Return a row of the table: ours, each peer, and the ratios of time and of processor time."""
     ours = costs["ours"]
     cells = [f"{ours.seconds:.2f} s"]
     for peer in ("hive", "spark"):

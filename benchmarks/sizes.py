@@ -1,4 +1,4 @@
-"""What a server and its PostgreSQL need for each connection, transaction, table and partition.
+"""The memory and disk that a server and its PostgreSQL need for each connection, transaction, table and partition.
 
     python -m benchmarks.sizes [--scale 1.0]
 
@@ -26,7 +26,7 @@ _BATCH = 1000
 
 
 def stored(url: str) -> int:
-    """Bytes of all tables and indexes."""
+    """Return the bytes of all tables and indexes."""
     peers.run_sql(url, "CHECKPOINT")
     [(size,)] = peers.run_sql(
         url,
@@ -38,7 +38,7 @@ def stored(url: str) -> int:
 
 @contextmanager
 def measured(title: str, count: int, pid: int, url: str) -> Iterator[None]:
-    """Print what each of ``count`` made in the block takes."""
+    """Print the need of each of the ``count`` objects made in the block."""
     before, memory, begin = stored(url), resident(pid), time.perf_counter()
     yield
     seconds = time.perf_counter() - begin
@@ -47,7 +47,7 @@ def measured(title: str, count: int, pid: int, url: str) -> Iterator[None]:
 
 
 def table(name: str, keys: int = 0) -> ttypes.Table:
-    """With twenty columns."""
+    """Return a table with twenty columns."""
     orc = "org.apache.hadoop.hive.ql.io.orc.Orc"
     columns = [ttypes.FieldSchema(f"column_{number}", "string", "what it is") for number in range(20)]
     storage = ttypes.StorageDescriptor(
@@ -68,7 +68,7 @@ def table(name: str, keys: int = 0) -> ttypes.Table:
 
 
 def partitions(client: DomainClient, count: int) -> None:
-    """Of one table, in batches; statistics as Hive writes them."""
+    """Add partitions to one table, in batches; statistics as Hive writes them."""
     sd = client.get_table("sizes", "partitioned").sd
     for first in range(0, count, _BATCH):
         rows = []
@@ -88,7 +88,7 @@ def partitions(client: DomainClient, count: int) -> None:
 
 
 def writes(client: DomainClient, count: int) -> None:
-    """Transactions that lock, write and commit."""
+    """Run transactions that lock, write and commit."""
     for _ in range(count):
         [txn] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "here")).txn_ids
         client.allocate_table_write_ids(ttypes.AllocateTableWriteIdsRequest("sizes", "t0", txnIds=[txn]))

@@ -2,8 +2,8 @@
 
     python -m benchmarks.startup [--runs 5] [--beside CHECKOUT]
 
-Ready: the ready file is there, that is, the schema is in place and every part answers. CHECKOUT: another version of
-this project (``git worktree add CHECKOUT COMMIT``), which takes turns with this one.
+Ready: the ready file exists, so the schema is in place and every part answers. CHECKOUT: another version of this
+project (``git worktree add CHECKOUT COMMIT``), which takes turns with this one.
 """
 
 import argparse
@@ -22,7 +22,7 @@ MB = 1024 * 1024
 
 
 SIDECAR = ("--host", "127.0.0.1", "--no-loops")
-"""As deploy/sidecar starts it beside a driver, on the PostgreSQL of others."""
+"""The options of deploy/sidecar, which starts a server beside a driver, on an existing PostgreSQL."""
 
 
 IMPORTED = """
@@ -82,7 +82,7 @@ def postgres_of(work: Path) -> list[int]:
 
 
 class Measured:
-    """What the runs of a version took."""
+    """The measurements of a version's runs."""
 
     def __init__(self, checkout: Path | None) -> None:
         self.checkout = checkout
@@ -94,7 +94,7 @@ class Measured:
         self.rows.setdefault(title, []).append(value)
 
     def run(self, idle_s: float) -> None:
-        """Start it thrice: for the first time, later, and beside the later one as a sidecar."""
+        """Start it three times: for the first time, later, and beside the later one as a sidecar."""
         seconds, self.modules = imported(self.checkout)
         self.note("processor time of the import", seconds)
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:

@@ -1,4 +1,4 @@
-"""TPC-DS store_sales, as the benchmarks of ACID tables read it: generated once, kept as ORC in the cache."""
+"""The rows of TPC-DS store_sales for the benchmarks of ACID tables: generated once, kept as ORC in the cache."""
 
 import shutil
 import subprocess
@@ -44,11 +44,11 @@ COLUMNS = ", ".join(
         *(f"ss_{name} DECIMAL(7,2)" for name in _AMOUNTS),
     ]
 )
-"""The columns as SQL declares them."""
+"""The columns in SQL's form."""
 
 
 def store_sales(spark: SparkSession, rows: int) -> DataFrame:
-    """At least ``rows`` rows, as whole files; the files of a scale are generated at its first use."""
+    """Return at least ``rows`` rows, as whole files; the files of a scale are generated at its first use."""
     scale = -(-rows // ROWS_OF_SCALE_1)
     place = cache().with_name("tpcds") / f"store_sales-{scale}"
     once(place, lambda partly: _generate(spark, partly, scale))

@@ -6,8 +6,8 @@ One thread, one table without partitions. A row is a number, a name, an amount a
 The peer reads the same input in equal blocks and writes one plain ORC file with pyarrow, in the same process: no
 transactions, no ids, nothing checked, nothing forced to disk. It is the limit, not an equal.
 
-Rows per second of the clock say what a user gets on this machine now; rows per second of this process's own processor
-time say what a row costs, whoever else is busy.
+Rows per second of the clock show a user's rate on this machine now; rows per second of this process's own processor
+time show the cost of a row, however busy the machine is.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _KINDS = {"id": pa.int64(), "name": pa.string(), "amount": pa.float64(), "note":
 
 
 class Input(NamedTuple):
-    """One way to hand over rows: blocks of them, and how the connection is to read them."""
+    """A way to hand over rows: blocks of them, and the settings by which the connection reads them."""
 
     name: str
     blocks: list[Any]
@@ -52,7 +52,7 @@ def rows(count: int, row_bytes: int) -> Iterator[tuple[int, str, float, str]]:
 
 
 def inputs(count: int, row_bytes: int) -> list[Input]:
-    """The same rows as Arrow tables, as delimited lines and as JSON."""
+    """Return the same rows as Arrow tables, as delimited lines and as JSON."""
     blocks: list[list[tuple[Any, ...]]] = [[]]
     for row in rows(count, row_bytes):
         if len(blocks[-1]) == _BLOCK:
@@ -70,7 +70,7 @@ def inputs(count: int, row_bytes: int) -> list[Input]:
 
 
 def create(client: MetastoreClient, *tables: str) -> None:
-    """The database ``bench`` with tables of these rows; ``events`` if none is named."""
+    """Create the database ``bench`` with tables of these rows; ``events`` if none is named."""
     types = client.types
     client.create_database(types.Database(name="bench", description="", locationUri=None, parameters={}))
     columns = [
@@ -124,7 +124,7 @@ class Stopwatch:
 
 
 def plain(source: Input, compression: str, folder: Path) -> Rates:
-    """Of pyarrow alone, reading the same input in the same way."""
+    """Return the rates of pyarrow alone, reading the same input in the same way."""
     count = 0
     watch = Stopwatch()
     with orc.ORCWriter(str(folder / "plain.orc"), compression=compression) as writer:
@@ -148,7 +148,7 @@ def parsed(source: Input, block: Any) -> pa.Table:
 
 
 class Streamed(NamedTuple):
-    """One run over all rows: with the end of the last batch in the time."""
+    """One run over all rows; its time includes the end of the last batch."""
 
     rates: Rates
     commits: list[float]
@@ -227,7 +227,7 @@ def median(rates: list[Rates]) -> Rates:
 
 
 def quantile(values: list[float], share: float) -> float:
-    """In milliseconds."""
+    """Return a quantile in milliseconds."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))] * 1000
 
 

@@ -1,13 +1,13 @@
-"""Mixed work for minutes: does anything grow?
+"""Mixed work for minutes, which shows whether anything grows.
 
     python -m benchmarks.sustained [--minutes 10] [--interval 60] [--clients 32]      make bench-sustained
 
-Of every 20 things that a client does, 16 are transactions that write and commit: 9 inserts (open, lock, commit), 4 with
-a heartbeat, 2 updates of a partition, and 1 with everything that Hive calls (8 calls). The others: 2 readers, 1
-reader that aborts (what a writer aborts stays listed until its table is compacted, which nobody does here), 1 lock and
-unlock of an Iceberg commit. Each client has ten tables. A server with its loops on; only
-transactions that have committed are kept for two minutes instead of an hour (metastore.txn.committed.retention), since
-a shorter run would only show how an hour's worth of them gathers.
+Of every 20 actions of a client, 16 are transactions that write and commit: 9 inserts (open, lock, commit), 4 with a
+heartbeat, 2 updates of a partition, and 1 with all calls of Hive (8 calls). The others: 2 readers, 1 reader that aborts
+(aborted writes would stay listed until their table is compacted, and nothing is compacted here), 1 lock and unlock of
+an Iceberg commit. Each client has ten tables. The server runs with its loops on. Committed transactions are kept for
+two minutes instead of an hour (metastore.txn.committed.retention), since a shorter run would only show an hour's worth
+of them accumulate.
 """
 
 import argparse
@@ -31,18 +31,18 @@ from benchmarks.transactions import own_postgres, settings
 from metastore.thrift_gen.hive_metastore import ttypes
 
 GOAL = 3000
-"""Write transactions a second."""
+"""The write transactions per second."""
 TABLES = 10
 RETENTION = "metastore.txn.committed.retention=2m"
 STEADY_AFTER = 4
-"""Minutes after which nothing should grow any more: retention, house-keeping and vacuum have come round."""
+"""The minutes after which nothing should grow: by then retention, house-keeping and vacuum have run."""
 
 ABORT = pieces("abort_txn", ttypes.AbortTxnRequest(TXN))
 READ = request("open_txns", ttypes.OpenTxnRequest(1, "ann", "node1", txn_type=ttypes.TxnType.READ_ONLY))
 
 
 class Work:
-    """What a client does with a table of its own."""
+    """A client's work on a table of its own."""
 
     def __init__(self, table: str) -> None:
         kinds, operations = ttypes.LockType, ttypes.DataOperationType
@@ -94,7 +94,7 @@ MIX = [job for start in range(4) for job in (*WRITES[start::4], OTHERS[start])]
 
 
 def mixed(index: int, tally: Tally) -> Steps:
-    """One client; the units that are counted are the transactions that write and commit."""
+    """Run one client; the counted units are the transactions that write and commit."""
     tables = [Work(f"{table_of(index)}_{number}") for number in range(TABLES)]
     turn = index
     while True:
@@ -105,7 +105,7 @@ def mixed(index: int, tally: Tally) -> Steps:
 
 
 class Sizes(NamedTuple):
-    """What the database holds."""
+    """The sizes in the database."""
 
     tables_mb: float
     indexes_mb: float
@@ -126,7 +126,7 @@ def sizes(url: str) -> Sizes:
 
 
 class Line(NamedTuple):
-    """An interval."""
+    """The figures of an interval."""
 
     rate: float
     p99: float
@@ -183,7 +183,7 @@ def run(server: Contestant, clients: int, interval: float, intervals: int) -> li
 
 
 def verdict(lines: list[Line], interval: float) -> bool:
-    """Say whether the goals are met."""
+    """Print the goals' results; return True if all are met."""
     rate = sum(line.rate for line in lines) / len(lines)
     print(f"write transactions: {rate:.0f} a second, goal {GOAL}: {'yes' if rate >= GOAL else 'no'}")
     steady = lines[round(STEADY_AFTER * 60 / interval) :]

@@ -47,7 +47,7 @@ TABLE = ttypes.Table(
 
 
 class Handlers:
-    """Answers without work."""
+    """Handlers that answer without work."""
 
     def get_all_databases(self, call: Call) -> list[str]:
         return ["default"]
@@ -61,7 +61,7 @@ class Handlers:
 
 
 class PlainHandlers:
-    """The same for the peer."""
+    """The same handlers for the peer."""
 
     def getStatus(self) -> int:
         return 2
@@ -98,7 +98,7 @@ def serve_peer(pipe: Any) -> None:
 
 
 def measured(process: Any, address: Any, scenario: Any, clients: int, seconds: float) -> tuple[Measured, float]:
-    """A run, and the server's processor time per call in microseconds."""
+    """Run a scenario; return the result and the server's processor time per call in microseconds."""
     before = cpu_seconds(process.pid)
     run = measure(address, scenario, connections=clients, seconds=seconds, warmup=0)
     return run, (cpu_seconds(process.pid) - before) / run.calls * 1e6

@@ -1,9 +1,10 @@
-"""Where the time of a call of a client that is alone goes: in the kernel, in our process, in PostgreSQL.
+"""The time of a call of a single client, split: in the kernel, in our process, in PostgreSQL.
 
     python -m benchmarks.time_line [--calls 1000]
 
-The server runs in a process of its own and notes when it passes a few points; the clock is that of the machine, so its
-instants can be compared with the client's. Of each call the mean of the quickest fifth, in microseconds.
+The server runs in a process of its own and records the times at which it passes a few points. Both processes use the
+machine's clock, so the times can be compared with the client's. The table shows the mean of the quickest fifth of each
+call, in microseconds.
 """
 
 import argparse
@@ -36,12 +37,12 @@ from metastore.thrift_server.server import Server
 
 Mark = tuple[str, int]
 PARKED_S = 0.01
-"""After which a check that waits is parked."""
+"""The seconds after which a waiting check is parked."""
 COLUMNS = ("to the server", "read, decode", "hand-over", "ours", "PostgreSQL", "encode", "send, to the client", "whole")
 
 
 def noting(marks: list[Mark], owner: type, name: str, before: str = "", after: str = "") -> None:
-    """Note when a method begins and ends."""
+    """Record the beginning and the end of a method."""
     original = getattr(owner, name)
 
     @wraps(original)
@@ -58,7 +59,7 @@ def noting(marks: list[Mark], owner: type, name: str, before: str = "", after: s
 
 
 def serve(url: str, work: Path, pipe: Connection) -> None:
-    """The server's process: tells its address, then, as often as it is asked, what it has noted since."""
+    """Run the server's process: send its address, then on each request the marks since the last one."""
     marks: list[Mark] = []
     noting(marks, Server, "_read", before="arrived")
     noting(marks, Middleware, "admit", after="decoded")
@@ -84,7 +85,7 @@ def serve(url: str, work: Path, pipe: Connection) -> None:
 
 
 def calls(world: World, count: int) -> Iterator[tuple[str, Callable[[], tuple[Any, ...]]]]:
-    """What is called, perhaps with more words behind it, and what gives the arguments of each call."""
+    """Yield each call's name, perhaps with more words behind it, and a function for its arguments."""
     [beaten] = world.begun()
     yield "heartbeat", lambda: (ttypes.HeartbeatRequest(txnid=beaten),)
     yield "get_open_txns", lambda: ()
@@ -119,7 +120,7 @@ def calls(world: World, count: int) -> Iterator[tuple[str, Callable[[], tuple[An
 
 
 def line(sent: int, marks: list[Mark], received: int) -> list[float] | None:
-    """A call's microseconds by ``COLUMNS``; None if something else was noted meanwhile."""
+    """Return a call's microseconds by ``COLUMNS``; None if something else was recorded meanwhile."""
     at: dict[str, int] = {}
     postgres = 0
     for name, instant in marks:
@@ -150,7 +151,7 @@ def measured(
     count: int,
     next_up: socket.socket | None = None,
 ) -> list[float]:
-    """The mean of the quickest fifth. ``next_up``: who else gets an answer then, and is waited for."""
+    """Return the mean of the quickest fifth. ``next_up``: another client whose answer is waited for."""
     lines, called = [], method.split(maxsplit=1)[0]
     for _ in range(count):
         message = request(called, *arguments())
@@ -170,7 +171,7 @@ def measured(
 
 
 def hand_over(pipe: Connection, sock: socket.socket, next_up: socket.socket, world: World, count: int) -> list[float]:
-    """From a release to the answer of the check that is parked behind it: the mean of the quickest fifth."""
+    """Return the mean of the quickest fifth, from a release to the answer of the check parked behind it."""
 
     def release() -> tuple[Any, ...]:
         world.clear()

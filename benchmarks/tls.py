@@ -1,4 +1,4 @@
-"""What TLS costs beside the same calls without: calls, handshakes, memory, and strangers who fail in theirs.
+"""The cost of TLS beside the same calls without it: calls, handshakes, memory, and clients that fail in handshakes.
 
     python -m benchmarks.tls [--seconds 3] [--runs 3] [--handshakes 300] [--idle 1000] [--no-database]
 
@@ -45,20 +45,20 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Served(NamedTuple):
-    """A server under measurement; ``trusted``: what its clients must believe, "" without TLS."""
+    """A server under measurement; ``trusted``: the file with the certificate that clients trust, "" without TLS."""
 
     address: Address
     pid: int
     trusted: str = ""
 
     def run(self, scenario: Scenario, clients: int, seconds: float) -> tuple[Measured, float]:
-        """A run, and the server's processor time per call in microseconds."""
+        """Run a scenario; return the result and the server's processor time per call in microseconds."""
         before = cpu_seconds(self.pid)
         run = measure(self.address, scenario, connections=clients, seconds=seconds, warmup=0, trusted=self.trusted)
         return run, (cpu_seconds(self.pid) - before) / run.calls * 1e6
 
     def connected(self, context: ssl.SSLContext | None) -> socket.socket:
-        """A connection over which a call has been made."""
+        """Return a connection over which a call has been made."""
         sock: socket.socket = socket.create_connection(self.address)
         if context is not None:
             sock = context.wrap_socket(sock, server_hostname="localhost")
@@ -67,13 +67,13 @@ class Served(NamedTuple):
         return sock
 
     def megabytes(self) -> float:
-        """Memory that is its own, resident."""
+        """Return the server's own resident memory."""
         fields = Path(f"/proc/{self.pid}/statm").read_text().split()
         return (int(fields[1]) - int(fields[2])) * _PAGE / 1e6
 
 
 def certificate(directory: Path, name: str, key: Any) -> str:
-    """A file with a key and the certificate that it signed itself."""
+    """Write a file with a key and its self-signed certificate; return its path."""
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
     made = (
@@ -95,7 +95,7 @@ def certificate(directory: Path, name: str, key: Any) -> str:
 
 
 def serve(pipe: Any, keystore: str) -> None:
-    """The server alone: handlers that do nothing."""
+    """Run the server alone, with handlers that do nothing."""
     stats = CallStats()
     tls = TlsSettings(use_ssl=True, keystore=(keystore,)) if keystore else None
     handlers = handlers_of(Handlers(), Fb303Handlers(stats, 1))
@@ -110,12 +110,12 @@ def started(keystore: str, running: ExitStack) -> Served:
     here, there = context.Pipe()
     process = context.Process(target=serve, args=(there, keystore), daemon=True)
     process.start()
-    running.callback(here.send, None)  # it ends when its pipe does
+    running.callback(here.send, None)  # the server ends with its pipe
     return Served(here.recv(), process.pid or 0, keystore)
 
 
 def with_database(work: Path, keystore: str, running: ExitStack) -> list[Served]:
-    """Whole servers on one PostgreSQL, each with a database of its own: without and with TLS."""
+    """Return whole servers on one PostgreSQL, each with a database of its own: without and with TLS."""
     url = own_postgres(work, running)
     secure = ["--set=hive.metastore.use.SSL=true", f"--set=hive.metastore.keystore.path={keystore}"]
     servers = []
@@ -126,7 +126,7 @@ def with_database(work: Path, keystore: str, running: ExitStack) -> list[Served]
 
 
 def compare(title: str, scenario: Scenario, pair: list[Served], options: argparse.Namespace) -> None:
-    """Rows for each number of clients."""
+    """Print rows for each number of clients."""
     for clients in options.connections:
         runs: list[list[tuple[Measured, float]]] = [[], []]
         for _ in range(options.runs):
@@ -144,7 +144,7 @@ def compare(title: str, scenario: Scenario, pair: list[Served], options: argpars
 
 
 def handshakes(kind: str, served: Served, count: int) -> None:
-    """Full handshakes, one after the other, each with one call."""
+    """Run full handshakes, one after the other, each with one call."""
     context = ssl.create_default_context(cafile=served.trusted)
     for _ in range(20):
         served.connected(context).close()
@@ -160,7 +160,7 @@ def handshakes(kind: str, served: Served, count: int) -> None:
 
 
 def idle(pair: list[Served], count: int) -> None:
-    """Memory of connections that made a call and wait."""
+    """Print the memory of connections that made a call and wait."""
     for name, served in zip(("without TLS", "with TLS"), pair, strict=True):
         context = ssl.create_default_context(cafile=served.trusted) if served.trusted else None
         before = served.megabytes()
@@ -184,7 +184,7 @@ def greeting() -> bytes:
 
 
 def flood(address: Address, first: bytes, seconds: float, pipe: Any) -> None:
-    """Connections at a steady rate that say one thing and leave a moment later; how many there were a second."""
+    """Open connections at a steady rate that send one message and leave a moment later; send back their rate."""
     waiting: deque[tuple[float, socket.socket]] = deque()
     begun = time.monotonic()
     count = 0
@@ -202,7 +202,7 @@ def flood(address: Address, first: bytes, seconds: float, pipe: Any) -> None:
 
 
 def strangers(title: str, first: bytes, served: Served, options: argparse.Namespace) -> None:
-    """What those who fail in their handshakes do to eight others who are connected."""
+    """Print the effect of clients that fail in handshakes on eight others that are connected."""
     context = multiprocessing.get_context("spawn")
     alone, beside, rates = [], [], []
     for _ in range(options.runs):

@@ -4,9 +4,9 @@
     python -m benchmarks.transactions --profile [--only lock]     a few seconds: what a call of ours costs, no peers
     python -m benchmarks.transactions --no-peers --processes 2 --clients 32,64     several server processes on one port
 
-All of them work on one PostgreSQL, durable as it would be in use: fsync and synchronous_commit are on. Contestants take
-turns within each row, so that all of them meet the same disturbance. Processor time per call (of the server, and of all
-processes of PostgreSQL) hardly depends on what else the machine does; rates do.
+All of them use one PostgreSQL, as durable as in production: fsync and synchronous_commit are on. Contestants take turns
+within each row, so that all of them meet the same disturbance. Processor time per call (of the server, and of all
+processes of PostgreSQL) hardly depends on other work of the machine; rates do.
 """
 
 import argparse
@@ -31,20 +31,20 @@ from metastore.db.embedded import EmbeddedPostgres
 LEAST = "least"
 PEERS = {HIVE_2_3: "Hive 2.3.10", HIVE_4_2: "Hive 4.2.0", EQUAL: "pgbench, equal SQL", LEAST: "pgbench, least SQL"}
 LARGE = 1000
-"""Open transactions above which pgbench is left out: the goal is set by the Java peers."""
+"""The number of open transactions above which pgbench is left out: the Java peers set the goal."""
 
 
 class Costs(NamedTuple):
-    """Processor time and what else a call takes; microseconds and bytes."""
+    """The cost of a call: processor time in microseconds, and bytes."""
 
     server: float
     postgres: float
     wal: float
     writes: float
     whole_sequence: float
-    """Of server, PostgreSQL and load generator, for one sequence: what the machine's cores are divided by."""
+    """The cost of one sequence for server, PostgreSQL and load generator, by which the machine's cores are divided."""
     load: float
-    """Cores that the load generator keeps busy."""
+    """The cores that the load generator keeps busy."""
 
     @classmethod
     def of(cls, runs: list[Measured]) -> "Costs":
@@ -147,7 +147,7 @@ class Comparison:
             flush=True,
         )
         for name, server in self.servers.items():
-            if name != "ours":  # let the virtual machine compile
+            if name != "ours":  # a first run lets the virtual machine compile
                 for scenario in (
                     scenarios.open_commit,
                     scenarios.write,
@@ -188,7 +188,7 @@ class Comparison:
             sys.exit("Behind Hive's metastore: " + "; ".join(behind))
 
     def bring(self, row: Row, state: tuple[int, int]) -> tuple[int, int]:
-        """Bring everyone into the state that a row asks for; the state."""
+        """Bring all contestants into the state that a row asks for; return the state."""
         wanted = (row.held, row.finished)
         for server in self.servers.values():
             if row.held < state[0]:
@@ -213,7 +213,7 @@ class Comparison:
             return None
 
     def measure(self, row: Row, clients: int, script: Path | None) -> tuple[list[Measured], dict[str, float]]:
-        """Our runs, and the rates of everybody else; contestants take turns."""
+        """Return our runs, and the rates of all others; contestants take turns."""
         seconds, warmup = (row.patience * time for time in (self.options.seconds, self.options.warmup))
         ours: list[Measured] = []
         rates: defaultdict[str, list[float]] = defaultdict(list)
@@ -248,7 +248,7 @@ class Comparison:
     def print_line(
         row: Row, clients: int, runs: list[Measured], rates: dict[str, float], others: list[str]
     ) -> list[str]:
-        """A line of the table; the row, if a Java metastore is faster."""
+        """Print a line of the table; return the row if a Java metastore is faster."""
         costs, ours = Costs.of(runs), rates.pop("ours")
         beside = "".join(
             f" {rates[name]:.0f} | {times(ours, rates[name]):.2f} |" if name in rates else " - | - |" for name in others

@@ -1,9 +1,9 @@
-"""What forwarding adds to get_table at one client: the same call directly and through us, in turn, in one run.
+"""The time that forwarding adds to get_table at one client: the same call directly and through us, in turn, in one run.
 
     python -m benchmarks.upstream [--calls 2000] [--runs 5] [--upstream thrift://HOST:PORT --table db.name]
 
-Without an upstream of your own, a server that answers a table of 20 columns from memory stands for it: nobody answers
-quicker, so what is added shows best. Goal: at most 0.2 ms.
+Without an upstream of your own, a server that answers a table of 20 columns from memory takes its place: it is the
+fastest possible upstream, so the added time shows best. Goal: at most 0.2 ms.
 """
 
 import argparse
@@ -27,7 +27,7 @@ GOAL_MS = 0.2
 
 
 class Catalog:
-    """Answers without work."""
+    """Handlers that answer without work."""
 
     @immediate
     def get_table(self, call: Call, db: str, name: str) -> ttypes.Table:
@@ -39,7 +39,7 @@ class Catalog:
 
 
 class Ours:
-    """What is answered in front."""
+    """Handlers of the server in front."""
 
     @immediate
     def set_ugi(self, call: Call, user: str, groups: list[str]) -> list[str]:
@@ -79,7 +79,7 @@ def measured(client: MetastoreClient, name: tuple[str, str], calls: int) -> list
 
 
 def compare(upstream: str, name: tuple[str, str], calls: int, runs: int) -> float:
-    """Milliseconds that are added, by the medians; in turn, so that both see the same machine."""
+    """Return the added milliseconds, by the medians; both ways take turns, so that both see the same machine."""
     with process(Ours(), upstream) as front, MetastoreClient(upstream) as direct, MetastoreClient(front) as through:
         for client in (direct, through):
             measured(client, name, 200)

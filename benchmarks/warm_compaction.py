@@ -2,10 +2,10 @@
 
     python -m benchmarks.warm_compaction [--tables 12] [--deltas 10] [--megabytes 1]
 
-A server with one Worker, as it comes. Each table has rows of random words in as many deltas; the compactions are major
-ones, requested one after the other. Beside it the same with a Spark for each (metastore.compactor.spark.idle=0).
-Processor seconds are those of server, PostgreSQL and a kept Spark together: they also hold on a machine that does
-something else.
+A server with one Worker, with default settings. Each table has rows of random words in as many deltas; the compactions
+are major ones, requested one after the other. The same runs again with a new Spark for each compaction
+(metastore.compactor.spark.idle=0). Processor seconds are those of server, PostgreSQL and a kept Spark together: they
+are valid on a busy machine, too.
 """
 
 import argparse
@@ -32,18 +32,18 @@ _LOOK_S = 0.005
 
 
 class Took(NamedTuple):
-    """Seconds of a compaction."""
+    """The seconds of a compaction."""
 
     whole: float
-    """From the request to a table that readers find compacted."""
+    """The seconds from the request to a table that readers find compacted."""
     waited: float
-    """Of these, until a Worker took it."""
+    """The part of these until a Worker took it."""
     cpu: float
-    """Of processors."""
+    """The processor seconds."""
 
 
 def prepared(client: MetastoreClient, tables: int, deltas: int, rows: int) -> list[str]:
-    """Tables of the database ``bench``, with their deltas."""
+    """Create tables of the database ``bench``, with their deltas; return their names."""
     blocks = inputs(deltas * rows, _ROW_BYTES)[0].blocks
     whole = blocks[0].__class__.from_batches([batch for block in blocks for batch in block.to_batches()])
     names = [f"events_{number}" for number in range(tables)]
@@ -69,7 +69,7 @@ def compacted(client: MetastoreClient, table: str, server: int) -> Took:
 
 
 def resident(pid: int) -> float:
-    """Megabytes of what a server has started to compact."""
+    """Return the megabytes of the processes that a server has started to compact."""
     children = psutil.Process(pid).children(recursive=True)
     sparks = {child for child in children if any("metastore.spark.compaction" in word for word in child.cmdline())}
     sparks |= {below for spark in sparks for below in spark.children(recursive=True)}

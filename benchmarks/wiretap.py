@@ -1,8 +1,7 @@
-"""A listener between our server and PostgreSQL that notes every message with SQL and what is answered.
+"""A listener between our server and PostgreSQL that records every message with SQL and its answer.
 
-It understands the simple query protocol, which psycopg2 speaks; a server that used another would be refused with a
-clear error, not silently recorded as doing nothing. It can also ask something in the server's own sessions, of which
-the server notices nothing.
+It understands the simple query protocol, which psycopg2 speaks; a server with another protocol is refused with a clear
+error, not silently recorded as idle. It can also send queries in the server's own sessions, unnoticed by the server.
 """
 
 import socket
@@ -26,15 +25,15 @@ class Exchange:
     columns: list[str] = field(default_factory=list)
     rows: list[list[str | None]] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
-    """What PostgreSQL calls each statement of the message that it has run, as ``SELECT 1``."""
+    """PostgreSQL's tag for each statement of the message, such as ``SELECT 1``."""
     received: int = 0
-    """Bytes of the whole answer."""
+    """The bytes of the whole answer."""
     is_ours: bool = False
-    """Sent by the listener itself."""
+    """True if the listener itself sent the message."""
     answered: threading.Event = field(default_factory=threading.Event)
 
     def note(self, kind: bytes, body: bytes) -> None:
-        """Take in a message of the answer."""
+        """Add a message of the answer."""
         self.received += 5 + len(body)
         if kind == b"T":
             self.columns, self.rows = _columns(body), []
@@ -66,14 +65,14 @@ class Wiretap:
             end.close()
 
     def taken(self) -> list[Exchange]:
-        """What was exchanged since the last time."""
+        """Return the exchanges since the last call."""
         if self.refused:
             raise RuntimeError(self.refused)
         exchanges, self.exchanges = self.exchanges, []
         return exchanges
 
     def ask(self, sql: str) -> list[list[str | None]]:
-        """The rows that a query has in all sessions of the server that are open."""
+        """Return the rows of a query in all open sessions of the server."""
         rows = []
         for connection in self._connections:
             if connection.is_open:
@@ -97,7 +96,7 @@ class Wiretap:
 
 
 class _Connection:
-    """One connection: two pumps that look at what they carry."""
+    """One connection: two pumps that look at the messages that pass."""
 
     def __init__(self, tap: Wiretap, near: socket.socket, far: socket.socket) -> None:
         self.tap, self.near, self.far = tap, near, far
@@ -106,7 +105,7 @@ class _Connection:
         self._sending = threading.Lock()
 
     def ask(self, sql: str) -> list[list[str | None]]:
-        """The rows of a query of our own. Raises: TimeoutError."""
+        """Return the rows of a query of our own. Raises: TimeoutError."""
         exchange = Exchange(sql, is_ours=True)
         self._send(exchange, sql.encode() + b"\0")
         if not exchange.answered.wait(_PATIENCE_S):
@@ -114,7 +113,7 @@ class _Connection:
         return exchange.rows
 
     def forth(self) -> None:
-        """From the server to PostgreSQL."""
+        """Pump from the server to PostgreSQL."""
         try:
             while True:
                 start = _body(self.near)
@@ -136,11 +135,11 @@ class _Connection:
                 if kind in {b"P", b"B"}:
                     self.tap.refused = "the server speaks the extended query protocol, which is not recorded here"
                 self.far.sendall(_packed(kind, body))
-        except (OSError, EOFError, struct.error):  # an end before the first message is whole, too
+        except (OSError, EOFError, struct.error):  # this includes an end before the first message is complete
             self.far.close()
 
     def back(self) -> None:
-        """From PostgreSQL to the server."""
+        """Pump from PostgreSQL to the server."""
         try:
             while True:
                 kind, body = _message(self.far)
@@ -160,7 +159,7 @@ class _Connection:
             self.near.close()
 
     def _send(self, exchange: Exchange, body: bytes) -> None:
-        with self._sending:  # answers come in the order of what was sent
+        with self._sending:  # answers come in the order of the messages
             self._unanswered.append(exchange)
             self.far.sendall(_packed(b"Q", body))
 
@@ -188,7 +187,7 @@ def _message(sock: socket.socket) -> tuple[bytes, bytes]:
 
 
 def _columns(body: bytes) -> list[str]:
-    """Names out of a RowDescription: each followed by 18 bytes about the type."""
+    """Return the names in a RowDescription: each is followed by 18 bytes about the type."""
     names = []
     at = 2
     for _ in range(struct.unpack_from(">h", body)[0]):
@@ -204,7 +203,7 @@ def _row(body: bytes) -> list[str | None]:
     for _ in range(struct.unpack_from(">h", body)[0]):
         size = struct.unpack_from(">i", body, at)[0]
         at += 4
-        text = body[at : at + max(size, 0)].decode(errors="replace")  # what a binary cursor gives may be no text
+        text = body[at : at + max(size, 0)].decode(errors="replace")  # a binary cursor's values may be no text
         values.append(None if size < 0 else text)
         at += max(size, 0)
     return values

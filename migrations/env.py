@@ -6,7 +6,7 @@ simply goes on. Nothing here waits without end: the time-outs are set by metasto
 
 from alembic import context
 
-import metastore.db.catalog_tables  # noqa: F401 - it adds its tables to the metadata
+import metastore.db.catalog_tables  # noqa: F401 - the import adds its tables to the metadata
 from metastore.db.tables import metadata
 
 

@@ -1,4 +1,7 @@
-"""The PySpark side: read, write and compact Hive ACID tables. A client of the service; it never opens the database."""
+"""The PySpark side: it reads, writes and compacts Hive ACID tables.
+
+It is a client of the service and never opens the database.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +14,7 @@ __all__ = ["acid", "configure"]
 
 
 def acid(spark: "SparkSession", uri: str | None = None, *, retries: int = 0) -> "AcidSession":
-    """The ACID session of a Spark session. ``uri``: the metastore's; None: that of Spark's ``hive.metastore.uris``.
+    """Return the ACID session of a Spark session. ``uri``: the metastore's; None: Spark's ``hive.metastore.uris``.
 
     ``retries``: how often a statement that lost a write conflict runs again, on a new snapshot.
     Raises: InvalidOperationError for a Spark version, or a catalog without a metastore, that it cannot work with.
@@ -22,7 +25,7 @@ def acid(spark: "SparkSession", uri: str | None = None, *, retries: int = 0) -> 
 
 
 def configure(builder: "SparkSession.Builder", uri: str | None = None) -> "SparkSession.Builder":
-    """A builder of sessions whose own SQL knows ACID tables: ``configure(SparkSession.builder).getOrCreate()``.
+    """Return the builder, set up for SQL on ACID tables: ``configure(SparkSession.builder).getOrCreate()``.
 
     ``uri``: the metastore's address; None: Spark's ``hive.metastore.uris`` is set elsewhere. Call it before this
     process has a Spark: a running Spark takes no further jar. Raises: InvalidOperationError where there is no jar.

@@ -1,4 +1,4 @@
-"""The settings with which Spark's own SQL reads and writes ACID tables: its session catalog is ours.
+"""The settings with which Spark's own SQL reads and writes ACID tables: they make our catalog the session catalog.
 
 They can be set without Python: ``docs/how-to/acid-tables-in-spark-sql.md``.
 """
@@ -19,12 +19,12 @@ _SETTING = "spark.sql.catalog.spark_catalog"
 
 
 def configured(builder: SparkSession.Builder, uri: str | None) -> SparkSession.Builder:
-    """The builder with the catalog, the extension and the jar; with ``uri`` also the metastore's address.
+    """Return the builder with the catalog, the extension and the jar; with ``uri`` also the metastore's address.
 
     Raises: InvalidOperationError where there is no jar for this Spark.
     """
     jar = jar_of(pyspark.__version__)
-    options: dict[str, str] = builder._options  # noqa: SLF001 - what was set before stays
+    options: dict[str, str] = builder._options  # noqa: SLF001 - options that were set before stay
     builder.config("spark.jars", _added(options.get("spark.jars"), str(jar)))
     builder.config("spark.sql.extensions", _added(options.get("spark.sql.extensions"), EXTENSIONS))
     builder.config(_SETTING, CATALOG)
@@ -34,7 +34,7 @@ def configured(builder: SparkSession.Builder, uri: str | None) -> SparkSession.B
 
 
 def with_catalog(spark: SparkSession, uri: str | None = None) -> SparkSession:
-    """The session, whose own SQL knows ACID tables from here on; with ``uri``: a session of its own on that metastore.
+    """Return the session with SQL on ACID tables; with ``uri``: a new session on that metastore.
 
     A Spark that was started without the jar and the extension gets both: its session of the JVM is replaced by a clone.
     Raises: InvalidOperationError where there is no jar, or the Spark takes none any more.
@@ -47,14 +47,14 @@ def with_catalog(spark: SparkSession, uri: str | None = None) -> SparkSession:
     else:
         spark._jsparkSession = java  # noqa: SLF001 - as above
         for kept in [name for name, value in vars(SparkSession).items() if isinstance(value, cached_property)]:
-            vars(spark).pop(kept, None)  # conf, catalog and others, which are the replaced session's
+            vars(spark).pop(kept, None)  # these caches (conf, catalog and others) belong to the replaced session
     if spark.conf.get(_SETTING, "builtin") != CATALOG:
         spark.conf.set(_SETTING, CATALOG)
     return spark
 
 
 def _give_jar(spark: SparkSession) -> None:
-    """Let driver and executors have the classes of the catalog, both by the class loader that has other jars."""
+    """Add the catalog's classes to the driver and the executors, in the class loader that has other jars."""
     jvm = jvm_of(spark)
     loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     if loader.getResource(EXTENSIONS.replace(".", "/") + ".class") is not None:

@@ -1,4 +1,4 @@
-"""The changes to a table's rows between two write ids, which Spark's own SQL does not show."""
+"""The changes to a table's rows between two write ids; Spark's own SQL does not show them."""
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,7 +23,7 @@ def changes(
     after: int,
     up_to: int | None,
 ) -> DataFrame:
-    """The changes by write ids above ``after``, up to ``up_to`` (None: all of the snapshot): as ``read_changes``.
+    """Return the changes by write ids above ``after``, up to ``up_to`` (None: the last); as ``read_changes``.
 
     Raises: NotEnoughHistoryError when a base holds some of the changes; InvalidOperationError.
     """

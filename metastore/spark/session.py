@@ -1,4 +1,4 @@
-"""``acid(spark)``: what Spark's SQL lacks for ACID tables: blocks, snapshots, retries, row counts."""
+"""``acid(spark)``: the features that Spark's SQL lacks for ACID tables: blocks, snapshots, retries, row counts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ class AcidSession:
         self._runner = Runner(self.spark, self.client, self._txns)
 
     def __enter__(self) -> Self:
-        """Nothing to do."""
+        """Return the session; nothing has to be opened."""
         return self
 
     def __exit__(
@@ -59,7 +59,7 @@ class AcidSession:
         self.close()
 
     def close(self) -> None:
-        """End the connection. DataFrames that were read before are still read."""
+        """Close the connection. DataFrames that were read before stay readable."""
         self.client.close()
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -73,11 +73,11 @@ class AcidSession:
         as_of_timestamp: datetime | str | None = None,
         row_id: bool = False,
     ) -> DataFrame:
-        """The table's rows in one snapshot; ``row_id`` adds Hive's ``ROW__ID`` (writeid, bucketid, rowid).
+        """Return the table's rows in one snapshot; ``row_id`` adds Hive's ``ROW__ID`` (writeid, bucketid, rowid).
 
         ``where``: only these rows, as with the frame's own ``where``. ``as_of_write_id``, ``as_of_timestamp``: the rows
-        at that point; a timestamp without a zone is in the Spark session's. The Cleaner keeps the snapshot's files
-        while an action of the frame runs; and between actions those that are replaced, for its retention time.
+        at that point; a timestamp without a zone is in the Spark session's zone. The Cleaner keeps the snapshot's files
+        while an action of the frame runs. Between actions it keeps replaced files for its retention time.
         Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError.
         """
         if as_of_write_id is not None and as_of_timestamp is not None:
@@ -99,9 +99,9 @@ class AcidSession:
             return pinned
 
     def changes(self, name: str, after: int, up_to: int | None = None) -> DataFrame:
-        """The changes to the table's rows by write ids above ``after``, up to ``up_to``.
+        """Return the changes to the table's rows by write ids above ``after``, up to ``up_to``.
 
-        None: up to the first write id that may still be committed, so that nothing is missed behind it.
+        None: up to the first write id that may still be committed; beyond it, changes may still arrive.
         A row per insert and delete: the columns as the row had them, with ``_operation`` (``insert``, ``delete``),
         ``_write_id`` and ``ROW__ID``. An update is a delete and an insert.
         Raises: as ``table``; NotEnoughHistoryError too when the changes have been compacted into a base.
@@ -112,10 +112,10 @@ class AcidSession:
         )
 
     def sql(self, text: str) -> DataFrame:
-        """Run one statement by Spark, again after a lost write conflict: as ``spark.sql`` but for what it answers.
+        """Run one statement as ``spark.sql`` does, and again after a lost write conflict; the result differs.
 
-        A SELECT shows the rows of the moment at which its frame was made. What writes a transactional table answers a
-        single row with the column ``rows``: how many it changed.
+        A SELECT shows the rows of the moment at which its frame was made. A write of a transactional table returns a
+        single row with the column ``rows``: the number of changed rows.
         Raises: InvalidOperationError for a statement that cannot be done right, WriteConflictError for a lost
             race (the message names the winner), LockNotAcquiredError; Spark's own errors.
         """
@@ -145,7 +145,7 @@ class AcidSession:
             target = _sql(table.name)
             return self._write(rows, lambda source: f"INSERT OVERWRITE {target} BY NAME SELECT * FROM {source}")
         present = {column.lower() for column in rows.columns}
-        for key, value in fixed.items():  # a value that is none of the key's type is of another partition
+        for key, value in fixed.items():  # a value of another type than the key's is in no partition of this name
             of_row = F.expr(f"try_cast({quoted(key)} AS {types[key]})") if key in present else F.lit(value)
             rows = rows.withColumn(key, of_row.cast(types[key]))
         named = (F.col(key).eqNullSafe(F.lit(value).cast(types[key])) for key, value in fixed.items())
@@ -154,12 +154,15 @@ class AcidSession:
         return self._runner.counted(lambda: own.writeTo(_sql(table.name)).overwrite(condition)) or 0
 
     def update(self, name: str, set: Mapping[str, str], where: str | None = None) -> int:  # noqa: A002 - SQL's word
-        """UPDATE: ``set`` maps columns to SQL expressions. Returns the number of changed rows. Raises: as ``sql``."""
+        """Run UPDATE: ``set`` maps columns to SQL expressions.
+
+        Return the number of changed rows. Raises: as ``sql``.
+        """
         changed = ", ".join(f"{column} = {value}" for column, value in set.items())
         return self._change(f"UPDATE {name} SET {changed}" + (f" WHERE {where}" if where else ""))
 
     def delete(self, name: str, where: str | None = None) -> int:
-        """DELETE the rows that meet ``where``, SQL. Returns the number of removed rows. Raises: as ``sql``."""
+        """Run DELETE for rows that meet ``where``, SQL. Return the number of removed rows. Raises: as ``sql``."""
         return self._change(f"DELETE FROM {name}" + (f" WHERE {where}" if where else ""))
 
     def merge(
@@ -172,7 +175,9 @@ class AcidSession:
         alias: str = "t",
         source_alias: str = "s",
     ) -> int:
-        """MERGE ``using``, rows or a table's name. ``on`` and the WHEN clauses ``whens`` are SQL over ``t`` and ``s``.
+        """Run MERGE of ``using``, rows or a table's name.
+
+        ``on`` and the clauses ``whens`` are SQL over ``t`` and ``s``.
 
         Returns the number of rows updated, deleted and inserted. Raises: as ``sql``.
         """
@@ -183,7 +188,7 @@ class AcidSession:
         return self._change(statement(using)) if isinstance(using, str) else self._write(using, statement)
 
     def _own(self, rows: DataFrame) -> DataFrame:
-        """The rows of a frame, which may be of another Spark session."""
+        """Return the rows of a frame of any Spark session, as a frame of this session."""
         made = catalog_object(self.spark, "extension.Frames").of(self.spark._jsparkSession, rows._jdf)  # noqa: SLF001 - PySpark shows no other way
         return DataFrame(made, self.spark)
 
@@ -204,18 +209,18 @@ class AcidSession:
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:
-        """Several reads, one snapshot: all frames of the block show the same instant, after the block too."""
+        """Show all reads of the block the same snapshot. Its frames keep the snapshot after the block."""
         with self._txns.snapshot():
             yield self
 
     @contextmanager
     def transaction(self, *, batch: tuple[TableName, StreamBatch] | None = None) -> Iterator[Self]:
-        """Several statements, one transaction: committed at the end of the block, undone when it raises.
+        """Run all statements of the block in one transaction: committed at its end, undone when it raises.
 
-        A statement sees what earlier statements of the block wrote; those of ``spark.sql`` are in it, too. ``batch``:
-        the batch of a streaming query that the block writes, and the table that remembers it with the commit.
-        Raises: WriteConflictError when somebody else changed the same table or partition and committed first; with
-        ``batch`` AlreadyExistsError when another run of the query has brought it.
+        A statement sees the writes of earlier statements of the block; statements of ``spark.sql`` are part of it, too.
+        ``batch``: the batch of a streaming query that the block writes, and the table that stores it with the commit.
+        Raises: WriteConflictError when another transaction changed the same table or partition and committed first;
+        with ``batch`` AlreadyExistsError when another run of the query has committed it.
         """
         with self._txns.block() as block:
             if batch is not None:
@@ -223,10 +228,10 @@ class AcidSession:
             yield self
 
     def retrying(self, attempt: Callable[[], Result]) -> Result:
-        """The result of ``attempt``, which runs again, ``retries`` times at most, when it loses a write conflict.
+        """Return the result of ``attempt``; run it again, at most ``retries`` times, when it loses a write conflict.
 
-        Each run must read what it needs anew, in a transaction of its own. Inside a transaction block it runs once: the
-        whole block has lost. UPDATE, DELETE, MERGE and INSERT OVERWRITE in SQL do this by themselves.
+        Each run must read its input again, in a transaction of its own. Inside a transaction block it runs once, since
+        the whole block has lost. UPDATE, DELETE, MERGE and INSERT OVERWRITE in SQL retry by themselves.
         """
         return self._txns.retrying(attempt)
 
@@ -252,16 +257,16 @@ class AcidSession:
         return start(rows, sink)
 
     def stream_positions(self, name: str) -> list[StreamPosition]:
-        """The last batch of each streaming query that a table has, the latest first."""
+        """Return the last batch of each streaming query that a table has, the latest first."""
         return positions(self.client, self._runner.lookup(name).name)
 
     def _beside(self, spark: SparkSession) -> "AcidSession":
-        """A session like this for the Spark session, and the thread, of a streaming query."""
+        """Return a session like this one for the Spark session, and the thread, of a streaming query."""
         return AcidSession(spark, self.client.uri, retries=self._txns.retries)
 
 
 def _require_files(rows: DataFrame) -> None:
-    """Raise what Spark would raise when it reads a table of the past: its files may be gone."""
+    """Raise Spark's error for a read of old files that are gone; the table may be of the past."""
     leaves = rows._jdf.queryExecution().sparkPlan().collectLeaves()  # noqa: SLF001 - PySpark shows no other way
     for place in range(leaves.size()):
         leaves.apply(place).inputPartitions()
@@ -272,13 +277,13 @@ def _sql(name: TableName) -> str:
 
 
 def _configured_tls(spark: SparkSession) -> ClientSide | None:
-    """The TLS settings of Spark's own metastore client; None leaves them to the environment."""
+    """Return the TLS settings of Spark's own metastore client; None leaves them to the environment."""
     conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - PySpark shows no other way
     return of_values(conf.get)
 
 
 def _configured_uri(spark: SparkSession) -> str | None:
-    """The address of the metastore behind the session's own catalog; None leaves it to $METASTORE_URI.
+    """Return the address of the session catalog's metastore; None leaves it to $METASTORE_URI.
 
     Spark builds its Hive client from hive-site.xml, spark.hadoop.*, spark.hive.* and the settings of the first
     session's builder. Later settings of a session do not reach it.

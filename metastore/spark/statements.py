@@ -1,4 +1,4 @@
-"""Statements of a session, run by Spark: again after a lost conflict, and with the number of rows that they changed."""
+"""A session's statements, which Spark runs: again after a lost conflict, and with the number of changed rows."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from metastore.spark.txn.transactions import Transactions
 
 
 class Runner:
-    """The statements of a session, as Spark runs them."""
+    """A runner of a session's statements."""
 
     def __init__(self, spark: SparkSession, client: DomainClient, txns: Transactions) -> None:
         self.spark = spark

@@ -1,8 +1,9 @@
 """Structured Streaming into transactional tables, exactly once.
 
-Rule: the rows of a batch and the note that the table has them are one commit, so neither is ever without the other.
-Spark repeats a batch whose end is not in its checkpoint; the note says that the table has it, and the batch is skipped.
-No other place could disagree: there is no directory beside the table, and nothing to clean up.
+Rule: the rows of a batch and the note that the table has them are one commit, so neither ever exists without the other.
+Spark repeats a batch whose end is not in its checkpoint; the note shows that the table has the batch, which is then
+skipped. The note has no second copy that could disagree: there is no directory beside the table, and nothing to clean
+up.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class BatchSession(Protocol):
         """The connection to the metastore."""
 
     def __enter__(self) -> Self:
-        """The session, closed at the end of the block."""
+        """Return the session, which is closed at the end of the block."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -55,10 +56,10 @@ class BatchSession(Protocol):
         """Insert rows into a table."""
 
     def transaction(self, *, batch: tuple[TableName, StreamBatch]) -> AbstractContextManager[Self]:
-        """A transaction that is committed together with the note that the table has the batch."""
+        """Open a transaction that commits together with the note that the table has the batch."""
 
     def retrying(self, attempt: Callable[[], Result]) -> Result:
-        """The result of ``attempt``, which runs again when it loses a write conflict."""
+        """Return the result of ``attempt``; run it again when it loses a write conflict."""
 
 
 Session = TypeVar("Session", bound=BatchSession)
@@ -68,9 +69,10 @@ class StoppedError(MetastoreError):
     """The query was stopped in the middle of a batch."""
 
     def __init__(self, table: TableName, batch_id: int) -> None:
-        """Spark knows by the text alone that a stop has ended the batch: the text must have these names in it.
+        """Name the batch in the error's text.
 
-        Spark's pattern overflows the JVM's stack on a text as long as that of a Py4JJavaError: this is short.
+        Spark recognizes a stop by the text alone, so the text must contain these names. Spark's pattern overflows the
+        JVM's stack on a text as long as that of a Py4JJavaError, so this one is short.
         """
         super().__init__(
             f"the query was stopped: batch {batch_id} is read again at its next start, and left out if {table} has it "
@@ -87,7 +89,7 @@ class BatchSink(Generic[Session]):
     write: Callable[[Session, DataFrame], object]
     open_session: Callable[[SparkSession], Session]
     query: Future[StreamingQuery] = field(default_factory=Future)
-    """The query, once ``start`` has it: nobody can stop it earlier."""
+    """The query, once ``start`` has it; before that it cannot be stopped."""
 
     @staticmethod
     def inserting(name: str) -> Callable[[Session, DataFrame], object]:
@@ -108,7 +110,7 @@ class BatchSink(Generic[Session]):
             if not self._is_stopped():
                 raise
             _log.info("stream_stopped", table=str(self.name), batch_id=batch_id, error=type(error).__name__)
-            raise StoppedError(self.name, batch_id) from None  # or Spark would take the batch for done
+            raise StoppedError(self.name, batch_id) from None  # otherwise Spark would take the batch for done
 
     def _write_once(self, session: Session, rows: DataFrame, batch: StreamBatch) -> None:
         if has_batch(session.client, self.name, batch):
@@ -117,16 +119,16 @@ class BatchSink(Generic[Session]):
         try:
             with session.transaction(batch=(self.name, batch)):
                 self.write(session, rows)
-        except AlreadyExistsError:  # another run of the same query was quicker
+        except AlreadyExistsError:  # another run of the same query committed the batch first
             if not has_batch(session.client, self.name, batch):
                 raise
 
     def _is_stopped(self) -> bool:
-        """A query that is being stopped is inactive before its thread is interrupted."""
+        """Return True if the query is being stopped: it is inactive before its thread is interrupted."""
         return self.query.done() and not self.query.result().isActive
 
     def _plan(self, spark: SparkSession, batch_id: int) -> str:
-        """A digest of Spark's plan of the batch, which it writes to the checkpoint first, and repeats from there."""
+        """Return a digest of Spark's plan of the batch; Spark first writes the plan to the checkpoint."""
         return hashlib.sha256(Hadoop(spark).read(f"{self.checkpoint}/offsets/{batch_id}")).hexdigest()
 
 
@@ -139,7 +141,7 @@ def start(rows: DataFrame | DataStreamWriter, sink: BatchSink[Session]) -> Strea
 
 
 def _query_id(spark: SparkSession) -> str:
-    """The query's id, which lasts as long as its checkpoint."""
+    """Return the query's id, which lasts as long as its checkpoint."""
     query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
     if not query_id:
         raise InvalidOperationError("Batches are brought into a table by a streaming query: use session.stream_into.")

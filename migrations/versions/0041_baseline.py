@@ -1,4 +1,4 @@
-"""The schema of release 0.2: where migrations begin. An older database is brought here by release 0.2."""
+"""The schema of release 0.2: the start of migrations. Release 0.2 brings an older database to this state."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One function says whether a table is transactional; the function that commits calls it."""
+"""A function that returns true for a transactional table; the function that commits calls it."""
 
 from alembic import op
 

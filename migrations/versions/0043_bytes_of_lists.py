@@ -1,6 +1,7 @@
-"""Locks and lines of table lists are encoded as they are read, and no longer kept beside their rows (ADR 59).
+"""The encoding of locks and of table lists' lines: they are encoded when they are read, and no longer stored (ADR 59).
 
-Release 0.2 encodes what it finds without its bytes. Compactions keep theirs for it: it reads nothing else of them.
+Release 0.2 encodes rows that it finds without bytes. Compactions keep their bytes, since release 0.2 reads nothing else
+of them.
 """
 
 from alembic import op
@@ -82,11 +83,11 @@ CREATE TRIGGER tables_meta_again BEFORE UPDATE OF catalog, db, name, type, param
 
 def upgrade() -> None:
     op.execute(_LOCK_UNCONTENDED.format(column="", value=""))
-    op.execute(_FORGET)  # most rows, while others go on
+    op.execute(_FORGET)  # most rows, while other transactions go on
     op.execute(
         "DROP TRIGGER tables_meta ON tables; DROP TRIGGER tables_meta_again ON tables; DROP FUNCTION set_table_meta()"
     )
-    op.execute(_FORGET)  # what came meanwhile
+    op.execute(_FORGET)  # rows that came meanwhile
 
 
 def downgrade() -> None:

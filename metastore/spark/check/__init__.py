@@ -1,1 +1,1 @@
-"""Checks of a table's files, which it reads. Needs no Spark session."""
+"""Checks that read a table's files. They need no Spark session."""

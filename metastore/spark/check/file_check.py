@@ -1,7 +1,7 @@
-"""Checks inside an ACID file: its footer's notes, and the five columns beside the row.
+"""Checks inside an ACID file: the notes in its footer, and the five columns beside the row.
 
-Rule: only those five columns are read, stripe by stripe, and of the rows what `old_files` looks at. A violation is
-reported once for each rule and file, with the first place where it is.
+Rule: only those five columns are read, stripe by stripe, and of the rows what `old_files` needs. A violation is
+reported once for each rule and file, with its first place.
 """
 
 from collections.abc import Iterator, Sequence
@@ -160,7 +160,9 @@ class _FileCheck:
 
 
 def check_doubles(files: Files, location: str, directories: Sequence[BaseDirectory | DeltaDirectory]) -> list[Finding]:
-    """Rows that are in two files of a reader's choice; ``directories``: that choice, without delete deltas.
+    """Return findings for rows that are in two files of a reader's choice.
+
+    ``directories``: that choice, without delete deltas.
 
     Ids have the bucket and the write id in them, so only files of one bucket are compared, and only of directories
     whose names have a write id in common: statements of one transaction, or two results of one compaction.
@@ -233,10 +235,10 @@ def _range(name: DeltaName) -> tuple[int, int]:
 
 
 def _out_of_order(table: pa.Table, *, is_delete: bool) -> pa.Array:
-    """For each row but the first, whether it does not belong behind the row before it."""
+    """Return a flag for each row but the first: True if the row does not belong behind the row before it."""
     before, after = table.slice(0, table.num_rows - 1), table.slice(1)
     order = [(name, pc.less) for name in ID_COLUMNS]
-    if is_delete:  # several deletes of one row: the newest first
+    if is_delete:  # several deletes of one row: the newest comes first
         order.append(("currentTransaction", pc.greater))
     in_order = None
     for name, precedes in reversed(order):
@@ -247,6 +249,6 @@ def _out_of_order(table: pa.Table, *, is_delete: bool) -> pa.Array:
 
 
 def _first(flags: pa.ChunkedArray | pa.Array) -> int | None:
-    """The place of the first true flag; None: there is none."""
+    """Return the position of the first true flag; None: there is none."""
     at = int(pc.index(flags, value=True).as_py())
     return at if at >= 0 else None

@@ -1,9 +1,9 @@
-"""Files of the writers without Spark up to release 0.2 that show wrong values, or that Spark and Hive refuse.
+"""Files of the writers without Spark up to release 0.2 that show wrong values, or that Spark and Hive refuse to read.
 
-Rule for NULL structs, which moved the values of later rows: such a file holds more values of a field than it has rows
-to show them in. Its footer counts the values that were written, and a reader finds the rows that have one.
-Rule for times before 1970: their fraction of a second is stored below 0, which no writer does any more.
-Only columns whose statistics leave room for one of these are read, stripe by stripe.
+Rule for NULL structs, which moved the values of later rows: such a file holds more values of a field than its rows can
+show. The footer counts the written values, and a reader counts the shown ones. Rule for times before 1970: their
+fraction of a second is stored as a negative number, which no writer does any more. Only columns whose statistics allow
+one of these errors are read, stripe by stripe.
 """
 
 import zlib
@@ -66,7 +66,7 @@ def check_old(files: Files, location: str, path: str) -> list[Finding]:
 
 
 class _Column(NamedTuple):
-    """A column of the rows. ``path``: what the reader calls it; the rest is of the file's columns that it takes."""
+    """A column of the rows. ``path``: the reader's name for it; the other fields describe its columns in the file."""
 
     name: str
     path: str
@@ -75,17 +75,17 @@ class _Column(NamedTuple):
 
     @property
     def counts(self) -> list[int]:
-        """How many values were written."""
+        """The number of values that were written, for each column of the file."""
         return [numbers(one).get(_VALUES, 0) for one in self.statistics]
 
     @property
     def has_null_struct(self) -> bool:
-        """True if a struct in it is NULL somewhere."""
+        """True if some struct in the column is NULL."""
         return any(kind == STRUCT and numbers(one).get(_HAS_NULL) for kind, one in self._with_kinds())
 
     @property
     def may_be_early(self) -> bool:
-        """True if a time in it may be before 1970."""
+        """True if some time in the column may be before 1970."""
         return any(kind == TIMESTAMP and _may_be_early(one) for kind, one in self._with_kinds())
 
     def _with_kinds(self) -> Iterator[tuple[int, bytes]]:
@@ -106,7 +106,7 @@ def _columns(schema: pa.Schema, tail: Tail) -> Iterator[_Column]:
 
 
 def _may_be_early(statistics: bytes) -> bool:
-    """Return True if a column of times has values, and its lowest is before 1970, or is not known."""
+    """Return True if a column of times has values, and its lowest is before 1970 or unknown."""
     of_times = [part.content for part in fields(statistics) if part.number == _OF_TIMES]
     lowest = [numbers(one).get(_LOWEST) for one in of_times]
     is_late = any(one is not None and unzigzag(one) > 0 for one in lowest)
@@ -114,7 +114,7 @@ def _may_be_early(statistics: bytes) -> bool:
 
 
 def _is_shifted(rows: OrcRows, column: _Column) -> bool:
-    """Return True if a field of the column has more values than are shown."""
+    """Return True if a field of the column has more values than the rows show."""
     shown: list[int] = []
     for number in range(rows.nstripes):
         found = rows.read_stripe(number, columns=[column.path]).column(0)
@@ -124,7 +124,7 @@ def _is_shifted(rows: OrcRows, column: _Column) -> bool:
 
 
 def _shown(array: pa.Array) -> Iterator[int]:
-    """Yield how many values there are of a column and of each below it, in the order of the file's columns."""
+    """Yield the number of values of a column and of each column below it, in the order of the file's columns."""
     yield len(array) - array.null_count
     if pa.types.is_struct(array.type):
         children = array.flatten()

@@ -1,8 +1,8 @@
-"""Walk a table and report what is wrong with its files; move files that nobody needs out of the way.
+"""A check of a table's files; it can move files that nobody needs out of the way.
 
-Rule: the files are listed before the metastore is asked for open transactions, so that a writer at work never looks
-dead. What is found while listed files go, as the Cleaner removes them, is looked at again. Only files that no reader
-reads are moved, into a hidden directory of the same location; nothing is removed.
+Rule: the files are listed before the metastore is asked for open transactions, so that a working writer never looks
+dead. If listed files disappear meanwhile, as the Cleaner removes them, the directory is looked at again. Only files
+that no reader reads are moved, into a hidden directory of the same location; nothing is removed.
 """
 
 import re
@@ -30,16 +30,16 @@ from metastore.spark.check.old_files import check_old
 
 QUARANTINE = ".quarantine"
 _PAST_TRANSACTIONS = frozenset({LayoutRule.STRANDED, LayoutRule.ORIGINAL_FILE})
-"""Files of writers that know nothing of transactions; no reader shows them."""
+"""Files of writers that ignore transactions; no reader shows them."""
 _SPARK_FILE = re.compile(r"part-\d+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _READERS = 4
 _LOOKS = 4
-"""The most looks at a directory; in one where files go all the time the last one counts."""
+"""The most attempts to list a directory; if its files keep disappearing, the last attempt counts."""
 
 
 @dataclass(frozen=True)
 class CheckedPlace:
-    """An ACID directory of the table: a partition's (or, with no name, the table's) location."""
+    """An ACID directory of the table: the location of a partition, or, with no name, of the table."""
 
     partition: str
     location: str
@@ -47,7 +47,7 @@ class CheckedPlace:
 
 @dataclass(frozen=True)
 class LocatedFinding:
-    """A finding and where it is; ``moved_to`` once it is in quarantine."""
+    """A finding and its place; ``moved_to``: its place in quarantine."""
 
     place: CheckedPlace
     finding: Finding
@@ -57,7 +57,7 @@ class LocatedFinding:
 def check_table(
     client: DomainClient, files: Files, name: TableName, *, with_files: bool = True
 ) -> list[LocatedFinding]:
-    """Every violation in the table; without ``with_files`` only those that listings show.
+    """Return every violation in the table; without ``with_files`` only those that listings show.
 
     Raises: InvalidInputError for a table that is not transactional.
     """
@@ -77,7 +77,7 @@ def check_table(
     def look_outside(_root: CheckedPlace, entries: list[FileEntry], surroundings: Surroundings) -> list[LocatedFinding]:
         unregistered = _outside(
             entries, root.location, _places(client, table)
-        )  # listed last: a new partition is no stranger
+        )  # listed last, so that a new partition is not taken for a stranger
         return [
             LocatedFinding(place, finding)
             for place, inside in unregistered.items()
@@ -100,7 +100,7 @@ def _settled(
     look: Callable[[CheckedPlace, list[FileEntry], Surroundings], list[LocatedFinding]],
     ask: Callable[[], Surroundings],
 ) -> list[LocatedFinding]:
-    """Return what a look finds in a directory where nothing that was listed has gone meanwhile."""
+    """Return the findings of ``look`` in a directory from which no listed file disappeared meanwhile."""
     found = look(place, entries, surroundings)
     for _ in range(_LOOKS - 1):
         if not found:
@@ -128,21 +128,21 @@ def _check_place(
 
 
 def quarantine(files: Files, findings: Sequence[LocatedFinding]) -> list[LocatedFinding]:
-    """Move unneeded files to ``<location>/.quarantine``; returns all findings, the moved with their new place."""
+    """Move unneeded files to ``<location>/.quarantine``; return all findings, with the new places of moved files."""
     return [_moved(files, finding) if finding.finding.is_unneeded else finding for finding in findings]
 
 
 def repair(files: Files, findings: Sequence[LocatedFinding]) -> list[LocatedFinding]:
-    """Move files that were written past the transactions to ``<location>/.quarantine``; returns as ``quarantine``."""
+    """Move files that were written without a transaction to ``<location>/.quarantine``; return as ``quarantine``."""
     return [_moved(files, finding) if finding.finding.rule in _PAST_TRANSACTIONS else finding for finding in findings]
 
 
 def _with_writer(files: Files, place: CheckedPlace, finding: Finding) -> Finding:
-    """The finding, with the file's writer: Spark's version and job, and the number of rows."""
+    """Return the finding with the file's writer: Spark's version and job, and the number of rows."""
     job = _SPARK_FILE.match(finding.path.rpartition("/")[2])
     try:
         tail = orc_tail(files, f"{place.location}/{finding.path}")
-    except OSError:  # of another format, and insert-only
+    except OSError:  # the file has another format, and the table is insert-only
         writer = f"Spark wrote it in job {job[1]}" if job else "Its writer is not known"
     else:
         by = f"Spark {tail.spark_version}" if tail.is_by_spark else "An unknown writer"
@@ -158,7 +158,7 @@ def _moved(files: Files, located: LocatedFinding) -> LocatedFinding:
         target = f"{first}.{number}"
     try:
         files.rename(f"{located.place.location}/{located.finding.path}", target)
-    except FileNotFoundError:  # the Cleaner has removed it
+    except FileNotFoundError:  # the Cleaner has removed the file
         return located
     return replace(located, moved_to=target)
 
@@ -180,7 +180,7 @@ def _places(client: DomainClient, table: Any) -> list[CheckedPlace]:
 def _outside(
     entries: Sequence[FileEntry], root: str, places: Sequence[CheckedPlace]
 ) -> dict[CheckedPlace, list[FileEntry]]:
-    """Entries of a partitioned table's directory outside all partitions: staging, and unregistered partitions."""
+    """Return entries of a partitioned table's directory outside all partitions: staging, unregistered partitions."""
     known = {_same(place.location).removeprefix(f"{_same(root)}/") for place in places}
     entries_by_place: dict[CheckedPlace, list[FileEntry]] = {}
     for entry in entries:
@@ -195,7 +195,7 @@ def _outside(
 
 
 def _same(location: str) -> str:
-    """A location in a spelling that can be compared."""
+    """Return a location in a spelling that can be compared."""
     return str(local_path(location) or location).rstrip("/")
 
 
@@ -260,7 +260,7 @@ def _check_rows(files: Files, location: str, state: AcidState) -> Iterator[Findi
     """Check the files of an insert-only table that are ORC."""
     for directory in [*([state.base] if state.base else []), *state.deltas]:
         for file in directory.files:
-            with suppress(OSError):  # of another format
+            with suppress(OSError):  # the file has another format
                 yield from check_old(files, location, file.path)
 
 

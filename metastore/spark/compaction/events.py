@@ -1,7 +1,7 @@
-"""The events that a full-ACID compaction reads: merged from files that lie in order, or to be sorted.
+"""The events that a full-ACID compaction reads: merged from ordered files, or to be sorted.
 
-Rule: every event of the inputs comes. Those that the compaction must not see are marked, and the tasks that write count
-and drop them, as they count all others (``compaction.working.rules``).
+Rule: every event of the inputs is read. Events that the compaction must not see are marked; the writing tasks count and
+drop them, and count all others too (``compaction.working.rules``).
 """
 
 from collections.abc import Sequence
@@ -27,34 +27,34 @@ from metastore.spark.read.raw_files import event_type, raw_events
 from metastore.spark.write.event_format import HIDDEN_DELETE, HIDDEN_INSERT
 
 _OPERATIONS = ((False, INSERT_EVENT, HIDDEN_INSERT), (True, DELETE_EVENT, HIDDEN_DELETE))
-"""Of insert and of delete events: what an event becomes that the compaction sees, and what one that it does not."""
+"""For insert and delete events: the operation of an event that the compaction sees, and of one that it does not see."""
 _HAS_ROW = "row IS NOT NULL"
 _ALL_COLUMNS = " AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS if name != "row")
 
 
 Range = tuple[RowKey | None, RowKey | None]
-"""From one ROW__ID to before another; None: from the first, or to the last."""
+"""A range from one ROW__ID to before another; None: from the first, or to the last."""
 
 
 def ranges(firsts: Sequence[RowKey]) -> list[Range]:
-    """What is before the first of these ROW__IDs, between them, and from the last on."""
+    """Return the ranges before the first of these ROW__IDs, between them, and from the last on."""
     return list(pairwise([None, *firsts, None]))
 
 
 @dataclass(frozen=True)
 class CompactionInputs:
-    """The inputs of a compaction. ``write_ids``: whose events are visible to it."""
+    """The inputs of a compaction. ``write_ids``: those whose events the compaction sees."""
 
     state: AcidState
     sources: Sources
     write_ids: CompactorWriteIdList
     read: tuple[InputFile, ...]
     are_staged: bool = False
-    """Whether they are what an earlier step of the job has written, and not directories of the state."""
+    """True if an earlier step of the job has written the inputs; else they are directories of the state."""
 
     @property
     def rows(self) -> int:
-        """Events of either kind."""
+        """The number of events of both kinds."""
         return sum(file.rows for file in self.read)
 
     @property
@@ -64,7 +64,10 @@ class CompactionInputs:
 
 
 class Events(NamedTuple):
-    """Events of an output. ``is_routed``, ``is_ordered``: as ``staged_acid`` has them; ``numbers``: as ``Counting``."""
+    """The events of an output.
+
+    ``is_routed``, ``is_ordered``: as for ``staged_acid``; ``numbers``: as for ``Counting``.
+    """
 
     rows: DataFrame
     is_routed: bool = False
@@ -74,7 +77,7 @@ class Events(NamedTuple):
 
 @dataclass(frozen=True)
 class InputReading:
-    """How the inputs are read. ``most_open``: how many files of a bucket a merge may hold open; 0: none is merged."""
+    """The way to read the inputs. ``most_open``: the most files of a bucket that a merge may hold open; 0: no merge."""
 
     spark: SparkSession
     row_type: StructType
@@ -82,7 +85,7 @@ class InputReading:
     most_open: int
 
     def live(self) -> Events:
-        """Rows, and the delete events behind which the tasks that write leave rows out."""
+        """Return the rows, and the delete events by which the writing tasks leave rows out."""
         own = "originalTransaction"
         if (merged := self._merged(self.inputs.read)) is not None:
             by = F.when(F.col(OF_DELETES), F.col("currentTransaction")).otherwise(F.col(own))
@@ -91,14 +94,14 @@ class InputReading:
         return Events(rows.union(self.deletes()) if self.inputs.sources.deletes else rows)
 
     def of_kind(self, *, deletes: bool) -> Events:
-        """The insert events, or the delete events."""
+        """Return the insert events, or the delete events."""
         merged = self._merged([file for file in self.inputs.read if file.is_of_deletes == deletes])
         if merged is not None:
             return Events(merged, is_ordered=True)
         return Events(self.deletes() if deletes else self.inserts())
 
     def inserts(self) -> DataFrame:
-        """The insert events, in any order."""
+        """Return the insert events, in any order."""
         sources, parts = self.inputs.sources, []
         if sources.plain:
             parts.append(raw_events(self.spark, self._reader(), self.row_type, sources))
@@ -107,11 +110,11 @@ class InputReading:
         return reduce(DataFrame.union, parts)
 
     def deletes(self) -> DataFrame:
-        """The delete events, in any order."""
+        """Return the delete events, in any order."""
         return self._events(self.inputs.sources.deletes, deletes=True)
 
     def unmarked(self) -> DataFrame:
-        """All events, of which Spark reads only what is asked for: where none is hidden, and none deletes."""
+        """Return all events without marks: none is hidden, none deletes, and Spark reads only the columns asked for."""
         sources, parts = self.inputs.sources, []
         if sources.plain:
             parts.append(raw_events(self.spark, self._reader(), self.row_type, sources))
@@ -121,26 +124,26 @@ class InputReading:
         return reduce(DataFrame.union, parts)
 
     def buckets(self, read: Sequence[InputFile]) -> list[list[MergedFile]]:
-        """The files that are merged, by bucket; none where their events have to be sorted."""
+        """Return the files to merge, by bucket; none if their events have to be sorted."""
         buckets = by_bucket(read) if self.most_open and not self.inputs.sources.plain else []
         return buckets if max(map(open_at_once, buckets), default=0) <= self.most_open else []
 
     def has_ranges(self) -> bool:
-        """Whether the files of all buckets may be merged at once."""
+        """Return True if the files of all buckets may be merged at once."""
         files = list(chain.from_iterable(self.buckets(self.inputs.read)))
         return bool(files) and open_at_once(files) <= self.most_open
 
     def are_all_inserts_seen(self) -> bool:
-        """Whether nothing but the rows themselves has to be looked at: no insert event is of an aborted write id."""
+        """Return True if no insert event is of an aborted write id, so that only the rows have to be read."""
         return not self.inputs.sources.plain and self._counts(deletes=False) == [_HAS_ROW]
 
     def _merged(self, read: Sequence[InputFile]) -> DataFrame | None:
-        """The events of these files as they lie; None where they have to be sorted."""
+        """Return the events of these files in file order; None if they have to be sorted."""
         buckets = self.buckets(read)
         return self._scanned([Task(bucket) for bucket in buckets]) if buckets else None
 
     def in_ranges(self, ranges: Sequence[Range], number: str, row_type: StructType | None = None) -> DataFrame:
-        """The events of all buckets by their ROW__IDs, a task for each range; ``number``: a column for its number.
+        """Return the events of all buckets by ROW__ID, one task per range; ``number``: a column for the range's number.
 
         ``row_type``: what to read of a row, if not all of it.
         """
@@ -158,7 +161,10 @@ class InputReading:
         return events.withColumn("operation", F.when(F.col(OF_DELETES), delete).otherwise(insert))
 
     def _events(self, files: Sequence[DataFile], *, deletes: bool) -> DataFrame:
-        """The filter names all columns before ``row`` on purpose: Spark misreads pruned ACID files."""
+        """Return the events of files.
+
+        The filter names all columns before ``row``, since Spark misreads pruned ACID files.
+        """
         schema = event_type(self.row_type)
         if not files:
             return self.spark.createDataFrame([], schema)
@@ -170,12 +176,12 @@ class InputReading:
         )
 
     def _counts(self, *, deletes: bool) -> list[str]:
-        """The conditions for an event to be seen by the compaction, as SQL."""
+        """Return the conditions, as SQL, for an event that the compaction sees."""
         conditions = visible(
             [self.inputs.state], self.inputs.write_ids, deletes=deletes, operation="operation", by="currentTransaction"
         )
         return [*conditions, "row IS NULL" if deletes else _HAS_ROW]
 
     def _reader(self) -> DataFrameReader:
-        """A reader that fails on a lost or damaged file, which must never be compacted away."""
+        """Return a reader that fails on a lost or damaged file: such a file must never be compacted away."""
         return self.spark.read.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")

@@ -1,11 +1,11 @@
 """The Spark job that compacts an ACID directory; ``process`` runs it where a Worker has asked for it.
 
-Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end
-in ``_v<txn>``, invisible until the Worker commits that transaction. When all of them are complete it proves that they
-hold the inputs' rows (``compaction.working.rules``), and asks whether the compaction is still its own, right before
-the first gets its name (ADR 0038). ROW__IDs stay as they are, since other
-transactions may be deleting by them at this moment; but for a rebalance, which keeps such transactions out. Killed at
-any point it leaves a hidden staging directory or an invisible output.
+Rule: the job reads the files that ``acid_state`` gives to a compactor, never changes an input, and publishes
+directories that end in ``_v<txn>``, invisible until the Worker commits that transaction. When all directories are
+complete it proves that they hold the inputs' rows (``compaction.working.rules``). Right before the first directory gets
+its name it checks that the compaction is still its own (ADR 0038). ROW__IDs stay as they are, since other transactions
+may be deleting by them at this moment; only a rebalance changes them, and it keeps such transactions out. A job that is
+killed at any point leaves a hidden staging directory or an invisible output.
 
 MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
 MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
@@ -54,9 +54,9 @@ from metastore.spark.write.acid_writer import WRITER_COLUMN, StagedWrite, Writte
 from metastore.spark.write.event_format import Counting
 
 _STEP_BEFORE = 9
-"""The number of the staging directory of what a rebalance makes before its output."""
+"""The number of the staging directory in which a rebalance prepares its input."""
 _OF_A_STEP = {"orc.compress": "lz4"}
-"""What it is written with: it is read once."""
+"""The compression of that staging directory: its files are read once."""
 
 
 class _Compacted(NamedTuple):
@@ -77,10 +77,10 @@ def run(
 ) -> CompactionJobResult:
     """Compact one ACID directory of a full ACID table with these columns; returns what was published.
 
-    Runs in a session of its own (``spark.newSession()``), so that the caller's settings neither help nor hurt. May be
-    repeated under the same transaction: it replaces an earlier attempt's output. ``may_publish`` is called when all is
-    complete and nothing has its name; it raises if the compaction is no longer this job's. ``expects`` is told how many
-    rows Spark's stages will take in.
+    Runs in a session of its own (``spark.newSession()``), so that the caller's settings have no effect. May be repeated
+    under the same transaction: it replaces an earlier attempt's output. ``may_publish`` is called when all directories
+    are complete and none has its name; it raises if the compaction is no longer this job's. ``expects`` is called with
+    the number of rows that Spark's stages will take in.
 
     Raises: InvalidOperationError for a kind, or for files, that this job cannot compact; UnprovenError when the outputs
     do not hold the inputs' rows: nothing is published, and the outputs are kept under a hidden name.
@@ -130,7 +130,7 @@ def run_for(
 
 
 def _state(spec: CompactionJobSpec, files: Files) -> tuple[CompactorWriteIdList, AcidState]:
-    """The write ids and the state of the location that the compaction sees."""
+    """Return the write ids that the compaction sees, and the state of its location."""
     if spec.kind not in ("major", "minor", "rebalance"):
         raise InvalidOperationError(f"Compaction kind {spec.kind!r} is not supported: major, minor and rebalance are")
     if spec.txn_id <= 0:
@@ -145,7 +145,7 @@ def _state(spec: CompactionJobSpec, files: Files) -> tuple[CompactorWriteIdList,
 
 
 def _described(spec: CompactionJobSpec, columns: Sequence[HiveColumn]) -> dict[str, str]:
-    """The columns that get statistics, with their types: only a major compaction writes all rows."""
+    """Return the columns that get statistics, with their types: only a major compaction writes all rows."""
     wanted = spec.statistics if spec.kind == "major" else ()
     return {column.name: column.type for column in columns if column.name in wanted and described(column.type)}
 
@@ -172,15 +172,15 @@ class _Job:
     described: Mapping[str, str]
     """The columns that get statistics, with their types."""
     merges: bool = True
-    """Whether files that lie in order are merged, instead of being sorted anew."""
+    """True if ordered files are merged; else their events are sorted again."""
 
     def passes(self, inputs: CompactionInputs) -> int:
-        """How often Spark's stages take in a row: where it is read, and behind each shuffle."""
+        """Return how often Spark's stages take in a row: once at the read, and once behind each shuffle."""
         of_a_rebalance = 0 if self.spec.kind != "rebalance" else 4 if self.spec.order_by else 1
         return of_a_rebalance + (1 if self._reading(inputs).buckets(inputs.read) else 2)
 
     def compacted(self, inputs: CompactionInputs) -> _Compacted:
-        """Carry it out."""
+        """Run the compaction."""
         return {"major": self.major, "minor": self.minor, "rebalance": self.rebalance}[self.spec.kind](inputs)
 
     def inputs(self, state: AcidState, write_ids: CompactorWriteIdList) -> CompactionInputs:
@@ -210,8 +210,8 @@ class _Job:
     def rebalance(self, inputs: CompactionInputs) -> _Compacted:
         """Write every live row once, with a new id.
 
-        Deleted and invisible rows are left out by the tasks that write, or, where rows have to be sorted, by a major
-        compaction into staging before.
+        The writing tasks leave deleted and invisible rows out. If rows have to be sorted, a major compaction into
+        staging does so before.
         """
         order = sort_columns(self.spec.order_by)
         require_sortable(order, self.row_type, f"{self.spec.database}.{self.spec.table}")
@@ -242,7 +242,7 @@ class _Job:
         return self._write(inputs, {self._base: events}, empty=True, shares=shares)
 
     def _in_order(self, inputs: CompactionInputs, reading: InputReading, buckets: int) -> _Compacted:
-        """Deal rows in the order of their ROW__IDs: those that stay are counted by their ids before any is written."""
+        """Deal rows in the order of their ROW__IDs. Live rows are counted by their ids before any row is written."""
         inserts = [file for file in inputs.read if not file.is_of_deletes]
         live = LiveRows.counted(reading, striped_files(self.spark, inserts))
         shares = dealt(live.rows, buckets)
@@ -256,7 +256,7 @@ class _Job:
             return _Compacted([])
         ids = (inputs.lowest_write_id, self.spec.highest_write_id)
         if any(delta.name[:3] == (*ids, None) for delta in state.deltas):
-            return _Compacted([])  # a delta covers the range already: readers would read both
+            return _Compacted([])  # a delta covers the range already, so readers would read both
         outputs: dict[BaseName | DeltaName, Events | Buckets] = {}
         if sources.deletes:
             outputs[DeltaName(*ids, None, self.spec.txn_id, is_delete=True)] = reading.of_kind(deletes=True)
@@ -270,7 +270,7 @@ class _Job:
         return BaseName(self.spec.highest_write_id, self.spec.txn_id)
 
     def _copied(self, reading: InputReading) -> Buckets:
-        """The files of inserts whose stripes are copied as they lie, by bucket; none where rows have to be read."""
+        """Return the files of inserts whose stripes are copied unread, by bucket; none if rows have to be read."""
         inserts = [file for file in reading.inputs.read if not file.is_of_deletes]
         are_large = sum(file.size for file in reading.inputs.sources.events) >= LARGE_STRIPE * len(inserts)
         if not self.merges or not are_large or orc_settings(self.spec.properties) or not reading.are_all_inserts_seen():
@@ -302,7 +302,7 @@ class _Job:
         empty: bool = False,
         in_place: bool = True,
     ) -> Iterator[StagedWrite]:
-        """Complete directories, proven, without their names yet; those of a step between are not ``in_place``."""
+        """Return complete, proven directories without their names; those of an earlier step are not ``in_place``."""
         hadoop, location = Hadoop(self.spark), self.spec.location
         orc = orc_settings(self.spec.properties) if in_place else _OF_A_STEP.copy()
         compression = orc.pop("orc.compress", "zlib").lower()
@@ -312,7 +312,7 @@ class _Job:
         with ExitStack() as kept:
             for number, (name, events) in enumerate(outputs.items()):
                 staging = f"{location}/{compaction_staging(self.spec.txn_id, number if in_place else _STEP_BEFORE)}"
-                for leftover in (staging, f"{location}/{name}"):  # of an attempt that died, under the same transaction
+                for leftover in (staging, f"{location}/{name}"):  # of a failed attempt under this transaction
                     hadoop.delete(leftover)
                 written = kept.enter_context(
                     copied_stripes(self.spark, events, name, location, staging)
@@ -338,14 +338,14 @@ class _Job:
             yield staged
 
     def _leaves_out(self, inputs: CompactionInputs) -> bool:
-        """Whether rows may be deleted, or invisible to the compaction."""
+        """Return True if rows may be deleted, or invisible to the compaction."""
         return bool(inputs.sources.deletes) or self._proof(inputs).may_hide
 
     def _reading(self, inputs: CompactionInputs) -> InputReading:
         return InputReading(self.spark, self.row_type, inputs, self.spec.max_num_delta if self.merges else 0)
 
     def _tallied(self, inputs: CompactionInputs) -> tuple[str, ...]:
-        """The columns of which the tasks that write tally the values."""
+        """Return the columns whose values the writing tasks tally."""
         types = self.described
         return tuple(types) if len(types) * len({file.bucket for file in inputs.read}) <= MOST_SKETCHES else ()
 
@@ -363,22 +363,22 @@ def _writer(events: Events) -> Column:
 def _own_session(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     session.conf.set("spark.sql.orc.impl", "native")
-    session.conf.set("spark.sql.caseSensitive", "false")  # files may write a column's name in another case
+    session.conf.set("spark.sql.caseSensitive", "false")  # files may spell a column's name in another case
     session.conf.set("spark.sql.timestampType", "TIMESTAMP_LTZ")
     session.conf.set("spark.sql.files.maxRecordsPerFile", "0")
-    tasks = 2 * session.sparkContext.defaultParallelism  # else a task for each file looks whether it is there
+    tasks = 2 * session.sparkContext.defaultParallelism  # otherwise a task for each file checks that the file exists
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(tasks))
-    session.conf.set("spark.sql.files.maxPartitionNum", str(2**31 - 1))  # a bucket is a task, however many there are
+    session.conf.set("spark.sql.files.maxPartitionNum", str(2**31 - 1))  # each bucket is a task, however many there are
     return session
 
 
 def _without(txns: ValidTxnList, txn_id: int) -> ValidTxnList:
-    """The list with the compaction's own transaction open, so that an earlier attempt's output is no input."""
+    """Return the list with the compaction's own transaction open, so that an earlier attempt's output is no input."""
     return replace(txns, exceptions=tuple(sorted({*txns.exceptions, txn_id})))
 
 
 def _require_safe_mark(spec: CompactionJobSpec, state: AcidState, write_ids: CompactorWriteIdList) -> None:
-    """The output's name must cover its inputs, and nothing that may still be committed."""
+    """Raise if the output's name does not cover its inputs, or covers writes that may still be committed."""
     highest = max((delta.name.max_write_id for delta in state.deltas), default=0)
     if not highest <= spec.highest_write_id <= write_ids.high_watermark:
         raise InvalidOperationError(

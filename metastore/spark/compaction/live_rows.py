@@ -1,8 +1,8 @@
-"""The rows of a compaction by their numbers, as its writer will count them: what is deleted or hidden is left out.
+"""The rows of a compaction by their numbers, as the writer will count them: deleted and hidden rows have no number.
 
-Rule: a number depends on how many rows before it are deleted. So ranges of ROW__IDs are merged by ids alone, delete
-events among them, and what the writer would leave out is left out by the same code (``AcidOrcWriter.Tally``). The
-driver gets a number for each range. Should the writer count otherwise, the proof finds it.
+Rule: a row's number depends on how many rows before it are deleted. So ranges of ROW__IDs are merged by ids alone,
+together with delete events, and the writer's own code leaves rows out (``AcidOrcWriter.Tally``). The driver gets the
+count of each range. If the writer counts differently, the proof fails.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _NO_COLUMN = StructType()
 
 @dataclass(frozen=True)
 class LiveRows:
-    """Ranges of ROW__IDs, and the number of rows in each."""
+    """Ranges of ROW__IDs, with the number of rows in each."""
 
     reading: InputReading
     ranges: Sequence[Range]
@@ -35,18 +35,18 @@ class LiveRows:
 
     @classmethod
     def counted(cls, reading: InputReading, striped: Sequence[StripedFile]) -> "LiveRows":
-        """Count them; ``striped``: the files with rows, whose footers tell where to begin a task."""
+        """Count the rows; ``striped``: the files with rows, whose footers show where a task can begin."""
         found = ranges(parts(striped, 2 * reading.spark.sparkContext.defaultParallelism))
         counted = _counted(reading, found, [() for _ in found])
         return cls(reading, found, [counted.get(place, {"rows": 0})["rows"] for place in range(len(found))])
 
     @property
     def rows(self) -> int:
-        """All of them."""
+        """The number of all rows."""
         return sum(self.counts)
 
     def at(self, numbers: Sequence[int]) -> list[RowKey]:
-        """The ROW__IDs of the rows with these numbers, ascending from 0: only ranges with one of them are read."""
+        """Return the ROW__IDs of the rows with these numbers, ascending from 0; only ranges with one are read."""
         befores = [0, *accumulate(self.counts)]
         wanted = [
             (bounds, [number - before for number in numbers if before <= number < end])
@@ -65,7 +65,7 @@ class LiveRows:
 def _counted(
     reading: InputReading, found: Sequence[Range], wanted: Sequence[Sequence[int]]
 ) -> dict[int, dict[str, Any]]:
-    """The report of each range with events, by its place (``LiveRows.java``)."""
+    """Return the report of each range with events, by its number (``LiveRows.java``)."""
     events = reading.in_ranges(found, _RANGE, _NO_COLUMN).select(_RANGE, "operation", *ID_COLUMNS)
     rows = events._jdf.queryExecution().toRdd()  # noqa: SLF001 - PySpark shows no other way
     reports = from_java(java_object(reading.spark, "LiveRows").counted(rows, to_java([list(one) for one in wanted])))

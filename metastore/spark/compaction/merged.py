@@ -1,8 +1,8 @@
-"""Events of a compaction in the order of their ROW__IDs, merged from the files: nothing is shuffled, nothing sorted.
+"""Events of a compaction in the order of their ROW__IDs, merged from the files without a shuffle or a sort.
 
-Rule: a task merges the files of a bucket, or of a range of ROW__IDs the files of all buckets; its output is the file of
-a bucket again (``compaction.merging.rules``; ``MergedReader.java``). A file in another order ends the merge: whoever
-asked for it sorts instead.
+Rule: a task merges the files of a bucket, or in the files of all buckets a range of ROW__IDs; its output is again the
+file of a bucket (``compaction.merging.rules``; ``MergedReader.java``). An unordered file ends the merge with an error,
+and the caller sorts instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,16 +22,16 @@ from metastore.spark.jvm.messages import to_java
 from metastore.spark.read.scans import DIRECTORY_NUMBER, NOWHERE, NumberedFile, file_statuses
 
 OF_DELETES = f"{OURS}of_deletes"
-"""One more column: whether an event is out of a file of delete events."""
+"""One more column: True for an event out of a file of delete events."""
 UNSORTED = "is not in the order of its ROW__IDs"
-"""What the error of ``MergedReader.java`` says of a file that cannot be merged."""
+"""The part of ``MergedReader.java``'s error that names a file that cannot be merged."""
 _BATCH, _LEAST = 4096, 64
 _A_TASK = 1 << 40
-"""More bytes than Spark puts into a task with others; those with most begin first."""
+"""A size above which Spark gives a file its own task; the largest tasks begin first."""
 
 
 class Task(NamedTuple):
-    """Files to merge, in the order in which they are opened; of them the events from one ROW__ID to before another."""
+    """Files to merge, in the order in which they are opened, and the range of ROW__IDs of the events to take."""
 
     files: Sequence[MergedFile]
     begins: RowKey | None = None
@@ -41,7 +41,10 @@ class Task(NamedTuple):
 def merged_events(
     spark: SparkSession, events: StructType, tasks: Sequence[Task], sizes: Mapping[str, int], number: str = ""
 ) -> DataFrame:
-    """The events, and ``OF_DELETES``. ``sizes``: of the files, by path; ``number``: a column for a task's number."""
+    """Return the events, and ``OF_DELETES``.
+
+    ``sizes``: of the files, by path; ``number``: a column for a task's number.
+    """
     described = to_java(
         [
             [

@@ -1,7 +1,7 @@
-"""What rows say of their columns, tallied while Spark passes them on: for formats whose files are Spark's own business.
+"""Tallies of columns that Spark computes while it passes rows on, for formats whose files Spark writes itself.
 
-Rule: the rows are read once, for the files. Spark counts a task twice when it had to do it again: whoever gets these
-tallies compares their rows with the files'.
+Rule: the rows are read once, for the files. Spark counts a task twice when it runs it again, so the caller compares the
+tallied rows with the files' rows.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from metastore.compaction.statistics.rules import Whole
 from metastore.spark.jvm.compiled import jvm_of
 
 _ERROR = 0.02
-"""Of the number of distinct values, on average."""
+"""The relative error of the number of distinct values, on average."""
 _EXACT = Context(prec=100)
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Rows to pass on, and what has been seen of them by then."""
+    """Rows to pass on, and the tallies of those that were passed on."""
 
     rows: DataFrame
     types: Mapping[str, str]
@@ -31,7 +31,7 @@ class Observed:
 
     @classmethod
     def of(cls, rows: DataFrame, types: Mapping[str, str]) -> Self:
-        """Rows of which columns are to be described; ``types``: their types in Hive."""
+        """Return the rows with tallies. ``types``: the columns to tally, with their types in Hive."""
         if not types:
             return cls(rows, types, None)
         seen, zone = Observation(), jvm_of(rows.sparkSession).java.util.TimeZone.getDefault().getID()
@@ -39,7 +39,7 @@ class Observed:
         return cls(rows.observe(seen, F.count(F.lit(1)).alias("rows"), *tallies), types, seen)
 
     def columns(self) -> dict[str, Whole]:
-        """What was seen. Called when the rows have been written, and there were some."""
+        """Return the tallies. The rows must have been written, and there must be some."""
         if self.seen is None:
             return {}
         seen = self.seen.get
@@ -47,7 +47,7 @@ class Observed:
 
 
 def _tallies(rows: DataFrame, number: int, column: str, zone: str) -> list[Column]:
-    """As Hive's statistics count them: NaN and the infinite have no place in a range, times are those on the wall."""
+    """Return a column's tallies as in Hive's statistics: ranges without NaN and infinities, times as local times."""
     value, kind = F.col(quoted(column)), rows.schema[column].dataType.typeName()
     bound, length, trues = value, F.lit(0), F.lit(0)
     if kind in ("float", "double"):
@@ -85,6 +85,6 @@ def _whole(seen: Mapping[str, Any], number: int) -> Whole:
 
 
 def _text(bound: Any) -> str | None:
-    if isinstance(bound, Decimal):  # always with all of its type's digits behind the point
+    if isinstance(bound, Decimal):  # always with all digits of the type behind the point
         return str(int(_EXACT.scaleb(bound, -int(bound.as_tuple().exponent))))
     return None if bound is None else str(bound)

@@ -1,8 +1,8 @@
 """The compaction of insert-only tables: rows of plain files, copied into one directory.
 
-Rule: as for full ACID (``job``): inputs are what ``acid_state`` gives to a compactor and are never touched, the
-output ends in ``_v<txn>``. A directory is visible whole or not at all, so that aborted writes are left out with their
-directories. The outputs have as many rows as the inputs, or nothing is published.
+Rule: as for full ACID (``job``), inputs are those that ``acid_state`` gives to a compactor and are never changed; the
+output ends in ``_v<txn>``. A directory is visible as a whole or not at all, so aborted writes are left out with their
+directories. Nothing is published unless the outputs have as many rows as the inputs.
 
 MAJOR: base and deltas → ``base_<H>_v<T>``. MINOR: deltas → ``delta_<m>_<H>_v<T>``, statements of one write id together.
 """
@@ -45,10 +45,10 @@ def compact_rows(
     described: Mapping[str, str],
     may_publish: Callable[[], None],
 ) -> tuple[list[WrittenDirectory], int, dict[str, Whole]]:
-    """Copy the rows of a location: the published directories, the number of rows read, and what columns they have.
+    """Copy the rows of a location; return the published directories, the number of rows read, and the columns' tallies.
 
-    ``described``: the columns of which values are tallied on the way, with their types; lines that are copied unread
-    say nothing of theirs. ``may_publish``: as for ``publish_all``.
+    ``described``: the columns to tally on the way, with their types; lines that are copied unread have no tallies.
+    ``may_publish``: as for ``publish_all``.
     Raises: InvalidOperationError for files that cannot be copied exactly.
     """
     _require_copyable(table, spec.location, state)
@@ -71,7 +71,7 @@ def compact_rows(
         else _stored_by_spark(spark, files, here, table.file_format, [file.path for file in inputs])
     )
     hadoop, staging = Hadoop(spark), f"{spec.location}/{compaction_staging(spec.txn_id)}"
-    for leftover in (staging, f"{spec.location}/{name}"):  # of an attempt that died: only this job writes under the txn
+    for leftover in (staging, f"{spec.location}/{name}"):  # of a failed attempt: only this job writes here
         hadoop.delete(leftover)
     seen = Observed.of(copies.rows, described if copies.columns is not RAW and copies.read else {})
     published = write_plain(
@@ -91,7 +91,7 @@ def compact_rows(
 
 
 class _Copies(NamedTuple):
-    """Rows to write: ``rows`` have ``columns`` and a column with the bucket; ``read``: how many they must be."""
+    """Rows to write: ``rows`` has ``columns`` and a column with the bucket; ``read``: the required number of rows."""
 
     rows: DataFrame
     columns: StructType
@@ -112,7 +112,7 @@ def _stored_by_spark(
 
 
 def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage, inputs: list[DataFile]) -> _Copies:
-    """Lines are copied unread; other records go through the SerDe."""
+    """Return the rows of files of Hive's classes: lines are copied unread, other records go through the SerDe."""
     storage.require_writable(table.name)
     if not storage.is_text or not inputs:
         _require_whole_timestamps(table, storage)
@@ -134,10 +134,10 @@ def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage,
 
 
 def _bucket(table: AcidTable, path: str) -> int:
-    """The bucket in a file's name; 0 in a table without buckets."""
+    """Return the bucket in a file's name; 0 in a table without buckets."""
     if not table.bucket_count:
         return 0
-    bucket = parse_file(path.rpartition("/")[2].partition(".")[0]).bucket  # 000000_0.gz
+    bucket = parse_file(path.rpartition("/")[2].partition(".")[0]).bucket  # a name such as 000000_0.gz
     if bucket == NO_BUCKET:
         raise InvalidOperationError(f"{path} has no bucket number in its name: rename it like 000000_0")
     return bucket
@@ -152,7 +152,7 @@ def _require_whole_timestamps(table: AcidTable, storage: HiveStorage) -> None:
 
 
 def _output(spec: CompactionJobSpec, state: AcidState) -> BaseName | DeltaName | None:
-    """The directory to write; None where a delta covers the range already."""
+    """Return the directory to write; None if a delta covers the range already."""
     if spec.kind == "major":
         return BaseName(spec.highest_write_id, spec.txn_id)
     if not state.deltas:
@@ -164,7 +164,7 @@ def _output(spec: CompactionJobSpec, state: AcidState) -> BaseName | DeltaName |
 
 
 def _rows(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str]) -> DataFrame:
-    """The files' rows; reading fails on a lost or damaged file, which must never be compacted away."""
+    """Return the files' rows. Reading fails on a lost or damaged file, which must never be compacted away."""
     if not paths:
         return spark.createDataFrame([], row_type(table))
     reader = spark.read.schema(row_type(table)).format(file_format)

@@ -1,13 +1,13 @@
-"""A process that compacts: one job, or one after another in the same Spark.
+"""A process that compacts: one job, or several one after another in the same Spark.
 
     python -m metastore.spark.compaction.process SPECIFICATION
     python -m metastore.spark.compaction.process
 
-With a specification (JSON, or a file that holds it) it does that job, and its exit status is the job's. Without, it
-reads names of such files, a line each, and prints for each job the exit status that it would have; all else that is
-printed goes where errors go.
+With a specification (JSON, or the path of a file with it) the process runs that job and exits with its status.
+Without one, it reads paths of such files from stdin, one per line, and prints each job's exit status to stdout; all
+other output goes to stderr.
 
-Rule: each job has a session of its own, and nothing that it keeps in Spark is there for the next.
+Rule: each job has a session of its own, and leaves nothing in Spark for the next job.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from metastore.spark.jvm.compiled import jvm_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do a job, or one after another; the exit status."""
+    """Run one job, or several one after another; return the exit status."""
     parser = argparse.ArgumentParser(description="Compact directories of transactional tables.")
     parser.add_argument("spec", nargs="?", help="the specification as JSON, or a file that holds it")
     text = parser.parse_args(arguments).spec
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _one_after_another() -> int:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", buffering=1)
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # before there is a JVM, which gets it too
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the JVM inherits this, so it comes before the JVM starts
     for number, line in enumerate(sys.stdin):
         spec = CompactionJobSpec.from_json(Path(line.strip()).read_text("utf-8"))
         code = carried_out(spec, partial(_session, spec.spark_conf, "compactions"))
@@ -71,7 +71,7 @@ def _one_after_another() -> int:
 
 
 def _end_with_the_jvm() -> None:
-    """Be gone when the JVM is, so that no job is given to a process without one."""
+    """End this process with the JVM, so that no job is given to a process without one."""
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark shows no other way
     if gateway is not None:
         gateway.proc.wait()
@@ -79,7 +79,7 @@ def _end_with_the_jvm() -> None:
 
 
 def carried_out(spec: CompactionJobSpec, session: Callable[[], SparkSession]) -> int:
-    """Do a job and write its result, or why it failed, to ``spec.result_path``: the exit status."""
+    """Run a job and write its result, or its error, to ``spec.result_path``; return the exit status."""
     try:
         table = described_table(spec)
         spark = session()
@@ -87,7 +87,7 @@ def carried_out(spec: CompactionJobSpec, session: Callable[[], SparkSession]) ->
         with reported(spark, spec.progress_path) as expects:
             result = run_for(spark, spec, table, may_publish=lambda: _require_claim(spec), expects=expects)
         spark.catalog.clearCache()
-        jvm_of(spark).System.gc()  # Spark removes what shuffles left on disk when the JVM has looked
+        jvm_of(spark).System.gc()  # Spark removes the files of shuffles only after a garbage collection
     except Exception as error:  # noqa: BLE001 - the Worker shows its text to an operator
         traceback.print_exc()
         differences = error.differences if isinstance(error, UnprovenError) else ()
@@ -98,7 +98,7 @@ def carried_out(spec: CompactionJobSpec, session: Callable[[], SparkSession]) ->
 
 
 def described_table(spec: CompactionJobSpec) -> AcidTable:
-    """The table as the metastore has it now; for a partition of an insert-only table with the partition's format."""
+    """Return the table in its present state; for a partition of an insert-only table, with the partition's format."""
     name = TableName(spec.catalog, spec.database, spec.table)
     database = spec.database if spec.catalog == DEFAULT_CATALOG else f"@{spec.catalog}#{spec.database}"
     with DomainClient(spec.metastore_uri or None) as client:
@@ -110,7 +110,7 @@ def described_table(spec: CompactionJobSpec) -> AcidTable:
 
 
 def _session(conf: Mapping[str, str], name: str) -> SparkSession:
-    """The session with these settings, which is there already for all but the first job."""
+    """Return the session with these settings; all jobs but the first find it running."""
     builder = SparkSession.builder.appName(name)
     if conf.get("spark.master", "").startswith("local"):
         builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "localhost")
@@ -123,7 +123,7 @@ def _session(conf: Mapping[str, str], name: str) -> SparkSession:
 
 
 def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:
-    """Run the JVMs in UTC; that of spark-submit is there by now, which is told by who submits."""
+    """Return the settings with JVMs in UTC. spark-submit's own JVM runs already; its caller sets the zone."""
     names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
     return {name: f"{conf.get(name, '')} {IN_UTC}".strip() for name in names}
 

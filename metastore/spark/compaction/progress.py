@@ -1,7 +1,7 @@
-"""Which application does a compaction and how far it is, written to a file while it works.
+"""Progress of a compaction: its Spark application and its rows, written to a file while it works.
 
-Rule: it looks at what Spark keeps for its status pages, which it keeps without pages too; nothing waits for it, and
-what cannot be seen at the moment is left out.
+Rule: it reads the state that Spark keeps for its status pages, with or without pages. Nothing waits for it, and values
+that cannot be read at the moment are left out.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,9 +21,9 @@ _ENDED = frozenset({"COMPLETE", "FAILED"})
 
 @contextmanager
 def reported(spark: SparkSession, path: str) -> Iterator[Callable[[int], None]]:
-    """Write to the path how far Spark is with what the block does, every second; "": to nobody.
+    """Write Spark's progress of the block to the path, every second; "": to no file.
 
-    Gives what is to be told how many rows the stages will take in.
+    Yields a function that takes the number of rows that the stages will take in.
     """
     watch = _Watch(spark, Path(path))
     if not path:
@@ -39,21 +39,21 @@ def reported(spark: SparkSession, path: str) -> Iterator[Callable[[int], None]]:
 
 
 class _Watch:
-    """What has become of the jobs of Spark that were not there yet when it was made."""
+    """A watch of the Spark jobs that begin after it was made."""
 
     def __init__(self, spark: SparkSession, path: Path) -> None:
         self.is_over = Event()
         self._context, self._path = spark.sparkContext, path
         self._before = {*self._context.statusTracker().getJobIdsForGroup()}
         self._expected = 0
-        self._ended: dict[int, int] = {}  # the rows of each stage that is over
+        self._ended: dict[int, int] = {}  # the rows of each stage that has ended
 
     def expect(self, rows: int) -> None:
-        """The stages will take in so many rows, in all."""
+        """Set the number of rows that all stages together will take in."""
         self._expected = rows
 
     def run(self) -> None:
-        """The thread."""
+        """Run the thread."""
         while True:
             with suppress(Py4JError, OSError):
                 self._write(self._seen())
@@ -77,12 +77,12 @@ class _Watch:
         )
 
     def _rows(self, store: Any, stage: int) -> int:
-        """How many rows a stage has taken in; -1 for one that is skipped."""
+        """Return the number of rows that a stage has taken in; -1 for one that is skipped."""
         if stage in self._ended:
             return self._ended[stage]
         try:
             seen = store.lastStageAttempt(stage)
-        except Py4JError:  # it has not begun
+        except Py4JError:  # the stage has not begun
             return 0
         status, rows = seen.status().name(), int(seen.inputRecords()) + int(seen.shuffleReadRecords())
         if status == "SKIPPED":

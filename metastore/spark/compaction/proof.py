@@ -1,8 +1,9 @@
 """The evidence of a full-ACID compaction for the rule in ``metastore.compaction.working.rules``.
 
 Rule: rows are never read a second time. The evidence is footers, listings and the tasks' counts. Outputs that differ
-get a hidden name instead of theirs, so that an operator can look at them. Uploads become files only with their names,
-so their footers are read afterwards: before the transaction commits, so that no reader sees them either.
+get a hidden name instead of their final name, so that an operator can look at them. Uploads become files only when they
+get their names, so their footers are read after that: but before the transaction commits, so that no reader sees them
+either.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,7 @@ from metastore.spark.write.acid_writer import Staged, WrittenFile
 
 
 def input_files(files: Files, sources: Sources) -> tuple[InputFile, ...]:
-    """The files that a job reads, with the numbers of rows in their footers."""
+    """Return the files that a job reads, with the numbers of rows in their footers."""
     read = [
         *((source.path, _bucket(source.path), False) for source in sources.events),
         *((source.path, _bucket(source.path), True) for source in sources.deletes),
@@ -46,7 +47,10 @@ def input_files(files: Files, sources: Sources) -> tuple[InputFile, ...]:
 
 @dataclass(frozen=True)
 class JobProof:
-    """The proof of a job. ``state`` and ``write_ids``: what it compacts of its directory."""
+    """The proof of a job.
+
+    ``state`` and ``write_ids``: the directories that it compacts, and the events that it sees.
+    """
 
     hadoop: Hadoop
     files: Files
@@ -55,7 +59,7 @@ class JobProof:
     write_ids: ValidWriteIdList
     lowest_write_id: int
     staged: Sequence[str] | None = None
-    """What is read instead of the state's directories: files that an earlier step of the job has written."""
+    """Files of an earlier step of the job, which are read instead of the state's directories."""
 
     def require_staged(
         self,
@@ -100,7 +104,7 @@ class JobProof:
             )
 
     def _there(self) -> tuple[str, ...]:
-        """Every file with rows, by the listing alone: the job's readers may have lost some."""
+        """Return every file with rows, from the listing alone: the job's readers may have lost some."""
         if self.staged is not None:
             return tuple(self.staged)
         state, chosen = self.state, list[BaseDirectory | DeltaDirectory](self.state.insert_deltas)
@@ -112,9 +116,9 @@ class JobProof:
 
     @property
     def may_hide(self) -> bool:
-        """Whether inputs may hold events that do not count: of aborted write ids, or of Hive before 3.
+        """True if inputs may hold events that do not count: of aborted write ids, or of Hive before 3.
 
-        What a step before has staged holds none.
+        Files of an earlier step hold none.
         """
         if self.staged is not None:
             return False
@@ -124,7 +128,7 @@ class JobProof:
         )
 
     def _outputs(self, directory: Staged, readable: str) -> list[OutputFile]:
-        """The files of a directory, with their footers where ``readable`` says that they lie."""
+        """Return the files of a directory, with their footers if ``readable`` says that the files exist."""
         paths = [f"{readable}/{file.path}" for file in directory.files] if readable else []
         footers: list[Footer | None] = [
             Footer(tail.rows, tail.stripes, tail.fields, tail.notes) for tail in orc_tails(self.files, paths)
@@ -135,7 +139,7 @@ class JobProof:
         ]
 
     def _set_aside(self, directories: Sequence[tuple[str, str]]) -> str:
-        """Keep these (path, name) under a hidden name, in place of an earlier attempt's; returns it, "" for none."""
+        """Keep these (path, name) under a hidden name, in place of an earlier attempt's; return it, "" for none."""
         location = self.spec.location
         for name, _ in self.hadoop.children(location):
             if unproven_owner(name) is not None:

@@ -1,12 +1,11 @@
-"""Rows of a rebalance: numbered from 0 over all of them, dealt evenly to buckets.
+"""Rows of a rebalance: numbered from 0 over all of them, and dealt evenly to buckets.
 
-Rule: the rows are ordered by their ROW__IDs, or as the request says and then by their ROW__IDs. In the order of the
-ROW__IDs, which is that of the files, a task for each bucket merges what lies between two rows; it leaves deleted rows
-out, and numbers what it writes. Which row each bucket begins with, a pass over ids says (``live_rows``). With ORDER BY,
-or where files cannot be merged, only rows come here, deletes are applied before: a first pass reads what the rows are
-ordered by, and a second sends each to its bucket, one task each, which sorts and numbers. So rows are moved once at
-most. A comparison that were not that of the sort would only make uneven buckets, which the proof
-finds.
+Rule: the rows are ordered by their ROW__IDs, or by the request's columns and then by their ROW__IDs. In the order of
+the ROW__IDs, which is the order of the files, a task for each bucket merges the rows between two ids; it leaves deleted
+rows out, and numbers the rows that it writes. A pass over ids finds the first row of each bucket (``live_rows``). With
+ORDER BY, or where files cannot be merged, deletes are applied before: a first pass reads the sort keys, and a second
+sends each row to its bucket, one task each, which sorts and numbers. So each row is moved at most once. If a comparison
+differed from the sort's, buckets would only be uneven, and the proof would find it.
 Source: COMP-16; Hive numbers in one task.
 """
 
@@ -45,7 +44,7 @@ _NUMBER, _PART = f"{OURS}number", f"{OURS}part"
 
 
 class _Key(NamedTuple):
-    """What rows are ordered by, in a type whose values can be brought here and sent back exactly."""
+    """A sort key of the rows, in a type whose values Python can receive and send back exactly."""
 
     column: Column
     type: str
@@ -54,13 +53,13 @@ class _Key(NamedTuple):
 
     @property
     def order(self) -> Column:
-        """For a sort."""
+        """The column for a sort."""
         if self.descending:
             return self.column.desc_nulls_first() if self.nulls_first else self.column.desc_nulls_last()
         return self.column.asc_nulls_first() if self.nulls_first else self.column.asc_nulls_last()
 
     def behind(self, value: Any) -> Column:
-        """Whether a row stands behind those with this value."""
+        """Return a condition: the row sorts behind rows with this value."""
         if value is None:
             return self.column.isNotNull() if self.nulls_first else F.lit(False)  # noqa: FBT003
         other = self._literal(value)
@@ -68,7 +67,7 @@ class _Key(NamedTuple):
         return F.coalesce(is_behind, F.lit(not self.nulls_first))
 
     def equals(self, value: Any) -> Column:
-        """Whether a row has this value."""
+        """Return a condition: the row has this value."""
         return self.column.eqNullSafe(self._literal(value))
 
     def _literal(self, value: Any) -> Column:
@@ -76,7 +75,7 @@ class _Key(NamedTuple):
 
 
 def require_sortable(columns: Sequence[SortColumn], row: StructType, table: str) -> None:
-    """Raises: InvalidOperationError for a column that rows cannot be ordered by."""
+    """Raise InvalidOperationError for a column that rows cannot be ordered by."""
     for column in columns:
         if column.name not in row.names:
             raise InvalidOperationError(
@@ -91,8 +90,8 @@ def deal(
     """Give rows their buckets and numbers; ``dealt``: as ``working.rules.dealt`` has it, at least one bucket.
 
     ``events``: insert events of the rows, with the columns of ``staged_acid``; ``surveyed``: the same for the first
-    pass. Rows that the request orders all get the highest write id among them, since theirs would not be in order any
-    more.
+    pass. If the request orders the rows, all get the highest write id among them, since their own ids would no longer
+    be in order.
     """
     keys = [_key(column, row) for column in order] + [_Key(F.col(name), "bigint") for name in ID_COLUMNS]
     firsts = dealt[:-1]
@@ -104,7 +103,9 @@ def deal(
 
 
 def in_order(reading: InputReading, firsts: Sequence[RowKey], dealt: Sequence[int]) -> Events:
-    """Events in the order of their ROW__IDs, those of each bucket in a task, which numbers what it writes; as ``deal``.
+    """Return events in the order of their ROW__IDs; a task for each bucket numbers them as it writes.
+
+    Otherwise as ``deal``.
 
     ``firsts``: the ROW__IDs of the first rows of all buckets but the lowest.
     """
@@ -115,7 +116,7 @@ def in_order(reading: InputReading, firsts: Sequence[RowKey], dealt: Sequence[in
 
 
 def _has_row(row: StructType) -> Column:
-    """Spark misreads an ACID file without "row"."""
+    """Return a condition on ``row``, since Spark misreads an ACID file without "row"."""
     return F.col("row").getField(row.names[0]).isNotNull() | F.col("row").isNotNull()
 
 
@@ -134,7 +135,7 @@ def _numbered(rows: DataFrame, bucket: str, firsts: Sequence[int], write_id: Col
 
 
 def _survey(events: DataFrame, keys: Sequence[_Key], numbers: Sequence[int]) -> tuple[list[tuple[Any, ...]], int]:
-    """The keys of the rows with these numbers, and the highest write id of all rows."""
+    """Return the keys of the rows with these numbers, and the highest write id of all rows."""
     names = [f"{OURS}key{place}" for place in range(len(keys))]
     surveyed = [key._replace(column=F.col(name)) for key, name in zip(keys, names, strict=True)]
     ordered = [key.order for key in surveyed]
@@ -168,7 +169,7 @@ def _survey(events: DataFrame, keys: Sequence[_Key], numbers: Sequence[int]) -> 
 
 
 def _bucket(keys: Sequence[_Key], bounds: Sequence[tuple[Any, ...]], lowest: int) -> Column:
-    """Which bucket a row is for, by halves; ``bounds``: the keys of the first row of each bucket but the lowest."""
+    """Return a row's bucket, by bisection; ``bounds``: the keys of the first row of each bucket but the lowest."""
     if not bounds:
         return F.lit(lowest)
     middle = len(bounds) // 2
@@ -178,7 +179,7 @@ def _bucket(keys: Sequence[_Key], bounds: Sequence[tuple[Any, ...]], lowest: int
 
 
 def _reaches(keys: Sequence[_Key], bound: tuple[Any, ...]) -> Column:
-    """Whether a row is that with these keys, or stands behind it."""
+    """Return a condition: the row has these keys, or sorts behind them."""
     pairs = reversed(list(zip(keys, bound, strict=True)))
     return reduce(lambda rest, pair: pair[0].behind(pair[1]) | (pair[0].equals(pair[1]) & rest), pairs, F.lit(True))  # noqa: FBT003
 

@@ -1,6 +1,7 @@
-"""Files of insert events put together by their stripes, which are copied as they lie: no row is read.
+"""Files of insert events that are joined by copying their stripes: no row is read.
 
-Rule: only what their footers prove (``compaction.merging.rules.in_one_file``), in the driver, into staging.
+Rule: only stripes whose footers prove that they fit are copied (``compaction.merging.rules.in_one_file``). The driver
+copies them into staging.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +25,9 @@ Buckets = Mapping[int, Sequence[StripedFile]]
 
 
 def copyable(spark: SparkSession, location: str, files: Sequence[InputFile]) -> Buckets:
-    """The files of each bucket, to be copied in this order; none where the rows of one bucket have to be read.
+    """Return the files of each bucket, to be copied in this order; none if the rows of one bucket have to be read.
 
-    Neither on S3, where staging costs another copy.
+    On S3 there are none either, since staging costs another copy there.
     """
     if is_written_in_place(spark, location):
         return {}
@@ -39,7 +40,7 @@ def copyable(spark: SparkSession, location: str, files: Sequence[InputFile]) -> 
 
 
 def striped_files(spark: SparkSession, files: Sequence[InputFile]) -> list[StripedFile]:
-    """The files with rows by their footers, which the driver reads."""
+    """Return the files with rows by their footers, which the driver reads."""
     paths = [file.path for file in files if file.rows]
     footers = from_java(_java(spark).footers(to_java(paths), _settings(spark)))
     return [
@@ -52,7 +53,7 @@ def striped_files(spark: SparkSession, files: Sequence[InputFile]) -> list[Strip
 def copied_stripes(
     spark: SparkSession, buckets: Buckets, name: BaseName | DeltaName, location: str, staging: str
 ) -> Iterator[StagedWrite]:
-    """A complete directory, as ``staged_acid`` leaves it, for the block to publish."""
+    """Yield a complete directory, as ``staged_acid`` does, for the block to publish."""
     hadoop, staged = Hadoop(spark), Staged(location, name, f"{staging}/out")
     hadoop.mkdirs(staged.out)
     try:
@@ -67,7 +68,7 @@ def copied_stripes(
 
 
 def _written(hadoop: Hadoop, path: str, bucket: int, files: Sequence[StripedFile]) -> WrittenFile:
-    """What the footers of the inputs say of the output; its own is read back by the proof."""
+    """Describe the output by the footers of its inputs; the proof reads the output's own footer."""
     rows, last, name = sum(file.rows for file in files), files[-1].stripes[-1].last, bucket_file(bucket)
     report = FileReport(
         rows=rows,

@@ -1,8 +1,8 @@
-"""Java classes of ours in a Spark: a jar brings them to its driver and its tasks.
+"""Our Java classes in a Spark session: a jar brings them to its driver and its tasks.
 
 Rule: nothing has to be installed on a cluster. An installed package has a jar for each version of Spark that it was
-built for; in a checkout, and for other versions, it is compiled at its first use. The session adds it, as a user would,
-and Spark sends it to the executors. A Spark that was started with the jar has the classes everywhere.
+built for; in a checkout, and for other versions, the jar is compiled at its first use. The session adds the jar, as a
+user would, and Spark sends it to the executors. A Spark that was started with the jar has the classes everywhere.
 """
 
 import os
@@ -24,7 +24,7 @@ _making = Lock()
 
 
 def jvm_of(spark: SparkSession) -> Any:
-    """The driver's JVM, for calls that PySpark has no API for. It exists as long as the session."""
+    """Return the driver's JVM, for calls that PySpark has no API for. It exists as long as the session."""
     return spark._jvm  # noqa: SLF001 - see above
 
 
@@ -64,7 +64,7 @@ def catalog_object(spark: SparkSession, name: str) -> Any:
 
 
 def _kept(spark: SparkSession, name: str, make: Callable[[], Any]) -> Any:
-    """What was made for a Spark under this name, or is made now."""
+    """Return the object made for a Spark under this name, or make it now."""
     context = spark.sparkContext
     with _making:
         if (objects := getattr(context, _OBJECTS, None)) is None:
@@ -82,13 +82,13 @@ def _new(spark: SparkSession, name: str, loader: Any) -> Any:
 
 
 def _present(spark: SparkSession, name: str) -> Any:
-    """The class loader of a Spark that has the jar already, for the catalog: two loaders would make two classes."""
+    """Return the class loader of a Spark that has the jar already: a second loader would make second classes."""
     loader = jvm_of(spark).org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     return loader if loader.getResource(f"{PACKAGE}.{name}".replace(".", "/") + ".class") is not None else None
 
 
 def _loaded(spark: SparkSession, jar: Path) -> Any:
-    """A class loader of the jar, which goes to the session's tasks too."""
+    """Return a class loader of the jar, and send the jar to the session's tasks."""
     jvm = jvm_of(spark)
     urls = _array(spark, jvm.java.net.URL, 1)
     urls[0] = jvm.java.io.File(str(jar)).toURI().toURL()

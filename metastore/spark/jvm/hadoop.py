@@ -1,6 +1,6 @@
-"""Files through Spark's JVM: the same file systems and credentials as the data frames that it reads and writes.
+"""Files through Spark's JVM: with the file systems and credentials of the data frames.
 
-Rule: it moves files and reads ORC footers with the JVM's own reader; it knows nothing of tables or transactions.
+Rule: the class moves files and reads ORC footers with the JVM's own reader; it knows nothing of tables or transactions.
 """
 
 from contextlib import closing
@@ -23,16 +23,16 @@ class Hadoop:
     spark: SparkSession
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory."""
+        """Return True if there is a file or directory."""
         return bool(self._fs(path).exists(self._path(path)))
 
     def children(self, path: str) -> list[tuple[str, bool]]:
-        """Names directly below a directory, each with whether it is a directory itself."""
+        """Return the names directly below a directory, each with True for a directory."""
         entries = self._fs(path).listStatus(self._path(path))
         return [(status.getPath().getName(), bool(status.isDirectory())) for status in entries]
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """Return the size of a file in bytes."""
         return int(self._fs(path).getFileStatus(self._path(path)).getLen())
 
     def mkdirs(self, path: str) -> None:
@@ -41,7 +41,7 @@ class Hadoop:
             raise _refused(f"make the directory {path}")
 
     def rename(self, source: str, target: str) -> None:
-        """Rename. Raises: FileExistsError for an existing target, *into* which Hadoop would move; OSError."""
+        """Rename. Raises: FileExistsError if the target exists (Hadoop would move *into* a directory); OSError."""
         if self.exists(target):
             raise FileExistsError(f"{target} exists already")
         if not self._fs(source).rename(self._path(source), self._path(target)):
@@ -52,7 +52,7 @@ class Hadoop:
         self._fs(path).delete(self._path(path), True)  # noqa: FBT003 - Java's signature
 
     def read(self, path: str) -> bytes:
-        """A small file's content."""
+        """Return the content of a small file."""
         with closing(self._fs(path).open(self._path(path))) as source:
             return bytes(self._whole(source))
 
@@ -65,12 +65,12 @@ class Hadoop:
             out.close()
 
     def rows(self, path: str) -> int:
-        """Rows of an ORC file, from its footer."""
+        """Return the number of rows of an ORC file, from its footer."""
         with self._orc_reader(path) as reader:
             return int(reader.getNumberOfRows())
 
     def parquet_rows(self, path: str) -> int:
-        """Rows of a Parquet file, from its footer."""
+        """Return the number of rows of a Parquet file, from its footer."""
         parquet = self._jvm.org.apache.parquet.hadoop
         source = parquet.util.HadoopInputFile.fromPath(self._path(path), self._configuration)
         with closing(parquet.ParquetFileReader.open(source)) as reader:
@@ -100,7 +100,7 @@ class Hadoop:
 
     @cached_property
     def _path_class(self) -> Any:
-        """Kept: PySpark looks up every part of such a name in the JVM."""
+        """The class Path, kept since PySpark looks up every part of such a name in the JVM."""
         return self._jvm.org.apache.hadoop.fs.Path
 
     @cached_property
@@ -117,5 +117,5 @@ class Hadoop:
 
 
 def _refused(change: str) -> OSError:
-    """Hadoop answers no, and not why."""
+    """Return an error for a change that Hadoop refused without a reason."""
     return OSError(f"The file system refuses to {change}: is it read-only, or is a right missing?")

@@ -1,8 +1,8 @@
 """Jars of our Java classes: built with the wheel, one per Spark version; in a checkout at their first use.
 
 Rule: a jar is for the minor version of the Spark that it was compiled for. Its sources are those of ``connector`` that
-all versions share, and of each other the one in the newest folder that is not newer than the Spark. Only the standard
-library is imported here: ``setup.py`` loads this file by itself.
+all versions share, and of each version-specific file the one in the newest folder that is not newer than the Spark.
+Only the standard library is imported here, since ``setup.py`` loads this file by itself.
 """
 
 import os
@@ -16,30 +16,30 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 HERE = Path(__file__).parent
 COMMON = "common"
 COMPILED_FOR = "transactionmetastore/spark/compiled-for"
-"""In a jar: its name. A Spark of another version then says so, instead of missing some class."""
+"""The jar's entry with the version of its Spark, so that a Spark of another version reports a wrong jar."""
 
 _NO_WARNINGS, _NO_WARNING_PASSES = (
     ("-nowarn",),
     ("-Xlint:all,-path", "-Werror"),
-)  # path: Spark's jars name some that it lacks
+)  # path: Spark's jars refer to jars that are not there
 
 
 class NoJarError(Exception):
-    """There is no jar, and none can be built; the text says why."""
+    """There is no jar, and none can be built; the text gives the reason."""
 
 
 def jar_name(version: str) -> str:
-    """The name of the jar for a version of Spark."""
+    """Return the name of the jar for a version of Spark."""
     return f"spark-{'.'.join(version.split('.')[:2])}.jar"
 
 
 def jar_for(version: str) -> Path:
-    """The place of the wheel's jar for this version of Spark, if there is any."""
+    """Return the path of the wheel's jar for this version of Spark, if there is any."""
     return HERE / jar_name(version)
 
 
 def connector_jar(spark: Path, *, are_warnings_errors: bool = False) -> Path:
-    """The jar for the Spark in the directory ``spark``: the wheel's, or else compiled now and kept.
+    """Return the jar for the Spark in the directory ``spark``: the wheel's jar, or one that is compiled now and kept.
 
     Raises: NoJarError.
     """
@@ -52,7 +52,7 @@ def connector_jar(spark: Path, *, are_warnings_errors: bool = False) -> Path:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as directory:
             made = write_jar(spark, Path(directory), are_warnings_errors=are_warnings_errors)
-            made.replace(kept)  # atomic: another process may build the same
+            made.replace(kept)  # atomic, since another process may build the same jar
     return kept
 
 
@@ -79,13 +79,13 @@ def write_jar(spark: Path, directory: Path, *, are_warnings_errors: bool) -> Pat
         Path(classes, COMPILED_FOR).write_text(jar_name(version), "utf-8")
         with ZipFile(jar, "w") as out:
             for path in sorted(one for one in Path(classes).rglob("*") if one.is_file()):
-                entry = ZipInfo(path.relative_to(classes).as_posix())  # without a time: equal sources make equal jars
+                entry = ZipInfo(path.relative_to(classes).as_posix())  # no time: equal sources make equal jars
                 out.writestr(entry, path.read_bytes(), ZIP_DEFLATED)
     return jar
 
 
 def sources(version: str) -> list[Path]:
-    """The Java files for a version of Spark."""
+    """Return the Java files for a version of Spark."""
     fitting = [folder for since, folder in _of_versions() if since <= _number(version)]
     folders = [HERE / "connector" / COMMON, *fitting] if fitting else []
     newest = {path.relative_to(folder): path for folder in folders for path in folder.rglob("*.java")}
@@ -93,12 +93,12 @@ def sources(version: str) -> list[Path]:
 
 
 def has_catalog(version: str) -> bool:
-    """Whether a jar for this version of Spark has the catalog: before 4.0 that would need another connector."""
+    """Return True if a jar for this version of Spark has the catalog; older ones would need another connector."""
     return _number(version) >= _of_versions()[0][0]
 
 
 def spark_version(spark: Path) -> str:
-    """The version of the Spark in a directory.
+    """Return the version of the Spark in a directory.
 
     Raises: NoJarError.
     """
@@ -109,7 +109,7 @@ def spark_version(spark: Path) -> str:
 
 
 def _of_versions() -> list[tuple[tuple[int, ...], Path]]:
-    """The folders of what differs, each with the version from which on it is right; the oldest first."""
+    """Return the folders of version-specific sources, each with its first Spark version; the oldest first."""
     folders = (HERE / "connector").glob("spark-*")
     return sorted((_number(folder.name.removeprefix("spark-")), folder) for folder in folders)
 
@@ -119,7 +119,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def _kept(version: str) -> Path:
-    """A folder for the jar of exactly these sources."""
+    """Return a folder for the jar of exactly these sources."""
     digest = sha256(version.encode())
     for path in sources(version):
         digest.update(path.read_bytes())

@@ -5,10 +5,10 @@ from typing import Any
 
 
 def to_java(value: Any) -> str:
-    """Lists and dicts of texts, numbers and truth values, for ``Messages.list`` and ``Messages.map``."""
+    """Return lists and dicts of texts, numbers and truth values as JSON, for ``Messages.list`` and ``.map``."""
     return json.dumps(value)
 
 
 def from_java(text: str) -> Any:
-    """The value of a text from ``Messages.text`` or ``Messages.listed``."""
+    """Return the value of a JSON text from ``Messages.text`` or ``Messages.listed``."""
     return json.loads(text)

@@ -3,7 +3,7 @@
 from metastore.errors import InvalidOperationError
 
 OLDEST = (4, 1)
-"""Spark 4.0 cannot distribute rows by a number (``repartitionById``), as a write to buckets needs.
+"""The first supported version. Spark 4.0 cannot distribute rows by a number (``repartitionById``), which buckets need.
 
 Earlier versions lack classes that our Java code extends and calls.
 """

@@ -1,1 +1,1 @@
-"""From a snapshot to rows: which files hold them, one scan over those files, and what takes deleted rows out."""
+"""Reads of a snapshot's rows: the files to read, one scan over them, and the removal of deleted rows."""

@@ -1,9 +1,9 @@
 """Changes of an ACID table as a DataFrame: the row versions that statements inserted and deleted.
 
 Rules (ACID-18, ACID-23, ACID-30, ACID-31). A change counts when its write id is visible. ROW__IDs are unique only in
-their ACID directory, so that is a part of the look-up. Rows are not asked what the names of directories say: write ids
-are read only where a delta has invisible among visible write ids, operations only where Hive before version 3 may have
-written.
+their ACID directory, so look-ups use the directory too. Rows are not read for facts that directory names show: write
+ids are read only where a delta has both visible and invisible ones, and operations only where Hive before version 3 may
+have written.
 """
 
 from collections.abc import Sequence
@@ -31,10 +31,10 @@ OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
 def read_changes(
     spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, after: int
 ) -> DataFrame:
-    """Each row version that write ids above ``after`` inserted or deleted.
+    """Return each row version that write ids above ``after`` inserted or deleted.
 
-    Columns: ``_operation``, ``_write_id`` (who), the table's, ``ROW__ID``. An updated row is in it twice: deleted as it
-    was, and inserted as it is. ``directories`` must have no base above ``after``.
+    Columns: ``_operation``, ``_write_id`` (of the change), the table's, ``ROW__ID``. An updated row appears twice: its
+    old version as deleted, and its new version as inserted. ``directories`` must have no base above ``after``.
     """
     place = [*ROW_ID, _DIRECTORY]
     kept = (*place, BY)
@@ -56,7 +56,7 @@ def read_changes(
 
 
 def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: str = ROW_ID[2]) -> Column:
-    """Hive's ``ROW__ID``, a struct, out of three columns."""
+    """Return Hive's ``ROW__ID``, a struct, made of three columns."""
     parts = F.struct(F.col(write_id).alias("writeid"), F.col(bucket).alias("bucketid"), F.col(row_id).alias("rowid"))
     return F.when(F.col(bucket).isNotNull(), parts).alias(ROW_ID_COLUMN)
 
@@ -68,7 +68,7 @@ def _inserts(
     write_ids: ValidWriteIdList,
     kept: Sequence[str],
 ) -> list[DataFrame]:
-    """Row versions of all kinds of files: the event's columns in ``kept``, then the table's."""
+    """Return the row versions of all kinds of files: the event's columns in ``kept``, then the table's."""
     files = _numbered_files([directory.sources.events for directory in directories])
     conditions = _visible(directories, write_ids, deletes=False)
     frames = []
@@ -87,7 +87,7 @@ def _inserts(
             )
             for other in others
         ]
-    if files or frames:  # a union is in its first frame's session, and plain files have their own
+    if files or frames:  # a union runs in the session of its first frame, and plain files have a session of their own
         keys = _keys(table, directories)
         frames.insert(0, scan_files(spark, table.columns, files, _event_columns(kept), keys, conditions))
     return frames
@@ -96,26 +96,26 @@ def _inserts(
 def _deletes(
     spark: SparkSession, directories: Sequence[Directory], write_ids: ValidWriteIdList, kept: Sequence[str]
 ) -> DataFrame:
-    """Visible delete events."""
+    """Return the visible delete events."""
     files = _numbered_files([directory.sources.deletes for directory in directories])
     return scan_files(spark, (), files, _event_columns(kept), where=_visible(directories, write_ids, deletes=True))
 
 
 def _numbered_files(files: Sequence[Sequence[DataFile]]) -> list[NumberedFile]:
-    """The files of each directory, with its number."""
+    """Return the files of all directories, each with the number of its directory."""
     return [
         NumberedFile(file.path, file.size, number) for number, of_directory in enumerate(files) for file in of_directory
     ]
 
 
 def _united(spark: SparkSession, table: AcidTable, kept: Sequence[str], frames: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all frames; without frames: no rows, with the same columns."""
+    """Return the rows of all frames; without frames: no rows, with the same columns."""
     frames = frames or [scan_files(spark, table.columns, [], _event_columns(kept), _keys(table, []))]
     return reduce(DataFrame.unionByName, frames)
 
 
 def _keys(table: AcidTable, directories: Sequence[Directory]) -> list[str]:
-    """The partition keys of a frame, as SQL: looked up by the directory's number where there are several."""
+    """Return the partition keys of a frame, as SQL: looked up by the directory's number if there are several."""
     keys = []
     for place, key in enumerate(table.partition_keys):
         values = [directory.values[place] for directory in directories] or [None]
@@ -129,12 +129,12 @@ def _keys(table: AcidTable, directories: Sequence[Directory]) -> list[str]:
 
 
 def _event_columns(kept: Sequence[str], number: str = DIRECTORY_NUMBER) -> list[str]:
-    """The columns ``kept`` of the event, as SQL."""
+    """Return the event's columns ``kept``, as SQL."""
     return [f"{number} AS {_DIRECTORY}" if name == _DIRECTORY else name for name in kept]
 
 
 def _flat(table: AcidTable, events: DataFrame) -> DataFrame:
-    """Events with the fields of ``row`` as columns, all with the names that a scan gives them."""
+    """Return events with the fields of ``row`` as columns, under the names that a scan gives them."""
     names = [f"{event} AS {name}" for event, name in zip(EVENT_COLUMNS, (OPERATION, *ROW_ID, BY), strict=False)]
     columns = [f"`row`.{quoted(column.name)} AS {quoted(column.name)}" for column in table.columns]
     return events.selectExpr(*names, *columns)

@@ -1,4 +1,4 @@
-"""Which events of files with the event columns count, as SQL: for the reader and for the compaction."""
+"""Conditions, as SQL, for events that count, in files with the event columns: for reads and for the compaction."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from metastore.acid_tables.visibility import visibility
 def visible(
     states: Sequence[AcidState], write_ids: ValidWriteIdList, *, deletes: bool, operation: str, by: str
 ) -> list[str]:
-    """The conditions for an event to count, beyond what the names of the directories say: SQL, all must hold.
+    """Return the conditions for an event to count that directory names do not show: SQL, all must hold.
 
     ``operation`` and ``by``: the columns with the kind of an event and with its writer's write id.
     """

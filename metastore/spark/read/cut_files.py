@@ -1,4 +1,4 @@
-"""Files to which a streaming writer of Hive still appends: read up to the last footer that it flushed.
+"""Files to which a streaming writer of Hive still appends; they are read up to the last footer that it flushed.
 
 Rule: bytes behind the flushed length are never read. Spark's ORC reader cannot stop there, so Python reads these files
 (few and short-lived: one per open batch and bucket) in the tasks, as rows.
@@ -24,7 +24,7 @@ _BATCH_ROWS = 10_000
 
 
 def cut_events(spark: SparkSession, schema: StructType, files: Sequence[CutFile]) -> DataFrame:
-    """The events of the files' committed parts, with the columns of ``schema``; columns that a file lacks are NULL.
+    """Return the events of the files' committed parts, with the columns of ``schema``; missing columns are NULL.
 
     Raises: InvalidOperationError for timestamps when the session's time zone is not the JVM's.
     """
@@ -49,7 +49,7 @@ def _events(file: CutFile, schema: StructType) -> Iterator[tuple[Any, ...]]:
 
 
 def _shaped(value: Any, kind: DataType) -> Any:
-    """A value as Spark takes it: structs as tuples in the order of the type, matched by name."""
+    """Return a value in Spark's form: structs as tuples in the order of the type, matched by name."""
     match kind:
         case StructType() if value is not None:
             by_name = {name.lower(): member for name, member in value.items()}
@@ -63,7 +63,7 @@ def _shaped(value: Any, kind: DataType) -> Any:
 
 
 def _without_zone(kind: StructType) -> StructType:
-    """The type with timestamps as wall clocks, as ORC holds them."""
+    """Return the type with timestamps as local times, as ORC holds them."""
     return StructType([StructField(field.name, _wall_clock(field.dataType)) for field in kind.fields])
 
 
@@ -82,8 +82,11 @@ def _wall_clock(kind: DataType) -> DataType:
 
 
 def _require_one_zone(spark: SparkSession) -> None:
-    """ORC files hold wall clocks. Spark's own reader takes them for the JVM's zone, a cast for the session's."""
-    zones = jvm_of(spark).java.time.ZoneId  # the JVM's zone is known only there
+    """Raise unless the session's time zone is the JVM's.
+
+    ORC files hold local times. Spark's own reader takes them for the JVM's zone, a cast for the session's zone.
+    """
+    zones = jvm_of(spark).java.time.ZoneId  # only the JVM knows its zone
     session, machine = str(spark.conf.get("spark.sql.session.timeZone")), zones.systemDefault()
     if not zones.of(session).getRules().equals(machine.getRules()):
         raise InvalidOperationError(

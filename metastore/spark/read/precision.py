@@ -2,7 +2,7 @@
 
 Rule: a compaction changes no value, so it refuses such timestamps. (A SELECT shows them cut to microseconds.) Only
 files of other writers can hold them, so only those are read, and only in tables with timestamp columns. They are read
-as text, which ORC converts in full: a fraction of more than six digits tells.
+as text, since ORC converts timestamps to text in full: more than six digits of a second show the case.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def require_exact(
 
 
 def as_text(kind: DataType) -> DataType:
-    """The type with every timestamp as a string."""
+    """Return the type with every timestamp as a string."""
     match kind:
         case TimestampType():
             return StringType()

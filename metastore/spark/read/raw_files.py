@@ -1,6 +1,6 @@
 """Rows of files without event columns, as insert events; and the schema of files with event columns.
 
-Rule: a row's id is made of its place in its file (``acid.originals``), so each file must be one task.
+Rule: a row's id is derived from its position in its file (``acid.originals``), so each file must be one task.
 """
 
 import re
@@ -21,7 +21,7 @@ _WHOLE_FILES = str(1 << 60)
 
 
 def event_type(row: DataType) -> StructType:
-    """The schema of an ACID file around the user's row."""
+    """Return the schema of an ACID file around the user's row."""
     numbers = {"int": IntegerType(), "bigint": LongType()}
     types = [*(numbers[name] for name in EVENT_TYPES), row]
     return StructType([StructField(*field) for field in zip(EVENT_COLUMNS, types, strict=True)])
@@ -34,7 +34,7 @@ def let_each_file_be_a_task(spark: SparkSession) -> None:
 
 
 def raw_events(spark: SparkSession, reader: DataFrameReader, row_type: StructType, sources: Sources) -> DataFrame:
-    """The rows of files without event columns as insert events; rows of files without a bucket have no bucket.
+    """Return the rows of files without event columns, as insert events. A file's name may lack their bucket.
 
     ``spark``: a session after ``let_each_file_be_a_task``.
     """
@@ -61,13 +61,13 @@ def raw_events(spark: SparkSession, reader: DataFrameReader, row_type: StructTyp
 
 
 def _spark_path(spark: SparkSession, uri: str) -> str:
-    """A file as Spark's ``_metadata`` spells its path."""
+    """Return a file's path in the spelling of Spark's ``_metadata``."""
     path = jvm_of(spark).org.apache.hadoop.fs.Path(uri)
     file_system = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
     return _LOCAL.sub("file:/", file_system.makeQualified(path).toUri().toString())
 
 
 def _is_known(column: str) -> Column:
-    """True, or the query fails: an inner join would drop the rows of an unknown file in silence."""
+    """Return True, or fail the query: an inner join would silently drop the rows of an unknown file."""
     unknown = F.raise_error(F.concat(F.lit("no directory is known for the file "), F.col(_FILE)))
     return F.coalesce(F.col(column), unknown.cast("int")) >= 0

@@ -1,10 +1,11 @@
 """A Spark scan over files that have been listed already, each with the number of its ACID directory.
 
-Rules. Nothing is listed twice: Spark gets the files of a scan with their sizes, however many directories they lie in.
-The number of a file's directory travels as its modification time, which ORC never reads. To Spark that is a constant of
-the file, so a condition on the number, or on a value that is looked up by it (a partition key), leaves out whole files
-before any is opened. A scan has the event's columns, then the table's, and reads only those that a query uses (see
-``AcidOrcFormat.java``). Spark takes scans with the same root path for equal: the path is a digest of the files.
+Rules. Nothing is listed twice: Spark gets the files of a scan with their sizes, however many directories they are in.
+The number of a file's directory is passed as the file's modification time, which ORC never reads. To Spark that is a
+constant of the file. So a condition on the number, or on a value that is looked up by the number (a partition key),
+skips whole files before any is opened. A scan has the event's columns, then the table's, and reads only those that a
+query uses (see ``AcidOrcFormat.java``). Spark takes scans with the same root path for equal, so the path is a digest of
+the files.
 """
 
 from collections.abc import Sequence
@@ -22,12 +23,12 @@ from metastore.spark.jvm.messages import to_java
 from metastore.spark.tables.row_id import BY, OPERATION, ROW_ID
 
 DIRECTORY_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
-"""The number of the directory that a row's file belongs to, as SQL for a scan."""
+"""The number of a row's directory, as SQL for a scan."""
 
 _EVENT_FIELDS = ", ".join(
     (*map(" ".join, zip((OPERATION, *ROW_ID, BY), EVENT_TYPES, strict=True)), f"{OURS}deleted BOOLEAN NOT NULL")
 )
-"""The columns before the table's: an event's fields in ORC's order, and whether its row is deleted."""
+"""The columns before the table's: an event's fields in ORC's order, and a flag for deleted rows."""
 
 NOWHERE = "file:/.acid_files_that_are_listed_already"
 _IS_FILE, _READABLE = number_field(1, 2), bytes_field(4, number_field(1, 0o644))
@@ -49,7 +50,7 @@ def scan_files(
     after: Sequence[str] = (),
     where: Sequence[str] = (),
 ) -> DataFrame:
-    """The events of ACID files that meet all of ``where``: the expressions ``before``, ``columns``, then ``after``.
+    """Return the events that meet all of ``where``; the columns are ``before``, ``columns``, then ``after``.
 
     To Spark a scan of the columns alone is a scan of flat files.
     """
@@ -62,7 +63,7 @@ def scan_files(
         content,
         _EVENT_FIELDS if before or after or where else "",
         ", ".join(f"{quoted(column.name)} {column.sql_type}" for column in columns),
-        None,  # no rows are left out
+        None,  # the scan leaves no rows out
         0,
         SMALL,
         " AND ".join(where),
@@ -73,17 +74,20 @@ def scan_files(
 
 
 def value_by_number(values: Sequence[str | None], kind: str) -> str:
-    """The value of a file's directory among ``values`` (by its number), as SQL: a constant per file, so it prunes."""
+    """Return the value of a file's directory in ``values``, as SQL.
+
+    It is constant within a file, so it prunes files.
+    """
     return f"get(CAST(array({', '.join(map(text_value, values))}) AS ARRAY<{kind}>), {DIRECTORY_NUMBER})"
 
 
 def text_value(text: str | None) -> str:
-    """A text as SQL that needs no escapes."""
+    """Return a text as SQL that needs no escapes."""
     return "NULL" if text is None else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def file_statuses(files: Sequence[NumberedFile]) -> bytes:
-    """The files as ``FileStatus`` objects, in Hadoop's format for an array of them."""
+    """Return the files as ``FileStatus`` objects, in Hadoop's format for an array of them."""
     content = bytearray(len(files).to_bytes(4, "big"))
     for file in files:
         status = (

@@ -1,7 +1,7 @@
 """Files of tables that Hive's own classes read and write (``serde_storage``), through a data source of ours.
 
-Rule: a scan shows what those classes show, of all files or of none. A row that would not read back the same is not
-written (``SerdeWriter.java``), nor is anything else of its statement.
+Rule: a scan shows the same rows as those classes, of all files or of none. If a row would not read back the same,
+nothing of its statement is written (``SerdeWriter.java``).
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.scans import NOWHERE, NumberedFile, file_statuses
 
 RAW = StructType([StructField("__record", StringType())])
-"""The columns of a raw storage: the record."""
+"""The only column of a raw storage: the record."""
 
 
 def scan_serde(
     spark: SparkSession, storage: HiveStorage, columns: StructType, files: Sequence[NumberedFile]
 ) -> DataFrame:
-    """The rows of files; ``DIRECTORY_NUMBER`` is the number of a row's file.
+    """Return the rows of files; ``DIRECTORY_NUMBER`` is the number of a row's file.
 
     Raises: InvalidOperationError when the classes are missing, or have other columns.
     """
@@ -43,7 +43,7 @@ def save_serde(writer: DataFrameWriter, path: str, storage: HiveStorage, spark: 
 
 
 def written_rows(hadoop: Hadoop, path: str) -> int:
-    """The number of rows of a file that ``save_serde`` wrote."""
+    """Return the number of rows of a file that ``save_serde`` wrote."""
     directory, _, name = path.rpartition("/")
     return int(hadoop.read(f"{directory}/rows-{name}"))
 

@@ -1,1 +1,1 @@
-"""Transactions from Spark's side: their locks, snapshots, statements, and how long a read keeps them open."""
+"""Transactions on Spark's side: their locks, snapshots and statements, and the end of their reads."""

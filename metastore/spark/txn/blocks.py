@@ -1,4 +1,4 @@
-"""Blocks and reads of a session's catalog, from Python's side: their ids, locks and snapshots are the JVM's."""
+"""Blocks and reads of a session's catalog, on Python's side. The JVM has their ids, locks and snapshots."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from metastore.txns.streams.rules import StreamBatch
 
 
 class ConstraintViolationError(InvalidOperationError):
-    """Rows broke constraints of the table; nothing of the statement was kept."""
+    """Some rows broke constraints of the table, so the statement wrote nothing."""
 
 
 _ERRORS = {
@@ -34,7 +34,7 @@ _ERRORS = {
 
 
 class OpenTransaction:
-    """An open transaction of a session: its block, or a read of frames. ``java`` has it."""
+    """An open transaction of a session: its block, or a read of frames. ``java``: the JVM's object."""
 
     def __init__(self, java: Any) -> None:
         self.java = java
@@ -51,12 +51,12 @@ class OpenTransaction:
             self.java.lock(list(tables))
 
     def valid_txns(self) -> ValidTxnList:
-        """The snapshot, which is taken at the first call and stays the same."""
+        """Return the snapshot, which the first call takes; it stays the same."""
         with own_errors():
             return ValidTxnList.parse(self.java.txns())
 
     def valid_write_ids(self, table: str) -> ValidWriteIdList:
-        """What may be read of ``db.table``: also what the transaction itself has written."""
+        """Return the visible write ids of ``db.table``, the transaction's own writes included."""
         with own_errors():
             valid = ValidWriteIdList.parse(self.java.writeIds(table))
             own = self.java.ownWriteId(table)
@@ -64,7 +64,7 @@ class OpenTransaction:
 
 
 class OpenBlock(OpenTransaction):
-    """The session's block."""
+    """The session's open block."""
 
     def record(self, name: object, batch: StreamBatch) -> None:
         """Let the table note a batch of a streaming query with the commit."""
@@ -72,7 +72,10 @@ class OpenBlock(OpenTransaction):
 
 
 class OpenRead(OpenTransaction):
-    """A read transaction, for the making of frames. Their later reads rest on the retention time of replaced files."""
+    """A read transaction for making frames.
+
+    Later reads of these frames rest on the retention time of replaced files.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._frames = catalog_object(spark, "extension.Frames")
@@ -86,7 +89,7 @@ class OpenRead(OpenTransaction):
 
 @contextmanager
 def open_read(spark: SparkSession) -> Iterator[OpenRead]:
-    """A read transaction, which ends with the block."""
+    """Open a read transaction, which ends with the block."""
     with own_errors():
         read = OpenRead(spark)
     try:
@@ -97,7 +100,7 @@ def open_read(spark: SparkSession) -> Iterator[OpenRead]:
 
 @contextmanager
 def session_block(spark: SparkSession) -> Iterator[OpenBlock]:
-    """The session's block: committed at the end, rolled back when it raises. Raises: WriteConflictError."""
+    """Open the session's block: committed at the end, rolled back when it raises. Raises: WriteConflictError."""
     with own_errors():
         spark.sql("CALL spark_catalog.system.begin()")
     block = catalog_object(spark, "extension.SessionBlocks").open(spark._jsparkSession)  # noqa: SLF001 - PySpark shows no other way
@@ -111,13 +114,13 @@ def session_block(spark: SparkSession) -> Iterator[OpenBlock]:
 
 
 def has_block(spark: SparkSession) -> bool:
-    """Whether the session has a block open, whoever has begun it."""
+    """Return True if the session has an open block, whether Python or SQL began it."""
     return catalog_object(spark, "extension.SessionBlocks").open(spark._jsparkSession) is not None  # noqa: SLF001 - as above
 
 
 @contextmanager
 def own_errors() -> Iterator[None]:
-    """Raise the error that the connector has a sentence of, where it has one of ours."""
+    """Convert the connector's errors into ours: raise the Python error of the same class, with the same text."""
     try:
         yield
     except PySparkException as error:

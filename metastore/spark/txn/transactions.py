@@ -1,4 +1,4 @@
-"""The transactions of a session: of its open block, and for the making of frames; those of statements are Spark's."""
+"""The transactions of a session: that of its open block, and those for making frames. Spark has those of statements."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -24,10 +24,10 @@ class Transactions:
         self.client = client
         self.retries = retries
         self.open: OpenBlock | OpenRead | None = None
-        """What the open block of statements or reads runs in; None outside a block."""
+        """The transaction of the open block of statements or reads; None outside a block."""
 
     def pinned(self, rows: DataFrame) -> DataFrame:
-        """The rows of Spark's own plan: of the snapshot block, or as they are now; in a block Spark reads them."""
+        """Return the rows in the snapshot block's snapshot, or in a new one. In other blocks Spark reads them."""
         if isinstance(self.open, OpenRead):
             return self.open.pinned(rows)
         if has_block(self.spark):
@@ -36,14 +36,14 @@ class Transactions:
             return read.pinned(rows)
 
     def reading(self, table: AcidTable, read: Callable[[OpenTransaction], DataFrame]) -> DataFrame:
-        """Files that ``read`` chooses in the block's transaction, or in one of its own."""
+        """Return a frame of the files that ``read`` chooses, in the block's transaction or in one of its own."""
         with nullcontext(self.open) if self.open else open_read(self.spark) as txn:
             txn.lock([str(table.name)])
             return read(txn)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let all reads inside be of one snapshot, which the frames show after the block too."""
+        """Let all reads inside see one snapshot. Their frames show it after the block too."""
         self._require_none()
         with open_read(self.spark) as read, self._opened(read):
             yield
@@ -75,7 +75,7 @@ class Transactions:
             )
 
     def retrying(self, attempt: Callable[[], Result]) -> Result:
-        """The result of ``attempt``, which runs again when it loses a write conflict; inside a block it runs once."""
+        """Return the result of ``attempt``; run it again when it loses a write conflict, unless a block is open."""
         for left in reversed(range(self.retries if self.open is None else 0)):
             try:
                 return attempt()

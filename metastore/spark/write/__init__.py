@@ -1,1 +1,1 @@
-"""Rows into files: events, the writers of ACID and of plain files, and how files get their names."""
+"""Writes of rows into files: events, the writers of ACID and of plain files, and the names that files get."""

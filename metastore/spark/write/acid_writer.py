@@ -3,8 +3,8 @@
 Rule: tasks write only below a hidden staging directory beside the target, by Spark's own committer: retries and
 speculation leave one set of files per task. The driver checks that the files are those that the tasks reported, one for
 each bucket (ACID-10), adds ``_orc_acid_version`` and renames. Nothing exists under a final name before it is complete.
-On S3, where a rename is a copy, tasks upload to the final names instead (``in_place``). What is in a file is the
-concern of ``EventFile.java``, for statements and compactions alike.
+On S3, where a rename is a copy, tasks upload to the final names instead (``in_place``). ``EventFile.java`` writes the
+content of files, for statements and compactions alike.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,11 +34,11 @@ WRITER_COLUMN = f"{OURS}writer"
 
 
 _UNSORTED_WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
-"""With it Spark does not sort by the routing columns what a task writes, if they have fewer values than that."""
+"""A setting that keeps Spark from sorting a task's rows by the routing columns, if they have fewer values than this."""
 
 
 class RoutingError(MetaError):
-    """Tasks wrote files that no ACID directory may have: a fault of the caller's routing."""
+    """Tasks wrote files that no ACID directory may have, because the caller routed events wrongly."""
 
 
 class LeftoverError(MetaError):
@@ -54,7 +54,7 @@ class WrittenFile:
     size: int
     bucket: int
     report: FileReport | None = None
-    """Its task's report; None for a file without rows, which no task wrote."""
+    """The report of the task that wrote the file; None for a file without rows."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,18 @@ class WrittenDirectory:
     """The ACID directory (a partition's or an unpartitioned table's location)."""
 
     path: str
-    """The directory itself: ``location`` + ``/`` + its name."""
+    """The directory's own path: ``location`` + ``/`` + its name."""
 
     files: tuple[WrittenFile, ...]
 
     @property
     def rows(self) -> int:
-        """Events in all files."""
+        """The number of events in all files."""
         return sum(file.rows for file in self.files)
 
     @property
     def size(self) -> int:
-        """Bytes in all files."""
+        """The number of bytes in all files."""
         return sum(file.size for file in self.files)
 
 
@@ -92,11 +92,11 @@ class Staged:
 
     @property
     def path(self) -> str:
-        """Its final path."""
+        """The final path of the directory."""
         return f"{self.location}/{self.name}"
 
     def publish(self, hadoop: Hadoop) -> None:
-        """Give it its final name."""
+        """Give the directory its final name."""
         if self.uploads:
             hadoop.write(f"{self.path}/{VERSION_FILE}", VERSION_TEXT)
             complete(hadoop.spark, self.uploads)
@@ -106,7 +106,7 @@ class Staged:
 
 
 class StagedWrite(NamedTuple):
-    """The directories of a write, and its tasks' tallies where they counted."""
+    """The directories of a write, and the tallies of its tasks if they counted."""
 
     directories: list[Staged]
     tallies: list[Tally]
@@ -186,7 +186,7 @@ def staged_acid(
 
 @dataclass
 class _Writing:
-    """A call's work. Below ``staging``, ``tasks/`` is Spark's output and ``out/`` the directory to publish.
+    """The state of a write. Below ``staging``, ``tasks/`` is Spark's output and ``out/`` the directory to publish.
 
     ``write``: uploads the tasks' files to their final names; None: they are in staging.
     """
@@ -219,12 +219,12 @@ class _Writing:
         writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.options(**options), routing)
         if self.write is None:
             return write_events(events.sparkSession, writer, f"{self.staging}/tasks", self.counting)
-        with TemporaryDirectory(prefix="in-place-") as nothing:  # Spark's committer finds nothing to commit there
+        with TemporaryDirectory(prefix="in-place-") as nothing:  # tasks upload their files, so Spark commits none
             place = Path(nothing, "tasks").as_uri()
             return write_events(events.sparkSession, writer, place, self.counting, self.write.write)
 
     def _order(self) -> list[Column]:
-        """The order of Hive's files; where deletes are merged, they come before the row that they name."""
+        """Return the order of Hive's files; where deletes are merged, they come before the row that they name."""
         deletes_first = [F.col("operation").desc()] if self.counting.merges else []
         return [*map(F.col, ID_COLUMNS), *deletes_first, F.col("currentTransaction").desc()]
 
@@ -242,7 +242,7 @@ class _Writing:
             self._place(by_file[report.file], report)
 
     def add_empty(self) -> None:
-        """Where there are no events, let the directory have a file without rows."""
+        """Give the directory a file without rows if there are no events."""
         if self.staged is not None:
             return
         staged = self._staged()
@@ -252,7 +252,7 @@ class _Writing:
         staged.files.append(WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0))
 
     def complete(self) -> list[Staged]:
-        """Add the version file: the directory, if there is one, needs only its name now."""
+        """Add the version file; return the directory, if there is one, which then lacks only its final name."""
         if self.staged is None:
             return []
         if not self.staged.uploads:
@@ -261,7 +261,7 @@ class _Writing:
 
     @property
     def is_delete(self) -> bool:
-        """Whether all events are delete events."""
+        """True if all events are delete events."""
         return isinstance(self.name, DeltaName) and self.name.is_delete
 
     def _place(self, file: str | Upload, report: FileReport) -> None:
@@ -297,13 +297,13 @@ class _Writing:
 
 
 def for_tasks(writer: DataFrameWriter, routing: Sequence[str]) -> DataFrameWriter:
-    """A writer whose tasks write a file for each value of the routing columns; Spark's own committer places it."""
+    """Return a writer whose tasks write a file for each value of the routing columns; Spark commits the files."""
     writer = writer.option("maxRecordsPerFile", 0)
     return writer.partitionBy(*routing) if routing else writer
 
 
 def task_files(hadoop: Hadoop, directory: str) -> Iterator[str]:
-    """The path of every file that Spark committed below ``directory``."""
+    """Yield the path of every file that Spark committed below ``directory``."""
     for child, is_directory in hadoop.children(directory):
         path = f"{directory}/{child}"
         if is_directory and child.startswith(f"{WRITER_COLUMN}="):
@@ -317,8 +317,8 @@ def publish_all(
 ) -> list[WrittenDirectory]:
     """Give complete directories their final names, in this order, if ``may_publish`` does not raise.
 
-    A failure may leave a part: uploads are completed one by one, and on object stores a rename copies file by file. So
-    after a failure everything that may be there is removed.
+    A failure may leave some directories: uploads are completed one by one, and on object stores a rename copies file by
+    file. So after a failure everything that may exist is removed.
     Raises: FileExistsError; LeftoverError when that cannot be removed.
     """
     for directory in staged:
@@ -372,7 +372,7 @@ def spread(rows: DataFrame) -> DataFrame:
 
 
 def orc_type(kind: DataType) -> str:
-    """A Spark type in ORC's type language."""
+    """Return a Spark type in ORC's type language."""
     match kind:
         case StructType():
             fields = ",".join(f"`{field.name.replace('`', '``')}`:{orc_type(field.dataType)}" for field in kind.fields)

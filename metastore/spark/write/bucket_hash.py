@@ -29,7 +29,10 @@ _LOW_31 = 0x7FFFFFFF
 def bucket(
     spark: SparkSession, columns: Sequence[Column], types: Sequence[HiveType], count: int, version: int
 ) -> Column:
-    """The bucket of a row, 0 to ``count`` - 1. ``columns``: its bucketing columns in the order of CLUSTERED BY."""
+    """Return the bucket of a row, 0 to ``count`` - 1.
+
+    ``columns``: its bucketing columns in the order of CLUSTERED BY.
+    """
     if any(kind.kind not in _IN_JVM[version] for kind in types):
         return F.udf(lambda *values: bucket_of(values, types, count, version), IntegerType())(*columns)
     jvm = _Jvm(spark)
@@ -56,7 +59,7 @@ def _hash(jvm: "_Jvm", column: Column, kind: HiveType, version: int) -> Column:
 
 
 class _Jvm:
-    """Expressions that Spark has, but no function of PySpark."""
+    """Expressions that Spark has, but for which PySpark has no function."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm = jvm_of(spark)
@@ -64,20 +67,20 @@ class _Jvm:
         self._bridge = self._jvm.org.apache.spark.sql.classic.ExpressionUtils
 
     def hive_hash(self, column: Column) -> Column:
-        """Version 1's hash of a value; NULL's is 0."""
+        """Return version 1's hash of a value; NULL's is 0."""
         return self._column(self._expressions.HiveHash(self._seq(column)))
 
     def murmur3(self, column: Column) -> Column:
-        """Murmur3 of a number's own bytes, the lowest first; NULL stays NULL."""
+        """Return the Murmur3 hash of a number's bytes, the lowest first; NULL stays NULL."""
         hashed = self._column(self._expressions.Murmur3Hash(self._seq(column), SEED))
         return F.when(column.isNotNull(), hashed)
 
     def hive_murmur3(self, data: Column) -> Column:
-        """Hive's Murmur3 of bytes."""
+        """Return Hive's Murmur3 hash of bytes."""
         return self._call("org.apache.hive.common.util.Murmur3", "hash32", "int", data, F.length(data), F.lit(SEED))
 
     def reversed_bytes(self, column: Column, java_type: str) -> Column:
-        """An Integer or a Long with its bytes in the opposite order."""
+        """Return an Integer or a Long with its bytes in the opposite order."""
         return self._call(
             f"java.lang.{java_type}", "reverseBytes", {"Integer": "int", "Long": "bigint"}[java_type], column
         )
@@ -85,7 +88,7 @@ class _Jvm:
     def _call(self, java_class: str, method: str, returns: str, *arguments: Column) -> Column:
         types = self._jvm.org.apache.spark.sql.types.DataType
         no_types = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(self._jvm.java.util.ArrayList())
-        flags = True, True, True  # propagates null, returns null, is deterministic
+        flags = True, True, True  # propagates NULL, returns NULL, is deterministic
         return self._column(
             self._expressions.objects.StaticInvoke(
                 self._jvm.java.lang.Class.forName(java_class),

@@ -12,7 +12,7 @@ from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.messages import from_java, to_java
 
 DELETES_PREFIX = "delete-part-"
-"""What the names of files with delete events begin with."""
+"""The prefix of file names with delete events."""
 
 
 class FileReport(NamedTuple):
@@ -22,23 +22,23 @@ class FileReport(NamedTuple):
     lowest_writer: int
     highest_writer: int
     repeated: RowKey
-    """The id that most of its events have."""
+    """The most frequent id of the events."""
     times: int
-    """How many events have that id."""
+    """The number of events with that id."""
     unsorted: int
-    """The number of its events that do not belong behind the event before them."""
+    """The number of events that do not belong behind the event before them."""
     last: RowKey
-    """The id of its last event."""
+    """The id of the last event."""
     first_row_id: int
-    """The row id of its first event."""
+    """The row id of the first event."""
     jumps: int
-    """How many of its events do not have the row id above that of the event before them."""
+    """The number of events whose row id is not one above that of the event before them."""
     file: str
-    """Its path below the directory of all files."""
+    """The file's path below the directory of all files."""
 
     @property
     def is_of_deletes(self) -> bool:
-        """Whether it holds delete events."""
+        """True if the file holds delete events."""
         return self.file.rpartition("/")[2].startswith(DELETES_PREFIX)
 
 
@@ -51,7 +51,7 @@ class Reports(NamedTuple):
 
 
 class Counting(NamedTuple):
-    """How every event is counted, so that a compaction can be proven.
+    """The way to count every event, so that a compaction can be proven.
 
     Events with HIDDEN_INSERT or HIDDEN_DELETE are not written. ``merges``: a delete event, and the insert event of its
     row behind it, are not written either. ``columns``: those whose written values are tallied too. ``numbers``: of each
@@ -64,7 +64,7 @@ class Counting(NamedTuple):
 
 
 HIDDEN_INSERT, HIDDEN_DELETE = 3, 4
-"""Operations of events that a compaction must not see; they are in no file."""
+"""Operations of events that a compaction must not see; such events are in no file."""
 
 
 def write_events(

@@ -11,7 +11,7 @@ from metastore.spark.write.bucket_hash import bucket
 
 
 def routed_rows(rows: DataFrame, table: AcidTable) -> DataFrame:
-    """Rows for a place of an insert-only table: its columns, then the routing column (``write_plain``)."""
+    """Return rows for a place of an insert-only table: its columns, then the routing column (``write_plain``)."""
     columns = [f"{_cast(column)} AS {quoted(column.name)}" for column in table.columns]
     if not table.bucket_count:
         return rows.selectExpr(*columns)
@@ -20,7 +20,7 @@ def routed_rows(rows: DataFrame, table: AcidTable) -> DataFrame:
 
 
 def _bucket(rows: DataFrame, table: AcidTable) -> Column:
-    """The bucket of a row by Hive's hash."""
+    """Return the bucket of a row by Hive's hash."""
     types = {column.name: (type_of(column), parse_type(column.type)) for column in table.columns}
     columns = [F.col(name).cast(types[name][0]) for name in table.bucket_columns]
     hive_types = [types[name][1] for name in table.bucket_columns]
@@ -28,5 +28,5 @@ def _bucket(rows: DataFrame, table: AcidTable) -> Column:
 
 
 def _cast(column: HiveColumn) -> str:
-    """A column of rows in the table's type, as SQL: each Column object of PySpark is several calls of the JVM."""
+    """Return a column in the table's type, as SQL: each Column object of PySpark costs several calls of the JVM."""
     return f"CAST({quoted(column.name)} AS {column.sql_type})"

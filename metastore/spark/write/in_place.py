@@ -1,10 +1,10 @@
-"""Writing on S3, where a rename is a copy: files are uploaded to their final names at once.
+"""Writes on S3, where a rename is a copy: files are uploaded directly to their final names.
 
-Rule: a task uploads a file and does not complete the upload, so nobody sees it. The driver learns the uploads of the
-attempts that Spark keeps, one of each task. It completes those, and no others, when the statement is published. After a
-failure it aborts them, then removes what was completed: an aborted upload cannot be completed any more, not even by a
-request that is still under way. An upload that nobody ends (the driver was killed, an executor lost) never becomes a
-file; the bucket's lifecycle removes it.
+Rule: a task uploads a file and does not complete the upload, so no reader sees the file. The driver learns the uploads
+of the attempts that Spark keeps, one of each task, and completes only those when the statement is published. After a
+failure it aborts them, then removes completed files: an aborted upload can no longer be completed, not even by a late
+request. If an upload is never ended (the driver was killed, an executor lost), it never becomes a file; the bucket's
+lifecycle rule removes it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,11 @@ from metastore.spark.jvm.messages import from_java, to_java
 
 
 class ElsewhereError(MetaError):
-    """A file was uploaded to another name than its final name. It is written again, in staging."""
+    """A file was uploaded to another name than its final name, and has to be written again, in staging."""
 
 
 class Upload(NamedTuple):
-    """A task's file that has no name yet. ``file``: the task's name of it."""
+    """A task's file that has no name yet. ``file``: the task's name for it."""
 
     file: str
     target: str
@@ -44,14 +44,14 @@ class InPlaceWrite:
 
     @classmethod
     def into(cls, spark: SparkSession, location: str, name: object) -> Self | None:
-        """A write into a directory of this name; None where a rename costs nothing, or there are no such uploads."""
+        """Return a write into the directory ``name``; None where a rename costs nothing, or uploads are impossible."""
         if not is_written_in_place(spark, location):
             return None
         uploads, java_spark = java_object(spark, "InPlaceUploads"), spark._jsc  # noqa: SLF001 - PySpark offers no other way
         return cls(spark, uploads.write(java_spark.sc(), f"{location}/{name}", BUCKET_FILE))
 
     def uploads(self) -> list[Upload]:
-        """The uploads of finished tasks."""
+        """Return the uploads of finished tasks."""
         return [Upload(**upload) for upload in from_java(self.write.uploads())]
 
     @contextmanager
@@ -66,7 +66,7 @@ class InPlaceWrite:
 
 
 def is_written_in_place(spark: SparkSession, location: str) -> bool:
-    """Whether a rename there is a copy, and files can be uploaded to their final names instead."""
+    """Return True if a rename there is a copy, and files can be uploaded to their final names instead."""
     return bool(java_object(spark, "InPlaceUploads").isFor(location, spark._jsc.hadoopConfiguration()))  # noqa: SLF001 - as above
 
 

@@ -1,4 +1,4 @@
-"""The directory of an insert-only table's compaction: rows in, a complete ``base_…`` or ``delta_…`` of plain files out.
+"""The directory of an insert-only table's compaction: rows in, a complete directory of plain files out.
 
 Rule: as for ACID files (``acid_writer``), nothing exists under a final name before it is complete. Files have the
 table's own format, no event columns and no marker, and are named as Hive names them (``000000_0``).
@@ -32,7 +32,10 @@ from metastore.spark.write.acid_writer import (
 
 WRITABLE = ("orc", "parquet")
 _COMPRESSION = {"orc": "zlib", "parquet": "snappy"}
-"""Spark's own choice for ORC is zstd, which Hive before 4 cannot read, nor Trino while it uses Hive 3.1's code."""
+"""The compression of each format.
+
+Spark's own choice for ORC is zstd, which Hive before 4 and Trino with Hive 3.1's code cannot read.
+"""
 
 
 def write_plain(
@@ -95,7 +98,7 @@ class _Writing:
         return WRITER_COLUMN in self.rows.columns
 
     def run_tasks(self) -> None:
-        """Let Spark write the files: one for each bucket, or one for each task."""
+        """Run the tasks that write the files: one for each bucket, or one for each task."""
         routing = [WRITER_COLUMN] if self.is_bucketed else []
         rows = spread(self.rows) if self.is_bucketed else self.rows
         order = [F.col(name) if ascends else F.col(name).desc() for name, ascends in self.order]
@@ -104,13 +107,13 @@ class _Writing:
         self._save(rows.select(*self.row_type.names, *routing), f"{self.staging}/tasks", routing)
 
     def collect_files(self) -> None:
-        """Give every file that has rows its name and its place."""
+        """Move every file with rows to its final name in the directory."""
         for path in task_files(self.hadoop, f"{self.staging}/tasks"):
             if count := self._count(path):
                 self._place(path, count)
 
     def add_empty(self) -> None:
-        """Let the directory have a file without rows."""
+        """Add a file without rows to the directory."""
         place = f"{self.staging}/empty"
         none = self.rows.sparkSession.createDataFrame([], self.row_type)
         self._save(none.coalesce(1), place)

@@ -39,16 +39,20 @@ import transactionmetastore.spark.txn.Block;
 import transactionmetastore.spark.txn.SessionBlock;
 
 /**
- * Spark's session catalog, with the transactional tables of its metastore; or under another name those of any metastore alone.
+ * Spark's session catalog, extended by the transactional tables of its metastore. Under another name it is a catalog of the
+ * transactional tables of any metastore, and of nothing else.
  *
- * Rule: the planner says what a name is. Spark's own catalog never loads a transactional table, which it would take for an
- * empty table, and answers for everything else. Nothing is remembered from statement to statement.
- * What differs between versions of Spark is in AcidCatalog.
+ * Rule: the planner decides whether a name is a transactional table. Spark's own catalog would show such a table as empty,
+ * so it never loads one; it answers for everything else. Nothing is cached between statements. AcidCatalog has the
+ * differences between versions of Spark.
  */
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
-    /** What RoutingRule adds to the properties of a table to be made: how its files are stored, and their rows. */
+    /** Properties that RoutingRule adds to a new table: the storage format, the SerDe and the properties of the SerDe. */
     public static final String FORMAT = "acid.format", SERDE = "acid.serde", SERDE_PROPERTY = "acid.serde.property.";
-    /** What ConstrainedCatalog adds: constraints, as JSON for the planner. And what users say: which columns of SORTED BY descend. */
+    /**
+     * Properties with the constraints of a new table, as JSON (ConstrainedCatalog adds it), and the columns of SORTED BY
+     * that descend (users set it).
+     */
     static final String CONSTRAINTS = "acid.constraints", DESCENDING = "acid.descending";
 
     private static final String SESSION = "spark_catalog";
@@ -72,7 +76,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         }
     }
 
-    /** Whether Spark's own catalog is behind it, with plain tables and views. */
+    /** Returns true if this is the session catalog: Spark's own catalog with plain tables and views is behind it. */
     public final boolean isSessions() {
         return name.equals(SESSION);
     }
@@ -82,15 +86,15 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return name;
     }
 
-    /** A catalog of this class, not initialized yet. */
+    /** Returns a new catalog of this class, not initialized yet. */
     abstract AcidCatalogBase newCatalog();
 
-    /** A catalog of the same tables, for one transaction. */
+    /** Returns a catalog of the same tables, for one transaction. */
     final AcidCatalogBase inside(AcidTransaction statement) {
         return sameTables(newCatalog(), statement);
     }
 
-    /** A catalog of the same tables, for a statement that replaces one. */
+    /** Returns a catalog of the same tables, for a statement that replaces a table. */
     public final AcidCatalogBase replacing() {
         return sameTables(new ReplacingCatalog(), null);
     }
@@ -105,19 +109,22 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return other;
     }
 
-    /** A catalog of the same tables that Spark does not take for its session catalog, whose DDL it keeps to itself. */
+    /**
+     * Returns a catalog of the same tables under another name. Spark runs the DDL of its session catalog itself, without
+     * calling this catalog.
+     */
     public final AcidCatalogBase underAnotherName() {
         AcidCatalogBase other = inside(null);
         if (isSessions()) other.name = "acid";
         return other;
     }
 
-    /** What the session has open; null outside a block. */
+    /** Returns the block that the session has open; null outside a block. */
     public final Block block() {
         return block.open();
     }
 
-    /** Run statements of this thread in one transaction: see SessionBlock. */
+    /** Runs statements of this thread in one transaction: see SessionBlock. */
     public final Set<String> together(Runnable statements) {
         return block.together(this::planner, statements);
     }
@@ -156,7 +163,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return table == null ? super.loadTable(ident, timestamp) : table;
     }
 
-    /** Spark loads here the functions by which it distributes writes. */
+    /** Returns a function by which Spark distributes writes: Spark looks such functions up in the catalog. */
     @Override
     public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
         UnboundFunction writer = WriterFunction.named(ident.name());
@@ -169,7 +176,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return ofBlock == null ? Procedures.named(name, planner(), block, ident) : ofBlock;
     }
 
-    /** Spark 4.0 has no such method to override. */
+    /** Lists procedures. Spark 4.0 has no such method, so this is no override there. */
     public Identifier[] listProcedures(String[] namespace) {
         return Procedures.list(planner(), namespace, BlockProcedure.NAMES);
     }
@@ -189,13 +196,13 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return acidTable(ident, null);
     }
 
-    /** The statement that makes a table of the same definition. */
+    /** Returns the statement that creates a table of the same definition. */
     public final String createStatement(Identifier ident) {
         Map<String, String> name = Map.of("db", lower(ident.namespace()[0]), "table", lower(ident.name()));
         return planner().call("show_create", name).path("statement").asText();
     }
 
-    /** Create a table like "source". "properties": those of the statement, beside the source's. */
+    /** Creates a table like "source". "properties": those of the statement; they are added to the source's. */
     final Table createLike(Identifier ident, AcidTable source, Map<String, String> properties) {
         planner().call("create_like", Creation.like(ident, source, properties));
         return acidTable(ident, null);
@@ -211,7 +218,10 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return acidTable(ident, null);
     }
 
-    /** Set or drop NOT NULL and DEFAULT of columns: each is a constraint, and replaces those of its kind that the column has. */
+    /**
+     * Sets or drops NOT NULL and DEFAULT of columns: each is a constraint, and replaces the column's constraints of the
+     * same kind.
+     */
     private Table ruled(Identifier ident, TableChange[] changes) {
         List<Map<String, Object>> added = new ArrayList<>(), dropped = new ArrayList<>();
         for (TableChange change : changes) {
@@ -222,7 +232,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return constrained(ident, added, dropped);
     }
 
-    /** Add constraints, which are as the planner takes them, to a transactional table, and drop some. */
+    /** Adds constraints to a transactional table, in the planner's form, and drops others. */
     final Table constrained(Identifier ident, List<Map<String, Object>> added, List<Map<String, Object>> dropped) {
         block.requireNone("The table " + ident + " gets other constraints");
         Map<String, Object> arguments = named(ident, "added", added);
@@ -231,7 +241,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return acidTable(ident, null);
     }
 
-    /** Make a plain table transactional. "properties": those that the statement sets, this one among them. */
+    /** Makes a plain table transactional. "properties": those that the statement sets, "transactional" among them. */
     public final void convert(Identifier ident, Map<String, String> properties) {
         block.requireNone("The table " + ident + " is made transactional");
         new Conversion(planner(), ActiveSession.hadoopSettings(), ident, properties).run();
@@ -248,7 +258,10 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return acidTable(ident, null) == null ? super.purgeTable(ident) : drop(ident, true);
     }
 
-    /** Spark's own client loads each table before it drops a database, and the metastore refuses it transactional tables. */
+    /**
+     * Drops a database. Transactional tables are dropped first: Spark's own client would try to load each, and the
+     * metastore refuses.
+     */
     @Override
     public boolean dropNamespace(String[] namespace, boolean cascade)
             throws NoSuchNamespaceException, NonEmptyNamespaceException {
@@ -260,7 +273,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
 
     private boolean drop(Identifier ident, boolean purge) {
         block.requireNone("The table " + ident + " is dropped");
-        if (transaction != null) transaction.close();  // a CREATE TABLE AS that fails: its locks would be in the way
+        if (transaction != null) transaction.close();  // a failed CREATE TABLE AS still holds locks
         planner().call("drop", named(ident, "purge", purge));
         return true;
     }
@@ -284,7 +297,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return arguments;
     }
 
-    /** As the metastore names it. */
+    /** Returns the table's name as the metastore has it. */
     public static String fullName(Identifier ident) {
         return lower(ident.namespace()[0]) + "." + lower(ident.name());
     }
@@ -293,7 +306,7 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension impleme
         return name.toLowerCase(Locale.ROOT);
     }
 
-    /** The transactional table of this name, or null where there is none. */
+    /** Returns the transactional table of this name, or null if there is none. */
     public final AcidTable acidTable(Identifier ident, AsOf asOf) {
         if (ident.namespace().length != 1) return null;
         String db = lower(ident.namespace()[0]), table = lower(ident.name());

@@ -2,5 +2,5 @@ package transactionmetastore.spark.catalog;
 
 import transactionmetastore.spark.extension.SessionRules;
 
-/** The name of SessionRules in spark.sql.extensions, which users' settings have. */
+/** The SessionRules under the name that users set in spark.sql.extensions. */
 public final class AcidExtensions extends SessionRules {}

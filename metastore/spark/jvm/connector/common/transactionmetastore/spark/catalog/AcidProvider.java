@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Exists only so that Spark sends the creation of a transactional table to the catalog, as it does for such providers. */
+/** A provider that only makes Spark send the creation of a transactional table to the catalog. */
 public final class AcidProvider implements TableProvider {
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {

@@ -41,7 +41,7 @@ import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.write.AcidWrites;
 
 /**
- * A transactional table in a statement: what it is, and the transaction in which it is read or written.
+ * A transactional table in a statement: its definition, and the transaction in which it is read or written.
  *
  * Spark keeps the table of an analysed plan, as that of a frame, and uses it in other plans: see StatementRule.
  */
@@ -57,8 +57,8 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
     private AcidTransaction transaction;
 
     /**
-     * "transaction": null until a statement is known; "asOf": null for what the transaction sees; "block": what its session had open,
-     * or null.
+     * Creates a table. "transaction": null until a statement is known; "asOf": null for the transaction's snapshot;
+     * "block": the session's open block, or null.
      */
     AcidTable(
             String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, Block block,
@@ -66,12 +66,12 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         this(catalog, planner, definition, asOf, block, transaction, null);
     }
 
-    /** The table "replaced" as it will be, in the statement that replaces it. */
+    /** Creates the table "replaced" with its new definition, in the statement that replaces it. */
     AcidTable(AcidTable replaced, TableDefinition definition, AcidTransaction transaction) {
         this(replaced.catalog, replaced.planner, definition, null, null, transaction);
     }
 
-    /** "pinned": the write ids that a frame reads, as Hive writes them; null for those of the transaction. */
+    /** Creates a table. "pinned": the write ids that a frame reads, in Hive's text form; null for those of the transaction. */
     private AcidTable(
             String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, Block block,
             AcidTransaction transaction, String pinned) {
@@ -85,25 +85,25 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         this.begun = transaction == null || transaction.isReader() ? null : transaction;
     }
 
-    /** The same table in another statement. */
+    /** Returns the same table in another statement. */
     public AcidTable in(AcidTransaction other) {
         other.read(fullName());
         return new AcidTable(catalog, planner, definition, asOf, null, other, pinned);
     }
 
-    /** The same table as it is by these write ids, whatever statements it is in. */
+    /** Returns the same table with fixed write ids, whatever statements use it. */
     public AcidTable pinned(String writeIds) {
         return new AcidTable(catalog, planner, definition, asOf, null, null, writeIds);
     }
 
-    /** The write ids that are read whenever this is read; null for those of the transaction. */
+    /** Returns the write ids that every read of this table uses; null for those of the transaction. */
     public String pinned() {
         return pinned;
     }
 
     /**
-     * The table with the declared types of its columns, for statements that show or alter these. For the latter they take no NULL: Spark
-     * refuses SET NOT NULL otherwise, whether there is a NULL or not.
+     * Returns the table with the declared types of its columns, for statements that show or alter columns. "isAltered": all
+     * columns count as NOT NULL, since Spark refuses SET NOT NULL on a nullable column even if it has no NULL.
      */
     public AcidTable declared(boolean isAltered) {
         return new AcidTable(catalog, planner, definition, asOf, block, transaction, pinned) {
@@ -122,35 +122,35 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         return definition;
     }
 
-    /** Whether whatever is written replaces all of its rows, and its definition. */
+    /** Returns true if any write replaces all rows and the definition. */
     public boolean isReplaced() {
         return false;
     }
 
-    /** "db.table", as the metastore names it. */
+    /** Returns "db.table", as the metastore names the table. */
     public String fullName() {
         return definition.name();
     }
 
-    /** A point of the past, or null. */
+    /** Returns the point of the past that is read; null for the present. */
     public AsOf asOf() {
         return asOf;
     }
 
-    /** The block that it is in; null outside one. */
+    /** Returns the table's block; null outside a block. */
     public Block block() {
         return block == null || block.hasEnded() ? null : block;
     }
 
-    /** Refuse what is done at once, inside a block: "what" is a sentence's beginning. */
+    /** Refuses inside a block an operation that takes effect at once. "what": the beginning of the error's sentence. */
     void requireNoBlock(String what) {
         if (block() != null) throw SessionBlock.atOnce(what);
     }
 
     /**
-     * The transaction in which a statement writes this table; null where Spark has begun none, as for EXPLAIN. In a Spark
-     * without transactions the table gets its own, which also reads the other tables of the statement. In a block it gets a part of
-     * the block's.
+     * Returns the transaction in which a statement writes this table; null where Spark has begun none, as for EXPLAIN. In a
+     * Spark without transactions the table gets its own, which also reads the other tables of the statement. In a block the
+     * table gets a part of the block's transaction.
      */
     public synchronized AcidTransaction writer() {
         boolean isBegun = begun != null && !begun.hasEnded();
@@ -159,39 +159,42 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
             begun.read(fullName());
         }
         if (begun == null || begun.hasEnded()) return null;
-        transaction = begun;  // Spark may have analysed a subquery of this table first, which gave it a reader
+        transaction = begun;  // a subquery analysed earlier may have given the table a reader
         return begun;
     }
 
-    /** Whether it is in a statement that writes. */
+    /** Returns true if the table is in a statement that writes. */
     public synchronized boolean isInWriter() {
         return transaction != null && transaction.mayWrite();
     }
 
-    /** Whether each query reads it in a transaction of its own: it is in no statement that writes, and in no block. */
+    /**
+     * Returns true if each query reads the table in a transaction of its own: the table is neither in a statement that
+     * writes nor in a block.
+     */
     public synchronized boolean isReadByQueries() {
         return block() == null && (transaction == null || transaction.isReader() || transaction.hasEnded());
     }
 
-    /** Put this table into a statement. A read that has begun in a block or a statement that writes stays there. */
+    /** Puts this table into a statement. A read that has begun in a block, or in a statement that writes, stays there. */
     public synchronized void enter(AcidTransaction statement) {
         boolean stays = transaction != null && !transaction.isReader() && !transaction.hasEnded() && transaction.hasBegun();
         if (!stays) transaction = statement;
         transaction.read(fullName());
     }
 
-    /** Whether this table is in a statement; DESCRIBE needs none. */
+    /** Returns true if this table is in a statement; DESCRIBE needs none. */
     public synchronized boolean isInStatement() {
         return transaction != null;
     }
 
-    /** The transaction of the statement that this table is in. */
+    /** Returns the transaction of the statement that uses this table. */
     public synchronized AcidTransaction transaction() {
         if (transaction == null) {
             throw new AcidException("NO_EXTENSION", "The table " + name() + " is in no transaction, because the session lacks "
                 + "an extension: set spark.sql.extensions=" + AcidExtensions.class.getName() + ".");
         }
-        if (transaction.hasEnded()) {  // a frame is read after it was written
+        if (transaction.hasEnded()) {  // a frame may be read after its own write has ended
             transaction = block() == null ? AcidTransaction.reader(planner, "") : block.reading();
             transaction.read(fullName());
         }
@@ -203,7 +206,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         return catalog + "." + fullName();
     }
 
-    /** The columns that files hold, and then the partition keys. */
+    /** Returns the columns in the files, followed by the partition keys. */
     public StructType type() {
         StructType all = definition.rowType();
         for (var key : definition.partitionType().fields()) all = all.add(key);
@@ -215,7 +218,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         return definition.allColumns();
     }
 
-    /** Spark 4.0 reads the columns from here alone. */
+    /** Returns the schema. Spark 4.0 reads the columns only here. */
     @Override
     @SuppressWarnings("deprecation")
     public StructType schema() {
@@ -250,7 +253,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
 
     // -- WITH SCHEMA EVOLUTION -----------------------------------------------------------------------------------------
 
-    /** Not what is NULL alone, which has no type yet. */
+    /** Returns false for a column that is only NULL: it has no type yet. */
     @Override
     public boolean mayAdd(String[] names, DataType type) {
         return !type.existsRecursively(inner -> inner instanceof NullType);
@@ -264,7 +267,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
             Map<String, Object> change = Map.of("table", fullName(), "column", field.name(), "type", type.catalogString());
             return planner.call("can_widen", change).path("can_widen").asBoolean();
         }
-        return false;  // a partition key
+        return false;  // the column is a partition key
     }
 
     @Override
@@ -351,7 +354,7 @@ public class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelO
         throw new AcidException("UNSUPPORTED", "Partitions of " + name() + " have no properties of their own.");
     }
 
-    /** Regardless of the statement, so that Spark uses a table that it has cached; but what a block sees is its own. */
+    /** Compares without the statement, so that Spark uses a cached table. Tables of different blocks are never equal. */
     @Override
     public boolean equals(Object other) {
         return other instanceof AcidTable table && table.name().equals(name()) && table.planner == planner && table.block == block

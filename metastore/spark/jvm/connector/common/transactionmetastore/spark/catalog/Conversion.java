@@ -14,10 +14,11 @@ import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**
- * A plain table becomes transactional, with the files that it has.
+ * A conversion of a plain table, with its files, into a transactional one.
  *
- * The planner says which files need another name, since by names their rows are known, and alters the table when none does. A
- * transaction of its own, which writes nothing, keeps others out meanwhile: each rename is also its heartbeat, which fails when its lock is lost.
+ * The planner says which files need another name, since rows are identified by file names; it alters the table when no file
+ * needs one. A transaction that writes nothing keeps others out meanwhile: each rename is also a heartbeat, which fails
+ * when the lock is lost.
  */
 record Conversion(PlannerClient planner, Configuration settings, Identifier ident, Map<String, String> properties) {
     private static final int LOCK_WAIT_SECONDS = 60;
@@ -36,7 +37,7 @@ record Conversion(PlannerClient planner, Configuration settings, Identifier iden
         }
     }
 
-    /** Whether files were renamed: the planner looks again, and alters the table where it finds none to rename. */
+    /** Returns true if files were renamed. The planner then looks again; it alters the table once no file needs a new name. */
     private boolean renamed(Map<String, Object> transaction) {
         JsonNode renames = planner.call("convert", Map.of("db", AcidCatalogBase.lower(ident.namespace()[0]),
             "table", AcidCatalogBase.lower(ident.name()), "properties", properties)).path("renames");

@@ -24,14 +24,17 @@ import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
 
-/** What Spark says of a table to be made or changed, as the planner takes it. */
+/** Conversions of a table's definition from Spark's form into the planner's. */
 public final class Creation {
     private static final Set<String> NOT_PROPERTIES = Set.of(
         TableCatalog.PROP_PROVIDER, TableCatalog.PROP_LOCATION, TableCatalog.PROP_COMMENT, TableCatalog.PROP_OWNER,
         TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT, AcidCatalogBase.SERDE,
         AcidCatalogBase.CONSTRAINTS, AcidCatalogBase.DESCENDING);
 
-    /** Options of USING hive, as Spark's HiveOptions reads them: how files are stored; delimiters, by the names that SerDes have for them. */
+    /**
+     * Options of USING hive, as Spark's HiveOptions reads them: the storage format, and delimiters by the names that SerDes
+     * have for them.
+     */
     private static final Set<String> OF_FORMAT = Set.of("fileformat", "inputformat", "outputformat", "serde");
     private static final Map<String, String> DELIMITERS = Map.of(
         "fielddelim", "field.delim", "escapedelim", "escape.delim", "collectiondelim", "colelction.delim",
@@ -80,7 +83,7 @@ public final class Creation {
         rows.put("serde", properties.getOrDefault(AcidCatalogBase.SERDE, ofHive(properties).get("serde")));
         rows.put("properties", ofRows);
         arguments.put("row_format", rows);
-        arguments.put("if_not_exists", false);  // Spark has looked
+        arguments.put("if_not_exists", false);  // Spark has checked already
         arguments.putAll(AcidTransaction.caller());
         return arguments;
     }
@@ -99,7 +102,7 @@ public final class Creation {
         return arguments;
     }
 
-    /** The options of USING hive, which are no properties of the table; none of any other format. */
+    /** Returns the options of USING hive, which are not table properties; no options for any other format. */
     private static CaseInsensitiveStringMap ofHive(Map<String, String> properties) {
         Map<String, String> options = new HashMap<>();
         if (!"hive".equalsIgnoreCase(properties.get(AcidCatalogBase.FORMAT))) return CaseInsensitiveStringMap.empty();
@@ -110,7 +113,10 @@ public final class Creation {
         return new CaseInsensitiveStringMap(options);
     }
 
-    /** As STORED AS names it, or "input format,output format". Spark's own tables USING hive are text files without an option. */
+    /**
+     * Returns the format as STORED AS names it, or as "input format,output format". Without an option, Spark's own tables
+     * USING hive are text files.
+     */
     private static String format(Map<String, String> properties) {
         String format = properties.getOrDefault(AcidCatalogBase.FORMAT, "orc");
         if (!format.equalsIgnoreCase("hive")) return format;
@@ -137,7 +143,10 @@ public final class Creation {
         return described;
     }
 
-    /** A type in Hive's text, which has no place for a collation, nor for each name of a field: a table would be made that nobody can read. */
+    /**
+     * Returns a type in Hive's text. Hive has no place for a collation, nor for every field name: such a table could not be
+     * read, so the type is refused.
+     */
     private static String type(String column, DataType type) {
         if (type.existsRecursively(part -> part instanceof StringType text && !text.isUTF8BinaryCollation())) {
             throw new AcidException("UNSUPPORTED", "The column " + column + " cannot have a collation: transactional tables compare "
@@ -150,12 +159,15 @@ public final class Creation {
         return type.catalogString();
     }
 
-    /** Which columns of SORTED BY descend: Spark's grammar has no word for it. */
+    /** Returns the columns of SORTED BY that descend; Spark's grammar cannot express them. */
     private static List<String> descending(Map<String, String> properties) {
         return Stream.of(properties.getOrDefault(AcidCatalogBase.DESCENDING, "").split(",")).map(name -> AcidCatalogBase.lower(name.strip())).toList();
     }
 
-    /** bucket(n, columns) or sorted_bucket(columns, n, columns): Spark tells the number as a literal, columns as references. */
+    /**
+     * Returns the buckets of bucket(n, columns) or sorted_bucket(columns, n, columns): n is a literal, columns are
+     * references.
+     */
     private static Map<String, Object> buckets(Transform transform, List<?> descending) {
         List<String> columns = new ArrayList<>(), sort = new ArrayList<>();
         Object count = null;
@@ -176,7 +188,7 @@ public final class Creation {
     static List<Map<String, Object>> changes(AcidTable table, TableChange[] changes) {
         List<String> keys = List.of(table.definition().partitionType().fieldNames());
         long dropped = Arrays.stream(changes).filter(TableChange.DeleteColumn.class::isInstance).count();
-        boolean isReplacing = dropped == table.columns().length;  // REPLACE COLUMNS: keys too, which no statement can drop
+        boolean isReplacing = dropped == table.columns().length;  // REPLACE COLUMNS also drops keys, which no statement can do
         List<Map<String, Object>> arguments = new ArrayList<>();
         for (TableChange change : changes) {
             if (isReplacing && change instanceof TableChange.DeleteColumn drop && keys.contains(path(drop.fieldNames()))) continue;
@@ -233,7 +245,7 @@ public final class Creation {
         return change instanceof TableChange.UpdateColumnNullability || change instanceof TableChange.UpdateColumnDefaultValue;
     }
 
-    /** NOT NULL or DEFAULT of a column, as the planner takes it; without "is_enabled" where it is dropped. */
+    /** Returns NOT NULL or DEFAULT of a column in the planner's form; without "is_enabled" when the rule is dropped. */
     @SuppressWarnings("deprecation")  // Spark 4.0 has no other way to the default
     static Map<String, Object> columnRule(TableChange change) {
         if (!isOfColumnRule(change) || ((TableChange.ColumnChange) change).fieldNames().length > 1) {
@@ -254,7 +266,10 @@ public final class Creation {
         return rule;
     }
 
-    /** The refusal of a column that rows which are there would not have, with the statements that add it. */
+    /**
+     * Returns the refusal of a column with a default that existing rows would not get. The text names the statements that
+     * add it correctly.
+     */
     private static AcidException added(String table, boolean isFullAcid, TableChange.AddColumn add) {
         String name = path(add.fieldNames()), type = add.dataType().sql();
         String value = add.defaultValue() == null ? "..." : add.defaultValue().getSql();
@@ -268,14 +283,14 @@ public final class Creation {
             + declared + ".");
     }
 
-    /** Spark passes SET LOCATION and OWNER TO as properties with reserved names. */
+    /** Refuses SET LOCATION and OWNER TO: Spark passes them as properties with reserved names. */
     private static void requireProperty(AcidTable table, String name) {
         if (!NOT_PROPERTIES.contains(name) || name.equals(TableCatalog.PROP_COMMENT)) return;
         throw new AcidException("UNSUPPORTED", "The " + name + " of " + table.fullName() + " cannot be changed: its files, which "
             + "its transactions have written, stay where they are. INSERT its rows into a new table.");
     }
 
-    /** The column before it: "" for the first place, null where the statement names no place. */
+    /** Returns the column before the position: "" for the first place, null where the statement names no place. */
     private static String after(TableChange.ColumnPosition position) {
         if (position instanceof TableChange.After after) return AcidCatalogBase.lower(after.column());
         return position instanceof TableChange.First ? "" : null;

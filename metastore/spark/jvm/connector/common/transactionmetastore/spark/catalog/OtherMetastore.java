@@ -24,8 +24,10 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**
- * What a catalog under another name than Spark's own has besides transactional tables: the databases of its metastore. Its plain tables
- * are Spark's session catalog's, or that of another Spark: here each ends in a sentence.
+ * The databases of a metastore whose catalog is not Spark's session catalog.
+ *
+ * Plain tables are read by the session catalog of a Spark that uses this metastore. Here each use of one ends in an error
+ * that says so.
  */
 final class OtherMetastore implements TableCatalog, SupportsNamespaces, FunctionCatalog {
     private final AcidCatalogBase catalog;
@@ -49,7 +51,7 @@ final class OtherMetastore implements TableCatalog, SupportsNamespaces, Function
 
     // -- tables: none ----------------------------------------------------------------------------------------------------
 
-    /** The transactional ones, since others cannot be used here. */
+    /** Lists the transactional tables: other tables cannot be used here. */
     @Override
     public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
         List<Identifier> tables = new ArrayList<>();
@@ -167,7 +169,7 @@ final class OtherMetastore implements TableCatalog, SupportsNamespaces, Function
             + name() + ".");
     }
 
-    /** Its transactional tables are gone already. */
+    /** Drops a database whose transactional tables have been dropped already. */
     @Override
     public boolean dropNamespace(String[] namespace, boolean cascade) throws NoSuchNamespaceException {
         if (!namespaceExists(namespace)) throw new NoSuchNamespaceException(namespace);

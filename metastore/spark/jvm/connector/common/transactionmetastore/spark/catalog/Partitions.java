@@ -24,7 +24,7 @@ import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.write.AcidWrites;
 
 /**
- * The registered partitions of a table, whether they hold rows or not.
+ * The registered partitions of a table, empty ones included.
  *
  * A partition is known by its typed values, however its name spells them: PARTITION (n = 3) is also what Hive calls n=03.
  */
@@ -32,7 +32,7 @@ public final class Partitions {
     private final AcidTable table;
     private final StructType keys;
 
-    /** A registered partition; "texts": its values as its name spells them. */
+    /** A registered partition. "texts": its values as its name spells them. */
     private record Place(String name, List<String> texts, InternalRow values, String location) {}
 
     Partitions(AcidTable table) {
@@ -40,7 +40,7 @@ public final class Partitions {
         this.keys = table.definition().partitionType();
     }
 
-    /** The values of the partitions that have these values of the keys "names". */
+    /** Returns the values of the partitions whose keys "names" have the values "wanted". */
     InternalRow[] identifiers(String[] names, InternalRow wanted) {
         return matching(names, wanted).stream().map(Place::values).toArray(InternalRow[]::new);
     }
@@ -82,14 +82,14 @@ public final class Partitions {
         return truncate(new InternalRow[] {wanted});
     }
 
-    /** All in the same transaction. */
+    /** Empties partitions, all in the same transaction. */
     boolean truncate(InternalRow[] wanted) {
         List<String> emptied = Arrays.stream(wanted).flatMap(this::named).map(place -> Messages.text(place.texts)).toList();
         if (!emptied.isEmpty()) AcidWrites.truncate(table, emptied);
         return true;
     }
 
-    /** What SHOW TABLE EXTENDED ... PARTITION shows of it. */
+    /** Returns the properties of a partition that SHOW TABLE EXTENDED ... PARTITION prints. */
     Map<String, String> metadata(InternalRow wanted) {
         return named(wanted).findFirst().map(place -> Map.of(TableCatalog.PROP_LOCATION, place.location)).orElse(Map.of());
     }
@@ -100,7 +100,7 @@ public final class Partitions {
         return first.get();
     }
 
-    /** The partitions of these values: several names may spell the same values. */
+    /** Returns the partitions with these values: several names may spell the same values. */
     private Stream<Place> named(InternalRow wanted) {
         return matching(keys.fieldNames(), wanted).stream();
     }
@@ -152,7 +152,7 @@ public final class Partitions {
         return texts;
     }
 
-    /** Hive's two spellings of NULL. */
+    /** Returns true for Hive's two spellings of NULL. */
     private static boolean isNull(Object value) {
         return value instanceof UTF8String text && KeyText.isNull(text);
     }

@@ -12,8 +12,10 @@ import transactionmetastore.spark.txn.WriteKind;
 import transactionmetastore.spark.write.AcidWrites;
 
 /**
- * A table as it will be when a statement has replaced it: what is written to it replaces all rows, in a transaction of its own, whose
- * commit also changes the definition. Until then nobody else reads or writes the table.
+ * A table during its replacement by a statement.
+ *
+ * Rows that are written to it replace all rows, in a transaction of its own; the commit also changes the definition. Until
+ * then nobody else reads or writes the table.
  */
 final class Replacement extends AcidTable implements StagedTable {
     private final AcidTransaction transaction;
@@ -24,7 +26,10 @@ final class Replacement extends AcidTable implements StagedTable {
         this.transaction = transaction;
     }
 
-    /** "definition": as the planner takes it; without a format, if the statement says none. Throws AcidException: it cannot be so. */
+    /**
+     * Creates a replacement. "definition": in the planner's form; without a format if the statement names none. Throws
+     * AcidException for an invalid one.
+     */
     static Replacement of(AcidTable replaced, Map<String, Object> definition, Map<String, String> properties) {
         replaced.requireNoBlock("The table " + replaced.fullName() + " is replaced");
         if (!properties.containsKey(AcidCatalogBase.FORMAT)) definition.remove("format");
@@ -63,7 +68,7 @@ final class Replacement extends AcidTable implements StagedTable {
         transaction.close();
     }
 
-    /** Both interfaces have it, from the version of Spark on that has it. */
+    /** Resolves the conflict of both interfaces, which declare this method in newer Sparks. */
     public CustomTaskMetric[] reportDriverMetrics() {
         return new CustomTaskMetric[0];
     }

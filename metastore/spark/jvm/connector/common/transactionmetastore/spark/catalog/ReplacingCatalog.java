@@ -10,9 +10,10 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import transactionmetastore.spark.planner.AcidException;
 
 /**
- * The catalog for a statement that replaces a transactional table: RoutingRule puts it beside the table's name.
+ * A catalog for a statement that replaces a transactional table.
  *
- * Spark leaves it to such a catalog to make one step of the new definition and the new rows, and begins no transaction.
+ * RoutingRule puts it beside the table's name. Spark lets such a catalog replace the definition and the rows in one step,
+ * and begins no transaction itself.
  */
 final class ReplacingCatalog extends AcidCatalogBase implements StagingTableCatalog {
     @Override

@@ -13,7 +13,7 @@ import transactionmetastore.spark.catalog.AcidCatalogBase;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.procedure.Procedures;
 
-/** ANALYZE TABLE of a transactional table, which is CALL system.analyze. */
+/** The rule for ANALYZE TABLE of a transactional table, which becomes CALL system.analyze. */
 record AnalyzedTables(CatalogNames names) {
     LogicalPlan whole(AnalyzeTable analyze) {
         CatalogNames.Found table = found(analyze.child());

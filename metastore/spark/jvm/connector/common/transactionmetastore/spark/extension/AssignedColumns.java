@@ -18,9 +18,9 @@ import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.write.RowChanges;
 
 /**
- * Refuses an UPDATE that assigns a column by which rows are placed: the row would have to move, as Hive refuses it.
+ * A check that refuses an UPDATE of a column by which rows are placed, as Hive does: the row would have to move.
  *
- * A MERGE often assigns such a column the value that it has (UPDATE SET *), so there each row is looked at: TaskWriter.
+ * MERGE often assigns such a column the value that it has (UPDATE SET *), so there TaskWriter looks at each row.
  */
 public final class AssignedColumns extends AbstractFunction1<LogicalPlan, BoxedUnit> {
     @Override
@@ -39,7 +39,7 @@ public final class AssignedColumns extends AbstractFunction1<LogicalPlan, BoxedU
         if (table.buckets().columns().contains(value.name())) throw RowChanges.bucketingColumns(table, List.of(value.name()));
     }
 
-    /** Whether a column has the value that it had. */
+    /** Returns true if a column keeps its value. */
     private static boolean isKept(NamedExpression value) {
         Expression from = value instanceof Alias alias ? alias.child() : (Expression) value;
         while (from instanceof AssertNotNull checked) from = checked.child();

@@ -16,9 +16,8 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.RowId;
 
 /**
- * What an UPDATE or MERGE assigns, by the names in its text.
- *
- * Spark resolves a hidden column there and then leaves its assignment out, without a word: so these are looked at before.
+ * A check of the columns that an UPDATE or MERGE assigns, by their names in the text. Spark would resolve a hidden column
+ * and then drop its assignment without an error, so this check comes first.
  */
 record AssignedNames(CatalogNames names) {
     /** Refuses to assign a hidden column of a transactional table. */

@@ -11,11 +11,11 @@ import org.apache.spark.sql.connector.catalog.procedures.Procedure;
 import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.procedure.Procedures;
 
-/** Plans of CALL. */
+/** Builder of plans of CALL. */
 final class Calls {
     private Calls() {}
 
-    /** Builds the plan that calls a procedure which "catalog" has under this name, or which only the call knows. */
+    /** Builds the plan that calls a procedure. "catalog" need not have the procedure. */
     static LogicalPlan of(ProcedureCatalog catalog, Procedure procedure, List<Expression> arguments) {
         Identifier ident = Identifier.of(new String[] {Procedures.NAMESPACE}, procedure.name());
         return new Call(new ResolvedProcedure(catalog, ident, procedure), CollectionConverters.asScala(arguments).toSeq(), true);

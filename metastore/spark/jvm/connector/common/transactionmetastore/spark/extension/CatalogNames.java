@@ -11,18 +11,18 @@ import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.catalog.AcidCatalogBase;
 import transactionmetastore.spark.catalog.AcidTable;
 
-/** What the names in a statement mean in our catalogs, before Spark resolves them. */
+/** Resolver of the names in a statement against our catalogs, before Spark resolves them. */
 record CatalogNames(SparkSession spark) {
     /** The name of a table in one of our catalogs. The table may be missing. */
     record TableName(AcidCatalogBase catalog, Identifier ident) {}
 
-    /** A transactional table that is there. */
+    /** A transactional table that exists. */
     record Found(AcidCatalogBase catalog, Identifier ident, AcidTable table) {}
 
     /** The name of a database in one of our catalogs. The database may be missing. */
     record DatabaseName(AcidCatalogBase catalog, Seq<String> parts) {}
 
-    /** Returns what a table's name means; null where it is in another catalog. */
+    /** Returns the table that a name stands for; null where it is in another catalog. */
     TableName named(Seq<String> parts) {
         CatalogManager catalogs = catalogs();
         boolean isInNamed = parts.length() > 2 || parts.length() == 2 && catalogs.isCatalogRegistered(parts.head());
@@ -39,7 +39,7 @@ record CatalogNames(SparkSession spark) {
         return table == null ? null : new Found(name.catalog, name.ident, table);
     }
 
-    /** Returns the transactional table of a name that may also be that of a temporary view, which comes first; or null. */
+    /** Returns the transactional table of a name, or null. A temporary view of this name comes first. */
     Found foundBehindViews(Seq<String> parts) {
         return spark.sessionState().catalog().isTempView(parts) ? null : found(parts);
     }
@@ -53,7 +53,7 @@ record CatalogNames(SparkSession spark) {
         return catalog.acidTable(Identifier.of(new String[] {db}, name.table()), null);
     }
 
-    /** Returns what a database's name means; null where it is in another catalog. */
+    /** Returns the database that a name stands for; null where it is in another catalog. */
     @SuppressWarnings("unchecked")
     DatabaseName database(Seq<String> parts) {
         boolean isInNamed = parts.length() > 1 && catalogs().isCatalogRegistered(parts.head());
@@ -61,7 +61,7 @@ record CatalogNames(SparkSession spark) {
         return new DatabaseName(catalog, isInNamed ? (Seq<String>) parts.tail() : parts);
     }
 
-    /** Returns the current database, as database() does. */
+    /** Returns the current database, in the form that database() has. */
     DatabaseName currentDatabase() {
         return database(CollectionConverters.asScala(List.of(catalogs().currentNamespace())).toSeq());
     }

@@ -25,7 +25,10 @@ import transactionmetastore.spark.internals.ResolvedName;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.procedure.BlockProcedure;
 
-/** CREATE and REPLACE of transactional tables, which get a provider that Spark leaves to the catalog; what makes one in another way is refused. */
+/**
+ * The rule for CREATE and REPLACE of transactional tables. They get a provider that Spark leaves to the catalog; other ways
+ * to create one are refused.
+ */
 record CreatedTables(CatalogNames names) {
     /** Sends CREATE TABLE and REPLACE TABLE, also AS SELECT, to the catalog. */
     LogicalPlan created(LogicalPlan plan) {
@@ -48,7 +51,10 @@ record CreatedTables(CatalogNames names) {
             + "INSERT INTO a table that was created before.");
     }
 
-    /** Returns the plan that replaces a transactional table; null where there is none. Spark would drop it before the new rows are there. */
+    /**
+     * Returns the plan that replaces a transactional table; null where there is none. Spark's own plan would drop the table
+     * before the new rows are written.
+     */
     private LogicalPlan replacing(LogicalPlan plan) {
         if (!(plan.children().head() instanceof UnresolvedIdentifier name)) return null;
         CatalogNames.Found table = names.found(name.nameParts());
@@ -89,7 +95,10 @@ record CreatedTables(CatalogNames names) {
             + ": use writeTo(\"" + target.fullName() + "\").append() or .overwritePartitions(), or insertInto.");
     }
 
-    /** Makes a plain table transactional: rows of files with Spark's names could not be changed, so these get Hive's. */
+    /**
+     * Makes a plain table transactional. Rows in files with Spark's names could not be changed, so the files get Hive's
+     * names.
+     */
     LogicalPlan converted(SetTableProperties set) {
         if (!isTransactional(set.properties()) || !(set.table() instanceof UnresolvedTable name)) return set;
         CatalogNames.TableName table = names.named(name.multipartIdentifier());
@@ -129,11 +138,11 @@ record CreatedTables(CatalogNames names) {
         if (spec.serde().isEmpty()) return "orc";
         SerdeInfo serde = spec.serde().get();
         if (serde.storedAs().isDefined()) return serde.storedAs().get();
-        if (serde.formatClasses().isEmpty()) return "textfile";  // as in Hive, where only rows are described
+        if (serde.formatClasses().isEmpty()) return "textfile";  // only rows are described, as in Hive
         return serde.formatClasses().get().input() + "," + serde.formatClasses().get().output();
     }
 
-    /** Returns the properties, with what Creation takes out again: how files are stored, and ROW FORMAT. */
+    /** Returns the properties, with the storage format and ROW FORMAT, which Creation takes out again. */
     private static scala.collection.immutable.Map<String, String> properties(UnresolvedTableSpec spec) {
         Map<String, String> properties = new HashMap<>(CollectionConverters.asJava(spec.properties()));
         if (spec.provider().isDefined() || spec.serde().isDefined()) properties.put(AcidCatalogBase.FORMAT, format(spec));

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import transactionmetastore.spark.internals.ResolvedName;
 
-/** DROP of transactional tables, and of databases with them, which goes to the catalog. */
+/** The rule for DROP of transactional tables, and of databases that hold them: the catalog drops them. */
 record DroppedNames(CatalogNames names) {
     LogicalPlan table(DropTable drop) {
         CatalogNames.Found table = drop.child() instanceof UnresolvedIdentifier name ? names.foundBehindViews(name.nameParts()) : null;

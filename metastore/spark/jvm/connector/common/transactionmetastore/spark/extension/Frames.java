@@ -15,19 +15,19 @@ import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.Block;
 
-/** For programs that hold a session: frames whose rows stay what they are when the frame is made. */
+/** Builder of frames that keep showing the rows of the moment at which they are made, for programs that hold a session. */
 public final class Frames {
-    /** A transaction to read in, in the metastore of the session's catalog. */
+    /** Opens a transaction to read in, in the metastore of the session's catalog. */
     public Block read(org.apache.spark.sql.SparkSession session) {
         return Block.ofFrames(SessionBlocks.in(session, () -> SessionBlocks.ours(session).planner()));
     }
 
-    /** The rows of a frame of any session, in this one. */
+    /** Returns the rows of a frame of any session, as a frame of this one. */
     public Dataset<?> of(org.apache.spark.sql.SparkSession session, Dataset<?> rows) {
         return rows.sparkSession() == session ? rows : Dataset$.MODULE$.ofRows((SparkSession) session, rows.queryExecution().analyzed());
     }
 
-    /** The same rows, of the snapshot of "read". What a frame has pinned before stays so. */
+    /** Returns a frame of the same rows in the snapshot of "read". Tables that the frame has pinned before stay pinned. */
     public Dataset<?> pinned(Dataset<?> rows, Block read) {
         LogicalPlan plan = rows.queryExecution().analyzed();
         Set<String> names = new LinkedHashSet<>();
@@ -46,11 +46,11 @@ public final class Frames {
             return null;
         });
         LogicalPlan pinned = plan.transformWithSubqueries(new Pinning(read));
-        pinned.setAnalyzed();  // as before: only what its tables read has changed
+        pinned.setAnalyzed();  // no new analysis: only the snapshots of the tables differ
         return Dataset$.MODULE$.ofRows(rows.sparkSession(), pinned);
     }
 
-    /** What becomes of each node: itself, or another in its place. */
+    /** A function that maps each node of a plan to itself or to its replacement. */
     abstract static class EachNode extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
         abstract LogicalPlan of(LogicalPlan node);
 
@@ -78,7 +78,7 @@ public final class Frames {
             this.read = read;
         }
 
-        /** In no catalog: what has a name in a catalog Spark loads again, for each statement. */
+        /** Returns the relation without its catalog: Spark would load a table of a catalog again, for each statement. */
         @Override
         LogicalPlan of(LogicalPlan node) {
             AcidTable table = table(node);

@@ -19,11 +19,12 @@ import scala.Function1;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Hides operands of AND, OR and NOT by which Spark would fail to say a condition to a source: a NULL, a CAST to BOOLEAN.
+ * A rule that hides operands of AND, OR and NOT that Spark cannot translate for a data source: a NULL, a CAST to BOOLEAN.
  *
- * Inside of another function, as CASE or <=>, it asserts that it has made a Predicate of each. So it is asked before what it makes, which
- * differs from version to version, and what is no Predicate gets a mark around it that it does not know: then it says nothing, and
- * evaluates the condition itself, as any that it cannot say. The ANDs, ORs and NOTs that a filter begins with it says without an assertion.
+ * Inside another function, such as CASE or <=>, Spark asserts that each operand became a Predicate, and fails. What it can
+ * translate differs between versions, so the rule asks Spark, and wraps every other operand in a mark that Spark does not
+ * know. Spark then evaluates this condition itself, like any that it cannot translate. ANDs, ORs and NOTs at the top of a
+ * filter need no mark: Spark translates them without an assertion.
  */
 final class HiddenOperandsRule extends Rule<LogicalPlan> {
     private static final Function1<Expression, Expression> OF_FILTER = new AbstractFunction1<>() {
@@ -66,7 +67,10 @@ final class HiddenOperandsRule extends Rule<LogicalPlan> {
         return StatementRule.table(below) != null;
     }
 
-    /** Of the innermost operands first: what is made of the others depends on them. */
+    /**
+     * Returns the expression with its operands hidden where needed. The innermost come first, since the outer ones depend
+     * on them.
+     */
     private static Expression hidden(Expression expression) {
         Expression inside = expression.mapChildren(OF_OTHERS);
         return isConnective(inside) ? inside.mapChildren(OF_OPERANDS) : inside;
@@ -76,7 +80,10 @@ final class HiddenOperandsRule extends Rule<LogicalPlan> {
         return part instanceof And || part instanceof Or || part instanceof Not;
     }
 
-    /** A Predicate is always made of a connective, unless its value is known already. */
+    /**
+     * Returns true if Spark makes no Predicate of this operand. A connective always becomes one, unless its value is known
+     * already.
+     */
     private static boolean isNoPredicate(Expression operand) {
         if (isConnective(operand) && !operand.foldable()) return false;
         var made = new V2ExpressionBuilder(operand, true).build();

@@ -12,7 +12,10 @@ import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** A MERGE that only inserts. Spark 4.0 does not resolve one into a table with CHAR or VARCHAR: so it gets an action that meets no row. */
+/**
+ * The rule for a MERGE that only inserts. Spark 4.0 cannot resolve one into a table with CHAR or VARCHAR, so the rule adds
+ * an action that matches no row.
+ */
 record InsertingMerge(CatalogNames names) {
     private static final Seq<DeleteAction> NOTHING = CollectionConverters.asScala(
         List.of(new DeleteAction(Option.apply(Literal.create(false, DataTypes.BooleanType))))).toSeq();

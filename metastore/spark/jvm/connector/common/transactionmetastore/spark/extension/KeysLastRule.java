@@ -16,10 +16,10 @@ import transactionmetastore.spark.catalog.AcidProvider;
 import transactionmetastore.spark.catalog.Creation;
 
 /**
- * The columns of CREATE TABLE ... PARTITIONED BY (k) AS SELECT, with the partition keys behind the others.
+ * A rule that moves the partition keys of CREATE TABLE ... PARTITIONED BY (k) AS SELECT behind the other columns.
  *
- * A table has its keys last, in the order of PARTITIONED BY, and Spark writes a query's columns by their places, while such a
- * statement names them, in Hive as in Spark's own tables.
+ * A table has its keys last, in the order of PARTITIONED BY, and Spark writes a query's columns by position. Such a
+ * statement names its columns, in Hive and for Spark's own tables, so their order in the query is free.
  */
 final class KeysLastRule extends Rule<LogicalPlan> {
     @Override

@@ -47,14 +47,15 @@ import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.catalog.AcidTable;
 
 /**
- * A MERGE takes of its target only rows whose keys its source may have: it asks a Bloom filter of the source's keys.
+ * A rule that reads only those rows of a MERGE's target whose keys may be in the source: a Bloom filter of the source's
+ * keys decides.
  *
- * A MERGE that may add rows is an outer join that keeps the source whole. Spark can send only the other side of such a join to all
- * tasks, so it shuffles and sorts all rows of the target, with all of their columns, to change a few.
+ * A MERGE that may add rows is an outer join that keeps the whole source. Spark can broadcast only the other side of such a
+ * join, so it would shuffle and sort all rows and columns of the target to change a few.
  *
- * The source is read twice, and must say the same both times: else a row that the target has would be added again. So it is made of
- * rows in the plan, files that are listed once, and ACID tables in the statement's snapshot, and its keys depend on no order of rows.
- * (Spark itself refuses a source by chance.)
+ * The source is read twice, and both reads must give the same rows: otherwise a row that exists would be added again. So
+ * the rule takes only sources of rows in the plan, of files that are listed once, and of ACID tables in the statement's
+ * snapshot, with keys that depend on no order of rows. (Spark itself refuses a non-deterministic source.)
  */
 final class MergeKeysRule extends Rule<LogicalPlan> {
     private static final Set<Class<?>> IN_ANY_ORDER = Set.of(Project.class, Filter.class, Join.class, Union.class);
@@ -73,7 +74,10 @@ final class MergeKeysRule extends Rule<LogicalPlan> {
         return isWanted ? filtered(plan) : plan;
     }
 
-    /** Or nobody knows. A small one is merged sooner than its source is read. */
+    /**
+     * Returns true if the target is large, or its size is unknown. A small target is merged faster than the source is read
+     * again.
+     */
     private static boolean isLarge(WriteDelta write) {
         if (!(write.table() instanceof DataSourceV2Relation target) || !(target.table() instanceof RowLevelOperationTable rows)
             || !(rows.table() instanceof AcidTable table)) return false;
@@ -89,7 +93,7 @@ final class MergeKeysRule extends Rule<LogicalPlan> {
         return node.children().size() == 1 ? with(node, filtered(node.children().head())) : node;
     }
 
-    /** The target's rows that the join may find, or null: all. */
+    /** Returns a filter for the target's rows that the join may find; null for all rows. */
     private Filter mayBeInSource(Join join) {
         boolean wantsNoOthers = join.joinType() == RightOuter$.MODULE$ || join.joinType() == Inner$.MODULE$;
         var keys = wantsNoOthers && isStable(join.right()) ? ExtractEquiJoinKeys.unapply(join) : null;
@@ -114,7 +118,10 @@ final class MergeKeysRule extends Rule<LogicalPlan> {
         return new Filter(new BloomFilterMightContain(filter, hash(targets)), join.left());
     }
 
-    /** Whether all that the rows come from is the same each time that it is read. Files of a catalog's table are listed each time. */
+    /**
+     * Returns true if each read of the plan gives the same rows. A catalog's table is listed anew at each read, so its
+     * files may differ.
+     */
     private static boolean isStable(LogicalPlan node) {
         if (node.expressions().exists(SubqueryExpression::hasSubquery)) return false;
         for (var children = node.children().iterator(); children.hasNext();) if (!isStable(children.next())) return false;
@@ -124,7 +131,10 @@ final class MergeKeysRule extends Rule<LogicalPlan> {
             || node instanceof DataSourceV2Relation relation && relation.table() instanceof AcidTable;
     }
 
-    /** Of the optimizer's plan, which has only what makes the keys. */
+    /**
+     * Returns true if the rows do not depend on an order. "node": of the optimized plan, which has only the columns of the
+     * keys.
+     */
     private static boolean isInAnyOrder(LogicalPlan node) {
         for (var children = node.children().iterator(); children.hasNext();) if (!isInAnyOrder(children.next())) return false;
         return node instanceof LeafNode || IN_ANY_ORDER.contains(node.getClass()) || node instanceof Aggregate distinct && distinct.groupOnly();

@@ -3,11 +3,11 @@ package transactionmetastore.spark.extension;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import scala.Product;
 
-/** Parts of a plan's nodes by their names: versions of Spark differ in which there are, and in their order. */
+/** Access to parts of a plan's nodes by name: versions of Spark differ in the parts and in their order. */
 final class Nodes {
     private Nodes() {}
 
-    /** Returns the place of a part by its name; -1: nodes of this Spark have none. */
+    /** Returns the position of a part by its name; -1 if nodes of this Spark have none. */
     static int place(Product node, String name) {
         for (int place = 0; place < node.productArity(); ++place) {
             if (node.productElementName(place).equals(name)) return place;
@@ -15,7 +15,7 @@ final class Nodes {
         return -1;
     }
 
-    /** Copies a node with another part at a place. */
+    /** Copies a node with another value for the part at a position. */
     @SuppressWarnings("unchecked")  // a copy is of the same class
     static <N extends TreeNode<?> & Product> N with(N node, int place, Object part) {
         Object[] parts = new Object[node.productArity()];

@@ -31,16 +31,16 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
- * Refuses what Spark would write by a path into the directory of a transactional table, or around it: no catalog is asked there, and
- * what is written lies beside the transactions, or an overwrite removes the table's files.
+ * A check that refuses writes by path into the directory of a transactional table, or of a directory around it.
  *
- * Where nobody can say whose directory it is, Spark writes as it would without us: plain files must not need a planner.
+ * Spark asks no catalog for such a write: the rows would lie beside the transactions, and an overwrite would remove the
+ * table's files. If no planner can be asked whose directory it is, the write goes on: plain files must not need a planner.
  */
 final class PathWrites extends AbstractFunction1<LogicalPlan, BoxedUnit> {
     private static final String STREAMED = "FileSink[";
     private static final String CATALOG = "spark.sql.catalog.";
     private static final Duration LONGEST = Duration.ofSeconds(10), PAUSE = Duration.ofMinutes(1);
-    /** Planners that did not answer in time, and when they are asked again. */
+    /** Planners that did not answer in time, each with the time at which it is asked again. */
     private static final Map<PlannerClient, Instant> SILENT = new ConcurrentHashMap<>();
 
     private final org.apache.spark.sql.classic.SparkSession spark;
@@ -66,13 +66,13 @@ final class PathWrites extends AbstractFunction1<LogicalPlan, BoxedUnit> {
             places.add(write.options().apply("path"));
         }
         if (plan instanceof WriteToStream write) {
-            String sink = write.sink().toString();  // Spark shows its path nowhere else
+            String sink = write.sink().toString();  // Spark shows the path nowhere else
             if (sink.startsWith(STREAMED)) places.add(sink.substring(STREAMED.length(), sink.length() - 1));
         }
         for (var children = plan.children().iterator(); children.hasNext();) collect(children.next(), places);
     }
 
-    /** A managed table has a directory of its own. */
+    /** Returns true for a managed table, which has a directory of its own. */
     private static boolean isElsewhere(Option<CatalogTable> table) {
         return table.isEmpty() || !table.get().tableType().equals(CatalogTableType.MANAGED());
     }
@@ -91,7 +91,7 @@ final class PathWrites extends AbstractFunction1<LogicalPlan, BoxedUnit> {
         }
     }
 
-    /** The names of our catalogs, also of those that Spark has not loaded yet. */
+    /** Returns the names of our catalogs, also of those that Spark has not loaded yet. */
     private List<String> ours() {
         List<String> names = new ArrayList<>();
         CollectionConverters.asJava(spark.sessionState().conf().getAllConfs()).forEach((key, value) -> {
@@ -101,7 +101,7 @@ final class PathWrites extends AbstractFunction1<LogicalPlan, BoxedUnit> {
         return names;
     }
 
-    /** The table there; "" where there is none, or nobody knows. */
+    /** Returns the table at a place; "" where there is none, or no planner answers. */
     private String table(String name, String place) {
         try {
             Path path = new Path(place);

@@ -11,11 +11,11 @@ import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**
- * One transaction for a query that only reads, over all its tables.
+ * A rule that gives each query that only reads a single transaction over all its tables.
  *
- * Spark applies this once to the plan of each query, also where it analyses no plan, as for a cache; then it looks for what is cached,
- * and optimizes. So scans of the same query have one snapshot, and those of different queries do not: the frame whose plan it was, which
- * other plans are made of too, goes on without.
+ * Spark applies the rule once to the plan of each query, even where it analyses no plan, as for a cache; afterwards it
+ * looks for cached plans, and optimizes. So the scans of one query have the same snapshot, and different queries have
+ * different ones. The frame that owns the plan is not changed, since other plans use its nodes too.
  */
 final class QueryReadRule extends Rule<LogicalPlan> {
     @Override
@@ -28,12 +28,12 @@ final class QueryReadRule extends Rule<LogicalPlan> {
         Map<AcidTable, AcidTable> marked = new IdentityHashMap<>(), read = new IdentityHashMap<>();
         for (AcidTable table : tables) {
             AcidTransaction reader = readers.computeIfAbsent(table.planner(), planner -> AcidTransaction.reader(planner, text));
-            table.enter(reader);  // of changes, whose table stays in the plan
+            table.enter(reader);  // a plan of changes keeps its table
             AcidTable mark = table.pinned("another than " + table.pinned());
             marked.put(table, mark);
             read.put(mark, table.in(reader));
         }
-        return with(with(plan, marked), read);  // not at once: Spark keeps a node where a rule gives it an equal one
+        return with(with(plan, marked), read);  // two steps: Spark drops an equal node
     }
 
     private static LogicalPlan with(LogicalPlan plan, Map<AcidTable, AcidTable> others) {

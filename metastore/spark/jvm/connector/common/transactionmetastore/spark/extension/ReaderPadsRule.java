@@ -15,9 +15,8 @@ import scala.runtime.AbstractPartialFunction;
 import transactionmetastore.spark.catalog.AcidTable;
 
 /**
- * Takes out the blanks that Spark adds to CHAR columns which our reader has padded: those of full-ACID tables, and partition keys.
- *
- * Spark hands no condition on what it pads to a source, so that no partition would be left out by a CHAR key.
+ * A rule that removes the padding that Spark adds to CHAR columns which our reader has padded: those of full-ACID tables,
+ * and partition keys. Spark gives a source no condition on a padded column, so a CHAR key would never prune partitions.
  */
 final class ReaderPadsRule extends Rule<LogicalPlan> {
     private static final String PADDING = "readSidePadding";

@@ -13,32 +13,33 @@ import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.write.AcidWriteBuilder;
 
 /**
- * What replaces rows by a condition: INSERT INTO ... REPLACE WHERE, and overwrite(condition) of a DataFrame.
+ * The rule for statements that replace rows by a condition: INSERT INTO ... REPLACE WHERE, and overwrite(condition) of a
+ * DataFrame.
  *
- * Once Spark has resolved the names its plan is that of an INSERT OVERWRITE, which replaces other partitions: those that get rows. So
- * these get an option before, which goes with the write.
+ * When Spark has resolved the names, the plan looks like an INSERT OVERWRITE, which replaces the partitions that get rows.
+ * So the rule first adds an option that stays with the write.
  */
 record ReplaceWhere(CatalogNames names) {
-    /** Gives such a statement the option, in one of our catalogs. */
+    /** Adds the option to such a statement, if its table is in one of our catalogs. */
     LogicalPlan marked(LogicalPlan plan) {
         UnresolvedRelation target = target(plan);
         return target == null || names.named(target.multipartIdentifier()) == null ? plan : withOption(plan, target);
     }
 
-    /** Returns the table of such a statement; null of any other plan. */
+    /** Returns the table of such a statement; null for any other plan. */
     private static UnresolvedRelation target(LogicalPlan plan) {
         Object table = plan instanceof OverwriteByExpression write ? write.table()
             : plan instanceof InsertIntoStatement insert && hasCondition(insert) ? insert.table() : null;
         return table instanceof UnresolvedRelation target ? target : null;
     }
 
-    /** An INSERT has it from Spark 4.3 on. */
+    /** Returns true if an INSERT has a condition, as it can from Spark 4.3 on. */
     private static boolean hasCondition(InsertIntoStatement insert) {
         int place = Nodes.place(insert, "replaceCriteriaOpt");
         return place >= 0 && ((Option<?>) insert.productElement(place)).isDefined();
     }
 
-    /** Spark wants the options of the write and of the table to be the same, or one of both to be empty. */
+    /** Adds the option to the table and to the write: Spark requires equal options, or none on one side. */
     private static LogicalPlan withOption(LogicalPlan plan, UnresolvedRelation target) {
         boolean isOfTable = plan instanceof InsertIntoStatement || !target.clearWritePrivileges().options().isEmpty();
         LogicalPlan marked = isOfTable ? with(plan, "table", withOption(target)) : plan;

@@ -26,14 +26,17 @@ import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 
 /**
- * Statements about transactional tables that Spark would run by its own commands, which know nothing of them, and who handles each.
+ * A rule that sends statements about transactional tables to their handlers, before Spark resolves a name.
  *
- * Spark keeps these for every extension of its session catalog, and what they write lies beside the deltas: an empty answer, or
- * rows that nobody sees. So this comes before Spark resolves a name. A handler returns the plan itself where the statement is Spark's own
- * business; the first that returns another one is right.
+ * Spark's own commands know nothing of transactional tables, and Spark keeps some of them even for an extension of its
+ * session catalog: they would show an empty table, or write rows beside the deltas that nobody sees. A handler returns the
+ * plan unchanged where the statement is Spark's own; the first handler that returns another plan wins.
  */
 final class RoutingRule extends Rule<LogicalPlan> {
-    /** Spark calls a procedure already when it analyses the call: what is explained does not become one. */
+    /**
+     * The mark of an explained statement. Spark runs a procedure when it analyses the call, so an explained statement is
+     * not made a call.
+     */
     private static final TreeNodeTag<Boolean> IS_EXPLAINED = new TreeNodeTag<>("acid.explained");
 
     private record Handler(Predicate<LogicalPlan> isFor, UnaryOperator<LogicalPlan> handle) {}

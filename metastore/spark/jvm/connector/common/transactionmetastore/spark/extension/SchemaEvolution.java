@@ -9,9 +9,12 @@ import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.EvolvingTable;
 import transactionmetastore.spark.planner.AcidException;
 
-/** Refuses WITH SCHEMA EVOLUTION where Spark would leave new columns out, or write columns in the places of others. */
+/** A check that refuses WITH SCHEMA EVOLUTION where Spark would ignore new columns, or write values into the wrong columns. */
 record SchemaEvolution(CatalogNames names) {
-    /** Spark 4.0 would leave new columns out. And Spark finds columns by the places that they had, where a new one comes before the keys. */
+    /**
+     * Refuses the statement in Spark 4.0, which ignores new columns, and a new column before the partition keys: Spark
+     * finds columns by their old positions.
+     */
     void require(LogicalPlan plan) {
         if (!isWanted(plan)) return;
         LogicalPlan target = plan instanceof InsertIntoStatement insert ? insert.table() : plan.children().head();
@@ -33,7 +36,7 @@ record SchemaEvolution(CatalogNames names) {
         }
     }
 
-    /** INSERT has these words since Spark 4.2. */
+    /** Returns true if the plan has the words WITH SCHEMA EVOLUTION. INSERT has them from Spark 4.2 on. */
     private static boolean isWanted(LogicalPlan plan) {
         if (!(plan instanceof MergeIntoTable) && !(plan instanceof InsertIntoStatement)) return false;
         int place = Nodes.place(plan, "withSchemaEvolution");

@@ -5,21 +5,21 @@ import org.apache.spark.sql.SparkSession;
 import transactionmetastore.spark.catalog.AcidCatalogBase;
 import transactionmetastore.spark.txn.Block;
 
-/** For programs that hold a session: its block, which its own SQL joins. */
+/** Access to a session's block, for programs that hold the session. Its own SQL joins the block. */
 public final class SessionBlocks {
-    /** The block that the session has open; null outside a block. */
+    /** Returns the block that the session has open; null outside a block. */
     public Block open(SparkSession session) {
         AcidCatalogBase ours = ours(session);
         return ours == null ? null : ours.block();
     }
 
-    /** The session's catalog; null where that is not ours. */
+    /** Returns the session's catalog; null if it is not ours. */
     static AcidCatalogBase ours(SparkSession session) {
         var classic = (org.apache.spark.sql.classic.SparkSession) session;
         return in(session, () -> classic.sessionState().catalogManager().v2SessionCatalog()) instanceof AcidCatalogBase ours ? ours : null;
     }
 
-    /** Spark takes the settings of the thread's session, whichever it is asked for. */
+    /** Runs an action with this session active: Spark takes settings from the thread's session, whichever session is asked. */
     static <T> T in(SparkSession session, Supplier<T> action) {
         return ((org.apache.spark.sql.classic.SparkSession) session).withActive(action::get);
     }

@@ -14,11 +14,11 @@ import scala.runtime.BoxedUnit;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.read.ReadsEnd;
 
-/** The rules and checks of a session besides its catalog: catalog.AcidExtensions in spark.sql.extensions. */
+/** The rules and checks that a session needs besides its catalog. Users set catalog.AcidExtensions in spark.sql.extensions. */
 public class SessionRules extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     private static final Set<SparkSessionExtensions> APPLIED = Collections.newSetFromMap(new WeakHashMap<>());
 
-    /** The session, if it has them; else a clone that has. */
+    /** Returns the session if it has the rules, or a clone that has them. */
     public SparkSession inSession(SparkSession session) {
         var spark = (org.apache.spark.sql.classic.SparkSession) session;
         synchronized (APPLIED) {
@@ -50,7 +50,7 @@ public class SessionRules extends AbstractFunction1<SparkSessionExtensions, Boxe
         return BoxedUnit.UNIT;
     }
 
-    /** With the jar of another version some statement would fail later, for want of a class. */
+    /** Refuses the jar of another Spark version: some statement would fail later because a class is missing. */
     private static void requireRightJar(String spark) {
         String[] number = spark.split("\\.");
         String wanted = "spark-" + number[0] + "." + number[1] + ".jar";

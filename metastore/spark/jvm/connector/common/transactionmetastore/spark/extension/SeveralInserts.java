@@ -24,21 +24,25 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.procedure.BlockProcedure;
 
 /**
- * FROM source INSERT ... INSERT ...: one transaction, where Spark begins none and each INSERT would have its own.
+ * The statement FROM source INSERT ... INSERT ... as one transaction; Spark begins none, and each INSERT would have its
+ * own.
  *
- * The source is evaluated once, and each INSERT is a statement of a block: the session's, or one of its own. Those that overwrite
- * the partitions of their rows in one table are one statement, as in Hive, and come first: a base hides what its transaction has
- * written before. To Spark the whole is a procedure that is called.
+ * The source is evaluated once, and each INSERT is a statement of a block: the session's block, or a new one. INSERTs that
+ * overwrite the partitions of their rows in the same table become one statement, as in Hive, and come first: a base hides
+ * earlier writes of its transaction. To Spark the whole is a procedure that is called.
  */
 record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan statement) {
-    /** Whether a plan, of Spark's parser, is such a statement. */
+    /** Returns true if a parsed plan is such a statement. */
     static boolean isSeveral(LogicalPlan plan) {
         LogicalPlan inner = inner(plan);
         return inner instanceof Union && inner.children().forall(child -> child instanceof InsertIntoStatement
             || child instanceof InsertIntoDir || child instanceof OverwriteByExpression);
     }
 
-    /** Returns the call that runs such a statement in one transaction; the statement itself where it writes no transactional table. */
+    /**
+     * Returns the call that runs such a statement in one transaction; the statement itself if it writes no transactional
+     * table.
+     */
     static LogicalPlan called(LogicalPlan plan, CatalogNames names) {
         AcidCatalogBase catalog = null;
         for (UnresolvedRelation target : targets(plan)) {
@@ -57,12 +61,12 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
         return catalog == null ? plan : new SeveralInserts(names.spark(), catalog, plan).called();
     }
 
-    /** Whether one of such a statement writes a directory, or what REPLACE WHERE chooses. */
+    /** Returns true if one of the INSERTs writes a directory, or uses REPLACE WHERE. */
     private static boolean hasOthers(LogicalPlan plan) {
         return inner(plan).children().exists(child -> !(child instanceof InsertIntoStatement));
     }
 
-    /** The targets' names. A directory has none. */
+    /** Returns the names of the targets. A directory has none. */
     private static List<UnresolvedRelation> targets(LogicalPlan plan) {
         List<UnresolvedRelation> targets = new ArrayList<>();
         for (LogicalPlan insert : CollectionConverters.asJava(inner(plan).children())) {
@@ -102,7 +106,10 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
         }
     }
 
-    /** Spark has put what WITH names in the place of the names: the text, parsed anew, has the same source in each INSERT. */
+    /**
+     * Returns the statement parsed again from its text: Spark has already replaced the names of WITH, and only in the
+     * parsed text do all INSERTs share a source.
+     */
     private LogicalPlan asWritten() {
         if (statement.origin().sqlText().isEmpty()) return statement;
         try {
@@ -111,22 +118,22 @@ record SeveralInserts(SparkSession spark, AcidCatalogBase catalog, LogicalPlan s
                 && !parsed.containsPattern(TreePattern.PARAMETER());
             return isSame ? parsed : statement;
         } catch (ParseException error) {
-            return statement;  // it is in a script
+            return statement;  // the statement is part of a script
         }
     }
 
-    /** Without WITH. */
+    /** Returns the plan without WITH. */
     static LogicalPlan inner(LogicalPlan plan) {
         return plan instanceof UnresolvedWith with ? with.child() : plan;
     }
 
-    /** With the WITH of a statement. */
+    /** Returns the plan inside the WITH of a statement. */
     private static LogicalPlan inside(LogicalPlan statement, LogicalPlan plan) {
         return statement instanceof UnresolvedWith with
             ? with.withNewChildren(CollectionConverters.asScala(List.of(plan)).toSeq()) : plan;
     }
 
-    /** What FROM names: Spark's parser puts the same object into each INSERT. Null where Spark has copied it. */
+    /** Returns the source that FROM names, one object in all INSERTs of the parsed plan; null where Spark has copied it. */
     private static LogicalPlan common(List<LogicalPlan> inserts) {
         List<LogicalPlan> all = nodes(inserts.get(0)), others = nodes(inserts.get(1));
         return all.stream().filter(node -> others.stream().anyMatch(other -> other == node)).findFirst().orElse(null);

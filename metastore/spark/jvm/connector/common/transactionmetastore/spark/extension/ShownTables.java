@@ -25,10 +25,10 @@ import transactionmetastore.spark.catalog.AcidCatalogBase;
 import transactionmetastore.spark.catalog.AcidTable;
 
 /**
- * SHOW CREATE TABLE, SHOW TABLE EXTENDED and statements that show or alter columns, of transactional tables.
+ * The rule for SHOW CREATE TABLE, SHOW TABLE EXTENDED, and statements that show or alter columns of transactional tables.
  *
- * Spark's own commands print a statement that makes another table, or load each table as its session catalog has it, which gets no
- * transactional ones, and fail at the first.
+ * Spark's own commands would print a statement for a different table. Or they would load each table from the session
+ * catalog, which gets no transactional tables, and fail at the first.
  */
 record ShownTables(CatalogNames names) {
     /** Returns the planner's statement that creates a table of the same definition. */
@@ -47,7 +47,10 @@ record ShownTables(CatalogNames names) {
         return declared(plan, true);
     }
 
-    /** Gives a statement the declared types of columns: to all others CHAR and VARCHAR are STRING, see TableDefinition.Field. */
+    /**
+     * Gives a statement the declared types of columns. All other statements see STRING for CHAR and VARCHAR: see
+     * TableDefinition.Field.
+     */
     private LogicalPlan declared(LogicalPlan plan, boolean isAltered) {
         Seq<String> name = plan.children().head() instanceof UnresolvedTable one ? one.multipartIdentifier()
             : plan.children().head() instanceof UnresolvedTableOrView one ? one.multipartIdentifier() : null;
@@ -58,7 +61,7 @@ record ShownTables(CatalogNames names) {
         return plan.withNewChildren(CollectionConverters.asScala(children).toSeq());
     }
 
-    /** Returns what has a name of the pattern, of the database and of the session's temporary views. */
+    /** Returns the tables and temporary views whose names match the pattern. */
     LogicalPlan extended(ShowTablesExtended show) {
         CatalogNames.DatabaseName db = show.namespace() instanceof UnresolvedNamespace name ? names.database(name.multipartIdentifier())
             : show.namespace() instanceof CurrentNamespace$ ? names.currentDatabase() : null;
@@ -85,7 +88,7 @@ record ShownTables(CatalogNames names) {
         return session.getTempViewOrPermanentTableMetadata(table).simpleString();
     }
 
-    /** In the words and the order of Spark's own. */
+    /** Returns the description of a table, in the words and the order of Spark's own. */
     private static String information(String catalog, TableIdentifier ident, AcidTable table) {
         Map<String, String> properties = new TreeMap<>(table.properties());
         StringBuilder text = new StringBuilder();

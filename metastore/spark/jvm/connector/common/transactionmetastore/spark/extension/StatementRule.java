@@ -24,18 +24,23 @@ import transactionmetastore.spark.txn.WriteKind;
 import transactionmetastore.spark.write.AcidWrites;
 
 /**
- * One transaction for a statement, over all its tables: also of subqueries, views and other databases.
+ * A rule that gives a statement one transaction over all its tables: also those of subqueries, views and other databases.
  *
- * Spark applies this to each plan that it analyses, to a view's plan before the plan around it. The tables of a plan enter the
- * same transaction, which in a block is that of the block. Where the statement writes a transactional table, the transaction that writes
- * reads all tables: Spark has begun it, or before 4.2 the table itself. Where it writes a table of Spark's own, Spark drops that
- * transaction, and the tables get a reader. The rule changes tables in place and returns the same plan, since a frame's tables are in
- * each plan that is made of the frame. What only reads gets a transaction for each of its runs: see QueryReadRule.
+ * Spark applies it to each plan that it analyses, and to a view's plan before the plan around the view. All tables of a
+ * plan enter the same transaction, in a block the block's transaction. If the statement writes a transactional table, its writing
+ * transaction reads all tables: Spark has begun it, or before 4.2 the table itself. If the statement writes a table of
+ * Spark's own, Spark drops that transaction, and the tables get a reader.
+ *
+ * The rule changes tables in place and returns the same plan, since a frame's tables are part of each plan that is made of
+ * the frame. A plan that only reads gets a transaction for each run: see QueryReadRule.
  */
 final class StatementRule extends Rule<LogicalPlan> {
     private static final TreeNodeTag<Boolean> IS_OF_NEW_ROWS_ALONE = new TreeNodeTag<>("acid.merge.of.new.rows.alone");
 
-    /** Tag a MERGE that only adds rows: in 4.1 Spark has made an INSERT of it when this rule sees it, and the tag stays. */
+    /**
+     * Marks a MERGE that only adds rows: in 4.1 Spark has made an INSERT of it when this rule sees the plan, and the mark
+     * stays.
+     */
     static void tag(MergeIntoTable merge) {
         if (isOfNewRowsAlone(merge)) merge.setTagValue(IS_OF_NEW_ROWS_ALONE, true);
     }
@@ -56,12 +61,12 @@ final class StatementRule extends Rule<LogicalPlan> {
         return plan;
     }
 
-    /** A table in another catalog's block is read in that block. */
+    /** Returns true if the writer may read the table. A table in another catalog's block is read in that block. */
     private static boolean mayRead(AcidTransaction writer, AcidTable table) {
         return table.block() == null || writer.isOf(table.block());
     }
 
-    /** All tables of ours in a plan whose own nodes have one. */
+    /** Returns all our tables in a plan, at its own nodes. */
     static Set<AcidTable> tables(LogicalPlan plan) {
         Set<AcidTable> tables = Collections.newSetFromMap(new IdentityHashMap<>());
         collect(plan, tables);
@@ -76,7 +81,7 @@ final class StatementRule extends Rule<LogicalPlan> {
         for (var children = plan.children().iterator(); children.hasNext();) collect(children.next(), tables);
     }
 
-    /** The transaction of the statement's write, or null. What it is going to write is noted there: locks come first. */
+    /** Returns the transaction of the statement's write, or null. The write is noted in it at once, since locks come first. */
     private static AcidTransaction writer(LogicalPlan plan) {
         if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation target) {
             if (target.table() instanceof AcidTable table && table.writer() != null) {
@@ -108,12 +113,12 @@ final class StatementRule extends Rule<LogicalPlan> {
         return plan instanceof UpdateTable ? "UPDATE" : plan instanceof DeleteFromTable ? "DELETE" : "MERGE";
     }
 
-    /** Such a MERGE is no row-level operation to Spark, which appends what it adds. */
+    /** Returns true if a MERGE only adds rows: Spark makes it an append, and no row-level operation. */
     static boolean isOfNewRowsAlone(MergeIntoTable merge) {
         return merge.matchedActions().isEmpty() && merge.notMatchedBySourceActions().isEmpty();
     }
 
-    /** What else adds rows is, from Spark 4.2 on, a MERGE that changes none. */
+    /** Returns the kind of a write. From Spark 4.2 on, a MERGE that changes no rows is an insert too. */
     private static WriteKind kind(LogicalPlan write) {
         if (write.getTagValue(IS_OF_NEW_ROWS_ALONE).isDefined()) return WriteKind.MERGE_INSERT;
         if (write instanceof AppendData) return WriteKind.INSERT;
@@ -121,7 +126,7 @@ final class StatementRule extends Rule<LogicalPlan> {
         return isOverwriting ? WriteKind.INSERT_OVERWRITE : WriteKind.MERGE_INSERT;
     }
 
-    /** The table of a node that reads one of ours; null of others. */
+    /** Returns our table that a node reads; null for other nodes. */
     static AcidTable table(LogicalPlan node) {
         if (!(node instanceof DataSourceV2Relation relation)) return null;
         if (relation.table() instanceof RowLevelOperationTable rows && rows.table() instanceof AcidTable table) return table;

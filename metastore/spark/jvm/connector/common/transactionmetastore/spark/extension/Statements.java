@@ -10,21 +10,24 @@ import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import transactionmetastore.spark.txn.AcidTransaction;
 
-/** For programs that hold a session: what its statements are to Spark's parser, and how many rows they change. */
+/**
+ * Access to a session's statements for programs: the parser's kind of a statement, and the number of rows that statements
+ * change.
+ */
 public final class Statements {
-    /** "query", "change" (UPDATE, DELETE, MERGE) or "other". */
+    /** Returns "query", "change" (UPDATE, DELETE, MERGE) or "other". */
     public String kind(SparkSession session, String text) throws ParseException {
         LogicalPlan plan = parsed(session, text), inner = SeveralInserts.inner(plan);
         if (inner instanceof UpdateTable || inner instanceof DeleteFromTable || inner instanceof MergeIntoTable) return "change";
         return plan.exists(node -> node instanceof Command || node instanceof ParsedStatement) ? "other" : "query";
     }
 
-    /** From now on count the rows that this thread's statements change. */
+    /** Starts to count the rows that this thread's statements change. */
     public void count() {
         AcidTransaction.count();
     }
 
-    /** How many rows were changed since count(): null where no statement has written a transactional table. */
+    /** Returns the number of rows changed since count(); null if no statement has written a transactional table. */
     public Long counted() {
         return AcidTransaction.counted();
     }

@@ -18,7 +18,10 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.catalog.AcidTable;
 
-/** The target of a DELETE as a table: Spark 4.0 pads its CHAR columns, and then does not know it for one. Our reader pads them. */
+/**
+ * A rule that gives Spark 4.0 the target of a DELETE as a table. Spark pads its CHAR columns, and then no longer recognizes
+ * a table. Our reader pads them instead.
+ */
 final class TextTargetsRule extends Rule<LogicalPlan> {
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
@@ -39,7 +42,7 @@ final class TextTargetsRule extends Rule<LogicalPlan> {
         return target;
     }
 
-    /** The relation with columns of these ids, and nothing told beside their types. */
+    /** Returns the relation with columns of these ids, and no metadata besides their types. */
     private static LogicalPlan bare(DataSourceV2Relation relation, Seq<? extends NamedExpression> columns) {
         if (!(relation.table() instanceof AcidTable)) return relation;
         List<Attribute> output = new ArrayList<>();

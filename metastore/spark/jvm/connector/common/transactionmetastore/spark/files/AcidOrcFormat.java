@@ -39,13 +39,13 @@ import scala.runtime.AbstractFunction0;
 import transactionmetastore.spark.internals.SparkInternals;
 
 /**
- * Spark's ORC source for ACID files, as if the columns of "row" were the file's own.
+ * Spark's ORC source for ACID files. It shows the columns of "row" as if they were the file's own.
  *
  * To Spark a file has the five fields of an event, whether its row is deleted, and then the table's columns. The schema
  * names the first six; a scan that needs none of them has the columns alone, like a scan of a flat file. Columns that a
  * query does not need are not read. Conditions on the table's columns go to ORC, which looks for them inside "row" of an
- * ACID file; conditions on the others do not: ORC would take a user's column of the same name.
- * Exists in the driver only; AcidOrcReader runs in the tasks.
+ * ACID file; conditions on the others do not: ORC would take a user's column of the same name. It exists in the driver only;
+ * AcidOrcReader runs in the tasks.
  */
 public class AcidOrcFormat extends OrcFileFormat {
     private static final long serialVersionUID = 1L;
@@ -54,13 +54,14 @@ public class AcidOrcFormat extends OrcFileFormat {
     private int shift, small, inRow;
 
     /**
-     * A scan over files that have been listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
-     * is theirs alone. "event": the names and types of the first six fields, or "" for a scan of the table's columns and nothing
-     * else. "deleted": the arrays of DeletedRows in metastore/acid_tables/deleted.py, each after its length; or null. "small": up
-     * to which size a file is read whole. "where": a condition, or "". "before" and "after": what there is beside the
-     * table's columns, a list of expressions as JSON.
-     * All in one call and one plan, which Spark analyses once: PySpark calls the JVM several times for each Column object,
-     * and Spark analyses each step of a frame separately.
+     * Returns a scan over files that have been listed already. "files": an array of FileStatus in Hadoop's format. "root":
+     * a path that only these files have. "event": the names and types of the first six fields, or "" for a scan of the
+     * table's columns alone. "deleted": the arrays of DeletedRows in metastore/acid_tables/deleted.py, each after its
+     * length; or null. "small": the largest size of a file that is read whole. "where": a condition, or "". "before" and
+     * "after": expressions around the table's columns, as JSON lists.
+     *
+     * The scan is a single call and a single plan, which Spark analyses once: PySpark calls the JVM several times for each
+     * Column object, and Spark analyses each step of a frame separately.
      */
     public Dataset<?> scan(
             final SparkSession spark, final String root, final byte[] files, final String event, final String columns,
@@ -120,7 +121,7 @@ public class AcidOrcFormat extends OrcFileFormat {
     }
 
     @Override
-    @SuppressWarnings("unchecked")  // the reader is of Object
+    @SuppressWarnings("unchecked")  // Spark's signature has Object here
     public scala.Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
             SparkSession spark, StructType data, StructType partition, StructType required,
             scala.collection.immutable.Seq<Filter> filters, scala.collection.immutable.Map<String, String> options,
@@ -150,7 +151,7 @@ public class AcidOrcFormat extends OrcFileFormat {
         OrcConf.IS_SCHEMA_EVOLUTION_CASE_SENSITIVE.setBoolean(settings, SQLConf.get().caseSensitiveAnalysis());
         pushDown(data, filters, settings);
         boolean batches = options.get("returning_batch").contains("true");
-        // In one: Spark sets 4 MB aside for everything that is sent by itself.
+        // One broadcast for all: Spark reserves 4 MB for each object that is broadcast.
         Object[] sent = {new SerializableConfiguration(new JobConf(settings)), marks ? deleted : null};
         Object reader = new AcidOrcReader(
             JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(sent), events, schema, places,

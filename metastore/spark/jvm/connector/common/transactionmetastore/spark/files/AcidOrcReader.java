@@ -33,12 +33,12 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Runs in the tasks: an ACID file's rows with the columns of "row" beside those of the event.
+ * A reader of an ACID file's rows, with the columns of "row" beside those of the event; it runs in the tasks.
  *
- * This class opens the files, small ones whole (SmallOrcFile); OrcBatches shows them in Spark's columns. The request to ORC
- * always has the six fields of an event, since ORC would look for any other request's fields inside "row"; it reads only
- * the included fields. "places" has the place of each column of the result: a field of the event (0 to 4), whether the row
- * is deleted (5), or a field of "row" (from 6 on). DeletedBits has the deleted rows.
+ * It opens the files, small ones whole (SmallOrcFile); OrcBatches shows them in Spark's columns. The request to ORC always
+ * has the six fields of an event, since ORC would look for any other request's fields inside "row"; it reads only the
+ * included fields. "places" has the place of each column of the result: a field of the event (0 to 4), whether the row is
+ * deleted (5), or a field of "row" (from 6 on). DeletedBits has the deleted rows.
  */
 public class AcidOrcReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -55,8 +55,8 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
     private transient Reader.Options wanted;
 
     /**
-     * "sent": the settings, and the deleted rows, or null. "rows": the type of a result of rows, null for batches. "small":
-     * files up to this size are read whole.
+     * Creates a reader. "sent": the settings, and the deleted rows or null. "rows": the type of a result of rows, null for
+     * batches. "small": the largest size of a file that is read whole.
      */
     public AcidOrcReader(
             Broadcast<?> sent, StructType events, String schema, int[] places, StructType rows, int capacity, int shift,
@@ -100,7 +100,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         }
     }
 
-    /** The rows of a file; with "marks" through them, and without reading the rows' ids where the footer has them. */
+    /** Returns a reader of a file's rows. "marks" wraps it, and then row ids are not read if the footer gives them. */
     private RecordReader opened(PartitionedFile file, Marks marks) throws IOException {
         OrcFile.ReaderOptions how = OrcFile.readerOptions(job());
         Reader source = file.fileSize() <= small
@@ -118,7 +118,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         return marks;
     }
 
-    /** The settings. Hadoop copies all of them for each file when they are not a job's, at the cost of opening it. */
+    /** Returns the settings as a job's. Hadoop copies any other settings for each file, which costs as much as opening it. */
     private JobConf job() {
         if (job == null) {
             Configuration settings = ((SerializableConfiguration) sent(0)).value();
@@ -131,7 +131,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         return ((Object[]) sent.value())[place];
     }
 
-    /** The batches of a file, which is closed after the last batch, or when the task ends. */
+    /** The batches of a file. The file is closed after the last batch, or when the task ends. */
     static final class Batches implements Iterator<Object>, TaskCompletionListener {
         private final AcidOrcReader request;
         private final RecordReaderIterator<?> source;
@@ -162,7 +162,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
             return batch;
         }
 
-        /** The columns of the result. They stay the same objects from batch to batch. */
+        /** Returns the columns of the result; they stay the same objects from batch to batch. */
         private ColumnarBatch arranged(ColumnarBatch events) {
             ColumnVector[] columns = new ColumnVector[request.places.length];
             for (int column = 0; column < columns.length; ++column) {
@@ -178,10 +178,10 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
     }
 
     /**
-     * The ids of a file's rows where they are a run: one write id, one bucket, and row ids that follow one another.
+     * The ids of a file's rows where these are consecutive: one write id, one bucket, and row ids without a gap.
      *
      * Rows of an ACID file are in the order of their ids, and each id is in it once. So the lowest and the highest value of
-     * each column and the number of rows, all in the footer, tell whether the ids are a run.
+     * each column and the number of rows, all in the footer, show whether the ids are consecutive.
      */
     public static final class Run {
         public final long writeId, first;
@@ -195,8 +195,8 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
             this.first = first;
         }
 
-        /** The run; null where there is none, or where the footer lacks the numbers. */
-        @SuppressWarnings("deprecation")  // the other way does not tell whether there is a minimum
+        /** Returns the run of ids in a file; null if there is none, or if the footer lacks the numbers. */
+        @SuppressWarnings("deprecation")  // the newer method does not tell whether there is a minimum
         public static Run of(Reader file) {
             List<OrcProto.ColumnStatistics> columns = file.getOrcProtoFileStatistics();
             if (columns.size() <= 1 + EventColumns.ROW_ID) return null;
@@ -217,7 +217,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         }
     }
 
-    /** The rows of a file, and which of them are deleted: "found", filled for each batch. */
+    /** A reader that fills "found" for each batch: which of its rows are deleted. */
     static final class Marks implements RecordReader {
         final OnHeapColumnVector found;
         RecordReader source;
@@ -231,7 +231,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
 
         @Override
         public boolean nextBatch(VectorizedRowBatch batch) throws IOException {
-            long place = source.getRowNumber();  // of the first row that comes next, whatever is left out before it
+            long place = source.getRowNumber();  // the position of the batch's first row, after all rows that ORC skipped
             boolean isOne = source.nextBatch(batch);
             if (isOne && run != null) {
                 mark(run.first + place, batch.size);
@@ -276,7 +276,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         }
     }
 
-    /** The same, row by row. */
+    /** The rows of a file, one by one. */
     static final class Rows implements Iterator<Object> {
         private final Batches batches;
         private final UnsafeProjection projection;

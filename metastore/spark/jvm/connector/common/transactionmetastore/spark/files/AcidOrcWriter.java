@@ -22,28 +22,27 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.CollectionAccumulator;
 
 /**
- * Spark's ORC source, with a writer for the events of a compaction, which have their ids. Those of statements get theirs in the tasks
- * of the catalog (TaskWriter), and both are written by EventFile.
+ * Spark's ORC source with a writer for the events of a compaction, which have ids already.
  *
- * A file of Spark's becomes "part-..." with insert events, or "delete-part-..." with delete events. The task that closes one reports
- * what is in it and what it has left out, and Spark takes the reports of the attempts that it keeps.
+ * Events of statements get their ids in the tasks of the catalog (TaskWriter); EventFile writes both. A file of Spark's
+ * becomes "part-..." with insert events, or "delete-part-..." with delete events. The task that closes a file reports its
+ * content and the events that were left out; Spark takes the reports of the attempts that it keeps.
  */
 public class AcidOrcWriter extends OrcFileFormat {
     private static final long serialVersionUID = 1L;
     private static final int HIDDEN_INSERT = 3, HIDDEN_DELETE = 4;
     private static final String REPORTS = "acidreports";
-    /** Writes that go on, by their names: Spark makes the format anew, and tells it no more than texts. */
+    /** Running writes by name: Spark creates the format anew, and passes it texts only. */
     private static final Map<String, Write> WRITES = new ConcurrentHashMap<>();
 
     /**
-     * Let a writer that has got everything but its format write below a path. "around", if there is one, makes another factory of
-     * writers of the one here. "merges": whether an insert event behind a delete event of its row is left out, and the delete event
-     * too; "described": the columns whose written values are tallied, as JSON. "numbers": as JSON, of each writer the first row id and the
-     * bucket of its events, which get new ids as they are written, and the number of whose writer stands in "currentTransaction"; or an
-     * empty list.
+     * Lets a writer write below a path; everything but its format must be set.
      *
-     * Returns the report of each file (Events.finished), the tallies of events and those of columns, as JSON. Spark finds a format by
-     * its class's name.
+     * "around", if not null, makes another factory of writers out of this one. "merges": leave out a delete event, and the
+     * insert event of its row behind it. "described": the columns whose written values are tallied, as JSON. "numbers": as
+     * JSON, for each writer the first row id and the bucket of its events, which get new ids as they are written
+     * ("currentTransaction" has the writer's number); or an empty list. Returns the report of each file (Events.finished),
+     * the tallies of events and those of columns, as JSON. Spark finds a format by the name of its class.
      */
     public String save(
             SparkSession spark, DataFrameWriter<?> writer, String path, Function<?, ?> around, boolean merges, String described, String numbers) {
@@ -63,7 +62,7 @@ public class AcidOrcWriter extends OrcFileFormat {
         return Messages.listed(reports.value());
     }
 
-    /** What a write is besides its rows. */
+    /** A write: its options besides the rows. */
     private static class Write {
         final CollectionAccumulator<String> reports;
         final Function<?, ?> around;
@@ -79,7 +78,7 @@ public class AcidOrcWriter extends OrcFileFormat {
         }
     }
 
-    /** What knows all classes that its parent knows, and this one. */
+    /** A class loader that knows this class and all classes of its parent. */
     public static class KnowingUs extends ClassLoader {
         public KnowingUs(ClassLoader parent) {
             super(parent);
@@ -102,12 +101,12 @@ public class AcidOrcWriter extends OrcFileFormat {
         return write.around == null ? made : around(write.around, made);
     }
 
-    @SuppressWarnings("unchecked")  // such functions are of Object
+    @SuppressWarnings("unchecked")  // Scala's functions take Object here
     private static OutputWriterFactory around(Function<?, ?> around, OutputWriterFactory made) {
         return (OutputWriterFactory) ((Function<Object, Object>) around).apply(made);
     }
 
-    /** What goes from the driver to the tasks. */
+    /** The factory that Spark sends from the driver to the tasks. */
     public static class Factory extends OutputWriterFactory {
         private static final long serialVersionUID = 1L;
         private final OutputWriterFactory plain;
@@ -218,7 +217,7 @@ public class AcidOrcWriter extends OrcFileFormat {
             }
         }
 
-        /** A file's report, once it is complete: FileReport in metastore/spark/write/event_format.py. */
+        /** Returns the report of a complete file: FileReport in metastore/spark/write/event_format.py. */
         private static String finished(EventFile file) throws IOException {
             file.close();
             Map<String, Object> report = new LinkedHashMap<>();
@@ -235,7 +234,7 @@ public class AcidOrcWriter extends OrcFileFormat {
             return Messages.text(report);
         }
 
-        /** The file's path from where Spark puts its files, whatever directory the attempt writes to. */
+        /** Returns the file's path below the directory of Spark's files, whatever directory the attempt writes to. */
         private static String place(Path path) {
             String place = path.getName();
             for (Path above = path.getParent(); above.getName().indexOf('=') > 0; above = above.getParent()) {
@@ -245,7 +244,10 @@ public class AcidOrcWriter extends OrcFileFormat {
         }
     }
 
-    /** What became of all events that came to one writer, also of those that are in no file: Tally in metastore/compaction/working/rules.py. */
+    /**
+     * A tally of all events that came to one writer, also of those that are left out: Tally in
+     * metastore/compaction/working/rules.py.
+     */
     public static class Tally {
         private final boolean merges;
         private int lowest = Integer.MAX_VALUE, highest = Integer.MIN_VALUE, namedBucket, lastBucket;
@@ -257,7 +259,10 @@ public class AcidOrcWriter extends OrcFileFormat {
             this.merges = merges;
         }
 
-        /** Count an event; whether it is not to be written. Of one row the delete events come first. */
+        /**
+         * Counts an event. Returns true if it is not to be written. The delete events of a row come before its insert
+         * event.
+         */
         public boolean leavesOut(int operation, long original, int bucket, long rowId) {
             lowest = Math.min(lowest, EventFile.writerId(bucket));
             highest = Math.max(highest, EventFile.writerId(bucket));
@@ -291,7 +296,7 @@ public class AcidOrcWriter extends OrcFileFormat {
             }
         }
 
-        /** No report tells of the old ids of rows that get new ones. */
+        /** Refuses an event out of order. Rows that get new ids need this check, since no report contains their old ids. */
         void requireNext(long original, int bucket, long rowId) {
             boolean isNext = original != lastOriginal ? original > lastOriginal
                 : bucket != lastBucket ? bucket > lastBucket : rowId > lastRowId;

@@ -27,18 +27,18 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * What the rows that a task writes say of some of their columns: Tallied in metastore/compaction/statistics/rules.py.
+ * Tallies of some columns of the rows that a task writes: Tallied in metastore/compaction/statistics/rules.py.
  *
- * Distinct values are sketched as HyperLogLog does it, so that the sketches of several tasks can be joined.
+ * Distinct values are sketched as in HyperLogLog, so that the sketches of several tasks can be joined.
  */
 public final class ColumnTallies {
-    /** The sketch has 2 to the power of this many registers: SKETCH_BITS in metastore/compaction/statistics/rules.py. */
+    /** Logarithm of the number of the sketch's registers: SKETCH_BITS in metastore/compaction/statistics/rules.py. */
     private static final int BITS = 11;
     private static final int SEED = 42, MICROS = 1000000;
     private final Column[] columns;
     private long rows;
 
-    /** "names": columns of the row; others than those of simple types are no business of anybody. */
+    /** Creates tallies. "names": columns of the row; columns of nested types are skipped. */
     public ColumnTallies(StructType row, List<?> names) {
         columns = new Column[names.size()];
         for (int number = 0; number < columns.length; ++number) {
@@ -48,20 +48,20 @@ public final class ColumnTallies {
         }
     }
 
-    /** Note a row. */
+    /** Adds a row. */
     public void add(InternalRow row) {
         ++rows;
         for (int number = 0; number < columns.length; ++number) columns[number].add(row);
     }
 
-    /** A text for each column. */
+    /** Returns one text for each column. */
     public String[] texts() {
         String[] texts = new String[columns.length];
         for (int number = 0; number < columns.length; ++number) texts[number] = columns[number].text(rows);
         return texts;
     }
 
-    /** A column's values so far. */
+    /** The tally of a column. */
     private static final class Column {
         private static final int TRUTH = 0, WHOLE = 1, FRACTION = 2, TEXT = 3, BYTES = 4, SHORT_DECIMAL = 5, DECIMAL = 6;
         private static final int TIME = 7;
@@ -139,7 +139,7 @@ public final class ColumnTallies {
             sketch(XXH64.hashLong(value, SEED));
         }
 
-        /** What is not finite has no place in a range. */
+        /** Adds a value to the range. Infinite values and NaN are left out, as in Hive's statistics. */
         private void note(double value) {
             if (!Double.isNaN(value) && !Double.isInfinite(value)) {
                 least = Math.min(least, value);
@@ -185,7 +185,7 @@ public final class ColumnTallies {
             return Messages.text(text);
         }
 
-        /** The lowest or highest value, of a decimal without its point; null where there is none. */
+        /** Returns the lowest or highest value, a decimal as its unscaled number; null if there is none. */
         private String bound(boolean isLow) {
             if (kind == DECIMAL) {
                 BigDecimal value = isLow ? smallest : largest;
@@ -196,7 +196,7 @@ public final class ColumnTallies {
             return Long.toString(kind == TIME ? wallSeconds(isLow ? lowest : highest) : isLow ? lowest : highest);
         }
 
-        /** A timestamp as Hive shows it, as seconds: files have the time on the wall, in the zone of who writes them. */
+        /** Returns a timestamp as Hive shows it, in seconds: files hold local times, in the zone of the writer. */
         private static long wallSeconds(long micros) {
             long seconds = Math.floorDiv(micros, (long) MICROS);
             return seconds + ZoneId.systemDefault().getRules().getOffset(Instant.ofEpochSecond(seconds)).getTotalSeconds();

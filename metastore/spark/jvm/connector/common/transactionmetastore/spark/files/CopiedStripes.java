@@ -19,14 +19,15 @@ import org.apache.orc.StripeInformation;
 import org.apache.orc.StripeStatistics;
 import org.apache.orc.Writer;
 
-/** Files of insert events as one file, into which their stripes are copied as they lie. Works in the driver. */
+/** A copier of files of insert events into one file, stripe by stripe and unread. It works in the driver. */
 public class CopiedStripes {
     private static final String INDEX = "hive.acid.key.index", STATS = "hive.acid.stats", VERSION = "hive.acid.version";
     private static final int OPERATION = 1, ORIGINAL = 2, BUCKET = 3, ROW_ID = 4, ROW = 6;
 
     /**
-     * What the footers of files say, a list as JSON. "form": files of the same form, which is "" where stripes cannot be copied,
-     * may be put together. "stripes": of each the rows, the bytes, the lowest id that a row may have, and the last one.
+     * Describes the footers of files, as a JSON list. "form": files of the same form can be joined; "" means that stripes
+     * cannot be copied. "stripes": for each the number of rows and of bytes, the lowest id that a row may have, and the
+     * last id.
      */
     public String footers(String paths, Configuration settings) throws IOException {
         List<Object> footers = new ArrayList<>();
@@ -59,7 +60,7 @@ public class CopiedStripes {
         return footer;
     }
 
-    /** A stripe; null unless each of its events is an insert event with a row. */
+    /** Returns the description of a stripe; null unless all events are insert events with a row. */
     private static Map<String, Object> described(StripeInformation stripe, StripeStatistics statistics, String end) {
         ColumnStatistics[] columns = statistics.getColumnStatistics();
         String[] last = end.split(",");
@@ -89,7 +90,7 @@ public class CopiedStripes {
         return file.hasMetadataValue(INDEX) ? StandardCharsets.UTF_8.decode(file.getMetadataValue(INDEX)).toString() : "";
     }
 
-    /** What has to be the same of files whose stripes are put together; "": this writer cannot write such a file. */
+    /** Returns the properties that files must share to be joined; "" if this writer cannot write such a file. */
     private static String form(Reader file) {
         if (file.getWriterVersion() != OrcFile.CURRENT_WRITER || file.getColumnEncryptionKeys().length > 0) return "";
         Map<String, Object> form = new TreeMap<>();
@@ -104,7 +105,7 @@ public class CopiedStripes {
         return form.toString();
     }
 
-    /** Make a file of the stripes of others, all of one form and in this order. */
+    /** Makes a file of the stripes of others, all of one form and in this order. */
     public void copy(String paths, String path, Configuration settings) throws IOException {
         Writer out = null;
         StringBuilder index = new StringBuilder();

@@ -2,7 +2,7 @@ package transactionmetastore.spark.files;
 
 /**
  * The deleted rows of a directory as bits, in the layout of metastore/acid_tables/deleted.py: five arrays, in the order of
- * its fields. Not for several threads: it remembers its last look-up.
+ * its fields. Only one thread may use an object: it remembers its last look-up.
  */
 public final class DeletedBits {
     public static final int CHUNK_BITS = 22, BUCKET_BITS = 31, HIGH_BITS = 41;
@@ -22,12 +22,15 @@ public final class DeletedBits {
         words = table[4];
     }
 
-    /** Write id and bucket of a row in one number. */
+    /** Returns the write id and the bucket of a row as one number. */
     public static long version(long writeId, long bucket) {
         return writeId << BUCKET_BITS | bucket;
     }
 
-    /** Neighbouring rows are most often in the same chunk, which is looked up only where it changes. */
+    /**
+     * Returns true if the row is deleted. Neighbouring rows are mostly in the same chunk, so a chunk is looked up only when
+     * it changes.
+     */
     public boolean contains(long ofRow, long rowId) {
         long around = directory << HIGH_BITS | rowId >> CHUNK_BITS;
         if (ofRow != version || around != part) {

@@ -5,7 +5,10 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** The columns of full ACID files, and their places: metastore/acid/events.py has the same, and a file of vectors holds them together. */
+/**
+ * The columns of full ACID files, and their positions. metastore/acid/events.py has the same, and a file of test vectors
+ * keeps both equal.
+ */
 public final class EventColumns {
     public static final int OPERATION = 0, ORIGINAL = 1, BUCKET = 2, ROW_ID = 3, CURRENT = 4, ROW = 5;
     public static final int INSERT = 0, DELETE = 2;

@@ -35,13 +35,13 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * One file of events, with the notes in its footer that Hive wants (metastore/acid/orc_footer.py).
+ * A file of events, with the notes in its footer that Hive needs (metastore/acid/orc_footer.py).
  *
- * It fills ORC's vectors itself: Spark's own writer makes a nested struct anew for each row, and everything that
- * converts its values; of an event that is "row", with all of the table's columns.
+ * It fills ORC's vectors itself. Spark's own writer would create, for each row, a new nested struct and new converters of
+ * its values; in an event that struct is "row", with all of the table's columns.
  */
 public final class EventFile implements OrcFile.WriterCallback {
-    /** Writers are numbered from 0 to this. */
+    /** The highest writer number. */
     public static final int MAX_WRITER_ID = 0xFFF;
     private static final int VERSION_1 = 1 << 29;
     private static final int MANY = 1024, FEW = 64;
@@ -59,7 +59,7 @@ public final class EventFile implements OrcFile.WriterCallback {
     private int lowest = Integer.MAX_VALUE, highest = -1;
     private String lastFlushed = "";
 
-    /** "events": the columns of an event, the row's with their types, as in a file. */
+    /** Creates a file. "events": the columns of an event, those of the row with their types in the file. */
     public EventFile(Path path, StructType events, Configuration settings, boolean isOfDeletes) throws IOException {
         this.path = path;
         this.isOfDeletes = isOfDeletes;
@@ -81,7 +81,7 @@ public final class EventFile implements OrcFile.WriterCallback {
         }
     }
 
-    /** "values": the row's columns, and maybe more behind them; null for none. */
+    /** Writes an event. "values": the row's columns, perhaps followed by others; null for none. */
     public void write(long original, int bucket, long rowId, long current, InternalRow values) throws IOException {
         if (batch.size == batch.getMaxSize()) flush();
         int at = batch.size;
@@ -122,7 +122,7 @@ public final class EventFile implements OrcFile.WriterCallback {
         ++rows;
     }
 
-    /** Whether an event belongs before the last one, which is of another row. */
+    /** Returns true if an event belongs before the last one, which is of another row. */
     private boolean belongsBeforeLast(long original, int bucket, long rowId) {
         if (original != lastOriginal) return original < lastOriginal;
         return bucket != lastBucket ? bucket < lastBucket : rowId < lastRowId;
@@ -134,14 +134,14 @@ public final class EventFile implements OrcFile.WriterCallback {
         batch.reset();
     }
 
-    /** A stripe ends with what was given to ORC last. */
+    /** Notes the last event of a stripe, which is the last event given to ORC. */
     @Override
     public void preStripeWrite(OrcFile.WriterContext context) {
         index.append(lastFlushed);
         lastFlushed = "";
     }
 
-    /** ORC says this before it writes the last stripe. */
+    /** Adds the notes to the footer. ORC calls this before it writes the last stripe. */
     @Override
     public void preFooterWrite(OrcFile.WriterContext context) {
         index.append(lastFlushed);
@@ -151,7 +151,7 @@ public final class EventFile implements OrcFile.WriterCallback {
         file.addUserMetadata("hive.acid.version", ByteBuffer.wrap("2".getBytes()));
     }
 
-    /** Everything is in the file. */
+    /** Closes the file, which is complete then. */
     public void close() throws IOException {
         if (batch.size > 0) flush();
         file.close();
@@ -165,7 +165,7 @@ public final class EventFile implements OrcFile.WriterCallback {
         return rows;
     }
 
-    /** The smallest writer id in the events' bucket numbers. */
+    /** Returns the smallest writer id in the events' bucket numbers. */
     public int lowestWriter() {
         return lowest;
     }
@@ -174,47 +174,50 @@ public final class EventFile implements OrcFile.WriterCallback {
         return highest;
     }
 
-    /** The id that most of the events have: original write id, bucket number, row id. */
+    /** Returns the most frequent id of the events: original write id, bucket number, row id. */
     public long[] mostRepeated() {
         return mostRepeated;
     }
 
-    /** How many events that are. */
+    /** Returns the number of events with the most frequent id. */
     public long timesRepeated() {
         return mostTimes;
     }
 
-    /** How many events do not belong behind the one before them. */
+    /** Returns the number of events that do not belong behind the one before them. */
     public long unsorted() {
         return unsorted;
     }
 
-    /** The row id of the first event. */
+    /** Returns the row id of the first event. */
     public long firstRowId() {
         return firstRowId;
     }
 
-    /** How many events do not have the row id above that of the event before them. */
+    /** Returns the number of events whose row id is not one above that of the event before them. */
     public long jumps() {
         return jumps;
     }
 
-    /** Whether the last event is of this row. */
+    /** Returns true if the last event is of this row. */
     public boolean endsWith(long original, int bucket, long rowId) {
         return rows > 0 && original == lastOriginal && bucket == lastBucket && rowId == lastRowId;
     }
 
-    /** The id of the last event. */
+    /** Returns the id of the last event. */
     public long[] last() {
         return new long[] {lastOriginal, lastBucket, lastRowId};
     }
 
-    /** Returns the writer id in a ROW__ID's bucket number, as metastore/acid/bucket.py: a file of vectors holds them together. */
+    /**
+     * Returns the writer id in a ROW__ID's bucket number, as metastore/acid/bucket.py does; a file of test vectors keeps
+     * both equal.
+     */
     public static int writerId(int bucket) {
         return bucket >>> 29 == 1 ? bucket >>> 16 & MAX_WRITER_ID : bucket;
     }
 
-    /** The bucket number of a new row. */
+    /** Returns the bucket number of a new row. */
     public static int bucketNumber(int writer, int statement) {
         return VERSION_1 | writer << 16 | statement;
     }
@@ -224,7 +227,7 @@ public final class EventFile implements OrcFile.WriterCallback {
         vector.isNull[at] = true;
     }
 
-    /** A column of "row" in a file. Most types go straight to ORC's vector, the others through Spark's converter. */
+    /** A column of "row" in a file. Most types are written to ORC's vector directly, the others by Spark's converter. */
     static class Column {
         private static final int LONG = 0, INT = 1, SHORT = 2, BYTE = 3, BOOLEAN = 4, DOUBLE = 5, FLOAT = 6, STRING = 7,
             BINARY = 8, DECIMAL = 9, OTHER = 10;

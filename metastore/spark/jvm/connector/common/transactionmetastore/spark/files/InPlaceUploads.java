@@ -43,25 +43,25 @@ import org.apache.spark.util.Utils;
 import transactionmetastore.spark.internals.SparkInternals;
 
 /**
- * Uploads that are begun by tasks and ended by the driver (metastore/spark/write/in_place.py has the rule).
+ * Uploads that tasks begin and the driver ends; the rule is in metastore/spark/write/in_place.py.
  *
- * It wraps another writer, which writes files on its machine's disk. When that closes a file, this uploads it to its final
- * name, in parts, without completing the upload. The driver learns of the uploads by an accumulator, to which Spark adds
- * those of the attempts that it keeps.
+ * A wrapped writer writes files on the task's local disk. When it closes a file, the file is uploaded to its final name, in
+ * parts, and the upload stays incomplete. The driver learns of the uploads by an accumulator; Spark adds those of the
+ * attempts that it keeps.
  */
 public class InPlaceUploads {
     private static final long PART = 64L << 20;
     private static final int MOST_PARTS = 10000;
     private static final String WRITER = "/__acid_writer=";
 
-    /** A write into one directory. "pattern": the name of a file by its writer's number. */
+    /** Creates a write into one directory. "pattern": the name of a file by its writer's number. */
     public Write write(SparkContext spark, String directory, String pattern) {
         CollectionAccumulator<String> uploads = new CollectionAccumulator<>();
         spark.register(uploads);
         return new Write(uploads, directory, pattern);
     }
 
-    /** Whether files are written in place there: a rename is a copy, and an upload is no file before it is completed. */
+    /** Returns true if files are written in place there: a rename is a copy, and an incomplete upload is no file. */
     public boolean isFor(String root, Configuration settings) throws IOException {
         Path place = new Path(root);
         String scheme = String.valueOf(place.toUri().getScheme());
@@ -69,14 +69,14 @@ public class InPlaceUploads {
         return place.getFileSystem(settings).hasPathCapability(place, "fs.capability.multipart.uploader");
     }
 
-    /** A new directory on this machine's disk for the files of an attempt. */
+    /** Creates a directory on the local disk for the files of an attempt. */
     public static File room() {
         return new File(Utils.getLocalDir(new SparkConf()), "acid-" + UUID.randomUUID());
     }
 
     /**
-     * Upload a task's complete file without completing the upload; an attempt that fails aborts it. Returns "target", "handle" and
-     * "parts" of Upload in metastore/spark/write/in_place.py.
+     * Uploads a task's complete file without completing the upload; an attempt that fails aborts it. Returns "target",
+     * "handle" and "parts" of Upload in metastore/spark/write/in_place.py.
      */
     public static Map<String, Object> upload(File file, String target, Configuration settings) throws IOException {
         Path place = new Path(target);
@@ -103,7 +103,10 @@ public class InPlaceUploads {
         return upload;
     }
 
-    /** A final name: "directory" below the partition with these values, null without partitions; "pattern" of "number". */
+    /**
+     * Returns a final name: "directory" below the partition with these values (null without partitions), and "pattern" with
+     * "number".
+     */
     public static String target(String root, String[] keys, List<?> values, String directory, String pattern, int number) {
         StringBuilder place = new StringBuilder(root);
         for (int at = 0; at < keys.length; ++at) {
@@ -112,7 +115,7 @@ public class InPlaceUploads {
         return place.append("/").append(directory).append("/").append(String.format(pattern, number)).toString();
     }
 
-    /** Complete uploads, or abort them. "uploads": a list as Write.uploads has it. */
+    /** Completes uploads, or aborts them. "uploads": a list in the form of Write.uploads. */
     public void end(String uploads, boolean isComplete, Configuration settings) throws IOException {
         List<CompletableFuture<?>> pending = new ArrayList<>();
         for (Object upload : Messages.list(uploads)) pending.add(ended((Map<?, ?>) upload, isComplete, settings));
@@ -121,7 +124,7 @@ public class InPlaceUploads {
             try {
                 done(ended);
             } catch (IOException error) {
-                boolean isGone = error instanceof FileNotFoundException;    // there is no such upload any more
+                boolean isGone = error instanceof FileNotFoundException;    // the upload no longer exists
                 if (isComplete || !isGone) failure = error;
             }
         }
@@ -139,7 +142,7 @@ public class InPlaceUploads {
         return uploader.complete(handle, target, parts);
     }
 
-    /** A write, in the driver; applied to a factory of writers it makes a factory of writers that upload. */
+    /** A write, in the driver. As a function it turns a factory of writers into a factory of writers that upload. */
     public static class Write implements Function<Object, Object> {
         private final CollectionAccumulator<String> uploads;
         private final String directory, pattern;
@@ -155,13 +158,13 @@ public class InPlaceUploads {
             return new Factory((OutputWriterFactory) factory, uploads, directory, pattern);
         }
 
-        /** What the tasks uploaded, as JSON: a list of Upload in metastore/spark/write/in_place.py. */
+        /** Returns the tasks' uploads as JSON: a list of Upload in metastore/spark/write/in_place.py. */
         public String uploads() {
             return Messages.listed(uploads.value());
         }
     }
 
-    /** Sent from the driver to the tasks. */
+    /** The factory that Spark sends from the driver to the tasks. */
     public static class Factory extends OutputWriterFactory {
         private static final long serialVersionUID = 1L;
         private final OutputWriterFactory other;
@@ -189,7 +192,7 @@ public class InPlaceUploads {
         }
     }
 
-    /** The file of a writer. */
+    /** The writer of a file that is uploaded when it is closed. */
     public static class Uploading extends OutputWriter {
         private final OutputWriter other;
         private final String path;
@@ -219,7 +222,7 @@ public class InPlaceUploads {
             other.write(row);
         }
 
-        /** Spark closes the files of attempts that failed as well. */
+        /** Closes the file and uploads it. Spark also closes the files of attempts that failed. */
         @Override
         public void close() {
             try {
@@ -242,7 +245,7 @@ public class InPlaceUploads {
             uploads.add(Messages.text(upload));
         }
 
-        /** The value of the column by which Spark puts rows into files; without one each task is a writer. */
+        /** Returns the value of the column by which Spark routes rows to files; without such a column each task is a writer. */
         private int writer() {
             int at = path.lastIndexOf(WRITER);
             if (at < 0) return TaskContext.get().partitionId();
@@ -250,7 +253,7 @@ public class InPlaceUploads {
         }
     }
 
-    /** An attempt's uploads go with it. */
+    /** A listener that aborts the uploads of a failed attempt. */
     public static class Abandoning implements TaskFailureListener {
         private final Map<String, Object> upload;
         private final Configuration settings;
@@ -270,7 +273,7 @@ public class InPlaceUploads {
         }
     }
 
-    /** A part may have to be sent again. */
+    /** A stream that can be read again, since a part may have to be sent again. */
     public static class Rewindable extends FilterInputStream {
         private final FileChannel channel;
         private long marked;

@@ -42,11 +42,11 @@ import org.apache.hive.common.util.HiveStringUtils;
 import org.apache.hive.common.util.TimestampParser;
 
 /**
- * A SerDe of lines that are JSON objects, in the place of Hive's two JsonSerDes where Spark lacks them.
+ * A SerDe of lines that are JSON objects. It replaces Hive's two JsonSerDes where Spark lacks them.
  *
- * It reads the same values as Hive 4's: fields are matched by name in any case, or as "_col" and their place; fields that no
- * column has are skipped. Both of Hive's read what it writes. A decimal that is no double is written as a text, since Hive
- * reads numbers through doubles, and so is -0.0, which decimals do not have.
+ * It reads the same values as Hive 4's: fields are matched by name in any case, or as "_col" and their position; fields
+ * without a column are skipped. Both of Hive's read its output. Hive reads numbers through doubles, so a decimal that is no
+ * double is written as a text; so is -0.0, which decimals do not have.
  */
 public class JsonLines extends AbstractSerDe {
     private final ObjectMapper mapper =
@@ -57,7 +57,7 @@ public class JsonLines extends AbstractSerDe {
     private boolean isBase64, isEmptyNull;
 
     @Override
-    @SuppressWarnings("deprecation")  // the other way is not in the Hive of every Spark
+    @SuppressWarnings("deprecation")  // the other method is not in the Hive of every Spark
     public void initialize(Configuration settings, Properties table) {
         String names = table.getProperty("columns");
         List<String> columns = new ArrayList<>();

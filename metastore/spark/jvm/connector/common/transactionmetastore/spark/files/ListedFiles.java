@@ -21,7 +21,7 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** The files of a scan, which have been listed already, for any of Spark's formats. Exists in the driver only. */
+/** The files of a scan, listed already, for any of Spark's formats. It exists in the driver only. */
 public class ListedFiles extends PartitioningAwareFileIndex {
     private final Path root;
     private final scala.collection.mutable.LinkedHashMap<Path, FileStatus> files =
@@ -33,7 +33,10 @@ public class ListedFiles extends PartitioningAwareFileIndex {
         this.root = root;
     }
 
-    /** "files": an array of FileStatus as Hadoop writes one, "root": a path that is theirs alone. */
+    /**
+     * Returns a relation over the files. "files": an array of FileStatus in Hadoop's format, "root": a path that only these
+     * files have.
+     */
     public static HadoopFsRelation relation(
             SparkSession spark, String root, byte[] files, StructType schema, FileFormat format,
             Map<String, String> options) throws IOException {
@@ -70,7 +73,7 @@ public class ListedFiles extends PartitioningAwareFileIndex {
         return PartitionSpec$.MODULE$.emptySpec();
     }
 
-    /** A snapshot does not change. */
+    /** Does nothing, since a snapshot does not change. */
     @Override
     public void refresh() {}
 

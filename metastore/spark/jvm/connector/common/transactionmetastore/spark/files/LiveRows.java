@@ -11,16 +11,19 @@ import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** How many of the events of merged ranges a compaction would write, without writing them: what is deleted is left out as the writer does. */
+/**
+ * A count of the events of merged ranges that a compaction would write. Nothing is written; deleted events are left out by
+ * the writer's own code.
+ */
 public class LiveRows {
     private static final int RANGE = 0, OPERATION = 1, ORIGINAL = 2, BUCKET = 3, ROW_ID = 4;
 
     /**
-     * "events": the number of their range (each range in a task), operation, and ROW__ID. "wanted": of each range, as JSON, the numbers
-     * of rows whose ROW__IDs are asked for, ascending from 0. Returns of each range with events its number, the count of its rows, and
-     * the ROW__IDs of those, as JSON.
+     * Counts the events of each range. "events": the number of the range (each range is a task), operation, and ROW__ID.
+     * "wanted": for each range, as JSON, the row numbers whose ROW__IDs are asked for, ascending from 0. Returns, as JSON,
+     * for each range with events its number, the count of its rows, and those ROW__IDs.
      */
-    @SuppressWarnings("unchecked")  // such functions are of Object
+    @SuppressWarnings("unchecked")  // Spark's functions take Object here
     public String counted(RDD<?> events, String wanted) {
         List<?> ranges = Messages.list(wanted);
         long[][] numbers = new long[ranges.size()][];
@@ -34,7 +37,7 @@ public class LiveRows {
         return Messages.listed(rows.mapPartitions((FlatMapFunction<Iterator<Object>, Object>) counter).collect());
     }
 
-    /** Runs in the tasks. */
+    /** The counter that runs in the tasks. */
     public static class Counter implements FlatMapFunction<Object, Object>, Serializable {
         private static final long serialVersionUID = 1L;
         private final long[][] wanted;

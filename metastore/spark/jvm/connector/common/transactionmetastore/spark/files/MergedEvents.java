@@ -23,10 +23,10 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.collection.Iterator;
 
 /**
- * The events of ACID files as a scan in which each task merges files in the order of ROW__IDs: those of a bucket, or of all
- * buckets the events of a range of ROW__IDs. To Spark each is one file.
+ * A scan of the events of ACID files in which each task merges files in the order of ROW__IDs.
  *
- * Exists in the driver only; MergedReader runs in the tasks.
+ * A task merges the files of a bucket, or in the files of all buckets the events of a range of ROW__IDs. To Spark each task
+ * is one file. The scan exists in the driver only; MergedReader runs in the tasks.
  */
 public class MergedEvents extends OrcFileFormat {
     private static final long serialVersionUID = 1L;
@@ -37,12 +37,12 @@ public class MergedEvents extends OrcFileFormat {
     private int capacity, small;
 
     /**
-     * A scan. "listed": a file for each task, an array of FileStatus as Hadoop writes one, whose time is the place of the
-     * task in "tasks"; "root": a path that is theirs alone. "events": the columns of an event, as JSON. "mark": the name of
-     * one more column, whether an event is out of a file of delete events. "tasks": of each, as JSON, a list of files (path,
-     * size, lowest write id of a row, 1 for delete events; ascending by the third), the ROW__ID with which its events begin,
-     * and that before which they end; an empty list for none. "capacity": rows of a batch. "small": up to which size a file
-     * is read whole.
+     * Returns a scan. "listed": a file for each task, an array of FileStatus in Hadoop's format, whose time is the position
+     * of the task in "tasks"; "root": a path that only these files have. "events": the columns of an event, as JSON.
+     * "mark": the name of one more column, true for events out of files of delete events. "tasks": for each, as JSON, a
+     * list of files (path, size, lowest write id of a row, 1 for delete events; ascending by the third), its first ROW__ID,
+     * and the ROW__ID before which it ends; an empty list for no limit. "capacity": rows of a batch. "small": the largest
+     * size of a file that is read whole.
      */
     public Dataset<?> scan(
             SparkSession spark, String root, byte[] listed, String events, String mark, String tasks, int capacity, int small)
@@ -105,7 +105,7 @@ public class MergedEvents extends OrcFileFormat {
     }
 
     @Override
-    @SuppressWarnings("unchecked")  // the reader is of Object
+    @SuppressWarnings("unchecked")  // Spark's signature has Object here
     public scala.Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
             SparkSession spark, StructType data, StructType partition, StructType required,
             scala.collection.immutable.Seq<Filter> filters, scala.collection.immutable.Map<String, String> options,

@@ -34,18 +34,19 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Runs in the tasks: the events of files, merged in the order of ROW__IDs; of one row delete events come first, later ones
- * before earlier ones. A range of ROW__IDs begins inside the files: what is before it is looked for by stripes, and in one
- * of them by ids alone.
+ * A reader of files' events, merged in the order of ROW__IDs; of one row delete events come first, the latest one first. It
+ * runs in the tasks.
  *
- * Each file has to be in that order. A file is opened when the merge has come to the lowest write id that it may hold, and
- * closed behind its last event: deltas of inserts, each with write ids of its own, are open one after the other.
+ * A range of ROW__IDs begins inside the files. The reader skips the events before it by stripes, and in one stripe by ids
+ * alone. Each file has to be in that order. A file is opened when the merge reaches the lowest write id that the file may
+ * hold, and closed after its last event. So deltas of inserts, each with write ids of its own, are open one after the
+ * other.
  */
 public class MergedReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;
     static final int ORIGINAL = 1, BUCKET = 2, ROW_ID = 3, CURRENT = 4, MARK = 6;
     static final String INDEX = "hive.acid.key.index";
-    /** What the error of a file in another order says: metastore/spark/compaction/merged.py looks for it. */
+    /** The part of the error's text that names an unsorted file; metastore/spark/compaction/merged.py looks for it. */
     static final String UNSORTED = "is not in the order of its ROW__IDs";
 
     private final Broadcast<?> sent;
@@ -54,7 +55,10 @@ public class MergedReader extends AbstractFunction1<Object, Object> implements S
     private final int[] places;
     private final int capacity, small;
 
-    /** "sent": the settings, and then of each task what MergedEvents.scan describes: its files, column by column, and its range. */
+    /**
+     * Creates a reader. "sent": the settings, and then for each task its files, column by column, and its range, as
+     * MergedEvents.scan describes them.
+     */
     public MergedReader(Broadcast<?> sent, StructType events, String schema, int[] places, int capacity, int small) {
         this.sent = sent;
         this.events = events;
@@ -76,7 +80,7 @@ public class MergedReader extends AbstractFunction1<Object, Object> implements S
         return ((Object[]) sent.value())[place];
     }
 
-    /** The events of a task. Each is the same object, which shows the next one after the next call. */
+    /** The events of a task. All are the same object, which each call moves to the next event. */
     static final class Merge implements Iterator<Object>, TaskCompletionListener {
         private final MergedReader request;
         private final String[] paths;
@@ -140,7 +144,7 @@ public class MergedReader extends AbstractFunction1<Object, Object> implements S
             if (first != null && to.length > 0 && !isBefore(first.original, first.bucket, first.rowId, to)) end();
         }
 
-        /** Nothing comes any more. */
+        /** Ends the merge. */
         private void end() throws IOException {
             close();
             first = null;
@@ -148,7 +152,7 @@ public class MergedReader extends AbstractFunction1<Object, Object> implements S
             opened = paths.length;
         }
 
-        /** A file from where the range begins; null where it ends before that. */
+        /** Opens a file at the beginning of the range; null if the file ends before it. */
         private Cursor open(int place) throws IOException {
             Path path = new Path(paths[place]);
             OrcFile.ReaderOptions how = OrcFile.readerOptions(settings);
@@ -165,7 +169,7 @@ public class MergedReader extends AbstractFunction1<Object, Object> implements S
             return new Cursor(request, rows, paths[place], deletes[place] == 1);
         }
 
-        /** How many rows of a file are before the range. */
+        /** Returns the number of a file's rows before the range. */
         private long rowsBefore(Reader file) throws IOException {
             List<?> stripes = file.getStripes();
             String[] ends = index(file).split(";");
@@ -188,7 +192,7 @@ public class MergedReader extends AbstractFunction1<Object, Object> implements S
             return file.hasMetadataValue(INDEX) ? StandardCharsets.UTF_8.decode(file.getMetadataValue(INDEX)).toString() : "";
         }
 
-        /** The same for a stripe, of which only ids are read. */
+        /** Returns the number of a stripe's rows before the range; only ids are read. */
         private long rowsBefore(Reader file, StripeInformation stripe) throws IOException {
             Reader.Options options = wanted.clone().range(stripe.getOffset(), stripe.getLength());
             boolean[] columns = new boolean[options.getInclude().length];
@@ -236,7 +240,7 @@ public class MergedReader extends AbstractFunction1<Object, Object> implements S
         }
     }
 
-    /** A file, and the event in it that comes next. It is closed behind the last. */
+    /** A file and its next event. The file is closed after the last event. */
     static final class Cursor {
         private final String path;
         private final OrcBatches source;
@@ -298,7 +302,7 @@ public class MergedReader extends AbstractFunction1<Object, Object> implements S
         }
     }
 
-    /** By ROW__ID, delete events first, later ones before earlier ones. */
+    /** The order of events: by ROW__ID, delete events first, the latest one first. */
     static final class InOrder implements Comparator<Object> {
         @Override
         public int compare(Object one, Object other) {

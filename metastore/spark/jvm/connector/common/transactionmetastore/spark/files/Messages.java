@@ -5,13 +5,13 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.List;
 import java.util.Map;
 
-/** Messages between Python and Java, as JSON: metastore/spark/jvm/messages.py is the other side. */
+/** Messages between Python and Java, as JSON. metastore/spark/jvm/messages.py is the other side. */
 public final class Messages {
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
     private Messages() {}
 
-    /** Of lists, maps with texts as keys, texts, numbers and truth values. */
+    /** Returns the text of a value of lists, maps with text keys, texts, numbers and truth values. */
     public static String text(Object value) {
         try {
             return MAPPER.writeValueAsString(value);
@@ -28,7 +28,7 @@ public final class Messages {
         return (Map<?, ?>) value(text);
     }
 
-    /** A list of several messages. */
+    /** Returns several messages as one list. */
     public static String listed(List<?> texts) {
         StringBuilder list = new StringBuilder("[");
         for (Object text : texts) list.append(list.length() == 1 ? "" : ",").append(text);

@@ -15,11 +15,11 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * The batches of an ORC file that is open already, in the columns that Spark's vectorized reader makes.
+ * A reader of an open ORC file, whose batches are the columns of Spark's vectorized reader.
  *
- * Spark's reader opens files itself, with ORC's own reader, and decodes the condition for each file; its columns cannot be made
- * without it. So it makes them here around a batch that is given to it in the place of a new one, and opens nothing: ORC fills that
- * batch, and Spark's columns show it.
+ * Spark's reader would open files itself, with ORC's own reader, and decode the condition for each file; its columns cannot
+ * be created without it. So this class lets Spark's reader create its columns around an existing batch instead of a new
+ * one, and open nothing: ORC fills that batch, and Spark's columns show it.
  */
 public final class OrcBatches extends RecordReader<Object, Object> {
     private final org.apache.orc.RecordReader records;
@@ -27,7 +27,10 @@ public final class OrcBatches extends RecordReader<Object, Object> {
     private final VectorizedRowBatch filled;
     private final ColumnarBatch shown;
 
-    /** "schema": what was asked of the file, in ORC's words; "fields": the columns of the batches; "places": where each is in the schema. */
+    /**
+     * Creates a reader. "schema": the request for the file, as ORC's text; "fields": the columns of the batches; "places":
+     * the position of each in the schema.
+     */
     public OrcBatches(org.apache.orc.RecordReader records, String schema, StructField[] fields, int[] places, int capacity) {
         this.records = records;
         this.columns = new OrcColumnarBatchReader(capacity, MemoryMode.ON_HEAP);
@@ -38,7 +41,7 @@ public final class OrcBatches extends RecordReader<Object, Object> {
         this.shown = columns.getCurrentValue();
     }
 
-    /** A type whose batch is there already. */
+    /** A type that returns an existing batch. */
     private static final class Given extends TypeDescription {
         private static final long serialVersionUID = 1L;
 
@@ -63,7 +66,7 @@ public final class OrcBatches extends RecordReader<Object, Object> {
         return filled.size > 0;
     }
 
-    /** It stays the same object. */
+    /** Returns the batch, always the same object. */
     public ColumnarBatch batch() {
         return shown;
     }
@@ -85,7 +88,7 @@ public final class OrcBatches extends RecordReader<Object, Object> {
 
     @Override
     public void initialize(InputSplit split, TaskAttemptContext context) {
-        // the file is open
+        // the file is open already
     }
 
     @Override

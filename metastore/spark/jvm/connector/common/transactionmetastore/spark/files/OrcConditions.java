@@ -16,13 +16,14 @@ import scala.Product;
 import scala.collection.Iterator;
 
 /**
- * Conditions as ORC may be shown them, so that it skips no row that meets them, and does not fail.
+ * Conditions in a form for which ORC skips no matching row and does not fail.
  *
- * To its statistics -0.0 is less than 0.0, which Spark takes for equal. A NULL in a list of values is an error. A time loses what is less than
- * a millisecond on its way to the task: ORC sends conditions by Kryo, which writes a Timestamp as if it were a Date. So what a time must not
- * exceed becomes the next millisecond. A day or time before 1582-10-15 is not shown: ORC compares its name in one calendar with statistics in
- * the other, up to ten days away; a later one is after all of them in either. Elsewhere such a time is shown only where an earlier time finds more: as a lower bound, where no NOT
- * turns it around.
+ * ORC's statistics order -0.0 below 0.0, while Spark takes both for equal. ORC fails on a NULL in a list of values. ORC
+ * sends conditions to the task by Kryo, which writes a Timestamp as if it were a Date and loses the part below a
+ * millisecond; so an upper bound is raised to the next millisecond. A date or time before 1582-10-15 is not passed on: ORC
+ * compares its name in one calendar with statistics in the other, up to ten days away. A later one is after all of those in
+ * either calendar. Elsewhere such a time is passed on only where an earlier time finds more: as a lower bound that no NOT
+ * reverses.
  */
 public final class OrcConditions {
     private static final int NANOS_OF_MILLISECOND = 1_000_000;
@@ -30,7 +31,7 @@ public final class OrcConditions {
 
     private OrcConditions() {}
 
-    /** What ORC may be shown of a condition: the same, a wider condition, or null for nothing. */
+    /** Returns the part of a condition that ORC may use: the same, a wider condition, or null for none. */
     public static Filter shown(Filter condition) {
         Filter shown = wider(condition);
         return hasUnfit(shown, true) ? null : shown;
@@ -51,7 +52,7 @@ public final class OrcConditions {
         return condition;
     }
 
-    /** The whole millisecond after a time that is between two, or null. */
+    /** Returns the next whole millisecond after a time between two milliseconds; null for other values. */
     private static Object nextMillisecond(Object value) {
         if (!isBetweenMilliseconds(value)) return null;
         if (value instanceof Timestamp) return new Timestamp(((Timestamp) value).getTime() + 1);

@@ -27,25 +27,26 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.collection.Iterator;
 
 /**
- * A data source of files that Hive's own classes read and write: the input formats, output formats and SerDes that SerdeTable lists.
+ * A data source of files that Hive's own classes read and write: the input formats, output formats and SerDes that
+ * SerdeTable lists.
  *
- * To Spark all objects of it are equal, as those of its HiveFileFormat are: the root of their files differs.
+ * Spark takes all objects of it for equal, as those of its HiveFileFormat: scans differ by the root of their files.
  * SerdeReader and SerdeWriter run in the tasks.
  */
 public class SerdeFormat extends HiveFileFormat {
     private static final long serialVersionUID = 1L;
-    /** The option of a write that holds the text. */
+    /** The option of a write that holds SerdeTable's text. */
     public static final String OPTION = "acid.serde";
     private SerdeTable table;
 
-    /** The format of a table whose SerdeTable has this text. */
+    /** Returns the format of a table whose SerdeTable has this text. */
     public static SerdeFormat of(String text) {
         SerdeFormat format = new SerdeFormat();
         format.table = new SerdeTable(text);
         return format;
     }
 
-    /** "text": SerdeTable's; the other arguments are those of ListedFiles. */
+    /** Returns a scan. "text": SerdeTable's; the other arguments are those of ListedFiles. */
     public Dataset<?> scan(SparkSession spark, String root, byte[] files, String schema, String text) throws IOException {
         Map<String, String> options = new HashMap<>();
         options.put("ignoreMissingFiles", "false");
@@ -54,12 +55,15 @@ public class SerdeFormat extends HiveFileFormat {
             ListedFiles.relation(spark, root, files, (StructType) DataType.fromJson(schema), of(text), options));
     }
 
-    /** Why the table's classes cannot be used; null when they can. */
+    /** Returns the reason why the table's classes cannot be used; null if they can. */
     public String refusal(SparkSession spark, String text) {
         return new SerdeTable(text).refusal(spark.sparkContext().hadoopConfiguration());
     }
 
-    /** Let a writer that has got everything but its format write here; returns why a row cannot be stored, or null. */
+    /**
+     * Lets a writer write below a path; everything but its format must be set. Returns the reason why a row cannot be
+     * stored, or null.
+     */
     public String save(DataFrameWriter<?> writer, String path, String text) {
         Thread thread = Thread.currentThread();
         ClassLoader usual = thread.getContextClassLoader();
@@ -101,7 +105,7 @@ public class SerdeFormat extends HiveFileFormat {
         return true;
     }
 
-    /** Only formats that find the first record of a part by themselves, and have no lines to leave out. */
+    /** Returns true for formats that find the first record of a part by themselves, and have no header or footer lines. */
     @Override
     public boolean isSplitable(SparkSession spark, scala.collection.immutable.Map<String, String> options, Path path) {
         String input = table.properties().getProperty("acid.input");
@@ -117,7 +121,7 @@ public class SerdeFormat extends HiveFileFormat {
     }
 
     @Override
-    @SuppressWarnings("unchecked")  // the reader is of Object
+    @SuppressWarnings("unchecked")  // Spark's signature has Object here
     public scala.Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
             SparkSession spark, StructType data, StructType partition, StructType required,
             scala.collection.immutable.Seq<Filter> filters, scala.collection.immutable.Map<String, String> options,

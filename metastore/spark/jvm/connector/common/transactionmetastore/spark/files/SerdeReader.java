@@ -40,7 +40,7 @@ import scala.Tuple2;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
-/** Runs in the tasks: the rows of a part of a file, by the table's own input format and SerDe. */
+/** A reader of the rows in a part of a file, by the table's own input format and SerDe. It runs in the tasks. */
 public class SerdeReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;
     private static final int LONGEST_NAME = 1000;
@@ -80,13 +80,16 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
         }
     }
 
-    /** A sequence file names the classes of its records, which its reader makes: they must be those that are written. */
+    /**
+     * Checks the classes of a sequence file's records: the file names them and its reader creates them, so they must be the
+     * classes that are written.
+     */
     static void requireKnownRecords(Path path, Configuration settings) throws IOException {
         FSDataInputStream in = path.getFileSystem(settings).open(path);
         try {
             byte[] magic = new byte[4];
             in.readFully(magic);
-            if (magic[0] != 'S' || magic[1] != 'E' || magic[2] != 'Q') return;  // its reader says that it is none
+            if (magic[0] != 'S' || magic[1] != 'E' || magic[2] != 'Q') return;  // its reader reports that it is no such file
             String key = Text.readString(in, LONGEST_NAME), value = Text.readString(in, LONGEST_NAME);
             if (!RECORDS.contains(key) || !RECORDS.contains(value)) {
                 throw new IOException(path + " has records of " + key + " and " + value + ", which are not made here: only " + RECORDS);
@@ -96,7 +99,7 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
         }
     }
 
-    @SuppressWarnings("unchecked")  // records are of Object
+    @SuppressWarnings("unchecked")  // Spark's functions take Object here
     private scala.collection.Iterator<?> filled(Iterator<?> records, Configuration configuration) throws Exception {
         org.apache.hadoop.hive.serde2.AbstractSerDe serde = table.serde(new JobConf(configuration), table.properties());
         scala.collection.immutable.Seq<?> attributes = DataTypeUtils.toAttributes(wanted);
@@ -114,7 +117,7 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
         private final Object key, value;
         private boolean isAsked, isThere, isClosed;
 
-        @SuppressWarnings("unchecked")  // of what, only the input format knows
+        @SuppressWarnings("unchecked")  // only the input format knows the types
         Records(RecordReader<?, ?> reader) {
             this.reader = (RecordReader<Object, Object>) reader;
             this.key = reader.createKey();
@@ -155,7 +158,7 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
         }
     }
 
-    /** Spark's rows in the form that all of its operators take. */
+    /** Spark's rows, in the form that all of its operators accept. */
     static class Rows implements Iterator<Object> {
         private final scala.collection.Iterator<?> rows;
         private final UnsafeProjection projection;

@@ -21,20 +21,21 @@ import transactionmetastore.spark.internals.SparkInternals;
 /**
  * Hive's classes that read and write a table's files, and their properties.
  *
- * "text": properties as java.util.Properties reads them; those of HiveStorage in metastore/acid_tables/serde_storage.py.
- * A definition of a table names the classes, so only listed ones are loaded, and none is initialised before it is known to
- * be what it is to be: those of FORMATS (as in metastore/catalog/rules/storage_classes.py), and those that whoever runs this Spark adds.
+ * "text": properties in the format of java.util.Properties; those of HiveStorage in metastore/acid_tables/serde_storage.py.
+ * A table's definition names the classes, so only listed ones are loaded, and none is initialised before its kind is
+ * checked. The list is FORMATS (as in metastore/catalog/rules/storage_classes.py), and the classes that the operator of
+ * this Spark adds.
  */
 public class SerdeTable implements Serializable {
     private static final long serialVersionUID = 1L;
-    /** The setting of Spark with more classes: INPUT_FORMAT:OUTPUT_FORMAT:SERDE, separated by commas. */
+    /** The Spark setting with more classes: INPUT_FORMAT:OUTPUT_FORMAT:SERDE, separated by commas. */
     public static final String MORE = "spark.metastore.storage.classes";
     private static final String IO = "org.apache.hadoop.hive.ql.io.", SERDE = "org.apache.hadoop.hive.serde2.",
         MAPRED = "org.apache.hadoop.mapred.";
     private static final String[] OF_TEXT = {
         SERDE + "lazy.LazySimpleSerDe", SERDE + "OpenCSVSerde", SERDE + "RegexSerDe", SERDE + "MultiDelimitSerDe",
         "org.apache.hadoop.hive.contrib.serde2.MultiDelimitSerDe", SERDE + "JsonSerDe", "org.apache.hive.hcatalog.data.JsonSerDe"};
-    /** Input formats, output formats and SerDes that go with each other. */
+    /** Groups of input formats, output formats and SerDes that belong together. */
     private static final String[][][] FORMATS = {
         {{MAPRED + "TextInputFormat"}, {IO + "HiveIgnoreKeyTextOutputFormat", IO + "IgnoreKeyTextOutputFormat"}, OF_TEXT},
         {{MAPRED + "SequenceFileInputFormat"}, {IO + "HiveSequenceFileOutputFormat", MAPRED + "SequenceFileOutputFormat"}, OF_TEXT},
@@ -51,7 +52,7 @@ public class SerdeTable implements Serializable {
         this.text = text;
     }
 
-    /** A new object for each use: some SerDes write into their properties. */
+    /** Returns the properties, a new object for each use: some SerDes write into it. */
     public Properties properties() {
         Properties properties = new Properties();
         try {
@@ -62,7 +63,7 @@ public class SerdeTable implements Serializable {
         return properties;
     }
 
-    /** Whether a row is a whole record of the file, as a single text, which no SerDe decodes. */
+    /** Returns true if a row is a whole record of the file, as a single text that no SerDe decodes. */
     public boolean isRaw() {
         return properties().getProperty("acid.raw") != null;
     }
@@ -80,7 +81,7 @@ public class SerdeTable implements Serializable {
         return new TableDesc(input().asSubclass(InputFormat.class), output, properties());
     }
 
-    @SuppressWarnings("deprecation")  // the other way is not in the Hive of every Spark
+    @SuppressWarnings("deprecation")  // the other method is not in the Hive of every Spark
     public AbstractSerDe serde(Configuration settings, Properties properties)
             throws ReflectiveOperationException, SerDeException {
         AbstractSerDe made = (AbstractSerDe) serdeClass(listed().getProperty("serialization.lib"))
@@ -89,7 +90,7 @@ public class SerdeTable implements Serializable {
         return made;
     }
 
-    /** Hive's own class where there is any; Spark lacks those for JSON. */
+    /** Returns Hive's own class, or ours where Spark lacks it: the SerDes for JSON. */
     private static Class<?> serdeClass(String name) throws ClassNotFoundException {
         try {
             return load(name, AbstractSerDe.class);
@@ -101,7 +102,7 @@ public class SerdeTable implements Serializable {
         }
     }
 
-    /** A class that is not initialised yet. */
+    /** Loads a class without initialising it. */
     static Class<?> load(String name, Class<?> kind) throws ClassNotFoundException {
         Class<?> found;
         try {
@@ -113,7 +114,7 @@ public class SerdeTable implements Serializable {
         return found;
     }
 
-    /** The properties, whose classes may be loaded. */
+    /** Returns the properties, after a check that their classes are listed. */
     private Properties listed() {
         Properties properties = properties();
         String input = properties.getProperty("acid.input"), output = properties.getProperty("acid.output"),
@@ -136,7 +137,7 @@ public class SerdeTable implements Serializable {
         return false;
     }
 
-    /** Why these classes cannot be used for the table's columns; null when they can. */
+    /** Returns the reason why these classes cannot be used for the table's columns; null if they can. */
     public String refusal(Configuration settings) {
         Properties properties = properties();
         String serde = properties.getProperty("serialization.lib");

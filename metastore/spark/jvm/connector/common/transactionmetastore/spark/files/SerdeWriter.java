@@ -38,11 +38,11 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * A file by the table's own SerDe and output format, from which every row reads back the same.
+ * A writer of a file by the table's own SerDe and output format, from which every row reads back the same.
  *
- * SerDes write without a word what they cannot read back: a delimiter inside a text, a line's end, NULL in a CSV. So each
+ * SerDes silently write values that they cannot read back: a delimiter inside a text, a line's end, NULL in a CSV. So each
  * record is read back at once, and a different row ends the task, with REFUSAL and the reason. A small file beside it
- * ("rows-" and its name) has the number of rows: most formats do not.
+ * ("rows-" and its name) has the number of rows, which most formats do not store.
  */
 public class SerdeWriter extends OutputWriter {
     public static final String REFUSAL = "Cannot be stored: ";
@@ -59,7 +59,7 @@ public class SerdeWriter extends OutputWriter {
     private final FileSinkOperator.RecordWriter out;
     private long rows;
 
-    @SuppressWarnings({"rawtypes", "unchecked"})  // arrays know no type arguments
+    @SuppressWarnings({"rawtypes", "unchecked"})  // arrays have no type arguments
     public SerdeWriter(String path, SerdeTable table, StructType schema, Configuration settings) throws Exception {
         this.path = path;
         this.table = table;
@@ -103,7 +103,7 @@ public class SerdeWriter extends OutputWriter {
             Writable record = isRaw ? new Text(row.getUTF8String(0).getBytes()) : record(row);
             if (isText) requireOneLine((BinaryComparable) record);
             out.write(record);
-            if (!isRaw) requireSame(row, record);  // afterwards: Avro's bytes are gone when they have been read
+            if (!isRaw) requireSame(row, record);  // after the write: the check consumes Avro's bytes
             ++rows;
         } catch (Exception error) {
             Platform.throwException(error);
@@ -187,7 +187,7 @@ public class SerdeWriter extends OutputWriter {
         return new IllegalArgumentException(REFUSAL + reason);
     }
 
-    /** Whether two of Spark's values are the same; the entries of maps in any order. */
+    /** Returns true if two of Spark's values are the same; the entries of maps may be in any order. */
     public static boolean isSame(Object left, Object right, DataType type) {
         if (left == null || right == null) return left == right;
         if (left instanceof byte[]) return Arrays.equals((byte[]) left, (byte[]) right);
@@ -237,7 +237,7 @@ public class SerdeWriter extends OutputWriter {
         return array.isNullAt(place) ? null : array.get(place, type);
     }
 
-    /** Sent from the driver to the tasks. */
+    /** The factory that Spark sends from the driver to the tasks. */
     public static class Factory extends OutputWriterFactory {
         private static final long serialVersionUID = 1L;
         private final SerdeTable table;

@@ -16,17 +16,20 @@ import org.apache.orc.impl.ReaderImpl;
 /**
  * ORC's reader of a file that one request has brought into memory.
  *
- * Deltas are small most often. ORC requests a file's tail, the index and the end of each stripe, and its data one after
- * another, so a query with many deltas would wait for the store, and on a local disk for ORC's threads.
+ * Deltas are usually small. ORC requests a file's tail, the index and the end of each stripe, and its data one after
+ * another. A query with many deltas would wait for the store each time, and on a local disk for ORC's threads.
  */
 public class SmallOrcFile extends ReaderImpl {
-    @SuppressWarnings("deprecation")  // the other way asks for a length and a time that nobody uses
+    @SuppressWarnings("deprecation")  // the other constructor needs a length and a time that nobody uses
     private SmallOrcFile(Path path, OrcFile.ReaderOptions options, byte[] content) throws IOException {
         super(path, options.orcTail(extractFileTail(ByteBuffer.wrap(content))));
         file = new FSDataInputStream(new Content(content));
     }
 
-    /** A reader of the file: of "size" bytes, by a single request; ORC's own if the file has grown meanwhile. */
+    /**
+     * Returns a reader of a file of "size" bytes, read by a single request; ORC's own reader if the file has grown
+     * meanwhile.
+     */
     public static Reader open(Path path, int size, OrcFile.ReaderOptions options) throws IOException {
         byte[] content = new byte[size];
         FSDataInputStream source = opened(path, size, options.getConfiguration());
@@ -47,7 +50,7 @@ public class SmallOrcFile extends ReaderImpl {
         return (FSDataInputStream) source;
     }
 
-    /** Bytes as Hadoop reads a file. */
+    /** A stream over bytes in memory, as Hadoop reads a file. */
     static final class Content extends FSInputStream {
         private final byte[] content;
         private int place;

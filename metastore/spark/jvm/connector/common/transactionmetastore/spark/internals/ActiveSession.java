@@ -9,21 +9,21 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.Option;
 
-/** The session of this thread, in the driver. */
+/** The active session of this thread, in the driver. */
 public final class ActiveSession {
     private ActiveSession() {}
 
-    /** Returns Hadoop's settings, those of the session among them. */
+    /** Returns Hadoop's settings, together with those of the session. */
     public static Configuration hadoopSettings() {
         return SparkSession.active().sessionState().newHadoopConf();
     }
 
-    /** Returns the zone in which it shows and reads timestamps. */
+    /** Returns the time zone in which the session shows and reads timestamps. */
     public static String zone() {
         return SparkSession.active().sessionState().conf().sessionLocalTimeZone();
     }
 
-    /** Whether its databases are in a metastore of Hive's kind. */
+    /** Returns true if the session's databases are in a metastore of Hive's kind. */
     public static boolean hasHiveSupport() {
         return SparkSession.active().sharedState().conf().get("spark.sql.catalogImplementation", "in-memory").equals("hive");
     }

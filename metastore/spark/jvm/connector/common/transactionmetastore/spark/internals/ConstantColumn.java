@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Columns that have the same value in each row of a batch. */
+/** Columns of a batch that have the same value in each row. */
 public final class ConstantColumn {
     private ConstantColumn() {}
 
@@ -18,7 +18,7 @@ public final class ConstantColumn {
         return column;
     }
 
-    /** Of an INT; null is NULL. */
+    /** Returns an INT column; null stands for NULL. */
     public static ColumnVector of(int capacity, Integer value) {
         ConstantColumnVector column = new ConstantColumnVector(capacity, DataTypes.IntegerType);
         if (value == null) column.setNull();
@@ -32,7 +32,7 @@ public final class ConstantColumn {
         return column;
     }
 
-    /** Of the value at a place of a row. */
+    /** Returns a column with the value at a position of a row. */
     public static ColumnVector of(int capacity, DataType type, InternalRow row, int place) {
         ConstantColumnVector column = new ConstantColumnVector(capacity, type);
         ColumnVectorUtils.populate(column, row, place);

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** CHAR and VARCHAR, which Spark's plans have as STRING, with the declared type beside it. */
+/** Declared types of CHAR and VARCHAR columns. Spark's plans have STRING for these, and the declared type as metadata. */
 public final class DeclaredTexts {
     private DeclaredTexts() {}
 
@@ -17,7 +17,7 @@ public final class DeclaredTexts {
         return CharVarcharUtils.getRawType(column.metadata()).getOrElse(() -> null);
     }
 
-    /** Returns the length of a CHAR; 0 for any other type, which has no blanks of its own. */
+    /** Returns the length of a CHAR, up to which values are padded; 0 for any other type. */
     public static int blanksUpTo(StructField column) {
         return type(column) instanceof CharType text ? text.length() : 0;
     }

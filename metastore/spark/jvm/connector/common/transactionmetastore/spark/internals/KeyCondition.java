@@ -30,10 +30,10 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A condition that the values of partition keys answer fully, so that nobody evaluates it again for each row.
+ * A condition that the values of partition keys answer fully, so that it is not evaluated again for each row.
  *
- * Rule: Spark's own expressions decide, on the values that rows have in these columns: types, NULL and spellings mean what they mean
- * in a filter. A condition with anything else in it than keys, and literals of their types, is no such condition.
+ * Rule: Spark's own expressions decide, on the values that rows have in these columns: types, NULL and spellings mean what
+ * they mean in a filter. A condition with anything else in it than keys, and literals of their types, is no such condition.
  */
 public final class KeyCondition {
     private static final Map<String, BinaryOperator<Expression>> COMPARISONS = Map.of(
@@ -47,21 +47,20 @@ public final class KeyCondition {
         this.meaning = meaning;
     }
 
-    /** Null for a condition that is not answered by "keys" alone. */
+    /** Returns the condition; null if "keys" alone cannot answer it. */
     public static KeyCondition of(Predicate condition, StructType keys) {
         Expression meaning = meaning(condition, keys);
         return meaning == null || condition.references().length == 0 ? null : new KeyCondition(meaning);
     }
 
-    /** Whether rows with these keys meet it. */
+    /** Returns true if rows with these keys meet the condition. */
     public boolean holds(InternalRow keys) {
         return Boolean.TRUE.equals(meaning.eval(keys));
     }
 
     /**
-     * Whether rows with these keys can meet it, if it is one that Spark found while it ran.
-     *
-     * Those of NULL always can: by such a condition Spark also finds the partitions in which an UPDATE changes rows.
+     * Returns true if rows with these keys can meet a condition that Spark found at run time. Keys that are NULL always
+     * can: by such a condition Spark also finds the partitions in which an UPDATE changes rows.
      */
     public boolean mayHold(InternalRow keys) {
         return !Boolean.FALSE.equals(meaning.eval(keys));

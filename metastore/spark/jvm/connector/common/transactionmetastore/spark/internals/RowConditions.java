@@ -17,13 +17,14 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
-/** Conditions of SQL that tasks evaluate on rows: "conditions", of the columns "row". */
+/** SQL conditions that tasks evaluate on rows. "conditions": analysed; "row": the columns of the rows. */
 public record RowConditions(List<Expression> conditions, Seq<Attribute> row) implements Serializable {
     public static final RowConditions NONE = new RowConditions(List.of(), null);
 
     /**
-     * Analyses conditions on "columns" of rows of a type, and optimizes them, which replaces expressions that Spark does not evaluate as
-     * they are. Throws what Spark says of a condition that it does not understand: a checked exception that no method declares.
+     * Analyses conditions on "columns" of rows of a type, and optimizes them, which replaces expressions that Spark cannot
+     * evaluate directly. Throws Spark's exception for a condition that it does not understand: a checked exception that no
+     * method declares.
      */
     public static RowConditions of(StructType type, Column[] columns, Column[] conditions) {
         SparkSession spark = SparkSession.active();
@@ -36,7 +37,7 @@ public record RowConditions(List<Expression> conditions, Seq<Attribute> row) imp
         return new RowConditions(all, analysed.child().output());
     }
 
-    /** Returns what says of a row whether it meets each condition; not for several threads. */
+    /** Returns an evaluator for each condition; they are not for several threads. */
     public List<Predicate<InternalRow>> evaluators() {
         List<Predicate<InternalRow>> evaluators = new ArrayList<>();
         for (Expression condition : conditions) {

@@ -27,7 +27,7 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Map$;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Files of a format of Spark's, or of one that has Spark's form. */
+/** Access to files in one of Spark's formats, or in a format with Spark's interface. */
 public record RowFiles(FileFormat format) {
     public static RowFiles ofOrc() {
         return new RowFiles(new OrcFileFormat());
@@ -37,17 +37,20 @@ public record RowFiles(FileFormat format) {
         return new RowFiles(new ParquetFileFormat());
     }
 
-    /** Whether rows of these columns are read in batches. */
+    /** Returns true if rows of these columns are read in batches. */
     public boolean haveBatches(SparkSession spark, StructType columns) {
         return format.supportBatch(spark, columns);
     }
 
-    /** Whether parts of a file can be read by themselves. */
+    /** Returns true if parts of a file can be read separately. */
     public boolean areSplitable(SparkSession spark, boolean inBatches, String path) {
         return format.isSplitable(spark, options(inBatches), new Path(path));
     }
 
-    /** Returns the reader of the columns "read" of "row", and of "keys" of partitions; rows that do not meet the filters may be left out. */
+    /**
+     * Returns the reader of the columns "read" of "row", and of the partition keys "keys". Rows that do not meet the
+     * filters may be left out.
+     */
     public Reader reader(
             SparkSession spark, StructType row, StructType keys, StructType read, List<Filter> filters, boolean inBatches,
             Configuration settings) {
@@ -55,7 +58,7 @@ public record RowFiles(FileFormat format) {
             spark, row, keys, read, CollectionConverters.asScala(filters).toSeq(), options(inBatches), new Configuration(settings)));
     }
 
-    /** Returns what writes files in tasks. "job": gets the settings that tasks need. */
+    /** Returns a writer of files in tasks. "job": gets the settings that tasks need. */
     public Writer writer(SparkSession spark, Job job, Map<String, String> options, StructType columns) {
         return new Writer(format.prepareWrite(spark, job, scala(options), columns), columns);
     }
@@ -70,7 +73,7 @@ public record RowFiles(FileFormat format) {
         return Map$.MODULE$.from(CollectionConverters.asScala(pairs));
     }
 
-    /** Reads files in tasks. */
+    /** A reader of files in tasks. */
     public record Reader(Function1<PartitionedFile, Iterator<InternalRow>> files) implements Serializable {
         private static final long serialVersionUID = 1L;
 
@@ -81,7 +84,7 @@ public record RowFiles(FileFormat format) {
         }
     }
 
-    /** Writes files in tasks. */
+    /** A writer of files in tasks. */
     public record Writer(OutputWriterFactory files, StructType columns) implements Serializable {
         private static final long serialVersionUID = 1L;
 
@@ -91,7 +94,7 @@ public record RowFiles(FileFormat format) {
         }
     }
 
-    /** A file that is written. */
+    /** An open file that is being written. */
     public record Opened(OutputWriter out) {
         public void write(InternalRow row) {
             out.write(row);

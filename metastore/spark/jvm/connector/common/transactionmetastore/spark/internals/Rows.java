@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Rows as Spark's engine has them. */
+/** Operations on rows in the form of Spark's engine. */
 public final class Rows {
     private Rows() {}
 
@@ -25,17 +25,17 @@ public final class Rows {
         return new GenericInternalRow(values);
     }
 
-    /** Returns the order of values of a type that has one. */
+    /** Returns the order of values of a sortable type. */
     public static Comparator<Object> order(DataType type) {
         return TypeUtils.getInterpretedOrdering(type);
     }
 
-    /** Returns what puts one row behind another; it answers with the same object each time. */
+    /** Returns a function that appends one row to another; its result is the same object each time. */
     public static BinaryOperator<InternalRow> joining() {
         return new JoinedRow()::apply;
     }
 
-    /** Returns what takes the first columns of rows; it answers with the same object each time. */
+    /** Returns a function that takes the first columns of rows; its result is the same object each time. */
     public static UnaryOperator<InternalRow> first(StructType columns) {
         List<Expression> taken = new ArrayList<>();
         for (StructField field : columns.fields()) taken.add(new BoundReference(taken.size(), field.dataType(), true));

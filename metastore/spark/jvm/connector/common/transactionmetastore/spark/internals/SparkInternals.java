@@ -15,16 +15,19 @@ import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 
-/** All reflection: public methods that differ between versions, or that some lack. Each says which. Nothing private is opened. */
+/**
+ * All reflection: calls of public methods that differ between versions, or that some versions lack. Each method names its
+ * reason. Nothing private is opened.
+ */
 public final class SparkInternals {
     private SparkInternals() {}
 
-    /** Returns a setting of this process's Spark, "" where there is none. */
+    /** Returns a setting of this process's Spark; "" if it is not set. */
     public static String setting(String name) {
         return SparkEnv.get() == null ? "" : SparkEnv.get().conf().get(name, "");
     }
 
-    /** Spark's conversion of filters for ORC, which has a third, optional argument since version 4.3. */
+    /** Converts filters for ORC. Since version 4.3 Spark's method has a third, optional argument. */
     public static scala.Option<?> orcFilter(StructType row, List<Filter> filters) {
         for (Method method : OrcFilters.class.getMethods()) {
             if (!method.getName().equals("createFilter")) continue;
@@ -41,7 +44,7 @@ public final class SparkInternals {
         throw new IllegalStateException("This Spark does not convert filters as those before did");
     }
 
-    /** Send a part of an upload. Since version 3.5 Hadoop is told which part is the last. */
+    /** Sends a part of an upload. Since version 3.5 Hadoop's method takes a flag for the last part. */
     public static CompletableFuture<?> putPart(
             MultipartUploader uploader, UploadHandle handle, int part, boolean isLast, Path target, InputStream in,
             long length) throws IOException {

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** What Spark does to texts of CHAR and VARCHAR columns that are written: adds blanks, and refuses those that are too long. */
+/** Spark's checks of CHAR and VARCHAR columns that are written: they add blanks, and refuse texts that are too long. */
 public record TextChecks(List<Expression> columns) implements Serializable {
     public static TextChecks of(StructType row) {
         List<Expression> columns = new ArrayList<>();
@@ -26,7 +26,7 @@ public record TextChecks(List<Expression> columns) implements Serializable {
         return new TextChecks(isAny ? columns : List.of());
     }
 
-    /** Returns what makes rows of rows; null where no column needs it. */
+    /** Returns a function that checks rows; null where no column needs a check. */
     public UnaryOperator<InternalRow> checking() {
         return columns.isEmpty() ? null : Rows.projection(columns);
     }

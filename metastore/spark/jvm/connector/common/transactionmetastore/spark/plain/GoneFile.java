@@ -2,7 +2,7 @@ package transactionmetastore.spark.plain;
 
 import transactionmetastore.spark.planner.AcidException;
 
-/** What is said of a file that was there when the scan was planned. */
+/** The error for a file that existed when the scan was planned. */
 public final class GoneFile {
     private GoneFile() {}
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import scala.collection.Iterator;
 import transactionmetastore.spark.internals.Rows;
-/** The rows of one task, or its batches of rows: of its files, one after another. */
+/** A reader of one task's files, one after another: row by row, or in batches. */
 final class PlainFileReader<T> implements PartitionReader<T> {
     private final PlainReaderFactory how;
     private final java.util.Iterator<PlainParts.Part> parts;
@@ -35,14 +35,14 @@ final class PlainFileReader<T> implements PartitionReader<T> {
         }
     }
 
-    /** Whether the file has another row, or batch. */
+    /** Returns true if the file has another row, or batch. */
     private boolean isRead() throws IOException {
         try {
             if (rows == null) rows = opened();
             if (!rows.hasNext()) return false;
             current = rows.next();
             return true;
-        } catch (Exception error) {  // Scala declares none of what it throws
+        } catch (Exception error) {  // Scala declares no checked exceptions
             if (error instanceof FileNotFoundException) throw GoneFile.of(part.path(), error);
             throw error;
         }

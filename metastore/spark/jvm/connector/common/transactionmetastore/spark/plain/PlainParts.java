@@ -8,7 +8,10 @@ import org.apache.spark.sql.connector.read.InputPartition;
 public interface PlainParts extends InputPartition {
     List<Part> parts();
 
-    /** What begins in "length" bytes from "start" on; "directory": the number of the file's; "size": of the whole file. */
+    /**
+     * The part of a file that begins in "length" bytes from "start" on. "directory": the number of the file's directory;
+     * "size": of the whole file.
+     */
     record Part(String path, int directory, long start, long length, long size) implements Serializable {
         private static final long serialVersionUID = 1L;
     }

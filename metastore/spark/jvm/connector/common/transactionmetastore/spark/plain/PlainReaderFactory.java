@@ -8,20 +8,23 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import transactionmetastore.spark.internals.RowFiles;
 
-/** Makes the readers of plain files in the tasks. */
+/** A factory of readers of plain files, in the tasks. */
 final class PlainReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1L;
 
-    /** The reader of each storage. */
+    /** One reader for each kind of storage. */
     final List<RowFiles.Reader> readers;
-    /** The place of a directory's reader among them. */
+    /** Index of the reader for each directory. */
     final int[] readerOf;
-    /** Whether a reader leaves out the partition keys. */
+    /** Flags of readers that leave out the partition keys. */
     final boolean[] lacksKeys;
-    /** The values of each directory's partition. */
+    /** Values of the partition keys, by directory. */
     final InternalRow[] keys;
     private final boolean isColumnar;
-    /** The scan, in the driver: an RDD goes on reading, and so its snapshot has to be held, as long as that refers to it. */
+    /**
+     * The scan, in the driver. An RDD goes on reading, so the snapshot has to be held as long as the RDD refers to this
+     * object.
+     */
     private final transient Object scan;
 
     PlainReaderFactory(

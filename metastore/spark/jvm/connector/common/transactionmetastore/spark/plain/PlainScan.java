@@ -12,10 +12,10 @@ import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.internals.RowFiles;
 import transactionmetastore.spark.internals.Rows;
 /**
- * The files of a scan that hold rows alone, each read by Spark's own reader of its format, or by Hive's classes.
+ * A scan of files that hold only rows, each read by Spark's own reader of its format, or by Hive's classes.
  *
- * Their rows are handed on in batches where every format of the scan has them, else one by one. "wanted": columns of files, then
- * partition keys, each in the table's order.
+ * Their rows are handed on in batches where every format of the scan has them, else one by one. "wanted": columns of files,
+ * then partition keys, each in the table's order.
  */
 public final class PlainScan {
     private final SparkSession spark;
@@ -24,7 +24,7 @@ public final class PlainScan {
     private final List<RowFiles> formats = new ArrayList<>();
     private final boolean isColumnar;
 
-    /** "row", "keys": all columns of the table; "storages": of each directory. */
+    /** Creates a scan. "row", "keys": all columns of the table; "storages": of each directory. */
     public PlainScan(
             SparkSession spark, String table, StructType row, StructType keys, StructType wanted, List<PlainStorage> storages) {
         this.spark = spark;
@@ -43,7 +43,7 @@ public final class PlainScan {
         this.isColumnar = formats.stream().allMatch(format -> format.haveBatches(spark, wanted));
     }
 
-    /** Columns that are read whole where a format cannot read a part of a nested column. */
+    /** Returns the columns to read. A column is read whole where a format cannot read a part of a nested column. */
     public static StructType whole(StructType wanted, StructType all) {
         StructType whole = new StructType();
         for (StructField field : wanted.fields()) whole = whole.add(all.apply(field.name()));
@@ -54,14 +54,14 @@ public final class PlainScan {
         return isColumnar;
     }
 
-    /** Whether parts of a file can be read by themselves. */
+    /** Returns true if parts of a file can be read separately. */
     public boolean isSplitable(PlainStorage storage, String path) {
         return formats.get(storages.indexOf(storage)).areSplitable(spark, isColumnar, path);
     }
 
     /**
-     * "ofDirectories": the storage of each, "values": its keys; "filters": rows that do not meet them may be left out; "scan": whose snapshot
-     * is read.
+     * Returns the factory of readers. "ofDirectories": the storage of each directory, "values": its keys; "filters": rows
+     * that do not meet them may be left out; "scan": the owner of the snapshot.
      */
     public PartitionReaderFactory readers(
             List<PlainStorage> ofDirectories, List<InternalRow> values, List<Filter> filters, Configuration settings, Object scan) {
@@ -73,7 +73,7 @@ public final class PlainScan {
         return new PlainReaderFactory(readers, readerOf, lacksKeys, chosen(values), isColumnar, scan);
     }
 
-    /** Of each directory's keys those that are read. */
+    /** Returns for each directory the values of those keys that are read. */
     private InternalRow[] chosen(List<InternalRow> values) {
         InternalRow[] chosen = new InternalRow[values.size()];
         for (int directory = 0; directory < chosen.length; ++directory) {

@@ -9,9 +9,8 @@ import transactionmetastore.spark.internals.RowFiles;
 import transactionmetastore.spark.planner.AcidException;
 
 /**
- * How files are stored that hold rows alone, as those of insert-only tables.
- *
- * "format": the planner's name; "serde": the properties of Hive's classes where only these read the files, else null.
+ * The storage of files that hold only rows, as those of insert-only tables. "format": the planner's name; "serde": the
+ * properties of Hive's classes if only these can read the files, else null.
  */
 public record PlainStorage(String format, String serde) implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -20,17 +19,17 @@ public record PlainStorage(String format, String serde) implements Serializable 
         return new PlainStorage(format.asText(), serde.isTextual() ? serde.asText() : null);
     }
 
-    /** Whether Hive's classes read and write the files. */
+    /** Returns true if Hive's classes read and write the files. */
     public boolean isSerde() {
         return serde != null;
     }
 
-    /** Whether footers count the rows of files. */
+    /** Returns true for ORC files, whose footers count their rows. */
     public boolean isOrc() {
         return format.equals("orc");
     }
 
-    /** What reads and writes such files: Spark's own, or Hive's classes in Spark's form. */
+    /** Returns Spark's own format for such files, or Hive's classes behind Spark's interface. */
     public RowFiles files(SparkSession spark, String table) {
         if (!isSerde()) {
             return switch (format) {

@@ -6,14 +6,15 @@ import org.apache.spark.SparkRuntimeException;
 import scala.collection.immutable.Map.Map1;
 
 /**
- * A refusal, in a sentence for the user; "condition" is its class, one of metastore/errors.py where the metastore said it.
+ * A refusal, in a sentence for the user. "condition": the error class, one of metastore/errors.py if the metastore raised
+ * it.
  *
- * It is one of Spark's own, which PySpark, Spark Connect and JDBC show by their message alone. Where in our code it was thrown tells
- * a user nothing, so it has no frames of its own; what caused it has.
+ * It extends one of Spark's own exceptions, which PySpark, Spark Connect and JDBC show by their message alone. The place in
+ * our code tells a user nothing, so the exception has no stack trace of its own; its cause has one.
  */
 public final class AcidException extends SparkRuntimeException {
     private static final long serialVersionUID = 1L;
-    private static final String OF_SPARK = "INTERNAL_ERROR";  // any that takes a message: ours is not in its list
+    private static final String OF_SPARK = "INTERNAL_ERROR";  // a class that takes any message: Spark knows none of ours
 
     private final String condition, sentence;
 
@@ -41,7 +42,7 @@ public final class AcidException extends SparkRuntimeException {
         return condition;
     }
 
-    /** What SQL's standard has for a conflict that may be gone the next time; else an error of no class there. */
+    /** Returns the SQLSTATE 40001 for a lost write conflict, which may succeed when run again; HY000 for all others. */
     @Override
     public String getSqlState() {
         return is("WriteConflictError") ? "40001" : "HY000";
@@ -57,7 +58,7 @@ public final class AcidException extends SparkRuntimeException {
         return this;
     }
 
-    /** What an exception says; many have no message, or one that names another. */
+    /** Returns the text of an exception; many have no message, or one that only names another exception. */
     static String reason(Throwable error) {
         Throwable last = error;
         while (last.getMessage() == null && last.getCause() != null) last = last.getCause();

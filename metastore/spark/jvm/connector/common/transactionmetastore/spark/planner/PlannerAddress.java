@@ -6,7 +6,7 @@ import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.metastore.HiveMetaStoreClient;
 import org.apache.thrift.TException;
 
-/** Where the planner is: the metastore says it, so that users set nothing but hive.metastore.uris. It may move. */
+/** The planner's address. The metastore knows it, so that users set only hive.metastore.uris. It may change. */
 final class PlannerAddress {
     private static final String SETTING = "hive.metastore.planner.uri";
 
@@ -14,26 +14,26 @@ final class PlannerAddress {
     private final Configuration settings;
     private String known;
 
-    /** "fixed": where it is, or "" where the metastore of these settings says it. */
+    /** Creates an address. "fixed": the address, or "" to ask the metastore of these settings. */
     PlannerAddress(String fixed, Configuration settings) {
         this.fixed = fixed;
         this.settings = settings;
     }
 
-    /** The address, asked for once; by Hive's own client, with whatever identity and TLS that uses. */
+    /** Returns the address. It is asked for once, by Hive's own client with its identity and TLS. */
     synchronized String get() {
         if (known == null) known = (fixed.isEmpty() ? asked() : fixed).replaceAll("/+$", "");
         return known;
     }
 
-    /** Nobody answers at an address: whether the metastore, asked once more, names another one. */
+    /** Returns true if the metastore, asked again, names another address than "silent", where no planner answers. */
     synchronized boolean hasMovedFrom(String silent) {
         if (!fixed.isEmpty()) return false;
         if (silent.equals(known)) known = null;
         return !get().equals(silent);
     }
 
-    /** Of the first metastore that says it. Each is asked by itself: what it says may be of its own host. */
+    /** Asks each metastore until one has an address. Each is asked separately, since the address may be one of its own host. */
     private String asked() {
         AcidException refusal = null;
         for (String metastore : settings.getTrimmedStrings("hive.metastore.uris")) {
@@ -56,7 +56,7 @@ final class PlannerAddress {
             client = new HiveMetaStoreClient(conf);
             String address = client.getConfigValue(SETTING, "");
             if (address != null && !address.isEmpty()) return reachable(address, metastore);
-        } catch (TException | RuntimeException error) {  // without a trust store it is the latter
+        } catch (TException | RuntimeException error) {  // a missing trust store raises a RuntimeException
             throw new AcidException("METASTORE_UNREACHABLE", "The metastore " + metastore + " did not say where its planner is: "
                 + AcidException.reason(error), error);
         } finally {
@@ -66,7 +66,7 @@ final class PlannerAddress {
             + "read ACID tables: start `metastore planner`, or set " + SETTING + " of the metastore.");
     }
 
-    /** A planner that listens on all addresses of its host is beside the metastore. */
+    /** Returns the address for clients: a planner that listens on all addresses is on the metastore's host. */
     private static String reachable(String address, String metastore) {
         URI planner = URI.create(address);
         if (!planner.getHost().equals("0.0.0.0") && !planner.getHost().equals("[::]")) return address;

@@ -19,12 +19,14 @@ import javax.net.ssl.SSLException;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * Calls to the planner, which holds the rules of ACID tables: metastore/planner.
+ * A client of the planner, which holds the rules of ACID tables: metastore/planner.
  *
- * This JVM has a client for each metastore (or planner that is set) and identity; any thread may use it. When a planner cannot
- * be reached, nothing was done yet: the client looks up its address again, since it may have moved. A call whose answer was lost
- * is sent again where that changes nothing: docs/reference/planner.md lists these calls. So is one whose planner was cut off from
- * its metastore, as long as there is another: a planner outlives a server that is killed by some seconds.
+ * This JVM has a client for each metastore (or configured planner) and identity; any thread may use it.
+ *
+ * When no planner can be reached, nothing was done yet, so the client looks up the address again, since it may have
+ * changed. A call whose answer was lost is sent again if a second run changes nothing: docs/reference/planner.md lists
+ * these calls. So is a call whose planner lost its metastore, as long as there is another metastore: a planner outlives a
+ * killed server by some seconds.
  */
 public final class PlannerClient {
     private static final Duration CONNECT = Duration.ofSeconds(10), PATIENCE = Duration.ofHours(1);
@@ -32,12 +34,12 @@ public final class PlannerClient {
     private static final Set<String> REPEATABLE = Set.of(
         "table", "table_at", "partitions", "begin", "lock", "snapshot", "heartbeat", "plan", "write", "publish", "commit", "abort");
     private static final String UNREACHABLE = "PLANNER_UNREACHABLE", LOST = "ANSWER_LOST";
-    /** Answers of a planner that reaches no metastore, or has lost one while it worked. */
+    /** Answers of a planner that cannot reach a metastore, or has lost it during the call. */
     private static final String NO_METASTORE = "MetastoreUnreachableError", METASTORE_LOST = "AnswerLostError";
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Map<Service, PlannerClient> CLIENTS = new ConcurrentHashMap<>();
 
-    /** Of which planner, or of whose, and with which TLS. */
+    /** The identity of a client: the planner or the metastore that names it, and the TLS settings. */
     private record Service(String planner, String metastore, Tls tls) {}
 
     private final PlannerAddress address;
@@ -49,19 +51,28 @@ public final class PlannerClient {
         this.tls = tls;
     }
 
-    /** The planner at an address, or where that is empty the one that the metastore of these settings names. */
+    /**
+     * Returns the client for a planner's address; for an empty address, the planner is the one that the metastore of these
+     * settings names.
+     */
     public static PlannerClient of(String address, Configuration settings) {
         Service service = new Service(address, address.isEmpty() ? settings.get("hive.metastore.uris", "") : "", Tls.of(settings));
         return CLIENTS.computeIfAbsent(
             service, key -> new PlannerClient(new PlannerAddress(address, new Configuration(settings)), key.tls));
     }
 
-    /** The answer to a call. Arguments are texts, numbers, truth values, null, and lists and maps of them. */
+    /**
+     * Calls the planner and returns its answer. Arguments are texts, numbers, truth values, null, and lists and maps of
+     * these.
+     */
     public JsonNode call(String name, Map<String, ?> arguments) {
         return call(name, arguments, PATIENCE);
     }
 
-    /** "patience": how long an answer is waited for. A planner that hangs, or whose host is gone, would never give one. */
+    /**
+     * Calls the planner. "patience": the longest wait for an answer, since a planner that hangs, or whose host is gone,
+     * never answers.
+     */
     public JsonNode call(String name, Map<String, ?> arguments, Duration patience) {
         byte[] body = encoded(arguments);
         AcidException lost = null;
@@ -132,12 +143,12 @@ public final class PlannerClient {
         return http;
     }
 
-    /** The next call reads the certificates anew, which may have been renewed. */
+    /** Forgets the connections, so that the next call reads the certificates again: they may have been renewed. */
     private synchronized void forgetConnections() {
         http = null;
     }
 
-    /** Whether somebody else's answer says that a transaction is over. */
+    /** Returns true if the error reports a transaction that has already ended. */
     public static boolean saysThatItIsOver(AcidException error) {
         return error.is("TxnAbortedError") || error.is("NoSuchTxnError") || error.is("TxnNotOpenError");
     }

@@ -31,11 +31,11 @@ import javax.net.ssl.X509ExtendedTrustManager;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * How a planner is talked to with TLS: by the keys of the session's own Hive client, and those that this lacks, a certificate
- * of the caller's and whether the host's name is looked at: metastore/client/tls.py.
+ * The TLS settings for calls to a planner: metastore/client/tls.py.
  *
- * Files may be PEM, PKCS12 or JKS, several with "," between them; what is in them tells which. Nothing is trusted by
- * another authority where a trust store is named.
+ * They are the keys of the session's own Hive client, and those that this client lacks: a certificate of the caller's, and
+ * whether the host's name is checked. Files may be PEM, PKCS12 or JKS, several with "," between them; the content shows the
+ * format. If a trust store is named, no other authority is trusted.
  */
 record Tls(String trusted, String trustedPassword, String own, String ownPassword, boolean isNameVerified) {
     static final String TRUSTED = "hive.metastore.truststore.path", OWN = "metastore.client.keystore.path";
@@ -47,7 +47,7 @@ record Tls(String trusted, String trustedPassword, String own, String ownPasswor
             settings.getBoolean("metastore.client.ssl.verify.hostname", true));
     }
 
-    /** It may be in one of Hadoop's credential providers. */
+    /** Returns a password. It may be in one of Hadoop's credential providers. */
     private static String password(Configuration settings, String key) {
         try {
             char[] found = settings.getPassword(key);
@@ -57,14 +57,17 @@ record Tls(String trusted, String trustedPassword, String own, String ownPasswor
         }
     }
 
-    /** What to look at where hands are not shaken. The server does not always give a reason before the connection breaks. */
+    /**
+     * Returns the settings to check after a failed handshake. The server does not always give a reason before the
+     * connection breaks.
+     */
     String hint() {
         return "spark.hadoop." + TRUSTED + " is what this Spark trusts (" + (trusted.isBlank() ? "not set" : trusted)
             + "), spark.hadoop." + OWN + " what it shows where the planner wants a certificate ("
             + (own.isBlank() ? "not set" : own) + ").";
     }
 
-    /** What hands are shaken with, of the files as they are now. */
+    /** Returns the TLS context, from the files in their present state. */
     SSLContext context() {
         try {
             SSLContext context = SSLContext.getInstance("TLS");
@@ -146,7 +149,10 @@ record Tls(String trusted, String trustedPassword, String own, String ownPasswor
         }
     }
 
-    /** Whose certificate is trusted, whatever host it names: Java looks at names only where nobody else looks at certificates. */
+    /**
+     * A trust manager that accepts a trusted certificate for any host name. Java checks host names itself only for a plain
+     * trust manager.
+     */
     private static final class OfAnyName extends X509ExtendedTrustManager {
         private final X509ExtendedTrustManager authorities;
 

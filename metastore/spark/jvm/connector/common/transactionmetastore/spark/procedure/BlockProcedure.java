@@ -16,11 +16,14 @@ import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.SessionBlock;
 
-/** CALL system.begin(), commit() and rollback(): they are the session's business, of which the planner knows nothing. */
+/** The procedures CALL system.begin(), commit() and rollback(). They belong to the session; the planner does not have them. */
 public record BlockProcedure(String name, String description, Runnable run) implements UnboundProcedure, BoundProcedure {
     public static final List<String> NAMES = List.of("begin", "commit", "rollback");
 
-    /** Null where the name is none of these. "planner": where the session finds it when it begins. */
+    /**
+     * Returns the procedure of this name; null for any other name. "planner": supplies the planner's client when a block
+     * begins.
+     */
     public static UnboundProcedure named(Identifier ident, String catalog, SessionBlock block, Supplier<PlannerClient> planner) {
         if (!Procedures.isTheirs(ident.namespace())) return null;
         return switch (ident.name().toLowerCase(Locale.ROOT)) {
@@ -32,12 +35,15 @@ public record BlockProcedure(String name, String description, Runnable run) impl
         };
     }
 
-    /** To Spark's caches a table in a block is another one, so they do not know yet what has changed. */
+    /**
+     * Refreshes Spark's caches of a table: they take a table in a block for another one, and so have not noticed the
+     * block's changes.
+     */
     public static void refresh(String catalog, String table) {
         try {
             SparkSession.active().sql("REFRESH TABLE `" + catalog + "`.`" + table.replace(".", "`.`") + "`");
         } catch (RuntimeException error) {
-            // somebody has dropped it: the commit is done all the same
+            // the table has been dropped meanwhile; the commit is done all the same
         }
     }
 

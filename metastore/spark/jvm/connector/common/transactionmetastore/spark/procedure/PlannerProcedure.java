@@ -30,11 +30,11 @@ import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.SessionBlock;
 /**
- * A procedure as the planner describes it: arguments go there, rows come back, and perhaps a statement to be run before, or a query
- * whose row the planner wants.
+ * A procedure that the planner describes. Arguments go to the planner, and rows come back. The planner may also ask for a
+ * statement to be run first, or for a query whose row it needs.
  */
 final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
-    private static final Duration LONGEST = Duration.ofDays(1);  // one may wait for a compaction
+    private static final Duration LONGEST = Duration.ofDays(1);  // a call may wait for a compaction
     private static final long MICROS = 1000;
 
     private final String catalog;
@@ -108,7 +108,10 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
         return Collections.<Scan>singletonList(new Answer(columns, rows.toArray(new InternalRow[0]))).iterator();
     }
 
-    /** Send the only row of a query, which is of texts, to the call that wants it. What a block has written is not committed yet. */
+    /**
+     * Sends the only row of a query, whose columns are texts, to the planner's call. A block refuses this, since its
+     * changes are not committed yet.
+     */
     private void send(JsonNode query) {
         block.requireNone("What CALL system." + name() + " reads is noted");
         Row row = SparkSession.active().sql(query.path("sql").asText()).head();

@@ -10,13 +10,13 @@ import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.SessionBlock;
 
-/** The procedures that the planner has, in the namespace "system" of a catalog. Which they are, only the planner knows. */
+/** The planner's procedures, in the namespace "system" of a catalog. Only the planner knows the list. */
 public final class Procedures {
     public static final String NAMESPACE = "system";
 
     private Procedures() {}
 
-    /** The procedure of a name; where there is none, Spark says so in its own words. */
+    /** Returns the procedure of a name; if there is none, Spark reports that in its own words. */
     public static UnboundProcedure named(String catalog, PlannerClient planner, SessionBlock block, Identifier ident) {
         String name = ident.name().toLowerCase(Locale.ROOT);
         if (isTheirs(ident.namespace())) {
@@ -27,7 +27,7 @@ public final class Procedures {
         throw new IllegalArgumentException("There is no procedure " + ident + ": SHOW PROCEDURES IN " + NAMESPACE + " lists them.");
     }
 
-    /** "more": the names of those that need no planner. */
+    /** Lists the procedures. "more": the names of those that need no planner. */
     public static Identifier[] list(PlannerClient planner, String[] namespace, List<String> more) {
         List<Identifier> listed = new ArrayList<>();
         if (isTheirs(namespace)) {

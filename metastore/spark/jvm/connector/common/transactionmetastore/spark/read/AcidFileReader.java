@@ -25,13 +25,13 @@ import transactionmetastore.spark.table.ChangeColumn;
 import transactionmetastore.spark.table.RowId;
 
 /**
- * The batches of one task: of its files, one after another, without the rows that do not count.
+ * A reader of one task's files, one after another, in batches without the rows that do not count.
  *
- * OrcBatches shows what is opened here in Spark's columns. A batch in which every row counts is handed on as it is; of
- * another the columns are shown through a list of those rows that do.
+ * OrcBatches shows an open file in Spark's columns. A batch in which every row counts is returned unchanged; any other is
+ * shown through a list of its counting rows.
  */
 final class AcidFileReader implements PartitionReader<ColumnarBatch> {
-    /** Up to this size a file is brought into memory by one request. */
+    /** The largest size of a file that is read into memory by one request. */
     private static final int SMALL = 1 << 20;
 
     private final ReadContext context;
@@ -74,7 +74,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
         if (file != null) file.close();
     }
 
-    /** A part of a file that is being read. */
+    /** An open part of a file. */
     private static final class Opened {
         private final ReadContext context;
         private final ScanPlan.DataFile file;
@@ -130,10 +130,10 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             return context.isMoving ? new ExactRecords(source.rows(wanted), file.path()) : source.rows(wanted);
         }
 
-        /** The next batch with a row that counts, or null. */
+        /** Returns the next batch with a row that counts, or null. */
         ColumnarBatch next() throws IOException {
             while (true) {
-                long position = records.getRowNumber();  // of the first row that comes next, whatever is left out before it
+                long position = records.getRowNumber();  // the position of the batch's first row, after all rows that ORC skipped
                 if (!reader.nextKeyValue()) return null;
                 ColumnarBatch read = reader.batch();
                 if (all == null) arrange(read);
@@ -194,7 +194,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 read.column(EventColumns.ROW_ID).getLong(row));
         }
 
-        /** The columns of the result. They stay the same objects from batch to batch. */
+        /** Sets up the columns of the result. They stay the same objects from batch to batch. */
         private void arrange(ColumnarBatch read) {
             Layout layout = context.layout;
             ColumnVector[] columns = new ColumnVector[layout.sources.size()], through = columns.clone();

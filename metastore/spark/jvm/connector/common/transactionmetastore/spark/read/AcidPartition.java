@@ -18,7 +18,7 @@ record AcidPartition(List<Split> splits) implements PlainParts {
         private static final long serialVersionUID = 1L;
     }
 
-    /** The same of rows that all have the key: see Groups. */
+    /** The parts of files whose rows all have the same key: see Groups. */
     record Keyed(AcidPartition partition, InternalRow partitionKey) implements PlainParts, HasPartitionKey {
         private static final long serialVersionUID = 1L;
 
@@ -35,8 +35,8 @@ record AcidPartition(List<Split> splits) implements PlainParts {
     }
 
     /**
-     * Tasks as Spark makes them of plain files: large files are cut, small files put together; each counts for "openCost"
-     * bytes more than it has. "isSplitable": whether parts of a file can be read by themselves.
+     * Returns the tasks, as Spark makes them of plain files: large files are cut, small files put together. A file counts
+     * as "openCost" bytes larger than it is. "isSplitable": whether parts of a file can be read separately.
      */
     static List<AcidPartition> of(
             List<ScanPlan.DataFile> files, long largest, long openCost, int parallelism,

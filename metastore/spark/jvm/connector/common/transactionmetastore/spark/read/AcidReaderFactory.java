@@ -7,12 +7,15 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Makes the readers in the tasks. */
+/** A factory of readers, in the tasks. */
 final class AcidReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1L;
 
     private final Broadcast<ReadContext> context;
-    /** The scan, in the driver: an RDD goes on reading, and so its snapshot has to be held, as long as that refers to it. */
+    /**
+     * The scan, in the driver. An RDD goes on reading, so the snapshot has to be held as long as the RDD refers to this
+     * object.
+     */
     private final transient AcidScan scan;
 
     AcidReaderFactory(Broadcast<ReadContext> context, AcidScan scan) {

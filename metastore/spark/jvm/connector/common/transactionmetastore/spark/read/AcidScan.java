@@ -80,9 +80,9 @@ public final class AcidScan
     private Integer limit;
 
     /**
-     * "isCounted": whether the planner reads footers for the number of rows; "planned": a scan of the same files, whose plan it
-     * uses, or null; "isMoving": whether the rows that are read are written again; "options": of a stream; "range": which rows it
-     * reads, or null for all.
+     * Creates a scan. "isCounted": whether the planner reads footers for the number of rows; "planned": a scan of the same
+     * files, whose plan is used, or null; "isMoving": whether the rows that are read are written again; "options": of a
+     * stream; "range": the rows to read, or null for all.
      */
     AcidScan(
             TransactionalTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
@@ -99,13 +99,13 @@ public final class AcidScan
         this.ofRows = ofRows;
     }
 
-    /** This scan of a range of write ids alone, in a new snapshot. */
+    /** Returns this scan for a range of write ids alone, in a new snapshot. */
     public AcidScan of(PlannedRange batch) {
         AcidTransaction reader = AcidTransaction.reader(table.planner(), "stream of " + table.fullName());
         return new AcidScan(table.in(reader), wanted, ofKeys, ofRows, false, null, false, options, batch);
     }
 
-    /** Files with at least so many rows are enough, whichever these are. */
+    /** Returns a scan of just enough files for so many rows, no matter which. */
     AcidScan limited(int most) {
         limit = most;
         return this;
@@ -115,7 +115,7 @@ public final class AcidScan
         return table;
     }
 
-    /** Keep its files until "release", whatever ends before. */
+    /** Keeps the scan's files until "release", even if the statement ends before. */
     public void use() {
         transaction.use();
     }
@@ -125,8 +125,8 @@ public final class AcidScan
     }
 
     /**
-     * What is read, by whatever runs in this thread. Of a plan that was made before, as for EXPLAIN or a cache, the transaction may have
-     * ended: then another keeps others out of the table, and keeps what is there of the same snapshot.
+     * Returns the plan, for a reader in this thread. The transaction of an older plan, as of EXPLAIN or a cache, may have
+     * ended: then a new one locks the table, and keeps the remaining files of the same snapshot.
      */
     private synchronized ScanPlan running() {
         ScanPlan made = plan();
@@ -140,10 +140,10 @@ public final class AcidScan
     }
 
     private <T> T used(Supplier<T> call) {
-        if (transaction == null) table.transaction();  // throws: it says why there is none
+        if (transaction == null) table.transaction();  // throws an error with the reason
         if (transaction.planner() != table.planner()) throw new AcidException("UNSUPPORTED", table.name()
             + " is of another metastore than the transaction that reads it: read it by a statement of its own.");
-        transaction.use();  // whoever ends another use meanwhile does not wait for this call
+        transaction.use();  // a thread that ends another use does not wait for this call
         try {
             ReadsEnd.reads(spark().sparkContext(), transaction);
             return call.get();
@@ -176,8 +176,8 @@ public final class AcidScan
     }
 
     /**
-     * The planner knows only some conditions on keys. So it leaves footers alone until it is told the partitions, where it does not know
-     * all; and where it does, values may mean the same though their texts differ.
+     * Asks the planner for a plan. The planner knows only some conditions on keys. If it does not know all, it reads no
+     * footers before it is told the partitions; and equal values may have different texts even if it knows all.
      */
     private ScanPlan planned(Map<String, Object> arguments) {
         boolean readsFooters = isCounted || limit != null;
@@ -195,7 +195,7 @@ public final class AcidScan
         return ScanPlan.of(transaction.planner().call(range == null ? "plan" : range.call(), arguments));
     }
 
-    /** Whether each directory is of a partition that meets the conditions on keys. */
+    /** Returns for each directory whether its partition meets the conditions on keys. */
     private List<Boolean> isWanted(ScanPlan all) {
         StructType types = table.definition().partitionType();
         List<KeyCondition> conditions = ofKeys.stream().map(condition -> KeyCondition.of(condition, types)).filter(Objects::nonNull).toList();
@@ -203,7 +203,7 @@ public final class AcidScan
         return valuesOfKeys(all).stream().map(keys -> conditions.stream().allMatch(condition -> condition.holds(keys))).toList();
     }
 
-    /** The scan of an insert-only table's files; null for a full ACID table. */
+    /** Returns the scan of an insert-only table's files; null for a full ACID table. */
     private synchronized PlainScan plain() {
         if (plain == null && !table.definition().isFullAcid()) {
             plain = new PlainScan(spark(), table.fullName(), table.definition().rowType(), table.definition().partitionType(), wanted,
@@ -216,7 +216,7 @@ public final class AcidScan
         return plan().directories().stream().map(ScanPlan.Directory::storage).toList();
     }
 
-    /** What footers say of all rows; null where rows have to be read for it. */
+    /** Returns the aggregates of all rows from footers; null if rows have to be read. */
     List<Object[]> rowsOfFooters(FooterValues wanted) {
         return plan().rowCount() == null ? null : wanted.rows(plan(), keys(), spark().sessionState().newHadoopConf());
     }
@@ -236,7 +236,7 @@ public final class AcidScan
             + (range == null ? "" : ", " + range) + ", partitions " + shown(ofKeys) + ", pushed " + shown(ofRows) + (limit == null ? "" : ", limit " + limit);
     }
 
-    /** As Spark shows those of its own tables, whose dates are dates. */
+    /** Returns conditions as Spark shows those of its own tables, with dates as dates. */
     private static List<Object> shown(List<Predicate> conditions) {
         List<Object> shown = new ArrayList<>();
         for (Predicate condition : conditions) {
@@ -246,7 +246,10 @@ public final class AcidScan
         return shown;
     }
 
-    /** Null unless all parts of a condition are known: of an OR Spark's function gives the side that is, which not all of the rows meet. */
+    /**
+     * Returns a condition as a filter; null unless all its parts can be converted. Of an OR, Spark's function would return
+     * only the side that can be, which not all rows meet.
+     */
     private static Filter known(Predicate condition) {
         for (Expression part : condition.children()) if (part instanceof Predicate inner && known(inner) == null) return null;
         return PredicateUtils.toV1(condition).getOrElse(() -> null);
@@ -271,7 +274,7 @@ public final class AcidScan
         return plain() == null || plain().isColumnar();
     }
 
-    /** Of the columns that are read, by their share of a row, as Spark estimates for its own files. */
+    /** Estimates the size of the columns that are read by their share of a row, as Spark does for its own files. */
     @Override
     public Statistics estimateStatistics() {
         if (transaction == null) return statistics(table.definition().bytes(), range == null ? table.definition().rows() : null, Map.of());
@@ -281,7 +284,10 @@ public final class AcidScan
         return statistics(bytes, rows, rows == null ? Map.of() : plan().columns().of(wanted, rows));
     }
 
-    /** What is noted of rows and bytes may be of an earlier state of the table, or of more partitions: it says how large a row is. */
+    /**
+     * Returns the number of rows in so many bytes. The recorded rows and bytes may be older than the scan, or of more
+     * partitions, so only their ratio is used: the size of a row.
+     */
     private Long rowsIn(long bytes) {
         Long rows = table.definition().rows(), of = table.definition().bytes();
         return rows == null || of == null || of == 0 ? null : Long.valueOf(Math.round((double) rows / of * bytes));
@@ -324,9 +330,10 @@ public final class AcidScan
     }
 
     /**
-     * Spark asks before it plans tasks, also of scans that it drops afterwards: nothing is read for the answer. Groups are tasks, many
-     * for a table of many partitions, whether a join needs them or not. So they are made where a user has set Spark's setting, which
-     * newer Sparks have on; and not where a file's bucket turns out to be unknown.
+     * Reports the groups of rows. Spark asks before it plans tasks, also for scans that it drops afterwards, so nothing is
+     * read for the answer. Groups become tasks, many for a table of many partitions, whether a join needs them or not. So
+     * they are reported only if Spark's setting for them is set, as it is by default in newer Sparks; and not if a file's
+     * bucket turns out to be unknown.
      */
     @Override
     public Partitioning outputPartitioning() {
@@ -340,7 +347,7 @@ public final class AcidScan
         return plain() == null || plain().isSplitable(plan().directories().get(file.directory()).storage(), file.path());
     }
 
-    /** The keys by which a join may skip partitions once it has read its other side. */
+    /** Returns the keys by which a join may skip partitions once it has read its other side. */
     @Override
     public NamedReference[] filterAttributes() {
         List<String> names = List.of(table.definition().partitionType().fieldNames());
@@ -359,7 +366,7 @@ public final class AcidScan
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        running();  // of the same plan as the partitions, whichever Spark asks for first
+        running();  // Spark may ask for the readers or for the partitions first: both need the same plan
         Configuration settings = spark().sessionState().newHadoopConf();
         if (plain() != null) return plain().readers(storages(), keys(), filters(), settings, this);
         OrcConf.IS_SCHEMA_EVOLUTION_CASE_SENSITIVE.setBoolean(settings, SQLConf.get().caseSensitiveAnalysis());
@@ -375,7 +382,7 @@ public final class AcidScan
         return SparkSession.active();
     }
 
-    /** Conditions go to ORC. In an ACID file it takes their columns from inside "row". */
+    /** Gives the conditions to ORC. In an ACID file ORC finds their columns inside "row". */
     private void pushDown(Configuration settings) {
         StructType row = table.definition().rowType();
         scala.Option<?> argument = SparkInternals.orcFilter(row, filters());
@@ -401,13 +408,13 @@ public final class AcidScan
         return filter.references().length > 0;
     }
 
-    /** Files may lack the blanks of a CHAR, by which conditions find it. */
+    /** Returns true for a column with a CHAR. Files may lack its blanks, so a condition could miss the value. */
     private static boolean isPadded(StructField field) {
         var declared = CharVarcharUtils.getRawType(field.metadata());
         return declared.isDefined() && declared.get().existsRecursively(part -> part instanceof CharType);
     }
 
-    /** The values of the partition keys of each directory. */
+    /** Returns the values of the partition keys, by directory. */
     private synchronized List<InternalRow> keys() {
         if (keys == null) keys = valuesOfKeys(plan());
         return keys;
@@ -423,7 +430,7 @@ public final class AcidScan
         return all;
     }
 
-    /** The same rows of the same columns: Spark then reads them once. */
+    /** Returns true for a scan of the same rows and columns: Spark then reads them once. */
     @Override
     public boolean equals(Object other) {
         return other instanceof AcidScan scan && scan.transaction == transaction && scan.table.equals(table)

@@ -19,7 +19,7 @@ import transactionmetastore.spark.table.PlannedRange;
 import transactionmetastore.spark.table.TableDefinition;
 import transactionmetastore.spark.txn.TransactionalTable;
 
-/** The columns and conditions of a query. Building the scan calls nobody. */
+/** A builder of scans out of a query's columns and conditions. It calls neither the planner nor the metastore. */
 public final class AcidScanBuilder
         implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownAggregates,
         SupportsPushDownLimit {
@@ -33,12 +33,12 @@ public final class AcidScanBuilder
     private boolean isMoving;
     private Integer limit;
 
-    /** "options": of a stream. */
+    /** Creates a builder. "options": of a stream. */
     public AcidScanBuilder(TransactionalTable table, CaseInsensitiveStringMap options) {
         this(table, options, table.type(), null);
     }
 
-    /** For the rows of a range, with all columns that they have there. */
+    /** Creates a builder for the rows of a range, with all columns that they have there. */
     public AcidScanBuilder(TransactionalTable table, CaseInsensitiveStringMap options, StructType all, PlannedRange range) {
         this.table = table;
         this.options = options;
@@ -46,7 +46,7 @@ public final class AcidScanBuilder
         this.range = range;
     }
 
-    /** For an UPDATE or a MERGE, which write again the rows that they read. */
+    /** Prepares the scan of an UPDATE or a MERGE, which writes again the rows that it reads. */
     public AcidScanBuilder moving() {
         isMoving = true;
         return this;
@@ -57,13 +57,19 @@ public final class AcidScanBuilder
         wanted = mayLackParts() ? PlainScan.whole(required, table.type()) : required;
     }
 
-    /** Hive's classes read whole columns, and a partition may be stored otherwise than the table. */
+    /**
+     * Returns true if nested columns may have to be read whole: Hive's classes cannot read parts, and a partition may have
+     * another storage than the table.
+     */
     private boolean mayLackParts() {
         TableDefinition definition = table.definition();
         return !definition.isFullAcid() && (definition.storage().isSerde() || definition.partitionType().length() > 0);
     }
 
-    /** What the keys of partitions answer is done with. Others skip files or stripes, and no single rows: Spark evaluates them again. */
+    /**
+     * Takes conditions. Those that partition keys answer fully are done with. All others skip files or stripes, not single
+     * rows, so Spark evaluates them again.
+     */
     @Override
     public Predicate[] pushPredicates(Predicate[] predicates) {
         pushed = predicates;
@@ -79,12 +85,12 @@ public final class AcidScanBuilder
         return pushed.clone();
     }
 
-    /** Whether whole partitions are read. */
+    /** Returns true if whole partitions are read. */
     private boolean isOfWholePartitions() {
         return range == null && Arrays.stream(pushed).allMatch(this::isAnswered);
     }
 
-    /** Aggregates of whole partitions, where the footers say them. */
+    /** Takes aggregates of whole partitions, if footers contain them. */
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
         TableDefinition definition = table.definition();
@@ -104,7 +110,10 @@ public final class AcidScanBuilder
         return true;
     }
 
-    /** As many files as have so many rows, where their footers say it. A task reads more: so Spark counts again. */
+    /**
+     * Takes a limit, and reads only as many files as have so many rows by their footers. A task reads more rows, so Spark
+     * applies the limit again.
+     */
     @Override
     public boolean pushLimit(int most) {
         if (!isOfWholePartitions() || isMoving) return false;

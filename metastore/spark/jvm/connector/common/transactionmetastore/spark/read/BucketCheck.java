@@ -5,7 +5,10 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.BucketHash;
 
-/** Holds the rows of a file to the bucket in its name, where a join relies on it. "place": of the bucketing column. */
+/**
+ * A check that a file's rows are of the bucket in its name, for joins that rely on it. "place": the position of the
+ * bucketing column.
+ */
 record BucketCheck(String table, BucketHash hash, int[] place) implements Serializable {
     private static final long serialVersionUID = 1L;
 

@@ -5,13 +5,14 @@ import java.io.Serializable;
 import java.util.Arrays;
 
 /**
- * Whose changes a scan reads: those of write ids above "after" and of "late" ones. "replacedBy": of each directory the write id
- * that overwrote it, or null; when "committed" write ids were, in microseconds, as far as that is known.
+ * The changes that a scan reads: those of write ids above "after" and of "late" ones. "replacedBy": for each directory the
+ * write id that overwrote it, or null. "committed": write ids, and "micros": the times of their commits in microseconds, as
+ * far as these are known.
  */
 record ChangeFeed(long after, long[] late, Long[] replacedBy, long[] committed, long[] micros) implements Serializable {
     private static final long serialVersionUID = 1L;
 
-    /** Null of a scan that reads no changes. */
+    /** Returns the changes in a plan; null for a scan that reads none. */
     static ChangeFeed of(JsonNode answer) {
         if (!answer.isObject()) return null;
         JsonNode late = answer.path("late"), times = answer.path("times"), replaced = answer.path("replaced_by");
@@ -32,7 +33,7 @@ record ChangeFeed(long after, long[] late, Long[] replacedBy, long[] committed, 
         return writeId > after || Arrays.binarySearch(late, writeId) >= 0;
     }
 
-    /** When it was committed; null where nobody knows any more. */
+    /** Returns the time at which a write id was committed; null if it is no longer known. */
     Long time(long writeId) {
         int place = Arrays.binarySearch(committed, writeId);
         return place < 0 ? null : Long.valueOf(micros[place]);

@@ -8,14 +8,13 @@ import transactionmetastore.spark.internals.FilledColumn;
 import transactionmetastore.spark.table.ChangeColumn;
 
 /**
- * The rows of a batch that changes inserted or deleted, and by whom.
- *
- * A row counts once for each of both: so it may be there twice, or not at all.
+ * The rows of a batch that changes inserted or deleted, with the write ids of the changes. An insert and a delete are two
+ * changes, so a row may be there twice, or not at all.
  */
 final class ChangedRows {
     private static final byte[] INSERT = "insert".getBytes(StandardCharsets.UTF_8), DELETE = "delete".getBytes(StandardCharsets.UTF_8);
 
-    /** The places of the rows in the batch that was read. */
+    /** Positions of the rows in the batch that was read. */
     final int[] places;
     private final ChangeFeed feed;
     private final DeleteEvents.ByWriter deletes;
@@ -23,7 +22,7 @@ final class ChangedRows {
     private final FilledColumn[] columns;
     private int count;
 
-    /** For a file; it reads the delete events of its rows. "capacity": the most rows of a batch. */
+    /** Creates the rows of a file, and reads the delete events of these rows. "capacity": the most rows of a batch. */
     ChangedRows(ChangeFeed feed, ScanPlan.DeleteFiles deletes, ScanPlan.DataFile file, int capacity, Configuration settings)
             throws IOException {
         this.feed = feed;
@@ -41,7 +40,7 @@ final class ChangedRows {
         for (FilledColumn column : columns) column.reset();
     }
 
-    /** The row at "place" of the batch, with its id; "by": who inserted it. */
+    /** Adds the changes of the row at "place" of the batch. "by": the write id that inserted it. */
     void add(int place, long by, long writeId, int bucket, long rowId) {
         if (feed.has(by)) add(place, INSERT, by);
         Long deletedBy = deletes.first(writeId, bucket, rowId);

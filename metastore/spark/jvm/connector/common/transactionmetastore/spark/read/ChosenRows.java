@@ -8,7 +8,7 @@ import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Some rows of another column: its n-th row is the other's row places[n]. Nothing is copied. */
+/** A view of some rows of another column: its n-th row is the other's row places[n]. Nothing is copied. */
 final class ChosenRows extends ColumnVector {
     private final ColumnVector all;
     private final int[] places;
@@ -23,7 +23,7 @@ final class ChosenRows extends ColumnVector {
         for (int child = 0; child < children.length; ++child) children[child] = new ChosenRows(all.getChild(child), places);
     }
 
-    /** Its columns belong to the original batch, which closes them. */
+    /** Does nothing: the original batch owns the columns, and closes them. */
     @Override
     public void close() {}
 

@@ -20,18 +20,21 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.table.PartitionKeys;
 
-/** What the planner knows of columns, as Spark's cost-based optimizer takes it: to guess how many rows pass a filter or a join. */
+/**
+ * The planner's statistics of columns, in the form of Spark's cost-based optimizer, which estimates how many rows pass a
+ * filter or a join.
+ */
 record ColumnEstimates(JsonNode known) {
     private record Estimate(
             OptionalLong distinctCount, OptionalLong nullCount, Optional<Object> min, Optional<Object> max, OptionalLong avgLen,
             OptionalLong maxLen) implements ColumnStatistics {}
 
-    /** The columns that there may be statistics of. */
+    /** Returns the columns that may have statistics. */
     static List<String> named(StructType wanted) {
         return Stream.of(wanted.fields()).filter(field -> field.dataType() instanceof AtomicType).map(StructField::name).toList();
     }
 
-    /** Those of a scan's columns, of which so many rows are read. */
+    /** Returns the statistics of a scan's columns, for so many rows. */
     Map<NamedReference, ColumnStatistics> of(StructType wanted, long rows) {
         Map<NamedReference, ColumnStatistics> all = new HashMap<>();
         for (StructField field : wanted.fields()) {
@@ -43,8 +46,9 @@ record ColumnEstimates(JsonNode known) {
     }
 
     /**
-     * Null where it would mislead: Spark takes a column that has a range in its type, and none in its statistics, for one of NULLs
-     * alone. Statistics may be of more rows than are read: NULLs are as many in proportion.
+     * Returns the statistics of a column; null if they would mislead. Spark takes a column whose type has a range, but
+     * whose statistics have none, for a column of NULLs alone. Statistics may be of more rows than are read, so NULLs are
+     * scaled in proportion.
      */
     private static Estimate estimate(JsonNode column, StructField field, long rows) {
         long nulls = column.path("nulls").asLong(), of = column.path("rows").asLong();
@@ -60,7 +64,7 @@ record ColumnEstimates(JsonNode known) {
             length(column.path("average_length")), length(column.path("longest")));
     }
 
-    /** The lowest and the highest value; null where they are no values of the type. */
+    /** Returns the lowest and the highest value; null if they are no values of the type. */
     private static InternalRow bounds(JsonNode column, DataType type) {
         String low = column.path("low").textValue(), high = column.path("high").textValue();
         try {

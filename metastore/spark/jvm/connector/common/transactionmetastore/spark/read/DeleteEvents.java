@@ -17,9 +17,8 @@ import transactionmetastore.spark.files.DeletedBits;
 import transactionmetastore.spark.files.EventColumns;
 
 /**
- * The delete events of a directory and bucket, read by the task that needs them: where they are too many for the driver.
- *
- * A delete event is in a file of its row's bucket. So a task reads only the files of its own bucket.
+ * The delete events of a directory and bucket, read by the task that needs them, when they are too many for the driver. A
+ * delete event is in a file of its row's bucket, so a task reads only the files of its own bucket.
  */
 final class DeleteEvents implements DeletedRows {
 
@@ -27,12 +26,12 @@ final class DeleteEvents implements DeletedRows {
     private long version = -1;
     private Roaring64Bitmap rows;
 
-    /** What becomes of an event: "by" deleted the row. */
+    /** The receiver of an event. "by": the write id that deleted the row. */
     private interface Sink {
         void add(long by, long writeId, long bucket, long rowId);
     }
 
-    /** "bucket": null for a file whose rows may be of any bucket. */
+    /** Returns the delete events. "bucket": null for a file whose rows may be of any bucket. */
     static DeleteEvents of(ScanPlan.DeleteFiles deletes, int directory, Integer bucket, Configuration settings) throws IOException {
         DeleteEvents events = new DeleteEvents();
         read(deletes, directory, bucket, settings, (by, writeId, of, rowId) -> events.add(writeId, of, rowId));
@@ -40,7 +39,7 @@ final class DeleteEvents implements DeletedRows {
         return events;
     }
 
-    /** The same, by who deleted the rows. */
+    /** Returns the delete events, separately for each write id that deleted rows. */
     static ByWriter byWriter(ScanPlan.DeleteFiles deletes, int directory, Integer bucket, Configuration settings) throws IOException {
         ByWriter all = new ByWriter(new DeleteEvents(), new TreeMap<>());
         if (deletes == null) return all;
@@ -53,9 +52,9 @@ final class DeleteEvents implements DeletedRows {
         return all;
     }
 
-    /** The deleted rows: of anybody, and of each writer. */
+    /** The deleted rows: of all write ids, and of each. */
     record ByWriter(DeleteEvents anybody, TreeMap<Long, DeleteEvents> writers) {
-        /** Who deleted the row, the first of several; null if nobody has, as of most rows. */
+        /** Returns the first write id that deleted the row; null for most rows, which are not deleted. */
         Long first(long writeId, int bucket, long rowId) {
             if (!anybody.contains(writeId, bucket, rowId)) return null;
             for (Map.Entry<Long, DeleteEvents> writer : writers.entrySet()) {

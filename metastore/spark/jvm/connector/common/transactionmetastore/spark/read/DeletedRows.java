@@ -6,7 +6,7 @@ import transactionmetastore.spark.files.DeletedBits;
 interface DeletedRows {
     boolean contains(long writeId, int bucket, long rowId);
 
-    /** The planner's bits. Not for several threads. */
+    /** The planner's bits of deleted rows. Only one thread may use an object. */
     final class Bits implements DeletedRows {
         private final DeletedBits bits;
 

@@ -12,10 +12,10 @@ import org.apache.orc.RecordReader;
 import transactionmetastore.spark.planner.AcidException;
 
 /**
- * Rows that are read in order to be written again: a value that Spark would change on the way is refused.
+ * A reader of rows that will be written again. It refuses a value that Spark would change on the way.
  *
- * Spark's timestamps end with microseconds, Hive's with nanoseconds. Any such value counts, even of a row that the statement
- * does not change: which rows it changes is known only after the value has been cut.
+ * Spark's timestamps end with microseconds, Hive's with nanoseconds. Any such value counts, even of a row that the
+ * statement does not change: which rows it changes is known only after the value has been cut.
  */
 final class ExactRecords implements RecordReader {
     private static final int NANOS_OF_MICROSECOND = 1000;

@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.internals.Rows;
 
-/** What footers say of all rows of a scan that is planned: "rows". No file is read. */
+/** A scan whose answer, "rows", comes from footers. No file is read. */
 record FooterScan(String counted, FooterValues wanted, List<Object[]> rows) implements Scan, Batch {
     @Override
     public StructType readSchema() {
@@ -22,7 +22,7 @@ record FooterScan(String counted, FooterValues wanted, List<Object[]> rows) impl
         return counted + ", " + String.join(", ", readSchema().fieldNames()) + " from footers";
     }
 
-    /** Where it does not say, Spark asks for the rows while it plans. */
+    /** Returns UNSUPPORTED: otherwise Spark would ask for the rows while it plans. */
     @Override
     public ColumnarSupportMode columnarSupportMode() {
         return ColumnarSupportMode.UNSUPPORTED;

@@ -42,15 +42,16 @@ import transactionmetastore.spark.internals.OrcTypes;
 import transactionmetastore.spark.internals.Rows;
 
 /**
- * The aggregates of whole partitions that footers answer: count(*), count of a column, min and max of integers and dates; and of
- * partition keys, which may group them.
+ * The aggregates of whole partitions that footers answer: count(*), count of a column, min and max of integers and dates;
+ * and of partition keys, which may group them.
  *
- * Rule: whatever is not certain is read instead. Statistics of texts are cut short, those of floating point numbers do not know NaN, those
- * of timestamps stand in a zone. A file must have the column in the table's type, since another one is converted row by row.
+ * Rule: rows are read wherever a footer is not certain. Statistics of texts are cut short, those of floating point numbers
+ * do not know NaN, those of timestamps depend on a zone. A file must have the column in the table's type, since values of
+ * another type are converted row by row.
  */
 final class FooterValues {
     private static final int READERS = 8;
-    /** Before this day ORC's writers differ in the calendar: 1582-10-15. */
+    /** The first day of the Gregorian calendar, 1582-10-15. Before it ORC's writers use different calendars. */
     private static final long FIRST_GREGORIAN_DAY = -141427;
     private static final List<DataType> BOUNDED =
         List.of(DataTypes.ByteType, DataTypes.ShortType, DataTypes.IntegerType, DataTypes.LongType, DataTypes.DateType);
@@ -61,7 +62,7 @@ final class FooterValues {
 
     private enum Kind { ROWS, COUNT, MIN, MAX }
 
-    /** An aggregate; "column": null for ROWS; "key": the place of the partition key that it is, or -1. */
+    /** An aggregate. "column": null for ROWS; "key": the position of the partition key, or -1. */
     private record Wanted(Kind kind, StructField column, int key) {
         boolean isOfFiles() {
             return kind != Kind.ROWS && key < 0;
@@ -77,10 +78,10 @@ final class FooterValues {
         }
     }
 
-    /** What a file's footer says of a column; without values the bounds mean nothing. */
+    /** A column's statistics in a file's footer. Without values the bounds mean nothing. */
     private record Bounds(long values, long least, long greatest) {}
 
-    /** A directory with rows: "keys" are the values of all partition keys. */
+    /** A directory with rows. "keys": the values of all partition keys. */
     private record Part(InternalRow keys, long rows, List<Bounds[]> files) {}
 
     private final StructType keys;
@@ -93,7 +94,7 @@ final class FooterValues {
         this.wanted = wanted;
     }
 
-    /** Of a table with the columns "row" and "keys"; null where something is wanted that footers do not answer. */
+    /** Returns the aggregates for a table with the columns "row" and "keys"; null if footers cannot answer one of them. */
     static FooterValues of(Aggregation aggregation, StructType row, StructType keys) {
         List<Integer> groups = new ArrayList<>();
         for (Expression group : aggregation.groupByExpressions()) {
@@ -128,7 +129,7 @@ final class FooterValues {
         return column != null && BOUNDED.contains(column.dataType()) ? new Wanted(kind, column, -1) : null;
     }
 
-    /** The place of a key whose values are equal where their objects are; else -1. */
+    /** Returns the position of a partition key whose values can be compared by equals(); -1 for any other expression. */
     private static int key(Expression expression, StructType keys) {
         StructField key = column(expression, keys);
         boolean isComparable = key != null && (COMPARABLE.contains(key.dataType()) || key.dataType() instanceof DecimalType);
@@ -141,7 +142,7 @@ final class FooterValues {
         return place < 0 ? null : row.fields()[place];
     }
 
-    /** The columns of the result. */
+    /** Returns the columns of the result. */
     StructType type() {
         StructType type = new StructType();
         for (int group : groups) type = type.add(keys.fields()[group]);
@@ -149,7 +150,10 @@ final class FooterValues {
         return type;
     }
 
-    /** The answer: the groups' keys, then the aggregates. "keys": those of each directory. Null where a footer lacks something. */
+    /**
+     * Returns the result: the groups' keys, then the aggregates. "keysOf": the keys of each directory. Null if a footer
+     * lacks something.
+     */
     List<Object[]> rows(ScanPlan plan, List<InternalRow> keysOf, Configuration settings) {
         Map<Integer, List<Bounds[]>> bounds = new HashMap<>();
         if (wanted.stream().anyMatch(Wanted::isOfFiles)) {
@@ -210,7 +214,7 @@ final class FooterValues {
         return type.equals(DataTypes.LongType) ? (Object) bound : (Object) (int) bound;
     }
 
-    /** For each file, in the order of "wanted"; null where a file cannot tell. */
+    /** Returns for each file the statistics in the order of "wanted"; null if a file lacks some. */
     private List<Bounds[]> bounds(List<ScanPlan.DataFile> files, Configuration settings) {
         if (files.stream().anyMatch(file -> file.ids() != null || file.isCut())) return null;
         ExecutorService readers = Executors.newFixedThreadPool(READERS);
@@ -223,7 +227,7 @@ final class FooterValues {
             }
             return all;
         } catch (ExecutionException error) {
-            return null;  // the tasks that read the file say what is wrong with it
+            return null;  // the tasks that read the file will report its error
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
             return null;
@@ -238,7 +242,7 @@ final class FooterValues {
             ColumnStatistics[] statistics = reader.getStatistics();
             long rows = reader.getNumberOfRows();
             int operation = reader.getSchema().getChildren().get(EventColumns.OPERATION).getId();
-            if (statistics[operation].getNumberOfValues() != rows) return null;  // its writer did not count
+            if (statistics[operation].getNumberOfValues() != rows) return null;  // the writer did not count
             Bounds[] all = new Bounds[wanted.size()];
             for (int place = 0; place < all.length; ++place) {
                 StructField column = wanted.get(place).column;
@@ -258,7 +262,7 @@ final class FooterValues {
         long values = of.getNumberOfValues();
         if (values != rows && !of.hasNull()) return null;
         if (kind == Kind.COUNT || values == 0) return new Bounds(values, 0, 0);
-        long least = Long.MAX_VALUE, greatest = Long.MIN_VALUE;  // what ORC has for bounds that are not there
+        long least = Long.MAX_VALUE, greatest = Long.MIN_VALUE;  // ORC's values for missing bounds
         if (of instanceof IntegerColumnStatistics integers) {
             least = integers.getMinimum();
             greatest = integers.getMaximum();

@@ -18,11 +18,11 @@ import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.table.WriterFunction;
 
 /**
- * The rows of a scan in groups: of a partition key each, and of a bucket. Where two tables have the same ones Spark joins them
- * without a shuffle.
+ * The groups of a scan's rows: one for each partition key and bucket. Spark joins two tables with the same groups without a
+ * shuffle.
  *
- * Rule: only columns that the scan reads can be keys. A bucket is that of the files' names, which the reader holds rows to; Spark
- * knows buckets of a single column.
+ * Rule: only columns that the scan reads can be keys. A bucket is that of the files' names, and the reader checks rows
+ * against it; Spark knows buckets of a single column.
  */
 final class Groups {
     private static final int BUCKETING_VERSION = 2;
@@ -43,12 +43,12 @@ final class Groups {
         bucketColumn = isOfBuckets ? read.indexOf(buckets.columns().get(0)) : -1;
     }
 
-    /** Hive has no hash of version 2 for timestamps. */
+    /** Returns false for timestamps: Hive has no hash of version 2 for them. */
     private static boolean isHashed(DataType type) {
         return !(type instanceof StructType || type instanceof ArrayType || type instanceof MapType || type instanceof TimestampType);
     }
 
-    /** Null where there is nothing to group by. */
+    /** Returns the groups; null if there is nothing to group by. */
     static Groups of(TableShape table, StructType wanted) {
         Groups groups = new Groups(table, wanted);
         return groups.partitionKeys.isEmpty() && groups.bucketColumn < 0 ? null : groups;
@@ -61,12 +61,12 @@ final class Groups {
         return keys.toArray(new Expression[0]);
     }
 
-    /** Whether the names of files say all that groups them. */
+    /** Returns true if the files' names show the groups of all files. */
     boolean areKnownOf(List<ScanPlan.DataFile> files) {
         return bucketColumn < 0 || files.stream().allMatch(file -> file.bucket() != null);
     }
 
-    /** The files of each group, by its key. "values": those of the partition keys by directory. */
+    /** Returns the files of each group, by its key. "values": the partition keys' values by directory. */
     Map<InternalRow, List<ScanPlan.DataFile>> of(List<ScanPlan.DataFile> files, List<InternalRow> values) {
         Map<InternalRow, List<ScanPlan.DataFile>> groups = new LinkedHashMap<>();
         for (ScanPlan.DataFile file : files) {
@@ -79,7 +79,7 @@ final class Groups {
         return groups;
     }
 
-    /** Null where rows need not be of the buckets of their files. */
+    /** Returns the check of buckets; null if rows need not be of their files' buckets. */
     BucketCheck check() {
         return bucketColumn < 0 ? null : new BucketCheck(table.name(), table.hash(WriterFunction.NO_ZONE), new int[] {bucketColumn});
     }

@@ -17,14 +17,18 @@ import transactionmetastore.spark.table.RowId;
  * The sources of a scan's columns, and the fields of files that they need.
  *
  * The request for a file with events has the six fields of an event, "row" with only the wanted columns. The request for a
- * plain file has all columns of the table, and reads the wanted: Hive before version 2 gave them no names, so places count.
+ * plain file has all columns of the table, and reads the wanted ones: Hive before version 2 did not name them, so positions
+ * count.
  */
 final class Layout implements Serializable {
     private static final long serialVersionUID = 1L;
 
     enum From { FILE, KEY, ID, CHANGE }
 
-    /** "place": the number of the column among the wanted columns of the file's row, of the key, of the id, or of the change. */
+    /**
+     * The source of a column. "place": its number among the wanted columns of the file's row, of the key, of the id, or of
+     * the change.
+     */
     record Source(From from, int place) implements Serializable {
         private static final long serialVersionUID = 1L;
     }
@@ -33,13 +37,13 @@ final class Layout implements Serializable {
     final List<Source> sources = new ArrayList<>();
     final StructType events;
     final StructType plain;
-    /** The places of the wanted columns in a plain file. */
+    /** Positions of the wanted columns in a plain file. */
     final int[] plainPlaces;
     final boolean areIdsWanted;
-    /** The declared types of the wanted columns whose texts get blanks; null for the others. */
+    /** Declared types of the wanted columns whose texts get blanks; null for the others. */
     final DataType[] padded;
 
-    /** "isPadded": whether CHAR columns get the blanks that files may lack. */
+    /** Creates a layout. "isPadded": whether CHAR columns get the blanks that files may lack. */
     Layout(StructType wanted, StructType row, StructType keys, boolean isPadded) {
         this.wanted = wanted;
         this.padded = new DataType[wanted.length()];
@@ -80,7 +84,7 @@ final class Layout implements Serializable {
         return (StructType) events.fields()[EventColumns.ROW].dataType();
     }
 
-    /** The wanted columns of a plain file, in their order. */
+    /** Returns the wanted columns of a plain file, in their order. */
     StructField[] plainFields() {
         return row().fields();
     }
@@ -89,7 +93,7 @@ final class Layout implements Serializable {
         return OrcTypes.text(type);
     }
 
-    /** The fields of an event to read, by ORC's names. */
+    /** Returns the fields of an event to read, by ORC's names. */
     String includedOfEvents(boolean hasDeletes, ScanPlan.Visible visible, boolean areChanges) {
         List<String> included = new ArrayList<>();
         if (visible.isNotDelete()) included.add(Integer.toString(EventColumns.OPERATION));

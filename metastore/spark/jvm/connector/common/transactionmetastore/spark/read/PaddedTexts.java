@@ -11,9 +11,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 import transactionmetastore.spark.internals.DeclaredTexts;
 
 /**
- * A CHAR column, or a struct with such fields, with the blanks that files may lack.
- *
- * Spark adds them to what a SELECT or a DELETE reads, and not to the target of an UPDATE or a MERGE, which would not find these rows.
+ * A CHAR column, or a struct with such fields, with the blanks that files may lack. Spark adds blanks to the rows that a
+ * SELECT or a DELETE reads, but not to the target of an UPDATE or a MERGE, which would miss these rows.
  */
 final class PaddedTexts extends ColumnVector {
     private final ColumnVector read;
@@ -31,7 +30,10 @@ final class PaddedTexts extends ColumnVector {
         }
     }
 
-    /** "declared": its type, which may have fields that are not read; null: it has no texts that are padded. */
+    /**
+     * Returns the column with its blanks. "declared": the column's type, which may have fields that are not read; null if
+     * no text is padded.
+     */
     static ColumnVector of(ColumnVector read, DataType declared) {
         return declared != null && isPadded(declared) ? new PaddedTexts(read, declared) : read;
     }
@@ -42,7 +44,7 @@ final class PaddedTexts extends ColumnVector {
         return false;
     }
 
-    /** The column belongs to the batch that was read, which closes it. */
+    /** Does nothing: the batch that was read owns the column, and closes it. */
     @Override
     public void close() {}
 

@@ -18,14 +18,17 @@ import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 
-/** Conditions on partition keys in the planner's form: [key, operator, values as texts]. Others are left out. */
+/**
+ * Conditions on partition keys in the planner's form: [key, operator, values as texts]. Conditions without such a form are
+ * left out.
+ */
 final class PartitionConditions {
     private static final Map<String, String> OPERATORS =
         Map.of("=", "=", "<", "<", "<=", "<=", ">", ">", ">=", ">=", "IN", "in", "IS_NULL", "is null");
 
     private PartitionConditions() {}
 
-    /** Whether a condition refers only to keys. */
+    /** Returns true if a condition refers only to keys. */
     static boolean isOfKeys(Predicate predicate, StructType keys) {
         NamedReference[] references = predicate.references();
         List<String> names = Arrays.asList(keys.fieldNames());
@@ -42,7 +45,7 @@ final class PartitionConditions {
         return conditions;
     }
 
-    /** Whether none is left out, but those that Spark adds to others: such a key is not NULL. */
+    /** Returns true if every condition has the planner's form. Those that Spark adds, IS NOT NULL of a key, do not matter. */
     static boolean areKnown(List<Predicate> predicates, StructType keys) {
         return parts(predicates).stream().allMatch(part -> part.name().equals("IS_NOT_NULL") || condition(part, keys) != null);
     }
@@ -70,7 +73,7 @@ final class PartitionConditions {
         return condition;
     }
 
-    /** The text of a value in a partition's name; null for a type that has several texts. */
+    /** Returns the text of a value in a partition's name; null for a type that has several texts. */
     private static String text(Literal<?> literal) {
         Object value = literal.value();
         DataType type = literal.dataType();

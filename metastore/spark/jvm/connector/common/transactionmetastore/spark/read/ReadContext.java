@@ -11,10 +11,10 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * Shared by all tasks of a scan: Spark sends it to an executor once.
+ * The data that all tasks of a scan share; Spark sends it to an executor once.
  *
- * Each executor makes ORC's settings once: unless they are a job's, Hadoop copies all of them for each file, which costs as
- * much as opening it, and ORC decodes the condition each time.
+ * Each executor makes ORC's settings once. Hadoop copies any settings but a job's for each file, which costs as much as
+ * opening the file, and ORC decodes the condition each time.
  */
 final class ReadContext implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -27,11 +27,11 @@ final class ReadContext implements Serializable {
     final long[][] deletedBits;
     final int shift, capacity;
     final ScanPlan.DeleteFiles deleteFiles;
-    /** Null of a scan that reads no changes. */
+    /** The changes to read; null for a scan that reads none. */
     final ChangeFeed changes;
-    /** Whether the rows are written again. */
+    /** True if the rows are written again. */
     final boolean isMoving;
-    /** Null where rows need not be of the buckets of their files. */
+    /** The check of buckets; null if rows need not be of their files' buckets. */
     final BucketCheck buckets;
     private transient Prepared events, plain;
 
@@ -56,7 +56,7 @@ final class ReadContext implements Serializable {
         return deletedBits != null || deleteFiles != null;
     }
 
-    /** The settings of a kind of files, and ORC's options for reading such a file. */
+    /** The settings for a kind of files, and ORC's options for reading such a file. */
     static final class Prepared {
         final JobConf job;
         private Reader.Options options;
@@ -86,12 +86,12 @@ final class ReadContext implements Serializable {
         return new Prepared(job);
     }
 
-    /** The changes of a file's rows; null where no changes are read. Each caller gets its own object. */
+    /** Returns the changes of a file's rows; null if no changes are read. Each caller gets its own object. */
     ChangedRows changedRows(ScanPlan.DataFile file) throws IOException {
         return changes == null ? null : new ChangedRows(changes, deleteFiles, file, capacity, prepared(false).job);
     }
 
-    /** The deleted rows of a file's directory and bucket; null where there are none. Each caller gets its own object. */
+    /** Returns the deleted rows of a file's directory and bucket; null if there are none. Each caller gets its own object. */
     DeletedRows deletedRows(ScanPlan.DataFile file) throws IOException {
         if (deletedBits != null) return new DeletedRows.Bits(deletedBits, shift, file.directory());
         if (deleteFiles == null || changes != null) return null;

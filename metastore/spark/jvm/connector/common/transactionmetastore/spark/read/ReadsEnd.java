@@ -17,19 +17,20 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**
- * Ends reads: a read lives as long as what runs it.
+ * A listener that ends reads: a read lives as long as the execution that runs it.
  *
- * Rule: a transaction is used from when an execution reads in it until that has ended. Jobs that still run then, as one of an iterator,
- * go on with the use. What is read outside of executions, as for EXPLAIN or an RDD, is used for a moment, and then by the jobs outside of
- * executions that have begun in it. What reads the same plan later is not waited for: the retention time of replaced files is for that.
+ * Rule: a transaction is in use from when an execution reads in it until that execution has ended. Jobs that still run
+ * then, as that of an iterator, continue the use. A read outside of executions, as for EXPLAIN or an RDD, is a use for a
+ * moment, and then for the jobs outside of executions that have begun in it. Later reads of the same plan are not waited
+ * for: they rest on the retention time of replaced files.
  */
 public final class ReadsEnd extends SparkListener {
-    /** Spark Connect, for one, plans a query just before it runs it. */
+    /** The length of a use outside of executions. Spark Connect, for one, plans a query just before it runs it. */
     private static final long MOMENT_MS = 1000L;
     private static final Long OUTSIDE = null;
     private static final Map<SparkContext, ReadsEnd> WATCHED = Collections.synchronizedMap(new WeakHashMap<>());
 
-    /** A job that runs, in an execution or outside. */
+    /** A running job, in an execution or outside. */
     private record Job(Long execution, long began, Set<AcidTransaction> reads) {
         boolean isOf(Long other) {
             return other != OUTSIDE ? other.equals(execution) : execution == null || !isRunning(execution);
@@ -37,7 +38,7 @@ public final class ReadsEnd extends SparkListener {
     }
 
     private final Map<Long, Set<AcidTransaction>> during = new HashMap<>();
-    private final Map<AcidTransaction, Long> planned = new HashMap<>();  // outside of executions, and when
+    private final Map<AcidTransaction, Long> planned = new HashMap<>();  // reads outside of executions, with their times
     private final Map<Integer, Job> jobs = new HashMap<>();
 
     public static void watch(SparkContext context) {
@@ -52,7 +53,7 @@ public final class ReadsEnd extends SparkListener {
         });
     }
 
-    /** What runs in this thread reads in a transaction, from now on. */
+    /** Notes that this thread's execution or job reads in a transaction from now on. */
     static void reads(SparkContext context, AcidTransaction transaction) {
         Long execution = execution(context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY()));
         watching(context).begin(execution != null && isRunning(execution) ? execution : OUTSIDE, transaction);
@@ -73,7 +74,7 @@ public final class ReadsEnd extends SparkListener {
             AcidTransaction.after(MOMENT_MS, () -> endOfMoment(transaction));
         } else if (during.computeIfAbsent(execution, key -> new HashSet<>()).add(transaction)) {
             transaction.use();
-            if (planned.remove(transaction) != null) transaction.release();  // there is another use: it calls nobody
+            if (planned.remove(transaction) != null) transaction.release();  // another use remains, so this calls nobody
         }
     }
 
@@ -95,7 +96,10 @@ public final class ReadsEnd extends SparkListener {
         end(execution, 0, reads);
     }
 
-    /** The jobs that still run of an execution, or outside of executions, go on with its reads; "since": jobs before that read others. */
+    /**
+     * Ends the reads of an execution, or those outside of executions, except for jobs that still run: they continue them.
+     * "since": jobs that began earlier read other transactions.
+     */
     private void end(Long execution, long since, Set<AcidTransaction> reads) {
         synchronized (this) {
             for (Job job : jobs.values()) {

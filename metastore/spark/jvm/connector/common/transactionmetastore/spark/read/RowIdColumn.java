@@ -9,12 +9,12 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** ROW__ID, or those of its fields that a query wants, made of existing columns; null where a row has no bucket. */
+/** The column ROW__ID, or those of its fields that a query wants, made of existing columns; null where a row has no bucket. */
 final class RowIdColumn extends ColumnVector {
     private final ColumnVector bucket;
     private final ColumnVector[] parts;
 
-    /** "wanted": the struct with its fields as far as they are wanted, by their names. */
+    /** Creates the column. "wanted": the struct with those fields that are wanted, by their names. */
     RowIdColumn(StructType wanted, ColumnVector writeId, ColumnVector bucket, ColumnVector rowId) {
         super(wanted);
         this.bucket = bucket;

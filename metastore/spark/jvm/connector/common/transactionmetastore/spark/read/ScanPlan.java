@@ -12,39 +12,41 @@ import transactionmetastore.spark.files.EventFile;
 import transactionmetastore.spark.plain.PlainStorage;
 
 /**
- * What the planner answers to "plan": the files of a scan, and which of their rows count; "rowCounts": how many rows each directory
- * has, or null where that is unknown; "changes": null unless it reads these; "columns": what is known of the columns.
+ * The planner's answer to "plan": the files of a scan, and the conditions on their rows. "rowCounts": the number of rows of
+ * each directory, or null if it is unknown; "changes": null unless the scan reads changes; "columns": the columns'
+ * statistics.
  */
 public record ScanPlan(
         List<Directory> directories, List<DataFile> files, Visible visible, long[][] deletedBits, int shift,
         DeleteFiles deleteFiles, long[] rowCounts, ChangeFeed changes, ColumnEstimates columns) {
 
     /**
-     * A partition, or the whole table where that has none; "partition": its name; "key": JSON text of its values, "" without partitions; "storage": how its
-     * files are stored where they are plain.
+     * A partition, or the whole table if it has none. "partition": its name; "key": JSON text of its values, "" without
+     * partitions; "storage": the storage of its plain files.
      */
     public record Directory(String partition, String key, String[] values, PlainStorage storage) implements Serializable {
         private static final long serialVersionUID = 1L;
     }
 
     /**
-     * A file with events, of which the first "size" bytes count; or where "ids" is not null one of plain rows, as all files of
-     * insert-only tables are.
-     *
-     * "directory": the number of its directory. "isCut": it goes on behind these bytes. "bucket": the one that all its rows
-     * are of, as names of files have it, or null.
+     * A file of which the first "size" bytes count. It holds events; or, if "ids" is not null, plain rows, as all files of
+     * insert-only tables do. "directory": the number of its directory. "isCut": the file goes on behind these bytes.
+     * "bucket": the bucket of all its rows by the file's name, or null.
      */
     public record DataFile(String path, long size, int directory, boolean isCut, Integer bucket, PlainIds ids)
             implements Serializable {
         private static final long serialVersionUID = 1L;
     }
 
-    /** The n-th row of a plain file is (writeId, bucket, first + n), as in ROW__ID; "bucket" null: its rows have no ids. */
+    /**
+     * The ids of a plain file's rows: the n-th row is (writeId, bucket, first + n), as in ROW__ID. "bucket": null if the
+     * rows have no ids.
+     */
     public record PlainIds(long writeId, Integer bucket, long first) implements Serializable {
         private static final long serialVersionUID = 1L;
     }
 
-    /** Conditions on events, and on who wrote them: above "after", up to "highWatermark" (null: any), and not "hidden". */
+    /** Conditions on events and their write ids: above "after", up to "highWatermark" (null: any), and not "hidden". */
     public record Visible(boolean isNotDelete, Long after, Long highWatermark, long[] hidden) implements Serializable {
         private static final long serialVersionUID = 1L;
 
@@ -92,7 +94,7 @@ public record ScanPlan(
             new ColumnEstimates(answer.path("column_statistics")));
     }
 
-    /** Without the files of directories that are not wanted: "isWanted" says that of each. */
+    /** Returns the plan without the files of unwanted directories. "isWanted": one flag for each directory. */
     ScanPlan in(List<Boolean> isWanted) {
         if (!isWanted.contains(false)) return this;
         long[] counts = rowCounts == null ? null : rowCounts.clone();
@@ -102,12 +104,12 @@ public record ScanPlan(
             counts, changes, columns);
     }
 
-    /** The names of the partitions whose files are wanted. */
+    /** Returns the names of the partitions whose files are wanted. */
     List<String> names(List<Boolean> isWanted) {
         return IntStream.range(0, isWanted.size()).filter(isWanted::get).mapToObj(at -> directories.get(at).partition()).toList();
     }
 
-    /** How many rows there are; null where that is unknown. */
+    /** Returns the number of rows; null if it is unknown. */
     Long rowCount() {
         return rowCounts == null ? null : Long.valueOf(Arrays.stream(rowCounts).sum());
     }
@@ -141,7 +143,7 @@ public record ScanPlan(
         return numbers;
     }
 
-    /** Five arrays, each after its length: DeletedRows.in_bytes of metastore/acid_tables/deleted.py. */
+    /** Returns five arrays, each stored after its length: DeletedRows.in_bytes of metastore/acid_tables/deleted.py. */
     private static long[][] arrays(String text) {
         ByteBuffer bytes = ByteBuffer.wrap(Base64.getDecoder().decode(text));
         long[][] arrays = new long[5][];

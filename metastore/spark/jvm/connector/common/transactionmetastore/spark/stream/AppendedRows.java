@@ -19,16 +19,16 @@ import transactionmetastore.spark.txn.StreamHold;
 import transactionmetastore.spark.txn.TransactionalTable;
 
 /**
- * The rows that transactions add to a table, as a stream: batch by batch in the order of their write ids.
+ * A stream of the rows that transactions add to a table, batch by batch in the order of their write ids.
  *
- * Rules. The first batch is the table as it is, unless the stream says where it begins. A batch ends before the first write id
- * that may still be committed, and has whole transactions. Its snapshot is held until the batch is done, and what comes behind it as
- * long as the stream lives.
+ * Rules. The first batch is the table as it is, unless the stream says where it begins. A batch ends before the first write
+ * id that may still be committed, and contains whole transactions. Its snapshot is held until the batch is done, and
+ * everything after it as long as the stream lives.
  */
 public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNow {
     private static final String MOST = "maxTransactionsPerTrigger", START = "startingVersion", SKIP = "skipChangeCommits";
 
-    /** So many transactions at a time. */
+    /** A limit of a batch, as a number of transactions. */
     private record Transactions(long most) implements ReadLimit {}
 
     private final RangeScan whole;
@@ -40,7 +40,10 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
     private Long last;
     private RangeScan batch;
 
-    /** "whole": the scan of the columns that are wanted; "changes": from where on it reads changes, or null for rows that are added. */
+    /**
+     * Creates a stream. "whole": a scan of the wanted columns; "changes": the point from which changes are read, or null
+     * for added rows.
+     */
     public AppendedRows(RangeScan whole, CaseInsensitiveStringMap options, ChangeRange changes) {
         this.whole = whole;
         this.changes = changes;
@@ -62,7 +65,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
             long number = Long.parseLong(text);
             if (number >= least) return number;
         } catch (NumberFormatException error) {
-            // said below
+            // the exception below says why
         }
         throw new AcidException("InvalidInputError", "The option " + option + " of the stream of " + name()
             + " must be a whole number from " + least + " on" + (option.equals(START) ? " (a write id), or latest" : "")
@@ -89,7 +92,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
         return reportLatestOffset();
     }
 
-    /** Spark asks for the next batch when the last one is done, also where it has nothing to commit. */
+    /** Returns the end of the next batch. Spark asks when the last batch is done, even if that committed nothing. */
     @Override
     public Offset latestOffset(Offset from, ReadLimit limit) {
         hold(null);
@@ -130,7 +133,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
         return Arrays.stream(parts).map(part -> new Part(part, readers)).toArray(InputPartition[]::new);
     }
 
-    /** Where a stream is started again, one of both may be what it has noted of a table that was dropped since. */
+    /** Refuses offsets of another table: a restarted stream may have noted one of a table that was dropped since. */
     private void requireSame(TableOffset begin, TableOffset end) {
         TransactionalTable table = whole.table();
         String now = table.planner().call("table", table.definition().dbAndTable()).path("id").asText();
@@ -174,7 +177,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
         return "rows added to " + name();
     }
 
-    /** What a task reads, and how: Spark asks for the readers of a batch where it does not say which batch that is. */
+    /** A task's input together with its readers: Spark asks for a batch's readers without naming the batch. */
     private record Part(InputPartition ofBatch, PartitionReaderFactory readers) implements InputPartition {
         private static final long serialVersionUID = 1L;
     }

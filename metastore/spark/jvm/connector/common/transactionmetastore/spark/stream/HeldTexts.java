@@ -9,9 +9,8 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.internals.TextChecks;
 /**
- * The texts of a stream's rows as their columns hold them: a CHAR with its blanks, and none that is too long.
- *
- * In other writes Spark puts these expressions around the values.
+ * The texts of a stream's rows in the form of their columns: a CHAR with its blanks, and none that is too long. In other
+ * writes Spark adds these expressions itself.
  */
 record HeldTexts(TextChecks columns) implements Serializable {
     static HeldTexts of(StructType row) {

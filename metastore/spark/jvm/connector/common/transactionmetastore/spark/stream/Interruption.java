@@ -5,11 +5,14 @@ import java.io.UncheckedIOException;
 import java.util.function.Supplier;
 import transactionmetastore.spark.planner.AcidException;
 
-/** A query that is stopped interrupts its thread: Spark takes what is thrown then for a stop by its class alone. */
+/**
+ * Conversion of an interrupted call into a stop. Stopping a query interrupts its thread, and Spark recognizes a stop by the
+ * exception's class alone.
+ */
 final class Interruption {
     private Interruption() {}
 
-    /** What "call" answers; where it was interrupted, an exception that Spark takes for that. */
+    /** Runs "call" and returns its result; if it was interrupted, throws an exception that Spark recognizes as a stop. */
     static <R> R asStop(Supplier<R> call) {
         try {
             return call.get();

@@ -11,9 +11,9 @@ public interface RangeScan extends Batch {
     /** Returns the scan of a range alone, in a new snapshot. */
     RangeScan of(PlannedRange range);
 
-    /** Keeps its files until "release", whatever ends before. */
+    /** Keeps the scan's files until "release", even if the statement ends before. */
     void use();
 
-    /** Lets go of the snapshot. */
+    /** Releases the snapshot. */
     void release();
 }

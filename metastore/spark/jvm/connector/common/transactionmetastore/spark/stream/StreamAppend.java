@@ -16,10 +16,10 @@ import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.StreamBatch;
 
 /**
- * Batches of a streaming query that are added to a table, each exactly once.
+ * A streaming query's writes of batches to a table, each batch exactly once.
  *
  * Rule: the rows of a batch and the note that the table has them are one commit. Spark repeats a batch whose end its
- * checkpoint does not know; the note tells that it is there, and what was written again is removed.
+ * checkpoint does not know; the note shows that the table has it, and the rows that were written again are removed.
  */
 public final class StreamAppend implements StreamingWrite {
     private final String table, query, checkpoint;
@@ -28,7 +28,10 @@ public final class StreamAppend implements StreamingWrite {
     private final BatchWrite write;
     private final Configuration settings;
 
-    /** "row": of the table; "write": the insert of a batch's rows in "transaction". */
+    /**
+     * Creates the writes. "row": the type of the table's rows; "write": makes the insert of a batch's rows in
+     * "transaction".
+     */
     public StreamAppend(
             String table, StructType row, LogicalWriteInfo info, AcidTransaction transaction, BatchWrite write, Configuration settings) {
         this.table = table;

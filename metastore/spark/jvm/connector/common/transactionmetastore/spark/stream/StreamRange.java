@@ -3,7 +3,10 @@ package transactionmetastore.spark.stream;
 import java.util.Map;
 import transactionmetastore.spark.table.PlannedRange;
 
-/** What a batch of a stream reads: the rows of write ids above "after" up to "upTo"; with "after" -1 the table as of then. */
+/**
+ * The rows that a stream's batch reads: those of write ids above "after" up to "upTo"; with "after" -1 the whole table at
+ * "upTo".
+ */
 public record StreamRange(long after, long upTo, boolean skipsChanges) implements PlannedRange {
     static final long NOTHING_YET = -1;
 

@@ -7,7 +7,10 @@ import java.util.Map;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import transactionmetastore.spark.planner.PlannerClient;
 
-/** How far a stream has read a table: up to a write id. "table": the table's id, which a new table of its name does not have. */
+/**
+ * The position of a stream in a table: a write id. "table": the table's id, which a new table of the same name does not
+ * have.
+ */
 final class TableOffset extends Offset {
     final String table;
     final long writeId;

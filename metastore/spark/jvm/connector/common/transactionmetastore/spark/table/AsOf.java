@@ -3,7 +3,7 @@ package transactionmetastore.spark.table;
 import java.util.Map;
 import transactionmetastore.spark.planner.AcidException;
 
-/** A point of a table's past: a write id, or a time; the other is null. */
+/** A point in a table's past: a write id or a time; the other is null. */
 public record AsOf(Long writeId, Long timestampMs) {
     public static AsOf version(String table, String version) {
         try {
@@ -18,7 +18,7 @@ public record AsOf(Long writeId, Long timestampMs) {
         return new AsOf(null, Math.floorDiv(micros, 1000L));
     }
 
-    /** The planner's form of it. */
+    /** Returns the point in the planner's form. */
     public Map<String, Long> argument() {
         return writeId != null ? Map.of("write_id", writeId) : Map.of("timestamp_ms", timestampMs);
     }

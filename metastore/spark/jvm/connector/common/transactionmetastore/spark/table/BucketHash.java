@@ -23,10 +23,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Hive's bucket of a row, out of Spark's values: metastore/acid/hashes.py has the rule, and a test holds this to it.
- *
- * Neither Spark's hashes nor any class of Hive's that Spark ships do both versions over all types. Spark ships Hive's
- * Murmur3, in the library of ORC.
+ * Hive's bucket of a row, computed from Spark's values. metastore/acid/hashes.py has the rule, and a test compares both.
+ * Neither Spark's hashes nor any class of Hive's that Spark ships cover both versions and all types; Hive's Murmur3 comes
+ * with Spark's ORC library.
  */
 public final class BucketHash implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -37,8 +36,8 @@ public final class BucketHash implements Serializable {
     private final List<Value> columns = new ArrayList<>();
 
     /**
-     * The hash of "count" buckets. "hiveTypes": of the bucketing columns, in the order of CLUSTERED BY; "types": the same as
-     * Spark's. "zone": of timestamps' texts, which Hive hashes.
+     * Creates the hash for "count" buckets. "hiveTypes": types of the bucketing columns, in the order of CLUSTERED BY;
+     * "types": the same as Spark's types. "zone": the time zone of timestamps' texts, which Hive hashes.
      */
     public BucketHash(int version, int count, List<String> hiveTypes, List<DataType> types, String zone) {
         this.version = version;
@@ -50,7 +49,7 @@ public final class BucketHash implements Serializable {
         }
     }
 
-    /** A type of Hive's, with Spark's type of the same column. */
+    /** A type of Hive's, with Spark's type for the same column. */
     private record Value(TypeDescription.Category kind, DataType type, List<Value> children) implements Serializable {
         static Value of(TypeDescription kind, DataType type, int version) {
             List<Value> children = new ArrayList<>();
@@ -81,7 +80,7 @@ public final class BucketHash implements Serializable {
             + " column with bucketing version " + version);
     }
 
-    /** The bucket of a row. "places": of its bucketing columns. */
+    /** Returns the bucket of a row. "places": positions of its bucketing columns. */
     public int bucket(InternalRow row, int[] places) {
         int hash = 0;
         for (int at = 0; at < places.length; ++at) {
@@ -125,7 +124,7 @@ public final class BucketHash implements Serializable {
         return hash;
     }
 
-    /** Both versions hash a map's values by version 1. */
+    /** Returns the hash of a map. Both versions hash a map's values by version 1. */
     private int ofMap(MapData map, Value of, int version) {
         Value key = of.children.get(0), value = of.children.get(1);
         ArrayData keys = map.keyArray(), values = map.valueArray();
@@ -163,7 +162,7 @@ public final class BucketHash implements Serializable {
         return Long.hashCode(shown.getEpochSecond() << 30 | shown.getNano());
     }
 
-    /** The number that version 2 hashes; of a floating point number its bits. */
+    /** Returns the number's bytes, which version 2 hashes; for a floating point number the bytes of its bits. */
     private static byte[] bytes(Object value, Value of) {
         return switch (of.kind) {
             case SHORT -> ByteBuffer.allocate(Short.BYTES).putShort((Short) value).array();
@@ -178,7 +177,7 @@ public final class BucketHash implements Serializable {
         };
     }
 
-    /** The decimal without zeros at the end of its fraction, as Hive hashes it. */
+    /** Returns the decimal without zeros at the end of its fraction, as Hive hashes it. */
     private static BigDecimal trimmed(Decimal value) {
         BigDecimal exact = value.toJavaBigDecimal();
         if (exact.signum() == 0) return new BigDecimal(BigInteger.ZERO);

@@ -3,7 +3,7 @@ package transactionmetastore.spark.table;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
-/** What a row of changes says besides the row that was inserted or deleted: Spark's names of it. */
+/** The columns of a changelog beside those of the table, by Spark's names. */
 public enum ChangeColumn {
     TYPE("_change_type", DataTypes.StringType),
     VERSION("_commit_version", DataTypes.LongType),
@@ -25,7 +25,7 @@ public enum ChangeColumn {
         return type;
     }
 
-    /** The column of that name, or null. */
+    /** Returns the column of that name, or null. */
     public static ChangeColumn named(String name) {
         for (ChangeColumn each : values()) if (each.column.equals(name)) return each;
         return null;

@@ -3,11 +3,11 @@ package transactionmetastore.spark.table;
 import java.util.Map;
 
 /**
- * The changes of the write ids from "first" to "last"; or, where "first" is null, those that were committed behind "afterMs", up to
- * "untilMs". Without an end: up to now.
+ * The range of a read of changes: the write ids from "first" to "last"; or, if "first" is null, those committed after
+ * "afterMs", up to "untilMs". Without an end it reaches to the present.
  */
 public record ChangeRange(Long first, Long last, Long afterMs, Long untilMs) implements PlannedRange {
-    /** For a batch of a stream. */
+    /** Returns the range for a batch of a stream. */
     public ChangeRange of(long from, long to) {
         return new ChangeRange(from, to, null, null);
     }

@@ -9,7 +9,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The text of a partition key by which Spark distributes and orders rows: NULL for all that lies in the default partition.
+ * The function whose text of a partition key distributes and orders rows: it returns NULL for all values of the default
+ * partition.
  *
  * Rule: rows of one partition come one after the other, in one task, although NULL and '' are two values to Spark.
  */
@@ -23,7 +24,7 @@ public final class KeyText implements UnboundFunction, ScalarFunction<UTF8String
         return text == null || text.numBytes() == 0 || text.equals(DEFAULT);
     }
 
-    /** Spark calls it by this name in generated code. */
+    /** Returns the text of a key. Spark calls the method by this name in generated code. */
     public static UTF8String invoke(UTF8String text) {
         return isNull(text) ? null : text;
     }

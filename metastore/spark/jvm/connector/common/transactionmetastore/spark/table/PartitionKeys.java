@@ -19,10 +19,11 @@ import transactionmetastore.spark.internals.Rows;
 import transactionmetastore.spark.internals.TextCast;
 
 /**
- * The keys of rows' partitions: their values as Spark writes them, in the text of a JSON list.
+ * The keys of rows' partitions: a key is the values of a partition, as Spark writes them, in the text of a JSON list.
  *
- * It is what to_json(array(CAST(... AS STRING), ...)) gives, but that a CHAR has all of its blanks, and that '' is NULL: one key is
- * one partition. Rows of one partition mostly come one after the other, so the values of the last are kept.
+ * It equals to_json(array(CAST(... AS STRING), ...)), except that a CHAR has all of its blanks, and that '' is NULL: one
+ * key stands for one partition. Rows of one partition mostly come one after the other, so the last row's values are
+ * remembered.
  */
 public final class PartitionKeys {
     private final DataType[] types;
@@ -33,7 +34,10 @@ public final class PartitionKeys {
     private String key, compared;
     private List<String> respelled;
 
-    /** "first": where the partition's values begin in a row. "zone": in which timestamps are written. */
+    /**
+     * Creates a reader of keys. "first": the position of the first partition value in a row. "zone": the time zone in which
+     * timestamps are written.
+     */
     public PartitionKeys(StructType keys, int first, String zone) {
         this.types = Arrays.stream(keys.fields()).map(field -> field.dataType()).toArray(DataType[]::new);
         this.lengths = Arrays.stream(keys.fields()).mapToInt(DeclaredTexts::blanksUpTo).toArray();
@@ -42,7 +46,7 @@ public final class PartitionKeys {
         this.last = new Object[types.length];
     }
 
-    /** The values of keys, a CHAR with all of its blanks. */
+    /** Returns the values of keys, a CHAR with all of its blanks. */
     public static InternalRow padded(StructType keys, InternalRow values) {
         Object[] padded = new Object[keys.length()];
         for (int at = 0; at < padded.length; ++at) padded[at] = padded(keys.fields()[at], values.get(at, keys.fields()[at].dataType()));
@@ -65,19 +69,25 @@ public final class PartitionKeys {
         return Rows.of(values);
     }
 
-    /** A text is its value. Spark's function takes it for a part of a path: it would make "A" of "%41". */
+    /**
+     * Returns the value of a text. A text type takes it as it is: Spark's function would unescape a path, and make "A" of
+     * "%41".
+     */
     private static Object typed(DataType type, String text, ZoneId zone) {
         return type instanceof StringType ? UTF8String.fromString(text)
             : inScale(type, TextCast.partitionValue(type, text, zone));
     }
 
-    /** Spark's function leaves a decimal the scale of its text: 1.5 would be 0.15 to whoever reads it with two digits. */
+    /**
+     * Returns a decimal in its type's scale. Spark's function keeps the scale of the text: read with two digits, 1.5 would
+     * be 0.15.
+     */
     private static Object inScale(DataType type, Object value) {
         if (!(value instanceof Decimal decimal) || !(type instanceof DecimalType wanted)) return value;
         return decimal.changePrecision(wanted.precision(), wanted.scale()) ? decimal : null;
     }
 
-    /** The key of a row's partition; null where there are no partitions. */
+    /** Returns the key of a row's partition; null if the table has no partitions. */
     public String of(InternalRow row) {
         if (types.length == 0) return null;
         boolean isSame = key != null;
@@ -91,7 +101,10 @@ public final class PartitionKeys {
         return key;
     }
 
-    /** The first partition column in which a row is not of the partition with a key, however that spells it; or -1. */
+    /**
+     * Returns the first partition column in which a row differs from the partition of a key, whatever the spelling of its
+     * values; -1 if none.
+     */
     public int difference(String other, InternalRow row) {
         String own = of(row);
         if (own.equals(other)) return -1;

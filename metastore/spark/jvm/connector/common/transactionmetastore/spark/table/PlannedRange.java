@@ -2,9 +2,9 @@ package transactionmetastore.spark.table;
 
 import java.util.Map;
 
-/** Which of a table's rows a scan reads, where these are not all that its snapshot sees. */
+/** A part of a table's rows that a scan reads, instead of all rows of its snapshot. */
 public interface PlannedRange {
-    /** The planner's call that plans it. */
+    /** Returns the name of the planner's call that plans the range. */
     String call();
 
     void addTo(Map<String, Object> arguments);

@@ -18,7 +18,7 @@ public enum RowId {
     ROW(DataTypes.LongType),
     PARTITION(DataTypes.StringType);
 
-    /** The BUCKET of rows that can have no id. It is no NULL: to Spark what names a row is never NULL, and it would read 0. */
+    /** The BUCKET of rows without an id. NULL is not possible: Spark takes a row's id for never NULL, and would read 0. */
     public static final int NO_BUCKET = -1;
 
     private final DataType type;
@@ -27,7 +27,7 @@ public enum RowId {
         this.type = type;
     }
 
-    /** Its name in SQL. */
+    /** Returns the column's name in SQL. */
     public String column() {
         return switch (this) {
             case ROW__ID -> "ROW__ID";
@@ -42,7 +42,7 @@ public enum RowId {
         return type;
     }
 
-    /** The column of that name, or null. */
+    /** Returns the column of that name, or null. */
     public static RowId named(String name) {
         for (RowId id : values()) if (id.column().equalsIgnoreCase(name)) return id;
         return null;
@@ -65,7 +65,7 @@ public enum RowId {
             return id.type;
         }
 
-        /** Rows of files without a bucket in their names have no id. */
+        /** Returns true for ROW__ID: rows of files without a bucket in their names have no id. */
         @Override
         public boolean isNullable() {
             return id == ROW__ID;

@@ -22,16 +22,15 @@ import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.internals.DeclaredTexts;
 import transactionmetastore.spark.plain.PlainStorage;
 
-/** A table as the planner describes it: metastore/planner/tables.py. */
+/** The planner's description of a table: metastore/planner/tables.py. */
 public record TableDefinition(
         String db, String table, String kind, String id, String location, PlainStorage storage, List<Field> columns,
         List<Field> partitionKeys, List<String> primaryKey, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,
         Long bytes) {
 
     /**
-     * A column; "type": in Hive's text, "sqlType": of its values, in which CHAR and VARCHAR are STRING.
-     *
-     * Any column may hold NULLs, also one that is declared NOT NULL: see RowRules.
+     * A column. "type": in Hive's text, "sqlType": of its values, with STRING for CHAR and VARCHAR. Any column may hold
+     * NULLs, even if it is declared NOT NULL: see RowRules.
      */
     public record Field(String name, String type, DataType sqlType, String comment, String defaultValue) {
         Column column() {
@@ -48,8 +47,8 @@ public record TableDefinition(
         }
 
         /**
-         * As Spark's plans have it: what is declared CHAR or VARCHAR is told beside STRING, and Spark's rules pad it and hold it to its length.
-         * Not in a session that takes them for STRING.
+         * Returns the column as in Spark's plans: STRING with a declared CHAR or VARCHAR as metadata, by which Spark's
+         * rules pad values and check their length. A session may be set to ignore the declared type.
          */
         StructField field() {
             boolean isTold = type.contains("char(") && !SQLConf.get().charVarcharAsString();
@@ -58,10 +57,10 @@ public record TableDefinition(
         }
     }
 
-    /** How rows are spread over files, and sorted in each. "count" is 0 in a table without buckets. */
+    /** The distribution of rows over files, and their order in each file. "count" is 0 in a table without buckets. */
     public record Buckets(int count, List<String> columns, List<Sorted> sort, int version) {}
 
-    /** A column that files are sorted by. */
+    /** A column by which files are sorted. */
     public record Sorted(String column, boolean ascends) implements Serializable {
         private static final long serialVersionUID = 1L;
     }
@@ -103,24 +102,27 @@ public record TableDefinition(
         return value.isNumber() ? Long.valueOf(value.asLong()) : null;
     }
 
-    /** "db.table", as the metastore names it. */
+    /** Returns "db.table", as the metastore names the table. */
     public String name() {
         return db + "." + table;
     }
 
-    /** The arguments by which a call to the planner names it. */
+    /** Returns the arguments that name the table in a call to the planner. */
     public Map<String, String> dbAndTable() {
         return Map.of("db", db, "table", table);
     }
 
-    /** What decides about its files: of another definition the planner refuses a write. */
+    /** Returns the properties that decide about the table's files: the planner refuses a write when they have changed. */
     public Map<String, Object> known() {
         List<Object> placed = new ArrayList<>(List.of(buckets.count));
         placed.addAll(buckets.columns);
         return Map.of("columns", typed(columns), "partition_keys", typed(partitionKeys), "buckets", placed);
     }
 
-    /** Those of its columns that have one of these names, with their types: without them, or with others, the planner refuses a read. */
+    /**
+     * Returns the columns with one of these names, with their types: the planner refuses a read when one is gone or has
+     * another type.
+     */
     public List<List<String>> known(Collection<String> names) {
         return typed(Stream.concat(columns.stream(), partitionKeys.stream()).filter(field -> names.contains(field.name)).toList());
     }
@@ -133,7 +135,7 @@ public record TableDefinition(
         return kind.equals("full_acid");
     }
 
-    /** The columns that files hold. */
+    /** Returns the columns in the files. */
     public StructType rowType() {
         return type(columns);
     }

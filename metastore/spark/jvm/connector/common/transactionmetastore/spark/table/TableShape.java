@@ -9,9 +9,9 @@ import transactionmetastore.spark.files.EventColumns;
 import transactionmetastore.spark.plain.PlainStorage;
 
 /**
- * A table for its writer: its columns, its partition keys, its buckets.
+ * A table in the form that its writer needs: columns, partition keys, buckets.
  *
- * A row has "columns", then "keys". "plain": how the files of an insert-only table are stored, null for a full ACID table.
+ * A row has "columns", then "keys". "plain": the storage of an insert-only table's files, null for a full ACID table.
  */
 public record TableShape(String name, String location, StructType columns, StructType keys, Buckets buckets, PlainStorage plain)
         implements Serializable {
@@ -28,19 +28,19 @@ public record TableShape(String name, String location, StructType columns, Struc
             .orElseThrow(() -> new IllegalStateException(table.name() + " is bucketed by " + column)).type();
     }
 
-    /** The type of Spark's rows. */
+    /** Returns the type of Spark's rows. */
     public StructType row() {
         StructType row = columns;
         for (var key : keys.fields()) row = row.add(key);
         return row;
     }
 
-    /** The columns of events of the table. */
+    /** Returns the columns of the table's events. */
     public StructType events() {
         return EventColumns.around(columns);
     }
 
-    /** The hash of its buckets, null without buckets. "zone": of timestamps' texts. */
+    /** Returns the hash of the table's buckets; null without buckets. "zone": the time zone of timestamps' texts. */
     public BucketHash hash(String zone) {
         if (buckets.count() == 0) return null;
         List<DataType> types = new ArrayList<>();
@@ -48,14 +48,14 @@ public record TableShape(String name, String location, StructType columns, Struc
         return new BucketHash(buckets.version(), buckets.count(), buckets.hiveTypes(), types, zone);
     }
 
-    /** The places of the bucketing columns in a row. */
+    /** Returns the positions of the bucketing columns in a row. */
     public int[] bucketPlaces() {
         return buckets.columns().stream().mapToInt(columns::fieldIndex).toArray();
     }
 
     /**
-     * CLUSTERED BY; a count of 0: none. "hiveTypes": of its columns, as the metastore has them; "sort": columns that each file is sorted by,
-     * as orders.
+     * The buckets of CLUSTERED BY; a count of 0 means none. "hiveTypes": types of the columns, as in the metastore; "sort":
+     * columns by which each file is sorted, as orders.
      */
     public record Buckets(int count, int version, List<String> columns, List<String> hiveTypes, List<TableDefinition.Sorted> sort)
             implements Serializable {

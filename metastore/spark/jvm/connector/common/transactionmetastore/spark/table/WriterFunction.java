@@ -19,19 +19,19 @@ import org.apache.spark.sql.types.StructType;
 /**
  * The writer of an event, as a function by which Spark distributes and orders rows.
  *
- * Rule (ACID-13, ACID-14): an event of a row that exists goes to the writer in the row's bucket number, one of a new
- * row to the bucket of Hive's hash. New rows of a table without buckets may go anywhere: any hash spreads them, and their
- * order within a task does not matter.
+ * Rule (ACID-13, ACID-14): an event of a row that exists goes to the writer in the row's bucket number, one of a new row to
+ * the bucket of Hive's hash. New rows of a table without buckets may go anywhere: any hash spreads them, and their order
+ * within a task does not matter.
  *
- * Spark looks functions up in the catalog by their names only, so a function's parameters are in its name: the purpose,
- * the version of the hash, the number of buckets, the zone of timestamps, the types of the columns.
+ * Spark looks functions up in the catalog by their names only, so a function's parameters are in its name: the purpose, the
+ * version of the hash, the number of buckets, the zone of timestamps, the types of the columns.
  */
 public final class WriterFunction implements UnboundFunction {
     private static final long serialVersionUID = 1L;
     private static final String PREFIX = "__acid_writer";
     private static final char APART = '|';
     private static final int SPREAD = 64;
-    /** Of buckets that no zone changes: those of version 2. */
+    /** The zone of buckets that no zone changes: those of version 2. */
     public static final String NO_ZONE = "UTC";
     private final String name;
 
@@ -39,31 +39,34 @@ public final class WriterFunction implements UnboundFunction {
         this.name = name;
     }
 
-    /** The purpose of a function: the task of an event, or its place among the events of the task. */
+    /** The purpose of a function: it returns the task of an event, or the event's position among the events of the task. */
     public enum Purpose { ROUTE, ORDER }
 
-    /** The function of this name; null for any other name. */
+    /** Returns the function of this name; null for any other name. */
     public static UnboundFunction named(String name) {
         if (name.equals(KeyText.NAME)) return new KeyText();
         return name.startsWith(PREFIX + APART) ? new WriterFunction(name) : null;
     }
 
-    /** For events of existing rows; the argument is their bucket number. */
+    /** Returns the transform for events of existing rows; its argument is their bucket number. */
     public static Transform ofRows(String bucketNumber) {
         return Expressions.apply(text(Purpose.ROUTE, TableShape.Buckets.NONE, NO_ZONE), Expressions.column(bucketNumber));
     }
 
-    /** For new rows of a table with buckets; the arguments are the bucketing columns. */
+    /** Returns the transform for new rows of a table with buckets; its arguments are the bucketing columns. */
     public static Transform ofNewRows(TableShape.Buckets buckets, String zone) {
         return Expressions.apply(text(Purpose.ROUTE, buckets, zone), columns(null, buckets.columns()));
     }
 
-    /** The buckets of rows that are there, of bucketing version 2. */
+    /** Returns the transform for the buckets of existing rows, of bucketing version 2. */
     public static Transform ofBuckets(TableShape.Buckets buckets) {
         return ofNewRows(buckets, NO_ZONE);
     }
 
-    /** For both. "spreading": columns whose values spread the new rows of a table without buckets. */
+    /**
+     * Returns the transform for events of existing and of new rows. "spreading": columns whose values spread the new rows
+     * of a table without buckets.
+     */
     public static Transform ofChanges(Purpose purpose, String bucketNumber, TableShape.Buckets buckets, List<String> spreading,
                                String zone) {
         List<String> hashed = buckets.count() > 0 ? buckets.columns() : purpose == Purpose.ROUTE ? spreading : List.of();
@@ -77,7 +80,7 @@ public final class WriterFunction implements UnboundFunction {
         return columns.toArray(new Expression[0]);
     }
 
-    /** A column by its name, which may hold any character. */
+    /** Returns a reference to a column, whose name may contain any character. */
     public static Expression reference(String column) {
         return Expressions.column(quoted(column));
     }
@@ -108,7 +111,7 @@ public final class WriterFunction implements UnboundFunction {
         return new Bound(name, arguments);
     }
 
-    /** The function for arguments of some types. */
+    /** The function for certain argument types. */
     private static final class Bound implements ScalarFunction<Integer> {
         private static final long serialVersionUID = 1L;
         private final String name;

@@ -12,17 +12,18 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
- * The transaction of one statement, over all tables that it reads and writes; or the statement's part in the transaction of a
- * block of statements.
+ * The transaction of one statement, over all tables that it reads and writes; in a block, the statement's part of the
+ * block's transaction.
  *
- * Rules kept here. The plan of a statement first names the tables that it reads and writes, so that locks come before the snapshot.
- * A reader (kind READ_ONLY) is the read of one query: it is open while an execution or a late job uses it, see ReadsEnd. What uses it
- * later opens another transaction, for the same snapshot. A writer ends once, by commit or abort. In a block neither ends the
- * transaction: what the statement has written waits for the end of the block, or is removed.
+ * Rules kept here. The plan of a statement first names the tables that it reads and writes, so that locks come before the
+ * snapshot. A reader (kind READ_ONLY) is the read of one query: it is open while an execution or a late job uses it, see
+ * ReadsEnd. A later use opens another transaction, for the same snapshot. A writer ends once, by commit or abort. In a
+ * block neither ends the transaction: a commit keeps the statement's writes until the end of the block, and an abort
+ * removes them.
  */
 public final class AcidTransaction {
     private static final int STATEMENT_LENGTH = 1000;
-    private static final ThreadLocal<long[]> COUNTED = new ThreadLocal<>();  // statements, rows
+    private static final ThreadLocal<long[]> COUNTED = new ThreadLocal<>();  // two numbers: of statements and of rows
 
     private final MetastoreTxn txn;
     private final Block block;
@@ -41,14 +42,14 @@ public final class AcidTransaction {
         this.commitsItself = commitsItself;
     }
 
-    /** A statement of a block. */
+    /** Creates a statement of a block. */
     AcidTransaction(Block block, MetastoreTxn txn, boolean commitsItself) {
         this.txn = txn;
         this.block = block;
         this.commitsItself = commitsItself;
     }
 
-    /** "statement": its text as far as it is known, for the list of open transactions. */
+    /** Returns the transaction of a query. "statement": its text as far as it is known, for the list of open transactions. */
     public static AcidTransaction reader(PlannerClient planner, String statement) {
         return new AcidTransaction(planner, true, statement, false);
     }
@@ -57,7 +58,7 @@ public final class AcidTransaction {
         return new AcidTransaction(planner, false, statement, false);
     }
 
-    /** For a statement that Spark runs in no transaction: it commits when the statement has written. */
+    /** Returns the transaction of a statement for which Spark begins none: it commits when the statement has written. */
     public static AcidTransaction committingItself(PlannerClient planner, String statement) {
         return new AcidTransaction(planner, false, statement, true);
     }
@@ -70,7 +71,7 @@ public final class AcidTransaction {
         return txn.isReader;
     }
 
-    /** Whether it is a statement's that writes. */
+    /** Returns true if this is the transaction of a statement that writes. */
     public boolean mayWrite() {
         return !isReader() && (block == null || block.reading() != this);
     }
@@ -79,7 +80,7 @@ public final class AcidTransaction {
         return block == open;
     }
 
-    /** Begin a use: a reader stays open until all its uses have ended. A writer stays open until its own end. */
+    /** Begins a use. A reader stays open until all its uses have ended, a writer until its own end. */
     public void use() {
         if (!isReader()) return;
         synchronized (this) {
@@ -87,7 +88,10 @@ public final class AcidTransaction {
         }
     }
 
-    /** End a use. It waits for nobody who plans, and calls the planner while it holds no lock: Spark's one thread of listeners does. */
+    /**
+     * Ends a use. It never waits for a thread that plans, and calls the planner without holding a lock: Spark's only
+     * listener thread runs this.
+     */
     public void release() {
         if (!isReader()) return;
         Lease left;
@@ -97,17 +101,17 @@ public final class AcidTransaction {
         if (left != null) left.release();
     }
 
-    /** An execution that read in it is over, and with it a statement whose transaction Spark does not end. */
+    /** Ends the execution that read in the transaction, and a statement whose transaction Spark does not end. */
     public void executionEnded() {
         if (commitsItself) close();
     }
 
-    /** Run something after a pause, in a thread that may wait. */
+    /** Runs something after a pause, in a thread that may wait. */
     public static void after(long pauseMs, Runnable work) {
         Heartbeats.after(pauseMs, work);
     }
 
-    /** Spark stops: end what no execution ends. */
+    /** Ends all transactions that no execution ends, when Spark stops. */
     public static void endAll() {
         Heartbeats.endAll();
     }
@@ -116,18 +120,18 @@ public final class AcidTransaction {
         return hasEnded || txn.isOver();
     }
 
-    /** Note that the statement reads a table ("db.table"). */
+    /** Notes that the statement reads a table ("db.table"). */
     public void read(String table) {
         txn.read(table);
     }
 
-    /** Note that the statement writes a table. "partition": the name of the only partition that it writes, or null. */
+    /** Notes that the statement writes a table. "partition": the name of the only partition that it writes, or null. */
     public synchronized void write(String table, WriteKind kind, String partition) {
         if (isReader()) throw new IllegalStateException("A reader writes nothing");
         planned.add(() -> txn.write(table, kind, partition));
     }
 
-    /** Of a statement that is never run the block must not hear: its locks would be those of the next. */
+    /** Registers writes only when the statement runs, so that EXPLAIN takes no locks of the block. */
     private synchronized void runs() {
         planned.forEach(Runnable::run);
         planned.clear();
@@ -137,19 +141,19 @@ public final class AcidTransaction {
         return txn.hasBegun();
     }
 
-    /** The transaction's id, which never changes. The first call opens it and takes the locks. */
+    /** Returns the transaction's id, which never changes. The first call opens the transaction and takes the locks. */
     public long id() {
         lock();
         return txn.id();
     }
 
-    /** The snapshot over all tables that the statement reads, "table" among them. The first call takes the locks. */
+    /** Returns the snapshot over all tables that the statement reads, "table" among them. The first call takes the locks. */
     public Snapshot snapshot(String table) {
         lock();
         return txn.snapshot(table);
     }
 
-    /** Take the locks for the tables noted by read and write, as far as they are not held yet. */
+    /** Takes the locks for the tables noted by read and write, as far as they are not held yet. */
     public void lock() {
         if (block != null) block.requireOpen();
         runs();
@@ -161,22 +165,22 @@ public final class AcidTransaction {
         }
     }
 
-    /** The next statement id, from 0 on: each write of a table has its own. */
+    /** Returns the next statement id, from 0 on: each write of a table has its own. */
     public int nextStatement() {
         return txn.nextStatement();
     }
 
-    /** The statement also uses the statement ids after its own. */
+    /** Reserves further statement ids after the statement's own. */
     public void hasUsed(int further) {
         txn.hasUsed(further);
     }
 
-    /** Note the write id by which the statement writes a table. */
+    /** Notes the write id by which the statement writes a table. */
     public void hasWriteId(String table, long writeId) {
         txn.hasWriteId(table, writeId);
     }
 
-    /** Note that it puts a base into a location, which hides what the same transaction writes there later. */
+    /** Notes a new base in a location: it hides what the same transaction writes there later. */
     public void overwrites(String location) {
         txn.overwrites(location);
         whenUndone(() -> txn.overwritesNoMore(location));
@@ -186,39 +190,42 @@ public final class AcidTransaction {
         return txn.hasOverwritten(location);
     }
 
-    /** "action" runs when the transaction is undone: it removes what was written. */
+    /** Registers an action that removes written files; it runs when the transaction is undone. */
     public synchronized void whenUndone(Runnable action) {
         if (block != null) block.isWriting(this);
         undo.add(action);
     }
 
-    /** Whether it commits by itself, because Spark ends no transaction here. */
+    /** Returns true if the transaction commits by itself, because Spark does not end it. */
     public boolean commitsItself() {
         return commitsItself;
     }
 
-    /** The statement has written everything. Where Spark has no transactions, this commits. */
+    /** Notes that the statement has written everything. Where Spark has no transactions, this commits. */
     public void statementWritten() {
         if (commitsItself) commit();
     }
 
-    /** It writes a batch of a streaming query, which the table remembers by the commit. */
+    /** Notes that the transaction writes a batch of a streaming query; the commit stores it with the table. */
     public synchronized void brings(StreamBatch written) {
         batch = written;
     }
 
-    /** Its commit gives a table, whose rows it replaces, this definition as well. */
+    /** Notes a table's new definition, which the commit sets. The statement replaces the table's rows. */
     public void replaces(Map<String, Object> definition) {
         txn.replaces(definition);
     }
 
-    /** How many rows a statement has written, for the table's history. An update is in both numbers, and in "updated". */
+    /**
+     * Adds the numbers of rows that a statement has written, for the table's history. An update counts as inserted, deleted
+     * and "updated".
+     */
     public synchronized void wrote(String table, long inserted, long deleted, long updated) {
         written.add(table, inserted, deleted);
         changed(inserted + deleted - updated);
     }
 
-    /** A statement of this thread has changed rows. */
+    /** Adds to the number of rows that this thread's statements have changed. */
     public static void changed(long rows) {
         long[] counted = COUNTED.get();
         if (counted == null) return;
@@ -226,7 +233,7 @@ public final class AcidTransaction {
         counted[1] += rows;
     }
 
-    /** From now on count the rows that statements of this thread change. */
+    /** Starts to count the rows that statements of this thread change. */
     public static void count() {
         COUNTED.set(new long[2]);
     }
@@ -235,14 +242,17 @@ public final class AcidTransaction {
         return COUNTED.get() != null;
     }
 
-    /** How many rows were changed since count(), and no more counting; null where no statement has written. */
+    /** Stops counting, and returns the number of rows changed since count(); null where no statement has written. */
     public static Long counted() {
         long[] counted = COUNTED.get();
         COUNTED.remove();
         return counted == null || counted[0] == 0 ? null : Long.valueOf(counted[1]);
     }
 
-    /** After an error the commit may have happened: an abort decides that, and what is aborted is undone. */
+    /**
+     * Commits the transaction. After an error it is unknown whether the commit happened: an abort decides it, and undoes
+     * what was aborted.
+     */
     public synchronized void commit() {
         if (hasEnded) return;
         hasEnded = true;
@@ -258,7 +268,7 @@ public final class AcidTransaction {
         } catch (AcidException error) {
             try {
                 undoIfAborted();
-                if (batch != null && error.is("AlreadyExistsError") && batch.isThere(txn.planner)) return;  // of a quicker run
+                if (batch != null && error.is("AlreadyExistsError") && batch.isThere(txn.planner)) return;  // a faster run of the same batch committed
             } catch (AcidException | IllegalStateException other) {
                 error.addSuppressed(other);
             }
@@ -267,20 +277,23 @@ public final class AcidTransaction {
         undo.clear();
     }
 
-    /** Whether nothing that it wrote counts: false when it is committed, or may be. It may be called more than once. */
+    /**
+     * Aborts the transaction. Returns true if none of its writes count; false when it is committed, or may be. It may be
+     * called more than once.
+     */
     public synchronized boolean abort() {
         hasEnded = true;
         return undoIfAborted();
     }
 
-    /** End it: abort it where it was neither committed nor aborted. */
+    /** Ends the transaction: aborts it unless it was committed or aborted. */
     public synchronized void close() {
         if (hasEnded) return;
         hasEnded = true;
         try {
             undoIfAborted();
         } catch (AcidException error) {
-            // it expires, and the Cleaner removes what it wrote
+            // the transaction expires, and the Cleaner removes its files
         }
     }
 
@@ -294,14 +307,14 @@ public final class AcidTransaction {
         return isAborted;
     }
 
-    /** Each once. */
+    /** Runs each action once. */
     static void run(List<Runnable> undo) {
         List<Runnable> todo = List.copyOf(undo);
         undo.clear();
         for (Runnable action : todo) action.run();
     }
 
-    /** Who calls the planner. */
+    /** Returns the identity of the planner's caller. */
     public static Map<String, String> caller() {
         return Map.of("user", user(), "host", host(), "agent", agent());
     }

@@ -9,11 +9,11 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
- * Several statements of a session in one transaction, which only the session ends.
+ * A block: several statements of a session in one transaction, which only the session ends.
  *
- * Rules kept here. A statement sees what those before it have written. One that fails takes back what it wrote, and the others may
- * still be committed; where something of it is left, nothing may be. Nothing is committed while a statement gives files their names.
- * A program reads in the same transaction what Spark's SQL does not show (metastore/spark/txn/blocks.py).
+ * Rules kept here. A statement sees the writes of earlier statements. A statement that fails undoes its writes, and the
+ * others may still be committed; if the undo fails, nothing may be. Nothing is committed while a statement gives files
+ * their names. A program reads in the same transaction what Spark's SQL does not show (metastore/spark/txn/blocks.py).
  */
 public final class Block {
     private final MetastoreTxn txn;
@@ -33,7 +33,7 @@ public final class Block {
         reading = new AcidTransaction(this, txn, false);
     }
 
-    /** One that only reads, for a program's frames: see Frames. */
+    /** Returns a block that only reads, for a program's frames: see Frames. */
     public static Block ofFrames(PlannerClient planner) {
         return new Block(planner, true, "frames");
     }
@@ -46,29 +46,32 @@ public final class Block {
         return txn.isOver();
     }
 
-    /** A statement that writes; "commitsItself": whether no Spark ends it. */
+    /** Returns a new statement that writes. "commitsItself": true if Spark does not end it. */
     public AcidTransaction statement(boolean commitsItself) {
         return new AcidTransaction(this, txn, commitsItself);
     }
 
-    /** What all statements are that only read. */
+    /** Returns the statement that stands for all statements that only read. */
     public AcidTransaction reading() {
         return reading;
     }
 
-    /** Throws AcidException where it cannot be committed any more. */
+    /** Throws AcidException if the block can no longer be committed. */
     synchronized void requireOpen() {
         if (lost != null) throw lost;
     }
 
-    /** The snapshot lacks a change of what a statement has locked: nothing of the others may be committed either. Throws that. */
+    /**
+     * Gives up the block after a conflict, and throws the conflict: the snapshot lacks a change of a table that a statement
+     * has locked, so no statement may be committed.
+     */
     synchronized void isRefused(AcidException conflict) {
         giveUp(new AcidException(conflict.getCondition(), conflict.getMessage()
             + " Nothing of this block is committed: CALL system.rollback() ends it."));
         requireOpen();
     }
 
-    /** A statement is about to give files their names. */
+    /** Notes that a statement is about to give files their names. */
     synchronized void isWriting(AcidTransaction statement) {
         if (hasEnded()) throw new AcidException("NO_TRANSACTION", "The transaction of this statement is over: nothing of it counts.");
         writing.add(statement);
@@ -95,13 +98,13 @@ public final class Block {
         }
     }
 
-    /** Run statements of this thread, of which nothing is left when one of them fails. What other threads write stays. */
+    /** Runs statements of this thread, and undoes all of them when one fails. Writes of other threads stay. */
     void together(Runnable statements) {
         List<Runnable> undone = new ArrayList<>();
         undoTogether.set(undone);
         try {
             statements.run();
-        } catch (Throwable error) {  // Spark's are checked in part
+        } catch (Throwable error) {  // Spark also throws checked exceptions
             takeBack(undone, error);
             throw error;
         } finally {
@@ -118,7 +121,10 @@ public final class Block {
         }
     }
 
-    /** Returns the tables that it has written. Throws AcidException: nothing of it is committed, unless that says that it may be. */
+    /**
+     * Commits the block, and returns the tables that it has written. Throws AcidException: nothing is committed, unless the
+     * error says that it may be.
+     */
     synchronized Set<String> commit() {
         requireOpen();
         if (!writing.isEmpty()) {
@@ -138,7 +144,7 @@ public final class Block {
         }
     }
 
-    /** Nothing of it counts, if it has not ended yet. */
+    /** Rolls the block back, if it has not ended yet. */
     public synchronized void rollback() {
         if (!hasEnded()) undoIfAborted();
     }
@@ -152,7 +158,7 @@ public final class Block {
         txn.giveUp();
     }
 
-    /** End one that only reads. */
+    /** Ends a block that only reads. */
     public void release() {
         Lease ended = txn.left();
         if (ended != null) ended.release();
@@ -160,35 +166,35 @@ public final class Block {
 
     // -- for a program's own reads beside Spark's ----------------------------------------------------------------------
 
-    /** What it writes is a batch of a streaming query: see StreamBatch. */
+    /** Notes that the block writes a batch of a streaming query: see StreamBatch. */
     public synchronized void brings(String table, String query, long number, String plan) {
         batch = new StreamBatch(table, query, number, plan);
     }
 
-    /** Its id. The first call opens it. */
+    /** Returns the transaction's id. The first call opens the transaction. */
     public long id() {
         requireOpen();
         return txn.id();
     }
 
-    /** Take the locks of a statement that reads tables ("db.table"). */
+    /** Takes the locks of a statement that reads tables ("db.table"). */
     public void lock(List<String> reads) {
         requireOpen();
         for (String table : reads) txn.read(table);
         txn.lock();
     }
 
-    /** The snapshot's transactions, as Hive writes them. */
+    /** Returns the snapshot's transactions, in Hive's text. */
     public String txns() {
         return txn.snapshot(null).txns();
     }
 
-    /** What the snapshot has of a table, as Hive writes it. */
+    /** Returns the snapshot's write ids of a table, in Hive's text. */
     public String writeIds(String table) {
         return txn.snapshot(table).writeIds().get(table);
     }
 
-    /** The write id by which it has written a table; null where it has not. */
+    /** Returns the write id by which the block has written a table; null if it has not. */
     public Long ownWriteId(String table) {
         return txn.ownWriteId(table);
     }

@@ -10,8 +10,8 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Keeps all transactions of this JVM open. A heartbeat waits neither for other work nor, as long as there are threads, for a
- * planner that hangs.
+ * The heartbeats of all transactions of this JVM. A heartbeat waits neither for other work nor, as long as there are
+ * threads, for a planner that hangs.
  */
 final class Heartbeats {
     private static final int THREADS = 4;
@@ -31,7 +31,10 @@ final class Heartbeats {
         if (beats != null) beats.cancel(false);
     }
 
-    /** They inherit nothing: Spark lets a thread inherit the session that runs, which would never be garbage then. */
+    /**
+     * Returns a factory of threads that inherit nothing: otherwise Spark's session would be inherited, and never garbage
+     * collected.
+     */
     private static ThreadFactory daemons(String name) {
         return work -> {
             Thread thread = new Thread(null, work, name, 0, false);
@@ -40,17 +43,17 @@ final class Heartbeats {
         };
     }
 
-    /** Run something soon, for callers that must not wait. It may wait itself: for a statement's locks, or for the planner. */
+    /** Runs something soon, for callers that must not wait. The work may wait: for a statement's locks, or for the planner. */
     static void later(Runnable work) {
         LATER.execute(work);
     }
 
-    /** The same after a pause. */
+    /** Runs something after a pause, as later() does. */
     static void after(long pauseMs, Runnable work) {
         BEATS.schedule(() -> later(work), pauseMs, TimeUnit.MILLISECONDS);
     }
 
-    /** End what no execution ends: readers, and the blocks of sessions. */
+    /** Ends all transactions that no execution ends: readers, and the blocks of sessions. */
     static void endAll() {
         for (Lease lease : KEPT.keySet()) {
             if (lease.isReader) lease.release();

@@ -9,9 +9,10 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
- * An open transaction, kept alive until somebody ends it. It refers to no statement: Heartbeats holds it.
+ * An open transaction, kept alive by heartbeats until it is ended.
  *
- * A transaction that nobody heartbeats, as that of a killed driver, expires in the service.
+ * It has no reference to a statement, since Heartbeats holds it. A transaction without heartbeats, as that of a killed
+ * driver, expires in the service.
  */
 final class Lease {
     private static final Duration LEAST_PATIENCE = Duration.ofSeconds(1), RELEASE_PATIENCE = Duration.ofSeconds(10);
@@ -19,7 +20,7 @@ final class Lease {
     final PlannerClient planner;
     final long txn;
     final boolean isReader;
-    /** Whether it goes on for as long as a session lives, which may go without a word. */
+    /** True for a block, which lives as long as its session; a session may end without a call. */
     final boolean isOfBlock;
     final double timeoutSeconds;
     final Duration every;
@@ -52,12 +53,12 @@ final class Lease {
         if (!isOver) lost = error;
     }
 
-    /** Throws what ended the transaction before its time. */
+    /** Throws the error that ended the transaction early, if any. */
     synchronized void requireOpen() {
         if (lost != null) throw lost;
     }
 
-    /** Whether this call was the first to end it. */
+    /** Returns true if this call was the first to end the transaction. */
     private synchronized boolean end() {
         boolean isFirst = !isOver;
         isOver = true;
@@ -65,8 +66,8 @@ final class Lease {
     }
 
     /**
-     * "isVouched": the planner's answer to the last locks. "batch": what the table remembers by the commit, or null; "replaced": new
-     * definitions; "unwritten": the tables whose locks say that it writes them, though it has not.
+     * Commits the transaction. "isVouched": the planner's answer to the last locks. "batch": the batch to store with the
+     * table, or null; "replaced": new definitions; "unwritten": tables that are locked for writing but were not written.
      */
     void commit(
             boolean isVouched, StreamBatch batch, List<Map<String, Object>> rows, List<Map<String, Object>> replaced, Set<String> unwritten) {
@@ -80,38 +81,41 @@ final class Lease {
         Heartbeats.forget(this);
     }
 
-    /** Another transaction has taken its place. */
+    /** Forgets the transaction, since another one has taken its place. */
     void forget() {
         end();
         Heartbeats.forget(this);
     }
 
-    /** Whether it is aborted now, or was before; where it is not, it may be committed, and nothing of it may be removed. */
+    /**
+     * Aborts the transaction. Returns true if it is aborted now, or was before. Otherwise it may be committed, and none of
+     * its files may be removed.
+     */
     boolean abort() {
         end();
         Heartbeats.forget(this);
         return planner.call("abort", Map.of("txn", txn)).path("aborted").asBoolean(false);
     }
 
-    /** Abort a transaction that nobody ends any more, or should. */
+    /** Aborts a transaction that has no owner any more, or should have none. */
     void abandon() {
         if (isOver()) return;
         lose(new AcidException("TxnAbortedError", "Spark was stopped before the end of this transaction: nothing of it is committed."));
         try {
             abort();
         } catch (AcidException error) {
-            // it expires
+            // the transaction expires
         }
     }
 
-    /** End a transaction that has only read. Nothing is lost where that fails: it expires. */
+    /** Ends a transaction that has only read. A failure does no harm, since the transaction expires. */
     void release() {
         if (!end()) return;
         Heartbeats.forget(this);
         try {
             planner.call("commit", Map.of("txn", txn, "kind", "READ_ONLY"), RELEASE_PATIENCE);
         } catch (AcidException error) {
-            // it expires
+            // the transaction expires
         }
     }
 }

@@ -14,11 +14,11 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
- * What a transaction has in the metastore: its id, its locks, its snapshot, and what it has written itself.
+ * A transaction's state in the metastore: its id, its locks, its snapshot, and its own writes.
  *
- * Rules kept here. Nothing is opened before somebody needs it. Locks come before the snapshot, which is one of all tables.
- * What was written in it counts in what it reads. Who notes a read, or asks how it stands, waits for nobody who calls the planner:
- * that may wait for a lock of the metastore as long as another statement has it.
+ * Rules kept here. Nothing is opened before it is needed. Locks come before the snapshot, which is one for all tables.
+ * Reads see the transaction's own writes. A thread that notes a read, or asks for the state, never waits for a thread that
+ * calls the planner: such a call may wait for a lock of the metastore as long as another statement holds it.
  */
 final class MetastoreTxn {
     private static final Cleaner CLEANER = Cleaner.create();
@@ -47,8 +47,9 @@ final class MetastoreTxn {
     private boolean hasSaid, isPast;
 
     /**
-     * "readsMore": whether tables may be read in it that nobody knows when its snapshot is taken. The Cleaner waits for such a one with
-     * all tables. "hasSaid": whether the metastore knows what it reads. "isPast": whether the snapshot is of a transaction before this.
+     * Creates a transaction. "readsMore": whether tables may be read that are unknown when the snapshot is taken; the
+     * Cleaner then waits with all tables. "hasSaid": whether the metastore knows what the transaction reads. "isPast":
+     * whether the snapshot is of an earlier transaction.
      */
     MetastoreTxn(PlannerClient planner, boolean isReader, String statement, boolean readsMore) {
         this.planner = planner;
@@ -65,7 +66,7 @@ final class MetastoreTxn {
         return List.of(reads.toArray(new String[0]));
     }
 
-    /** "partition": the name of the only partition that it writes, or null. */
+    /** Notes that a table is written. "partition": the name of the only partition that is written, or null. */
     synchronized void write(String table, WriteKind kind, String partition) {
         writes.add(new Write(table, kind, partition));
     }
@@ -78,21 +79,22 @@ final class MetastoreTxn {
         return isOver;
     }
 
-    /** The transaction's id. The first call opens it and takes the locks. */
+    /** Returns the transaction's id. The first call opens the transaction and takes the locks. */
     synchronized long id() {
         lock();
         return open().txn;
     }
 
     /**
-     * The snapshot over all tables noted by read, of which one is wanted now; "table": null for none. The first call takes the locks.
+     * Returns the snapshot over all tables noted by read. "table": the one that is wanted now; null for none. The first
+     * call takes the locks.
      */
     synchronized Snapshot snapshot(String table) {
         if (table != null) reads.add(table);
         long txn = id();
         if (txns == null || table != null && !writeIds.containsKey(table)) {
             List<String> wanted = new ArrayList<>(reads());
-            wanted.retainAll(locked);  // what was noted since is locked first
+            wanted.retainAll(locked);  // tables noted since then are locked first
             wanted.removeAll(writeIds.keySet());
             Map<String, Object> arguments = new HashMap<>(Map.of("txn", txn, "tables", wanted));
             if (txns != null) arguments.put("txns", txns);  // a table that was added later has the same snapshot
@@ -102,7 +104,7 @@ final class MetastoreTxn {
             try {
                 answer = planner.call("snapshot", arguments);
             } catch (AcidException refusal) {
-                reads.remove(table);  // others are not refused for it
+                reads.remove(table);  // the refusal concerns this table only
                 throw refusal;
             }
             hasSaid |= answer.path("said").asBoolean(false);
@@ -118,9 +120,9 @@ final class MetastoreTxn {
         return used;
     }
 
-    /** Take the locks for the tables noted by read and write, as far as they are not held yet. */
+    /** Takes the locks for the tables noted by read and write, as far as they are not held yet. */
     synchronized void lock() {
-        List<String> noted = reads();  // more may be noted while the planner is asked
+        List<String> noted = reads();  // more tables may be noted during the call to the planner
         List<String> ofReads = new ArrayList<>();
         List<Map<String, Object>> ofWrites = new ArrayList<>();
         for (String table : noted) if (!locked.contains(table)) ofReads.add(table);
@@ -146,32 +148,32 @@ final class MetastoreTxn {
         locked.addAll(writes);
     }
 
-    /** The next statement id, from 0 on: each write of a table has its own. */
+    /** Returns the next statement id, from 0 on: each write of a table has its own. */
     synchronized int nextStatement() {
         return statements++;
     }
 
-    /** The last statement also uses the statement ids after its own. */
+    /** Reserves further statement ids after the last statement's own. */
     synchronized void hasUsed(int further) {
         statements += further;
     }
 
-    /** Note the write id by which it writes a table. */
+    /** Notes the write id by which the transaction writes a table. */
     synchronized void hasWriteId(String table, long writeId) {
         ownWriteIds.put(table, writeId);
     }
 
-    /** The write id by which it has written a table; null where it has not. */
+    /** Returns the write id by which the transaction has written a table; null if it has not. */
     synchronized Long ownWriteId(String table) {
         return ownWriteIds.get(table);
     }
 
-    /** The tables that it has written ("db.table"). */
+    /** Returns the tables that the transaction has written ("db.table"). */
     synchronized Set<String> written() {
         return Set.copyOf(ownWriteIds.keySet());
     }
 
-    /** Note its base in a location, which hides what it writes there later. */
+    /** Notes a new base in a location: it hides later writes of the transaction there. */
     synchronized void overwrites(String location) {
         overwritten.add(location);
     }
@@ -184,22 +186,22 @@ final class MetastoreTxn {
         return overwritten.contains(location);
     }
 
-    /** The commit changes the definition of a table. */
+    /** Notes a table's new definition, which the commit sets. */
     synchronized void replaces(Map<String, Object> definition) {
         replaced.add(definition);
     }
 
-    /** Rows that a statement has written, and that stay. */
+    /** Adds rows that a statement has written. */
     synchronized void count(WrittenRows written) {
         rows.add(written);
     }
 
-    /** Rows that a statement had written, and that are undone. */
+    /** Subtracts rows of a statement that was undone. */
     synchronized void countNot(WrittenRows written) {
         rows.remove(written);
     }
 
-    /** Commit, if anything was opened. "batch": what the table remembers by the commit, or null. */
+    /** Commits the transaction, if anything was opened. "batch": the batch to store with the table, or null. */
     synchronized void commit(StreamBatch batch) {
         isOver = true;
         if (lease == null) return;
@@ -207,20 +209,20 @@ final class MetastoreTxn {
         lease.commit(isVouched, batch, rows.argument(), replaced, declared);
     }
 
-    /** Whether nothing that it wrote counts: false when it is committed, or may be. */
+    /** Aborts the transaction. Returns true if none of its writes count; false when it is committed, or may be. */
     synchronized boolean abort() {
         isOver = true;
         return lease == null || lease.abort();
     }
 
-    /** Abort it before its end is asked for. Returns whether nothing of it counts. */
+    /** Aborts before the owner asks for the end. Returns true if none of the writes count. */
     synchronized boolean giveUp() {
         return lease == null || lease.abort();
     }
 
     /**
-     * Of a reader that nobody uses: the caller ends what this returns, if anything, while no lock is held. The next use opens another
-     * transaction, which reads what this one has read.
+     * Detaches the lease of a reader without uses. The caller ends the returned lease, if any, while no lock is held. The
+     * next use opens another transaction, which reads the same snapshot.
      */
     synchronized Lease left() {
         Lease ended = lease;
@@ -244,7 +246,10 @@ final class MetastoreTxn {
         keep(new Lease(planner, answer.path("txn").asLong(), isReader, isOfBlock(), answer.path("timeout_s").asDouble(300)));
     }
 
-    /** The planner has opened another transaction in the place of this, which waited for its locks: see its call "lock". */
+    /**
+     * Adopts a transaction that the planner has opened in place of this one, which waited for its locks: see the planner's
+     * call "lock".
+     */
     private void adopt(long txn, Lease before) {
         before.forget();
         keep(new Lease(planner, txn, isReader, isOfBlock(), before.timeoutSeconds));

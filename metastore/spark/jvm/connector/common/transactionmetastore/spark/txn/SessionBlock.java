@@ -5,12 +5,12 @@ import java.util.function.Supplier;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
-/** The block that a session has open in a catalog, if any. */
+/** The open block of a session in a catalog, if any. */
 public final class SessionBlock {
     private final ThreadLocal<Block> ofStatement = new ThreadLocal<>();
     private Block block;
 
-    /** Null outside a block. */
+    /** Returns the open block; null outside a block. */
     public Block open() {
         Block own = ofStatement.get();
         return own != null ? own : ofSession();
@@ -21,8 +21,9 @@ public final class SessionBlock {
     }
 
     /**
-     * Run what is one statement to its user and several to Spark: in the session's block, which is as before when it fails, or in one
-     * of its own, which no statement of another thread joins. Returns the tables that a block of its own has written ("db.table").
+     * Runs a statement that Spark takes for several statements. They run in the session's block, which a failure leaves as
+     * before, or in a block of their own that no statement of another thread joins. Returns the tables that a block of its
+     * own has written ("db.table").
      */
     public Set<String> together(Supplier<PlannerClient> planner, Runnable statements) {
         Block open = open();
@@ -35,7 +36,7 @@ public final class SessionBlock {
         try {
             statements.run();
             return own.commit();
-        } catch (Throwable error) {  // Spark's are checked in part
+        } catch (Throwable error) {  // Spark also throws checked exceptions
             rollback(own, error);
             throw error;
         } finally {
@@ -45,7 +46,7 @@ public final class SessionBlock {
 
     private static void rollback(Block failed, Throwable why) {
         try {
-            failed.rollback();  // if it has not ended
+            failed.rollback();  // unless the block has ended already
         } catch (RuntimeException other) {
             why.addSuppressed(other);
         }
@@ -58,7 +59,7 @@ public final class SessionBlock {
         block = new Block(planner);
     }
 
-    /** Returns the tables that it has written ("db.table"). */
+    /** Commits the block, and returns the tables that it has written ("db.table"). */
     public Set<String> commit() {
         return ended().commit();
     }
@@ -67,7 +68,10 @@ public final class SessionBlock {
         ended().rollback();
     }
 
-    /** Refuse what is done at once, whatever becomes of a transaction. "what": a sentence's beginning, as "The table t is altered". */
+    /**
+     * Refuses inside a block an operation that no rollback undoes. "what": a sentence's beginning, as "The table t is
+     * altered".
+     */
     public void requireNone(String what) {
         if (open() != null) throw atOnce(what);
     }

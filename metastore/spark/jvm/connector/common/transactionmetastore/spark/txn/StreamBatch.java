@@ -14,10 +14,10 @@ import org.apache.hadoop.fs.Path;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
- * A batch of a streaming query, as the table that it goes into remembers it: metastore/txns/streams/rules.py.
+ * A batch of a streaming query, as its target table stores it: metastore/txns/streams/rules.py.
  *
- * "plan": a digest of what Spark planned for it: it writes that down before it runs a batch, and repeats that. The same as
- * in metastore/spark/streaming.py, so a query may go on with either.
+ * "plan": a digest of Spark's plan of the batch. Spark writes the plan down before it runs a batch, and repeats the same
+ * plan. metastore/spark/streaming.py computes the same digest, so a query may go on with either.
  */
 public record StreamBatch(String table, String query, long batch, String plan) {
     public static StreamBatch of(String table, String query, long batch, String checkpoint, Configuration settings) {
@@ -36,12 +36,15 @@ public record StreamBatch(String table, String query, long batch, String plan) {
         }
     }
 
-    /** As the planner takes it. */
+    /** Returns the batch in the planner's form. */
     public Map<String, Object> argument() {
         return Map.of("table", table, "query", query, "batch", batch, "plan", plan);
     }
 
-    /** Whether the table has it. Throws AcidException where the query was set back: nobody knows which rows are there. */
+    /**
+     * Returns true if the table has the batch. Throws AcidException if the query was set back: then it is unknown which
+     * rows the table has.
+     */
     public boolean isThere(PlannerClient planner) {
         return planner.call("batch", argument()).path("has_batch").asBoolean();
     }

@@ -10,12 +10,13 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.planner.PlannerClient;
 
 /**
- * Keeps what a stream has yet to read of a table from the Cleaner, between its batches too: a read transaction that is always open.
+ * A hold on a table's old files that a stream has yet to read, between its batches too: a read transaction that is always
+ * open.
  *
- * Rule: the Cleaner leaves whatever a compaction replaced that was committed while the transaction was open. Compactions before it have
- * only seen write ids up to its mark. So another transaction takes its place once the stream has come to that one's mark: the
- * Cleaner waits for a stream no longer than the stream lags behind, and with its table only. Like any transaction that nobody
- * heartbeats it expires.
+ * Rule: the Cleaner keeps the files that a compaction replaced if that was committed while the transaction was open.
+ * Earlier compactions have only seen write ids up to its mark. So another transaction takes its place when the stream has
+ * reached the mark of the first: the Cleaner waits for a stream no longer than the stream lags behind, and only with its
+ * table. Like any transaction without heartbeats it expires.
  */
 public final class StreamHold {
     private static final long UNKNOWN = Long.MAX_VALUE;
@@ -25,13 +26,16 @@ public final class StreamHold {
     private Lease held, next;
     private long mark, openedAt;
 
-    /** "table": the one that the stream reads ("db.table"). */
+    /** Creates a hold. "table": the table that the stream reads ("db.table"). */
     public StreamHold(PlannerClient planner, String table) {
         this.planner = planner;
         this.table = table;
     }
 
-    /** The stream has read up to a write id. "settled": up to which it could read now. */
+    /**
+     * Notes that the stream has read up to a write id. "settled": supplies the write id up to which the stream could read
+     * now.
+     */
     public synchronized void advance(long position, LongSupplier settled) {
         if (held == null || held.isOver()) {
             held = next != null && !next.isOver() ? next : opened();

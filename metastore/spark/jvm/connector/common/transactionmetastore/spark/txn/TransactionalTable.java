@@ -6,42 +6,42 @@ import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.table.AsOf;
 import transactionmetastore.spark.table.TableDefinition;
 
-/** A transactional table in a statement, as those that read and write it see it: catalog.AcidTable. */
+/** A transactional table in a statement, as its readers and writers need it: catalog.AcidTable. */
 public interface TransactionalTable extends Table {
     PlannerClient planner();
 
     TableDefinition definition();
 
-    /** "db.table", as the metastore names it. */
+    /** Returns "db.table", as the metastore names the table. */
     String fullName();
 
-    /** The columns that files hold, and then the partition keys. */
+    /** Returns the columns in the files, followed by the partition keys. */
     StructType type();
 
-    /** A point of the past, or null. */
+    /** Returns the point of the past that is read; null for the present. */
     AsOf asOf();
 
-    /** The block that it is in; null outside one. */
+    /** Returns the table's block; null outside a block. */
     Block block();
 
-    /** Whether whatever is written replaces all of its rows, and its definition. */
+    /** Returns true if any write replaces all rows and the definition. */
     boolean isReplaced();
 
-    /** Whether this table is in a statement; DESCRIBE needs none. */
+    /** Returns true if this table is in a statement; DESCRIBE needs none. */
     boolean isInStatement();
 
-    /** Whether it is in a statement that writes. */
+    /** Returns true if the table is in a statement that writes. */
     boolean isInWriter();
 
-    /** The write ids that are read whenever this is read; null for those of the transaction. */
+    /** Returns the write ids that every read of this table uses; null for those of the transaction. */
     String pinned();
 
-    /** The transaction of the statement that this table is in. */
+    /** Returns the transaction of the statement that uses this table. */
     AcidTransaction transaction();
 
-    /** The transaction in which a statement writes this table; null where Spark has begun none, as for EXPLAIN. */
+    /** Returns the transaction in which a statement writes this table; null where Spark has begun none, as for EXPLAIN. */
     AcidTransaction writer();
 
-    /** The same table in another statement. */
+    /** Returns the same table in another statement. */
     TransactionalTable in(AcidTransaction other);
 }

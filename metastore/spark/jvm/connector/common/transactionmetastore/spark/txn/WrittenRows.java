@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** How many rows a transaction has inserted into tables, and deleted from them. An update does both. */
+/** The numbers of rows that a transaction has inserted into tables, and deleted from them. An update counts in both. */
 final class WrittenRows {
     private record Count(long inserted, long deleted) {
         Count plus(Count other) {
@@ -27,7 +27,7 @@ final class WrittenRows {
         others.tables.forEach((table, count) -> add(table, -count.inserted, -count.deleted));
     }
 
-    /** As the planner takes it. */
+    /** Returns the numbers in the planner's form. */
     List<Map<String, Object>> argument() {
         List<Map<String, Object>> argument = new ArrayList<>();
         tables.forEach((table, count) ->

@@ -53,12 +53,13 @@ import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.txn.WriteKind;
 /**
- * A statement's write of a table: tasks write files in staging, the planner chooses their names, and the driver renames
- * them; on S3 tasks upload them to names that the planner has said before. Only the transaction's commit makes them visible.
+ * A statement's write of a table. Tasks write files in staging, the planner chooses their names, and the driver renames
+ * them; on S3 tasks upload them to names that the planner has chosen before. Only the transaction's commit makes them
+ * visible.
  *
- * Rules kept here. All events of a (partition, bucket) go to the same task wherever these decide the file's name: for rows that
- * exist, and in tables with buckets. They have the order that a file of deletes must have. The write id is allocated when the
- * statement runs, not when it is planned. An UPDATE is a single record until a task makes both events of it.
+ * Rules kept here. All events of a (partition, bucket) go to the same task wherever these decide the file's name: for rows
+ * that exist, and in tables with buckets. They have the order that a file of deletes must have. The write id is allocated
+ * when the statement runs, not when it is planned. An UPDATE is a single record until a task makes both events of it.
  */
 final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributionAndOrdering {
     private static final String ROW_IDS = RowId.BUCKET.column();
@@ -78,7 +79,10 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private String staging;
     private FinalNames inPlace;
 
-    /** "command": null for an INSERT; "overwriting": null where nothing is replaced; "info": null for a TRUNCATE. */
+    /**
+     * Creates a write. "command": null for an INSERT; "overwriting": null if nothing is replaced; "info": null for a
+     * TRUNCATE.
+     */
     AcidWrite(TransactionalTable target, TableShape table, Command command, Overwriting overwriting, LogicalWriteInfo info) {
         this.info = info;
         this.target = target;
@@ -86,7 +90,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         this.command = command;
         this.overwriting = overwriting;
         this.settings = ActiveSession.hadoopSettings();
-        OrcConf.COMPRESS.setString(settings, "ZLIB");  // the others are unknown to Hive before 4
+        OrcConf.COMPRESS.setString(settings, "ZLIB");  // Hive before 4 knows no other
         this.zone = ActiveSession.zone();
         this.publication = new Publication(settings, table);
     }
@@ -101,7 +105,10 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         return this;
     }
 
-    /** Batches of a streaming query. Where Spark runs them in no transaction, as before 4.2, each gets its own. */
+    /**
+     * Returns a write of a streaming query's batches. Where Spark runs them in no transaction, as before 4.2, each gets its
+     * own.
+     */
     @Override
     public StreamingWrite toStreaming() {
         if (overwriting != null) {
@@ -147,7 +154,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         return Stream.concat(first, sorted.stream()).toArray(SortOrder[]::new);
     }
 
-    /** SORTED BY, which only insert-only tables may have. */
+    /** Returns the order of SORTED BY, which only insert-only tables may have. */
     private static SortOrder sorted(TableDefinition.Sorted by) {
         return Expressions.sort(WriterFunction.reference(by.column()), by.ascends() ? SortDirection.ASCENDING : SortDirection.DESCENDING);
     }
@@ -193,7 +200,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             ? new TaskWriter(how, partition, task) : new PlainTaskWriter(how, partition, task);
     }
 
-    /** What makes the files of an insert-only table, with its settings among ours; null for a full ACID table. */
+    /** Returns the writer of an insert-only table's files, with its settings among ours; null for a full ACID table. */
     private PlainFiles plainFiles() {
         if (table.plain() == null) return null;
         try {
@@ -206,7 +213,10 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         }
     }
 
-    /** Take the locks that are not held yet, and get the planner's answer about the write. "further": statement ids that tasks use too. */
+    /**
+     * Takes the locks that are not held yet, and returns the planner's answer about the write. "further": statement ids
+     * that tasks use too.
+     */
     JsonNode begin(int further) {
         transaction = target.transaction();
         if (!transaction.mayWrite()) transaction = ownTransaction();
@@ -232,9 +242,9 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     }
 
     /**
-     * For a statement for which Spark has begun no transaction, and which was not known at its analysis. The other tables that it
-     * reads then have a snapshot from before the locks. That is right for added rows; changed rows must be read in the
-     * transaction that changes them.
+     * Returns a transaction for a statement for which Spark has begun none, and that its analysis did not find. The other
+     * tables that it reads then have a snapshot from before the locks. This is right for added rows; changed rows must be
+     * read in the transaction that changes them.
      */
     private AcidTransaction ownTransaction() {
         if (command != null) {
@@ -271,7 +281,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         publish(files);
     }
 
-    /** Removes what tasks have left in staging, and aborts uploads. What was published is removed when the transaction is undone. */
+    /** Removes the tasks' files in staging, and aborts uploads. Published files are removed when the transaction is undone. */
     @Override
     public void abort(WriterCommitMessage[] messages) {
         for (WriterCommitMessage message : messages) {
@@ -310,7 +320,10 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         transaction.statementWritten();
     }
 
-    /** Throws what ended the transaction: the Cleaner removes what is staged of one that was aborted, and that is the cause then. */
+    /**
+     * Throws the error that ended the transaction, if any: the Cleaner removes staged files of an aborted transaction, so
+     * that is the true cause.
+     */
     private void requireOpen(AcidException failure) {
         try {
             transaction.planner().call("heartbeat", Map.of("txn", transaction.id()));
@@ -321,13 +334,13 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
         }
     }
 
-    /** A file without rows, for what an overwrite empties. */
+    /** Writes a file without rows, for a place that an overwrite empties. */
     private void writeEmpty(Path path) throws IOException {
         if (table.plain() == null) {
             new EventFile(path, table.events(), settings, false).close();
             return;
         }
-        File room = InPlaceUploads.room();  // Hive's classes leave a note beside it
+        File room = InPlaceUploads.room();  // Hive's classes leave a file with the row count beside it
         try {
             File made = new File(room, "empty");
             plainFiles().open(new Path(made.toURI()), settings).close();
@@ -359,7 +372,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             Path place = new Path(staging);
             place.getFileSystem(settings).delete(place, true);
         } catch (IOException error) {
-            // readers pass over it, and the Cleaner removes it
+            // readers ignore the leftover, and the Cleaner removes it
         }
     }
 

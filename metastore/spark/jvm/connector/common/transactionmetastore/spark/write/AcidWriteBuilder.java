@@ -13,9 +13,12 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.TransactionalTable;
 
-/** Collects what a write replaces: see Overwriting. */
+/** A builder of writes, which collects what a write replaces: see Overwriting. */
 public final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
-    /** The option of a write that replaces by a condition: to Spark INSERT OVERWRITE of some partitions is another such write. */
+    /**
+     * The option of a write that replaces by a condition. Spark otherwise makes the same write of an INSERT OVERWRITE of
+     * some partitions.
+     */
     public static final String BY_CONDITION = "acid.replaces.by.condition";
 
     private final TransactionalTable target;
@@ -32,8 +35,9 @@ public final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwr
     }
 
     /**
-     * In its "static" mode, the default, Spark means all partitions. As in Hive, only those that get rows are replaced, unless the
-     * statement has the mode as an option of its own, or a condition that is true of each row.
+     * Replaces all rows. In its "static" mode, the default, Spark means all partitions. As in Hive, only those that get
+     * rows are replaced, unless the statement has the mode as an option of its own, or a condition that is true for each
+     * row.
      */
     @Override
     public WriteBuilder truncate() {
@@ -47,7 +51,7 @@ public final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwr
         return truncate();
     }
 
-    /** Any, to Spark, which would refuse others without a sentence. */
+    /** Accepts any condition: Spark would refuse the others without a reason. */
     @Override
     public boolean canOverwrite(Predicate[] conditions) {
         return true;

@@ -20,7 +20,7 @@ import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.TransactionalTable;
 import transactionmetastore.spark.txn.WriteKind;
-/** Where a table's writes begin. */
+/** The entry points of a table's writes. */
 public final class AcidWrites {
     private AcidWrites() {}
 
@@ -32,7 +32,7 @@ public final class AcidWrites {
         requireRowIds(table, info.command().name());
         TableShape shape = shape(table);
         AcidTransaction writer = table.writer();
-        if (writer == null) {  // EXPLAIN: nothing is written
+        if (writer == null) {  // EXPLAIN writes nothing
             TransactionalTable read = table.in(AcidTransaction.reader(table.planner(), ""));
             return () -> new RowChanges(read, shape, info.command());
         }
@@ -40,12 +40,15 @@ public final class AcidWrites {
         return () -> new RowChanges(table, shape, info.command());
     }
 
-    /** Leave nothing in a table, nor in any of its partitions: in a transaction of its own where there is no block, since Spark begins none for it. */
+    /**
+     * Removes all rows of a table, and of all its partitions. Outside a block this is a transaction of its own, since Spark
+     * begins none.
+     */
     public static void truncate(TransactionalTable table) {
         truncate(table, Overwriting.EVERYTHING);
     }
 
-    /** Leave nothing in some partitions, which are there. */
+    /** Removes all rows of some existing partitions. */
     public static void truncate(TransactionalTable table, List<String> keys) {
         truncate(table, Overwriting.of(keys));
     }
@@ -65,7 +68,7 @@ public final class AcidWrites {
         }
     }
 
-    /** Leave nothing in a table, in the transaction that it is in. */
+    /** Removes all rows of a table, in the table's transaction. */
     public static void empty(TransactionalTable target) {
         empty(target, shape(target), Overwriting.EVERYTHING);
     }
@@ -76,7 +79,7 @@ public final class AcidWrites {
         write.commit(new WriterCommitMessage[0]);
     }
 
-    /** How many rows there are of what is emptied, in the same transaction. */
+    /** Returns the number of rows in the emptied parts, in the same transaction. */
     private static long rows(TransactionalTable table, AcidTransaction transaction, Overwriting emptied) {
         transaction.snapshot(table.fullName());
         Dataset<Row> rows = ActiveSession.rows(table);
@@ -103,14 +106,17 @@ public final class AcidWrites {
         };
     }
 
-    /** Throws AcidException for a table whose rows cannot be named: "command" is what would change them. */
+    /** Throws AcidException for a table whose rows have no ids. "command": the statement that would change them. */
     public static void requireRowIds(TransactionalTable table, String command) {
         if (table.definition().isFullAcid()) return;
         throw new AcidException("InvalidOperationError", command + " needs a full ACID table, and " + table.fullName() + " is insert-only: "
             + "its rows have no ids. INSERT adds rows, INSERT OVERWRITE and TRUNCATE replace them.");
     }
 
-    /** What writers need of a table. Throws AcidException for a column that Spark would store as another. */
+    /**
+     * Returns the table in the form that writers need. Throws AcidException for a column that Spark would store as another
+     * type.
+     */
     private static TableShape shape(TransactionalTable table) {
         TableDefinition definition = table.definition();
         if (definition.rowType().json().contains("\"timestamp_ntz\"")) {

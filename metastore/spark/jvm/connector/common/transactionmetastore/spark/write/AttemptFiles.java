@@ -10,11 +10,11 @@ import transactionmetastore.spark.files.InPlaceUploads;
 import transactionmetastore.spark.files.Messages;
 
 /**
- * The files of one attempt of a task, below a directory that is only its own.
+ * The files of one attempt of a task, below a directory of its own.
  *
- * Rules. Where a rename costs nothing the directory is in staging, and goes with an attempt that fails. On S3 it is on this machine's
- * disk: a complete file is uploaded to its final name, which it gets when the driver completes the upload, and then goes. An attempt that
- * fails aborts its uploads (InPlaceUploads).
+ * Rules. Where a rename costs nothing the directory is in staging, and a failed attempt removes it. On S3 it is on the
+ * local disk: a complete file is uploaded to its final name, which it gets when the driver completes the upload, and then
+ * removed from the disk. A failed attempt aborts its uploads (InPlaceUploads).
  */
 final class AttemptFiles {
     private final Configuration settings;
@@ -34,7 +34,7 @@ final class AttemptFiles {
         return new Path(directory, name);
     }
 
-    /** What the driver is told of a complete file. */
+    /** Completes a file, and returns its description for the driver. */
     WrittenFile complete(WrittenFile written) throws IOException {
         if (names == null) return written;
         File file = new File(new Path(written.path()).toUri().getPath());
@@ -44,7 +44,7 @@ final class AttemptFiles {
         return written.uploaded(target, upload);
     }
 
-    /** After this the attempt has nothing on this machine's disk. */
+    /** Removes the attempt's files from the local disk. */
     void close() {
         if (room != null) FileUtil.fullyDelete(room);
     }

@@ -9,13 +9,13 @@ import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.table.TableShape;
 
 /**
- * The final names of files that tasks upload, as the planner has said beforehand. "inserts": the directories of the statement ids from
- * "statement" on; "file": the pattern of a file's name by its bucket.
+ * The final names of files that tasks upload; the planner chooses them beforehand. "inserts": the directories of the
+ * statement ids from "statement" on; "file": the pattern of a file's name by its bucket.
  */
 record FinalNames(TableShape table, int statement, List<String> inserts, String deletes, String file) implements Serializable {
     private static final long serialVersionUID = 1L;
 
-    /** Of the planner's answer to "write"; null where files are staged. */
+    /** Returns the names in the planner's answer to "write"; null if files are staged. */
     static FinalNames of(JsonNode answer, TableShape table, int statement) {
         if (!answer.isObject()) return null;
         List<String> inserts = new ArrayList<>();

@@ -18,13 +18,13 @@ import transactionmetastore.spark.table.PartitionKeys;
 import transactionmetastore.spark.table.TableShape;
 
 /**
- * What an INSERT OVERWRITE replaces, which is what Hive replaces: a table without partitions; the partition whose keys
- * all have a value in PARTITION (...), whether it gets rows or not; else the partitions that get rows. What replaces by a condition
- * replaces all that meets it.
+ * The rows that an INSERT OVERWRITE replaces, as in Hive: those of a table without partitions; of the partition whose keys
+ * all have a value in PARTITION (...), even if it gets no rows; else of the partitions that get rows. A write by condition
+ * replaces all rows that meet it.
  *
- * "named": the values in PARTITION (...), or in the condition, as texts by key; "isWhole": nothing is left of a table with partitions
- * either; "isOfAllNamed": nor of those that have the values of "named"; "emptied": the keys of partitions of which nothing is left, as
- * TRUNCATE names them.
+ * "named": the values in PARTITION (...), or in the condition, as texts by key; "isWhole": all rows of a table, with or
+ * without partitions; "isOfAllNamed": all rows with the values of "named"; "emptied": the keys of partitions that are
+ * emptied, as TRUNCATE names them.
  */
 record Overwriting(Map<String, String> named, boolean isWhole, boolean isOfAllNamed, List<String> emptied) {
     static final Overwriting ALL_THAT_GET_ROWS = new Overwriting(Map.of(), false, false, List.of());
@@ -34,7 +34,7 @@ record Overwriting(Map<String, String> named, boolean isWhole, boolean isOfAllNa
         return new Overwriting(Map.of(), false, false, emptied);
     }
 
-    /** The values that a condition gives partition keys, or null if it says anything else. */
+    /** Returns the values that a condition gives partition keys; null if it says anything else. */
     static Overwriting of(Predicate[] conditions, StructType keys, String zone, boolean isOfAllNamed) {
         Map<String, String> named = new HashMap<>();
         for (Predicate condition : conditions) {
@@ -56,7 +56,7 @@ record Overwriting(Map<String, String> named, boolean isWhole, boolean isOfAllNa
         return new Overwriting(named, false, isOfAllNamed, List.of());
     }
 
-    /** As the planner takes it. */
+    /** Returns it in the planner's form. */
     Object argument(TableShape table) {
         if (isWhole || table.keys().length() == 0) return "all";
         if (!emptied.isEmpty()) return Map.of("keys", emptied);
@@ -66,7 +66,7 @@ record Overwriting(Map<String, String> named, boolean isWhole, boolean isOfAllNa
         return Map.of("key", Messages.text(values));
     }
 
-    /** Refuse rows of other partitions than the one that is named. */
+    /** Refuses rows of other partitions than the named one. */
     void require(TableShape table, List<WrittenFile> files) {
         List<String> keys = Arrays.asList(table.keys().fieldNames());
         for (WrittenFile file : files) {

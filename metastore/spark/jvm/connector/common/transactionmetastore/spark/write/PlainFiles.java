@@ -11,11 +11,11 @@ import transactionmetastore.spark.files.SerdeFormat;
 import transactionmetastore.spark.internals.RowFiles;
 import transactionmetastore.spark.plain.PlainStorage;
 import transactionmetastore.spark.table.TableShape;
-/** Makes files that hold rows alone: by Spark's writer of their format, or by Hive's classes. */
+/** A factory of files that hold only rows: by Spark's writer of their format, or by Hive's classes. */
 record PlainFiles(RowFiles.Writer files, boolean isOrc) implements Serializable {
     private static final long serialVersionUID = 1L;
 
-    /** "job": gets the settings that its tasks need. */
+    /** Returns the factory. "job": gets the settings that its tasks need. */
     static PlainFiles of(SparkSession spark, TableShape table, Job job) {
         PlainStorage storage = table.plain();
         Map<String, String> options = storage.isSerde() ? Map.of(SerdeFormat.OPTION, storage.serde())
@@ -24,12 +24,12 @@ record PlainFiles(RowFiles.Writer files, boolean isOrc) implements Serializable 
             storage.files(spark, table.name()).writer(spark, job, options, table.columns()), !storage.isSerde() && storage.format().equals("orc"));
     }
 
-    /** A new file. */
+    /** Opens a new file. */
     Opened open(Path path, Configuration settings) {
         return new Opened(path, files.open(path, settings));
     }
 
-    /** A file that is written. */
+    /** An open file that is being written. */
     static final class Opened {
         final Path path;
         private final RowFiles.Opened out;

@@ -16,11 +16,12 @@ import transactionmetastore.spark.table.BucketHash;
 import transactionmetastore.spark.table.PartitionKeys;
 import transactionmetastore.spark.table.TableShape;
 /**
- * What one attempt of a task writes of an insert-only table: files of rows alone, a file for each partition and bucket.
+ * A writer of one attempt of a task, for an insert-only table: files that hold only rows, one for each partition and
+ * bucket.
  *
- * Rules kept here. Rows come in the order of their files, so that a single one is open. Without buckets the task's number is the file's,
- * which no other task has. A row that the format cannot hold is no failure of the task, which would be tried again: the driver is told,
- * and publishes nothing.
+ * Rules kept here. Rows come in the order of their files, so that a single one is open. Without buckets the file's number
+ * is the task's, which no other task has. A row that the format cannot hold does not fail the task, which would only be
+ * tried again: the driver is told, and publishes nothing.
  */
 final class PlainTaskWriter implements DeltaWriter<InternalRow> {
     private final TaskSettings how;
@@ -104,13 +105,13 @@ final class PlainTaskWriter implements DeltaWriter<InternalRow> {
         attempt.abort();
     }
 
-    /** A file is left open only by an attempt that failed. */
+    /** Closes the open file, if any: only an attempt that failed leaves one. */
     @Override
     public void close() {
         try {
             if (file != null) file.close();
         } catch (RuntimeException error) {
-            // it goes with the directory
+            // the file is removed with its directory
         }
         file = null;
         attempt.close();

@@ -20,12 +20,12 @@ import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**
- * Gives complete files the final names of the planner's plan, and removes them after a failure.
+ * A publication: it gives complete files the final names of the planner's plan, and removes them after a failure.
  *
  * Rule: a directory is complete before it gets its name, and deletes get theirs before inserts: a reader who lists in
- * between sees nothing twice. A failure may leave a part (on object stores a rename copies file by file), so everything
- * that may be there is removed; if that fails too, the transaction must not be committed. On S3 an upload gets its name when it is
- * completed, and is aborted before what was completed is removed: a late request completes nothing then.
+ * between sees no row twice. A failure may leave some files (on object stores a rename copies file by file), so everything
+ * that may be there is removed; if that fails too, the transaction must not be committed. On S3 an upload gets its name
+ * when it is completed. Uploads are aborted before completed ones are removed: a late request then completes nothing.
  */
 final class Publication {
     private final Configuration settings;
@@ -38,26 +38,26 @@ final class Publication {
         this.table = table;
     }
 
-    /** Makes a file without rows. */
+    /** A factory of files without rows. */
     interface EmptyFiles {
         void make(Path path) throws IOException;
     }
 
-    /** Note the uploads among a statement's files. */
+    /** Notes the uploads among a statement's files. */
     void has(List<WrittenFile> files) {
         for (WrittenFile file : files) if (file.upload() != null) uploads.put(file.path(), file.upload());
     }
 
-    /** Abort the uploads of a statement that has published nothing. */
+    /** Aborts the uploads of a statement that has published nothing. */
     void abortUploads() {
         try {
             end(uploads.values(), false);
         } catch (IOException error) {
-            // nobody completes it: it is no file, and the bucket's lifecycle rule removes it
+            // an upload that is not completed is no file, and the bucket's lifecycle rule removes it
         }
     }
 
-    /** "plan": the planner's answer to "publish". */
+    /** Publishes the files. "plan": the planner's answer to "publish". */
     void publish(JsonNode plan, boolean isInPlace, EmptyFiles empty) {
         try {
             List<JsonNode> directories = new ArrayList<>();
@@ -78,7 +78,7 @@ final class Publication {
         }
     }
 
-    /** Refuse rows that a base of the same transaction would hide, as it hides all deltas of its write id. */
+    /** Refuses rows that a base of the same transaction would hide, as it hides all deltas of its write id. */
     void requireSeen(JsonNode plan, AcidTransaction transaction) {
         for (String kind : List.of("deletes", "inserts")) {
             for (JsonNode directory : plan.path(kind)) {
@@ -95,7 +95,7 @@ final class Publication {
         }
     }
 
-    /** Remove the published directories, which nobody has seen. */
+    /** Removes the published directories, which no reader has seen. */
     void withdraw() {
         IOException failure = null;
         try {
@@ -120,7 +120,10 @@ final class Publication {
             + "to be committed: " + failure.getMessage(), failure);
     }
 
-    /** Refuse uploads that cannot get the planner's names: a partition was registered elsewhere since the statement began. */
+    /**
+     * Refuses uploads that cannot get the planner's names: a partition was registered at another location since the
+     * statement began.
+     */
     private static void requireTargets(JsonNode directory) throws IOException {
         for (JsonNode file : directory.path("files")) {
             String to = directory.path("to").asText() + "/" + file.path(1).asText();
@@ -130,7 +133,7 @@ final class Publication {
         }
     }
 
-    /** Bring all that belongs in a directory there but uploads. */
+    /** Moves all files of a directory to their place, except uploads. */
     private void fill(Path there, JsonNode directory, EmptyFiles empty) throws IOException {
         FileSystem store = there.getFileSystem(settings);
         store.mkdirs(there);

@@ -15,7 +15,7 @@ import transactionmetastore.spark.table.RowId;
 import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.txn.TransactionalTable;
 
-/** UPDATE, DELETE and MERGE: rows are named by their ids within their partition. */
+/** The row-level operations UPDATE, DELETE and MERGE: rows are identified by their ids within their partition. */
 public final class RowChanges implements SupportsDelta {
     private final TransactionalTable table;
     private final TableShape shape;

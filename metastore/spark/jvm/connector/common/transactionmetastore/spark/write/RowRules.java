@@ -16,16 +16,17 @@ import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.table.TableShape;
 import transactionmetastore.spark.table.WriterFunction;
 /**
- * NOT NULL and CHECK of a table: each task counts the rows that break them, and where there are any nothing is published.
+ * The rules NOT NULL and CHECK of a table. Each task counts the rows that break them; if there are any, nothing is
+ * published.
  *
  * The planner names the rules once the statement holds its locks. To Spark all columns may hold NULLs: rows from before the
- * constraint may have some (NOVALIDATE), and Spark would answer IS NULL of a NOT NULL column without reading.
- * "broken": a condition for each rule, true for a row that breaks it.
+ * constraint may have some (NOVALIDATE), and Spark would answer IS NULL of a NOT NULL column without reading. "broken": a
+ * condition for each rule, true for a row that breaks it.
  */
 record RowRules(List<String> labels, RowConditions broken) implements Serializable {
     static final RowRules NONE = new RowRules(List.of(), RowConditions.NONE);
 
-    /** From the planner's answer to "write". Throws AcidException for a rule that Spark does not understand. */
+    /** Returns the rules in the planner's answer to "write". Throws AcidException for a rule that Spark does not understand. */
     static RowRules of(JsonNode rules, TableShape table) {
         List<String> labels = new ArrayList<>();
         List<Column> conditions = new ArrayList<>();
@@ -44,7 +45,7 @@ record RowRules(List<String> labels, RowConditions broken) implements Serializab
         }
     }
 
-    /** A CHAR has its blanks in a rule, also where Spark writes it without, as a default in 4.1. */
+    /** Returns a column with the blanks of a CHAR, since Spark sometimes writes it without, as a default in 4.1. */
     private static Column padded(StructField field) {
         String name = WriterFunction.quoted(field.name());
         int length = DeclaredTexts.blanksUpTo(field);
@@ -56,7 +57,7 @@ record RowRules(List<String> labels, RowConditions broken) implements Serializab
         return new Watch(this);
     }
 
-    /** Throws AcidException where tasks have counted rows that break a rule. */
+    /** Throws AcidException if tasks have counted rows that break a rule. */
     void require(String table, Iterable<long[]> counted) {
         List<String> violations = new ArrayList<>();
         for (int rule = 0; rule < labels.size(); ++rule) {
@@ -69,7 +70,7 @@ record RowRules(List<String> labels, RowConditions broken) implements Serializab
             + String.join("; ", violations) + ".");
     }
 
-    /** Looks at the rows of one task. */
+    /** A counter for the rows of one task. */
     static final class Watch {
         private final List<Predicate<InternalRow>> broken;
         private final long[] counts;
@@ -83,7 +84,7 @@ record RowRules(List<String> labels, RowConditions broken) implements Serializab
             for (int rule = 0; rule < counts.length; ++rule) if (broken.get(rule).test(row)) ++counts[rule];
         }
 
-        /** How many rows broke each rule. */
+        /** Returns for each rule the number of rows that broke it. */
         long[] counts() {
             return counts;
         }

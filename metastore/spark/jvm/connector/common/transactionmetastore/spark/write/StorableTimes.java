@@ -17,13 +17,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
 
 /**
- * Dates and times that no ORC file can hold (metastore/acid_tables/calendars.py): its writer would store another one instead.
- *
- * Spark holds instants, files the clock on the wall of the JVM that writes them.
+ * A check for dates and times that no ORC file can hold (metastore/acid_tables/calendars.py): ORC's writer would store
+ * another value. Spark holds instants, files hold the local time of the JVM that writes them.
  */
 final class StorableTimes {
     private static final long SECOND = 1_000_000, DAY = 86_400;
-    /** From 1582-10-05 to 14. */
+    /** The days from 1582-10-05 to 14, which no calendar names. */
     private static final long FIRST_UNNAMED = -141_437, LAST_UNNAMED = -141_428;
     private static final long FIRST_UNTELLABLE = -999_000, LAST_UNTELLABLE = -1;
     private static final ZoneRules ZONE = ZoneId.systemDefault().getRules();
@@ -31,13 +30,13 @@ final class StorableTimes {
     private final StructField[] fields;
     private final int[] places;
 
-    /** "columns": the first of a row. */
+    /** Creates a check. "columns": the first columns of a row. */
     StorableTimes(StructType columns) {
         fields = columns.fields();
         places = places(columns);
     }
 
-    /** Why a row cannot be stored, or null. */
+    /** Returns the reason why a row cannot be stored, or null. */
     String refusal(InternalRow row) {
         for (int place : places) {
             if (isUnstorable(row, place, fields[place].dataType())) {

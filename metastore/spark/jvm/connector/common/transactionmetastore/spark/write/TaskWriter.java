@@ -18,24 +18,24 @@ import transactionmetastore.spark.table.RowId;
 import transactionmetastore.spark.table.TableShape;
 
 /**
- * What one attempt of a task writes: events of new rows and of rows that go, each in the files where Hive looks for them.
+ * A writer of one attempt of a task: events of new rows and of deleted rows, each in the files where Hive expects them.
  *
  * Rules kept here (ACID-12 to ACID-14). A new row of a table with buckets goes to the bucket of its hash, and the new
- * version of a row to that of the old one. Without buckets the task is the writer: no other writes files of its number;
- * where the numbers of writers end, that of the statement moves on. A delete event copies the id of the row and goes to
- * the writer named in it. Rows are numbered in their file.
+ * version of a row to the bucket of the old one. Without buckets the task is the writer: no other task writes files of its
+ * number; where the numbers of writers end, the statement's number moves on. A delete event copies the id of the row and
+ * goes to the writer named in it. Rows are numbered in their file.
  */
 final class TaskWriter implements DeltaWriter<InternalRow> {
     private static final int WRITE_ID = 0, BUCKET = 1, ROW_ID = 2;
 
-    /** A file that events go to: "key" of its partition (null without), and its bucket. */
+    /** A file for events. "key": of its partition (null without); "bucket": its bucket. */
     private record Place(String key, int bucket) {}
 
-    /** A file that is open; "updates": how many of its rows are new versions. */
+    /** An open file. "updates": how many of its rows are new versions. */
     private static final class Open {
         final EventFile file;
         long updates;
-        /** Whether the last event is of a row that only goes. */
+        /** True if the last event deletes a row without a new version. */
         boolean endsWithDelete;
 
         Open(EventFile file) {
@@ -84,7 +84,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         insert(row);
     }
 
-    /** Both events at once, so that they are of the same row. */
+    /** Writes both events of an update at once, so that they are of the same row. */
     @Override
     public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
         Open out = deletes(metadata, id);
@@ -105,7 +105,10 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         if (moved >= 0) throw RowChanges.partitionColumn(table, table.keys().fieldNames()[moved]);
     }
 
-    /** A row goes once, also where several rows of a MERGE's source delete it: Spark lets none match it twice for anything else. */
+    /**
+     * Deletes a row once, even if several rows of a MERGE's source delete it: for any other action Spark lets only one
+     * source row match.
+     */
     @Override
     public void delete(InternalRow metadata, InternalRow id) throws IOException {
         Open out = deletes(metadata, id);
@@ -118,7 +121,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         out.file.write(id.getLong(WRITE_ID), id.getInt(BUCKET), id.getLong(ROW_ID), how.writeId(), null);
     }
 
-    /** The file for the delete event of a row. */
+    /** Returns the file for the delete event of a row. */
     private Open deletes(InternalRow metadata, InternalRow id) throws IOException {
         if (id.getInt(BUCKET) == RowId.NO_BUCKET) {
             throw new AcidException("InvalidOperationError", "A row of " + how.table().name() + " has no id, so it cannot be "
@@ -156,7 +159,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         return out;
     }
 
-    /** In a table with buckets a number is one bucket's, whichever task writes it. */
+    /** Returns the statement id. In a table with buckets a number is one bucket's, whichever task writes it. */
     private int statement() {
         return hash == null ? statement : how.statement();
     }
@@ -188,7 +191,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         attempt.abort();
     }
 
-    /** Files are left open only by an attempt that failed. */
+    /** Closes files that are still open: only an attempt that failed leaves any. */
     @Override
     public void close() {
         for (var open : List.of(deletes, inserts)) {
@@ -202,11 +205,14 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         try {
             open.file.close();
         } catch (IOException | RuntimeException error) {
-            // it goes with the directory
+            // the file is removed with its directory
         }
     }
 
-    /** What a task that is done tells the driver; "broken": how many rows broke each rule; "refusal": why a row cannot be stored, or null. */
+    /**
+     * A finished task's message to the driver. "broken": for each rule the number of rows that broke it; "refusal": the
+     * reason why a row cannot be stored, or null.
+     */
     record Written(List<WrittenFile> files, long[] broken, String refusal) implements WriterCommitMessage {
         private static final long serialVersionUID = 1L;
     }

@@ -5,11 +5,10 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A file in staging, or an upload that is not complete, as its task reports it.
- *
- * "key": its partition's, null in a table without partitions; "bucket": N of the bucket_N that it becomes; "statement": the
- * statement id of its directory; "updates": the number of its rows that are new versions of others; "repeated": the id
- * that most of its events have, "times": how many have it; "upload": what completes it, null in staging.
+ * A file in staging, or an incomplete upload, as its task reports it. "key": its partition's, null in a table without
+ * partitions; "bucket": N of the bucket_N that it becomes; "statement": the statement id of its directory; "updates": the
+ * number of its rows that are new versions of others; "repeated": the most frequent id of its events, "times": how many
+ * have it; "upload": completes it, null in staging.
  */
 record WrittenFile(String path, String key, int bucket, int statement, boolean isDelete, long rows, long updates,
                    long[] repeated, long times, String upload) implements Serializable {
@@ -18,12 +17,12 @@ record WrittenFile(String path, String key, int bucket, int statement, boolean i
         this(path, key, bucket, statement, isDelete, rows, updates, repeated, times, null);
     }
 
-    /** The same on its way to its final name. */
+    /** Returns the same file on its way to its final name. */
     WrittenFile uploaded(String target, String how) {
         return new WrittenFile(target, key, bucket, statement, isDelete, rows, updates, repeated, times, how);
     }
 
-    /** The planner's form of it. */
+    /** Returns the file in the planner's form. */
     Map<String, Object> argument() {
         Map<String, Object> argument = new LinkedHashMap<>();
         argument.put("path", path);

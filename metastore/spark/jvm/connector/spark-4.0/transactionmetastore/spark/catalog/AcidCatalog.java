@@ -1,6 +1,6 @@
 package transactionmetastore.spark.catalog;
 
-/** The catalog where Spark has no transactions: each statement that writes a table has one that it commits itself. */
+/** The catalog for a Spark without transactions: each statement that writes a table commits its own transaction. */
 public final class AcidCatalog extends ConstrainedCatalog {
     static final boolean SPARK_BEGINS_TRANSACTIONS = false;
 

@@ -4,13 +4,13 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.types.DataType;
 
-/** A table in a Spark that knows the words WITH SCHEMA EVOLUTION, and adds no columns. */
+/** A table for a Spark that parses WITH SCHEMA EVOLUTION but adds no columns. */
 public interface EvolvingTable {
     Set<TableCapability> EVOLVING = Set.of();
 
-    /** Whether a statement may add this, a column or a field of one. */
+    /** Returns true if a statement may add this column, or this field of a column. */
     boolean mayAdd(String[] names, DataType type);
 
-    /** Whether a statement may give this another type. */
+    /** Returns true if a statement may widen the type of this column or field. */
     boolean mayWiden(String[] names, DataType type);
 }

@@ -3,7 +3,7 @@ package transactionmetastore.spark.extension;
 import org.apache.spark.sql.connector.catalog.Table;
 import transactionmetastore.spark.catalog.AcidTable;
 
-/** The table whose changes are read, where Spark reads no changes. */
+/** The table of a changelog, for a Spark that reads no changes. */
 final class ChangedTable {
     private ChangedTable() {}
 

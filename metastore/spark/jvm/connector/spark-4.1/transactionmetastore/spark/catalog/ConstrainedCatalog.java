@@ -24,7 +24,7 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 import transactionmetastore.spark.files.Messages;
 import transactionmetastore.spark.planner.AcidException;
 
-/** The catalog where Spark's SQL declares constraints: the metastore keeps those of transactional tables. */
+/** The catalog for a Spark whose SQL declares constraints: the metastore keeps those of transactional tables. */
 abstract class ConstrainedCatalog extends AcidCatalogBase {
     @Override
     public Set<TableCatalogCapability> capabilities() {
@@ -63,7 +63,7 @@ abstract class ConstrainedCatalog extends AcidCatalogBase {
             + "out, or CREATE it with TBLPROPERTIES ('transactional'='true').");
     }
 
-    /** As the planner takes it: metastore/planner/table_declarations.py. */
+    /** Returns a constraint in the planner's form: metastore/planner/table_declarations.py. */
     private static Map<String, Object> described(Constraint constraint) {
         Map<String, Object> described = new HashMap<>(Map.of("is_enabled", constraint.enforced(), "is_relied_on", constraint.rely()));
         described.put("name", constraint.name());

@@ -17,7 +17,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Block;
 
-/** The catalog where Spark runs each statement that writes in a transaction, which is the metastore's. */
+/** The catalog for a Spark with transactions: each statement that writes runs in a transaction of the metastore. */
 public final class AcidCatalog extends ConstrainedCatalog implements TransactionalCatalogPlugin {
     static final boolean SPARK_BEGINS_TRANSACTIONS = true;
 
@@ -26,7 +26,10 @@ public final class AcidCatalog extends ConstrainedCatalog implements Transaction
         return new AcidCatalog();
     }
 
-    /** Opens nothing yet: Spark begins a transaction when it has a name alone, and drops it where the table is Spark's own. */
+    /**
+     * Returns a transaction that is not open yet: Spark begins one when it knows only a name, and drops it for a table of
+     * its own.
+     */
     @Override
     public Transaction beginTransaction(TransactionInfo info) {
         Block block = block();

@@ -22,10 +22,10 @@ import transactionmetastore.spark.table.RowId;
 import transactionmetastore.spark.table.WriterFunction;
 
 /**
- * The changes of a table's rows: versions are write ids.
+ * The changes of a table's rows; versions are write ids.
  *
- * An update deletes a row and inserts another, with another ROW__ID, and nothing says which belong together but a primary key. So
- * that names the rows to Spark, where the table has one.
+ * An update deletes a row and inserts another one with another ROW__ID. Only a primary key shows which two belong together,
+ * so Spark identifies rows by the primary key where there is one.
  */
 public record AcidChangelog(AcidTable table, ChangeRange range) implements Changelog {
     static AcidChangelog of(AcidTable table, ChangelogContext context) {
@@ -90,7 +90,10 @@ public record AcidChangelog(AcidTable table, ChangeRange range) implements Chang
         return true;
     }
 
-    /** Each partition numbers its rows by itself. */
+    /**
+     * Returns the columns that identify a row. Without a primary key these are ROW__ID and the partition keys, since each
+     * partition numbers its rows separately.
+     */
     @Override
     public NamedReference[] rowId() {
         List<String> key = table.definition().primaryKey();

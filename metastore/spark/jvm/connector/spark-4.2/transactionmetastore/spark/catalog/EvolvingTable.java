@@ -6,14 +6,17 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.types.DataType;
 
-/** A table that statements WITH SCHEMA EVOLUTION alter first, as far as it says that it can be: other values Spark casts. */
+/**
+ * A table that WITH SCHEMA EVOLUTION alters before the statement writes, where the table allows it. Spark casts all other
+ * values.
+ */
 public interface EvolvingTable extends SupportsSchemaEvolution {
     Set<TableCapability> EVOLVING = Set.of(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
 
-    /** Whether a statement may add this, a column or a field of one. */
+    /** Returns true if a statement may add this column, or this field of a column. */
     boolean mayAdd(String[] names, DataType type);
 
-    /** Whether a statement may give this another type. */
+    /** Returns true if a statement may widen the type of this column or field. */
     boolean mayWiden(String[] names, DataType type);
 
     @Override

@@ -5,11 +5,11 @@ import org.apache.spark.sql.execution.datasources.v2.ChangelogTable;
 import transactionmetastore.spark.catalog.AcidChangelog;
 import transactionmetastore.spark.catalog.AcidTable;
 
-/** The table whose changes are read. */
+/** The table of a changelog. */
 final class ChangedTable {
     private ChangedTable() {}
 
-    /** Null of what is no table of changes of ours. */
+    /** Returns the table whose changes "changes" reads; null if that is no changelog of ours. */
     static AcidTable of(Table changes) {
         return changes instanceof ChangelogTable table && table.changelog() instanceof AcidChangelog log ? log.table() : null;
     }
