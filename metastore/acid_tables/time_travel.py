@@ -59,7 +59,7 @@ def require_kept(
         if kind is TableKind.INSERT_ONLY:
             _require_whole_deltas(directory, write_ids)
         up_to = cleaned.get(canonical(directory.partition), 0)
-        if _sees_all(write_ids, up_to):
+        if sees_all(write_ids, up_to):
             continue
         seen = directory.state.base.name.write_id if directory.state.base else 0
         if replaced_by := [base for base in bases(files, directory.location) if seen < base.write_id <= up_to]:
@@ -69,7 +69,8 @@ def require_kept(
             )
 
 
-def _sees_all(write_ids: ValidWriteIdList, up_to: int) -> bool:
+def sees_all(write_ids: ValidWriteIdList, up_to: int) -> bool:
+    """Return True if a list sees whatever was committed up to a write id."""
     hidden = [write_id for write_id in write_ids.invalid if write_id <= up_to and write_id not in write_ids.aborted]
     return up_to <= write_ids.high_watermark and not hidden
 
@@ -77,7 +78,7 @@ def _sees_all(write_ids: ValidWriteIdList, up_to: int) -> bool:
 def _require_whole_deltas(directory: Directory, write_ids: ValidWriteIdList) -> None:
     """Require whole deltas: rows of insert-only files have no write id, so a delta is read whole, or not at all."""
     for delta in directory.state.deltas:
-        if delta.visible is RangeState.SOME and not _sees_all(write_ids, delta.name.max_write_id):
+        if delta.visible is RangeState.SOME and not sees_all(write_ids, delta.name.max_write_id):
             raise NotEnoughHistoryError(f"{directory.location}/{delta.path} holds rows from before and from after then")
 
 

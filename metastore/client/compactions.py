@@ -126,9 +126,9 @@ def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int
     return cleaned
 
 
-def untouched_compactions(client: MetastoreClient, name: TableName) -> list[int]:
-    """Return the transactions of compactions whose replaced files are all still there."""
-    return [row.txnId for row in _of_table(client, name) if _is_untouched(row) and row.txnId]
+def untouched_compactions(client: MetastoreClient, name: TableName) -> dict[int, int]:
+    """Return the highest write ids of compactions whose replaced files are all still there, by their transactions."""
+    return {row.txnId: row.hightestWriteId for row in _of_table(client, name) if _is_untouched(row) and row.txnId}
 
 
 def _of_table(client: MetastoreClient, name: TableName) -> Iterator[ttypes.ShowCompactResponseElement]:

@@ -25,7 +25,7 @@ from metastore.acid_tables.exact_conditions import exactly
 from metastore.acid_tables.listing import Directory, acid_directories
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.table import AcidTable
-from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_kept
+from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_kept, sees_all
 from metastore.client.client import MetastoreClient
 from metastore.client.compactions import cleaned_write_ids, untouched_compactions
 from metastore.client.domain_client import DomainClient
@@ -135,14 +135,19 @@ def snapshot_directories(
     *,
     is_past: bool = False,
     is_part: bool = False,
+    by_write_id: bool = True,
 ) -> list[Directory]:
     """Return the directories of these partitions in a snapshot, with their sources.
 
-    Parameters: as ``acid_directories``.
+    ``by_write_id``: of the past, the deltas are wanted whose write ids changes are asked by, though a compaction
+    has the same rows in one base. Other parameters: as ``acid_directories``.
     Raises: as ``acid_directories``; NotEnoughHistoryError if files of the past are gone, or may go now.
     """
     if is_past:  # A past snapshot reads the files that bases replaced: these may hold later rows.
-        txns = txns.without(untouched_compactions(client, table.name))
+        compactions = untouched_compactions(client, table.name)
+        txns = txns.without(
+            txn for txn, up_to in compactions.items() if by_write_id or not up_to or not sees_all(write_ids, up_to)
+        )
     directories = acid_directories(files, table, places, write_ids, txns, is_past=is_past, is_part=is_part)
     if is_past:  # This comes after the listing, because the Cleaner works on.
         require_kept(files, table.kind, directories, write_ids, cleaned_write_ids(client, table.name))

@@ -101,14 +101,23 @@ def snapshot_of(call: PlannerCall, table: AcidTable, laps: Laps) -> TableSnapsho
     """Return the call's snapshot of a table, in the partitions that it asks for."""
     write_ids = write_ids_of(call, table)
     if not call.body.has("as_of"):
-        return snapshot_at(call, table, write_ids, laps, is_past=call.body.flag("is_past"))
+        return snapshot_at(call, table, write_ids, laps, is_past=call.body.flag("is_past"), by_write_id=False)
     return snapshot_at(call, table, _past(call, table, write_ids), laps, is_past=True)
 
 
 def snapshot_at(
-    call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList, laps: Laps, *, is_past: bool
+    call: PlannerCall,
+    table: AcidTable,
+    write_ids: ValidWriteIdList,
+    laps: Laps,
+    *,
+    is_past: bool,
+    by_write_id: bool = True,
 ) -> TableSnapshot:
-    """Return the snapshot of a table by a list of its write ids. ``is_past``: as for ``snapshot_directories``."""
+    """Return the snapshot of a table by a list of its write ids.
+
+    ``is_past``, ``by_write_id``: as for ``snapshot_directories``.
+    """
     where = conjunction(call.body.values("partitions"), table.partition_keys)
     is_named = call.body.has("named")
     if is_named:
@@ -118,7 +127,15 @@ def snapshot_at(
     laps.end("partitions")
     txns = ValidTxnList.parse(call.body.text("txns"))
     directories = snapshot_directories(
-        call.client, call.files, table, places, write_ids, txns, is_past=is_past, is_part=is_named or where is not None
+        call.client,
+        call.files,
+        table,
+        places,
+        write_ids,
+        txns,
+        is_past=is_past,
+        is_part=is_named or where is not None,
+        by_write_id=by_write_id,
     )
     laps.end("listing")
     return TableSnapshot(table, write_ids, directories)
