@@ -1,11 +1,11 @@
 #!/bin/sh
-# Regenerates metastore/thrift_gen from the .thrift files beside this script. Needs Thrift compiler 0.17 (package
+# Regenerates metastore/thrift_gen, or another directory, from the .thrift files here. Needs Thrift compiler 0.17 (package
 # thrift-compiler of Debian 12). Its classes ("slots" and "dynamic" make them half as large) become tables, of which
 # metastore/thrift_gen/lazy.py makes the classes that a process uses.
 set -eu
 
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
-target=$here/../metastore/thrift_gen
+target=${1:-$here/../metastore/thrift_gen}
 
 version=$(thrift --version 2>/dev/null) || version="none"
 case $version in
