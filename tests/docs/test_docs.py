@@ -114,7 +114,7 @@ def test_modules_that_are_named_exist(page):
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/explanation/{name}.md" for name in ("transactions", "planner", "spark-catalog"))])
 def test_files_that_are_named_exist(page):
-    """Where a reader is sent: below the root, or the folder that the page is about."""
+    """Return the target of a link: below the root, or below the folder that the page is about."""
     folders = [ROOT, *(ROOT / "metastore" / name for name in ("", "thrift_server", "planner", "app"))]
     named = {name for name in re.findall(r"`([\w/]+\.(?:py|java|txt|toml))`", (ROOT / page).read_text()) if not name.startswith("test_") and "NNNN" not in name}
     assert {name for name in named if not any((folder / name).exists() for folder in folders)} - {"rules.py", "store.py", "service.py"} == set()

@@ -54,13 +54,12 @@ class TlsFront:
 
 def _pass_on(front: ssl.SSLSocket, back: socket.socket) -> None:
     """Both ways, on this thread alone: OpenSSL wants one thread for a connection."""
-    while True:
-        with selectors.DefaultSelector() as both:  # select() knows no descriptor above 1023
-            for side in (front, back):
-                both.register(side, selectors.EVENT_READ)
-            ready = [front] if front.pending() else [key.fileobj for key, _ in both.select()]
-        for source in ready:
-            data = source.recv(1 << 16)
-            if not data:
-                return
-            (back if source is front else front).sendall(data)
+    with selectors.DefaultSelector() as both:  # select() knows no descriptor above 1023
+        for side in (front, back):
+            both.register(side, selectors.EVENT_READ)
+        while True:
+            for source in [front] if front.pending() else [key.fileobj for key, _ in both.select()]:
+                data = source.recv(1 << 16)
+                if not data:
+                    return
+                (back if source is front else front).sendall(data)

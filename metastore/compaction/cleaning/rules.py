@@ -55,7 +55,7 @@ _WHY = {
 
 
 class CleaningVerdict(StrEnum):
-    """What happens to a request that is ready for cleaning, or to what aborted transactions wrote."""
+    """The decision on a request that is ready for cleaning, or on the files of aborted transactions."""
 
     CLEAN = "clean"
     WAIT = "wait"
@@ -75,6 +75,11 @@ class Gate(NamedTuple):
 
 LOOK_AGAIN = timedelta(minutes=5)
 """The time after which the Cleaner notices a shorter retention, or that a directory is no longer shared."""
+
+
+def is_kept(request: Compaction, now: datetime, retention: timedelta) -> bool:
+    """Return True while the files that a compaction has replaced stay for what was planned before it."""
+    return request.committed_at is not None and now < request.committed_at + retention
 
 
 def gate(
@@ -102,7 +107,7 @@ def gate(
         return Gate(CleaningVerdict.NOTE_END, "waiting for its point of commit")
     if request.not_before is not None and now < request.not_before:
         return Gate(CleaningVerdict.WAIT, request.error_message or "waiting to be tried again")
-    if request.committed_at is not None and now < request.committed_at + retention:
+    if is_kept(request, now, retention):
         return Gate(
             CleaningVerdict.WAIT, f"old files are kept for {int(retention.total_seconds())} s after the compaction"
         )
@@ -226,9 +231,7 @@ def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timed
     """
     chosen: dict[Entity, Compaction] = {}
     for candidate in sorted(requests, key=lambda request: (request.highest_write_id or 0, request.id)):
-        ripe = (candidate.not_before is None or candidate.not_before <= now) and (
-            candidate.committed_at is None or candidate.committed_at + retention <= now
-        )
+        ripe = (candidate.not_before is None or candidate.not_before <= now) and not is_kept(candidate, now, retention)
         if ripe and candidate.type is not CompactionType.ABORT_TXN_CLEANUP:
             chosen.setdefault(candidate.entity, candidate)
     return list(chosen.values())

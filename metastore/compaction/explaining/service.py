@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from metastore.acid.state import acid_state
-from metastore.compaction.cleaning.rules import CleaningVerdict, gate, gate_of_table, next_in_line
+from metastore.compaction.cleaning.rules import CleaningVerdict, gate, gate_of_table, is_kept, next_in_line
 from metastore.compaction.explaining import store
 from metastore.compaction.explaining.rules import (
     Holder,
@@ -258,7 +258,6 @@ class ExplainingService:
             facts.table.parameters, facts.table.partition_parameters, facts.whole.now, replaced_at=since
         )
         text = text or kept.reason
-        is_kept = facts.whole.now < since + retention  # no end of a reader would let the files go
-        return why_not_cleaned(
-            request, text, [] if is_kept else facts.whole.holders, per_table=settings.use_min_history
-        )
+        # While the files are kept, no end of a reader would let them go.
+        holders = [] if is_kept(request, facts.whole.now, retention) else facts.whole.holders
+        return why_not_cleaned(request, text, holders, per_table=settings.use_min_history)

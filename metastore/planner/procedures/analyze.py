@@ -9,6 +9,7 @@ from typing import NamedTuple
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.footers import orc_tails
 from metastore.acid_tables.table import AcidTable
+from metastore.catalog.rules.statistics import ACCURATE
 from metastore.client.lock_plan import statement_locks, target_of
 from metastore.client.partitions import partition_places
 from metastore.client.scans import snapshot_directories
@@ -30,7 +31,7 @@ from metastore.planner.read_transactions import reading
 from metastore.planner.scans import TableSnapshot, files_of
 from metastore.planner.tables import acid_table
 
-_ROWS, _BYTES, _ACCURATE = "numRows", "totalSize", "COLUMN_STATS_ACCURATE"
+_ROWS, _BYTES = "numRows", "totalSize"
 
 
 class TableSize(NamedTuple):
@@ -46,7 +47,7 @@ def analyze(call: PlannerCall, table: AcidTable) -> TableSize:
         txn.lock(statement_locks([target_of(table)]))
         size = _size(call, table, txn)
         thrift_table = call.client.get_table(table.name.db, table.name.table)
-        properties = {key: value for key, value in (thrift_table.parameters or {}).items() if key != _ACCURATE}
+        properties = {key: value for key, value in (thrift_table.parameters or {}).items() if key != ACCURATE}
         properties[_BYTES] = str(size.bytes)
         if size.rows is not None:
             properties[_ROWS] = str(size.rows)

@@ -43,7 +43,7 @@ def three(catalog, db):
 
 
 def outcomes(compacting, tables):
-    """What the Cleaner did about tables that were compacted."""
+    """Run the Cleaner, and return its outcomes for tables that were compacted."""
     report = {str(entry.entity.table): entry for entry in compacting.clean()}
     return [report[name].outcome.value if name in report else "kept" for name in tables]
 
@@ -121,7 +121,7 @@ def cache_without_blocks(_, frame):
 
 
 def explained(make):
-    """What joins and unions: Spark has asked how large it is. Of a table alone it asks when it runs."""
+    """Plan frames that join and unite, of which Spark has asked how large they are. Of a table alone it asks when it runs."""
     def form(catalog, frame):
         made = planned(make(catalog, frame))
         return lambda: ids(made)

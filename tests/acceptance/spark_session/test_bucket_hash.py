@@ -61,7 +61,7 @@ def test_every_type_and_combination(spark, version: int) -> None:
 
 
 def test_the_vectors(spark) -> None:
-    """Those that Python and Java answer too."""
+    """Compare the vectors that Python and Java answer too."""
     most = 2**31 - 1
     vectors = [one for one in HASHES if one[0] != "timestamp"]
     rows = spark.createDataFrame([tuple(value for _, value, *_ in vectors)], ", ".join(

@@ -25,7 +25,7 @@ def test_table_kind(parameters, kind):
 
 
 def test_a_stored_property_is_read_in_one_place_of_each_language():
-    """What a statement writes for a table that is to be (``spark``'s SQL, ``validated_new``) is no stored property."""
+    """Leave out texts of statements for a table that is to be (``spark``'s SQL, ``validated_new``): they are no stored property."""
     found = sorted({str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*")
                     if path.suffix in {".py", ".sql", ".java"} and DECIDES.search(path.read_text())})
 

@@ -97,7 +97,7 @@ def test_only_two_packages_know_what_is_inside_spark():
 
 
 def test_a_class_of_one_version_is_where_versions_differ():
-    """What a version of Spark needs otherwise is inside of it, or a class that implements more of its interfaces."""
+    """Allow in a version's folder only knowledge of its inside, or a class that implements more of its interfaces."""
     of_versions = {path.relative_to(jars.HERE / "connector").as_posix() for path in (jars.HERE / "connector").glob("spark-*/**/*.java")}
     elsewhere = {path for path in of_versions if "/internals/" not in path}
     assert {path.split("/", 1)[1].removeprefix("transactionmetastore/spark/") for path in elsewhere} == {

@@ -25,6 +25,7 @@ from metastore.compaction.cleaning.rules import (
     gate_of_table,
     is_forgettable,
     is_hidden,
+    is_kept,
     is_own,
     may_come_to_read,
     may_read,
@@ -96,6 +97,11 @@ def test_delayed_cleanup(age, verdict):
     one = ready(committed_at=NOW - timedelta(seconds=age))
 
     assert gate(one, NOW, timedelta(seconds=5), "committed", [], per_table=False).verdict is verdict
+
+
+def test_files_of_a_compaction_without_a_time_are_not_kept():
+    assert is_kept(ready(committed_at=NOW), NOW, DAY)
+    assert not is_kept(ready(committed_at=None, enqueued_at=NOW), NOW, DAY)
 
 
 @pytest.mark.parametrize(("days", "fields", "reason", "looked_at_after"), [

@@ -182,7 +182,7 @@ public final class ReadTests {
             new And(day, new Predicate("IS_NULL", new Expression[] {FieldReference.apply("n")})), KEYS));
     }
 
-    /** What Python makes of the conditions: tests/unit/acid/test_shared_vectors.py. */
+    /** Compares with what Python makes of the conditions: tests/unit/acid/test_shared_vectors.py. */
     public void conditionsAreToldAsTheVectorsHaveThem() throws Exception {
         String text = Files.readString(new File(directory.getParentFile(), "shared_vectors.json").toPath(), StandardCharsets.UTF_8);
         for (Object one : (List<?>) Messages.map(text).get("partition_conditions")) {
