@@ -26,7 +26,7 @@ from metastore.errors import MetaError
 
 
 class LayoutRule(StrEnum):
-    """What a finding breaks."""
+    """The rule of the directory layout that a finding breaks."""
 
     MALFORMED_NAME = "malformed name"
     NESTED_DIRECTORY = "nested directory"
@@ -82,7 +82,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class CheckedListing:
-    """What a listing showed: the findings, and the state that readers have of it (None if they can have none)."""
+    """The result of checking a listing: the findings, and the state for readers (None if the listing gives none)."""
 
     findings: tuple[Finding, ...]
     state: AcidState | None

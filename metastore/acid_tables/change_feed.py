@@ -30,12 +30,12 @@ class ChangeRange:
 
     @property
     def after(self) -> int:
-        """The write id above which the changes lie, besides ``late`` ones."""
+        """The last write id before the changes: they have higher ones, or are among ``late``."""
         return self.before.high_watermark
 
     @property
     def late(self) -> tuple[int, ...]:
-        """Write ids up to ``after`` that were committed behind the beginning."""
+        """The write ids up to ``after`` that were committed only after the beginning."""
         return tuple(number for number in self.before.invalid if number <= self.after and self.until.is_valid(number))
 
     def has_any(self, low: int, high: int) -> bool:

@@ -95,7 +95,7 @@ class Function:
 
 
 class StatisticsOrigin(NamedTuple):
-    """Which state of a transactional table statistics describe.
+    """The state of a transactional table that statistics describe.
 
     ``write_id``: the last write id that is counted; None if it is unknown. ``is_whole``: no other write id up to this
     one was open then, so the statistics cover the whole state.

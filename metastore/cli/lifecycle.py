@@ -27,7 +27,7 @@ class ThreadLostError(MetastoreError):
 
 
 class StartedService(Protocol):
-    """What is started and stopped."""
+    """A service that is started and stopped."""
 
     def start(self) -> None:
         """Start; leave nothing running when this raises."""

@@ -19,7 +19,7 @@ class PlaceError(MetastoreError):
 
 @dataclass(frozen=True)
 class DatabasePlace:
-    """What the options of a command say about its database; a server with the same options works on the same."""
+    """The database that a command's options name; a server with the same options uses the same database."""
 
     data_dir: Path
     database_url: str | None

@@ -38,7 +38,7 @@ _SIZES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 
 
 @dataclass(frozen=True)
 class ValueKind:
-    """How a sort of value is read, written and described."""
+    """A kind of value: how it is parsed, formatted and described."""
 
     expected: str
     parse: Callable[[str], Any]

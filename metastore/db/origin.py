@@ -65,7 +65,7 @@ def note(sql: Callable[[str], list[tuple[Any, ...]]]) -> None:
 
 
 def must_be_noted(here: DatabaseOrigin, noted: DatabaseOrigin | None, seen: int) -> bool:
-    """Whether a usable session's place is to be recorded. Raises: OtherOriginError, UnavailableError."""
+    """Return True if the origin of a usable session is to be recorded. Raises: OtherOriginError, UnavailableError."""
     if here.timeline is None:
         raise UnavailableError(
             "The PostgreSQL that answers is a standby, which cannot be written to: nothing was "

@@ -23,7 +23,7 @@ _LAST_OF_ONE, _LAST_OF_MORE = "max({})::text", "(array_agg({}::text))[count(*)]"
 
 
 class WireType(Enum):
-    """What a field holds: the protocol's number for it."""
+    """The type of a field, as the protocol's number."""
 
     BOOL = "02"
     I32 = "08"

@@ -66,7 +66,7 @@ SELECT metastore_now(), min(heard_at) FILTER (WHERE NOT replicated), min(heard_a
 
 
 class ComponentEntity(NamedTuple):
-    """What a component is about; also a place in their order."""
+    """The table or partition of a component; components are ordered by it."""
 
     catalog: str
     db: str

@@ -158,7 +158,7 @@ class Blocked(NamedTuple):
 
 
 class DeclaredWrite(NamedTuple):
-    """What a transaction says it writes; operation ``i``, ``u`` or ``d``."""
+    """A write that a transaction declares; operation ``i``, ``u`` or ``d``."""
 
     object: LockObject
     operation: str

@@ -30,7 +30,7 @@ _log = get_logger(__name__)
 
 
 class CandidateOutcome(NamedTuple):
-    """What became of a candidate. ``id``: the queued request; ``again``: look at it in the next round too.
+    """The outcome for a candidate. ``id``: the queued request; ``again``: look at it in the next round too.
 
     ``known``: its directories were known without a listing; ``failed``: it could not be read.
     """
@@ -58,7 +58,7 @@ class InitiatorReport:
 
     @property
     def queued(self) -> list[CandidateOutcome]:
-        """What was queued."""
+        """Return the candidates for which a request was queued."""
         return [finding for finding in self.findings if finding.id is not None]
 
     @property

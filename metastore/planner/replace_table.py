@@ -89,7 +89,7 @@ def _replaced(call: PlannerCall, body: Body) -> _Replaced:
     if differences:
         raise InvalidOperationError(
             f"{name} cannot be replaced by a table with {differences[0]}: only its columns, comment and properties can "
-            "change while it stays the same table. DROP TABLE and CREATE TABLE, or say what it has."
+            "change while it stays the same table. DROP TABLE and CREATE TABLE, or repeat what the table has."
         )
     if constraints(body) or has_constraints(call.client, name):
         raise InvalidOperationError(

@@ -62,7 +62,7 @@ class Known:
 
 @dataclass
 class RecoveryVerdict:
-    """What to record of a table, and what to tell: ``hidden`` and ``kept`` directories.
+    """The record to write for a table, and the ``hidden`` and ``kept`` directories to report.
 
     ``void`` write ids have no owner yet, those ``in_doubt`` have an owner that is to be aborted.
     """
@@ -132,13 +132,13 @@ def _is_unknown_result(name: DirectoryName, known: Known) -> bool:
 
 
 def _lost(directory: RestoredDirectory, known: Known) -> bool:
-    """Whether something in it is of a write that the restored database does not know to be committed."""
+    """Return True if the directory has rows of a write that is not committed in the restored database."""
     first, last = span(directory.name)
     return last >= known.next_write_id or any(first <= write_id <= last for write_id in known.in_doubt)
 
 
 def _has_sources(result: RestoredDirectory, sources: Iterable[RestoredDirectory], required: Collection[int]) -> bool:
-    """Whether all that went into a compaction's result can be read without it."""
+    """Return True if all sources of a compaction's result can be read without it."""
     first, last = span(result.name)
     spans = [span(source.name) for source in sources if source.partition == result.partition]
     within = [write_id for write_id in required if first <= write_id <= last]

@@ -49,7 +49,7 @@ _SWEEP_SECONDS = 1.0
 _DRAIN_SECONDS = 0.02
 _LAST_ROUND_SECONDS = 1.0
 _SWITCH_SECONDS = 0.0002
-"""How long a computing thread may keep the interpreter from the loop, which needs it back after every system call.
+"""The seconds for which a computing thread may keep the interpreter; the loop needs it back after every system call.
 Measured with one handler computing and 8 clients: 11,000 getStatus a second, 1,700 with Python's default."""
 _log = structlog.get_logger("metastore.server")
 
@@ -486,7 +486,7 @@ class Server:
         """Continue connections that have more to do: the loop was woken."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
-        self._waking = False  # This comes before the look: a call that finishes from now on wakes the loop again.
+        self._waking = False  # Cleared before the queue is read: a call that finishes from now on wakes the loop again.
         while self._resumed:
             self._resume(self._resumed.popleft())
         for connection in self._handshakes.completed() if self._handshakes is not None else ():

@@ -69,7 +69,7 @@ class Request:
 
 
 class HttpService(Protocol):
-    """What answers on a port."""
+    """A service that answers requests on a port."""
 
     def refusal(self, request: Request, /) -> Page | None:
         """Return why a request is refused before its body is read. It runs on the event loop and must not wait."""

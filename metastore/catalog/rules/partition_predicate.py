@@ -40,7 +40,7 @@ class Op(StrEnum):
 
 
 class KeyKind(StrEnum):
-    """How the values of a key are compared, after the key's type."""
+    """The way in which the values of a partition key are compared; it follows from the key's type."""
 
     TEXT = "text"
     CHAR = "char"

@@ -39,7 +39,7 @@ def joined(descriptions: Sequence[Json]) -> Json:
 
 
 class DescribedColumn(NamedTuple):
-    """What is known of a column in some partitions, by partition."""
+    """The statistics of one column in some partitions, by partition."""
 
     column: str
     type: str | None
@@ -79,12 +79,12 @@ def merged_origin(
 
 
 def is_estimate(origin: StatisticsOrigin, seen: ValidWriteIdList) -> bool:
-    """Whether a reader may take statistics for an estimate: it sees their state, or nobody knows which that is."""
+    """Return True if a reader may use statistics as an estimate: it sees their state, or that state is unknown."""
     return origin.write_id is None or seen.is_valid(origin.write_id)
 
 
 def are_exact(origins: Iterable[StatisticsOrigin], seen: ValidWriteIdList) -> bool:
-    """Whether all of these statistics say exactly what a reader sees."""
+    """Return True if all of these statistics describe exactly what a reader sees."""
     here = origin(None, seen)
     return here.is_whole and all(each == here for each in origins)
 

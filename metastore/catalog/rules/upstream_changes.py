@@ -35,14 +35,14 @@ class Note(NamedTuple):
 
 
 class SeenUpstream(NamedTuple):
-    """What the upstream has under the noted name: the table's identity (None: no table), and whether the partition."""
+    """The upstream's answer about the noted name: the table's identity (None: no table); ``partition``: it exists."""
 
     table: int | None
     partition: bool = False
 
 
 class NoteVerdict(StrEnum):
-    """What is to be done with a note that nobody works on."""
+    """The decision about a note that nobody works on."""
 
     HAPPENED = "happened"
     WAIT = "wait"

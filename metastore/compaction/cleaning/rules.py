@@ -21,7 +21,7 @@ from metastore.txns.core.rules import LARGEST_ID
 
 
 class DeclaredReading(StrEnum):
-    """What an open transaction has said of reading the compacted table."""
+    """The declaration of an open transaction about reading the compacted table."""
 
     ANYTHING = "anything"
     """The transaction has declared nothing, so it may read every table."""
@@ -215,12 +215,12 @@ def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) ->
 
 
 def may_read(txn: OpenTxn, *, per_table: bool) -> bool:
-    """Whether a transaction may read the table, as far as it has said. ``per_table``: what it says counts."""
+    """Return True if a transaction may read the table now. ``per_table``: its declaration counts."""
     return not per_table or txn.reading in {DeclaredReading.ANYTHING, DeclaredReading.THIS}
 
 
 def may_come_to_read(txn: OpenTxn, *, per_table: bool) -> bool:
-    """Whether a transaction may read the table now or later: what it has not named it may still name."""
+    """Return True if a transaction may read the table now or later: it may still declare what it has not declared."""
     return not per_table or txn.reading is not DeclaredReading.NOT_THIS
 
 

@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
 
 class MeasuredListing(NamedTuple):
-    """What a listing found. ``high_watermark``: every write id up to it had ended, and what it wrote was looked at."""
+    """The measures of a listing. ``high_watermark``: every write id up to it had ended, and its files were listed."""
 
     entity: Entity
     location: str

@@ -157,9 +157,9 @@ class UpstreamCatalog:
         return sorted((canonical(make_name(keys, part.values)), part.sd.location) for part in parts)
 
     def user_of(self, _pg: PgTx, location: str, _left_by: Entity | None = None) -> str | None:
-        """Return a text for an unknown user: a Hive metastore finds nothing by location.
+        """Return a text in place of the table that uses the location: a Hive metastore cannot be asked by location.
 
-        Places without a table stay.
+        So directories are never removed as unused.
         """
         return f"some table of the upstream, which cannot be asked who has {location}"
 

@@ -205,7 +205,7 @@ def _insert(
 
 
 class AdoptedState(NamedTuple):
-    """What a Hive metastore has to know to go on from here; names without the catalog, which must be ``hive``."""
+    """The state from which a Hive metastore can go on; names have no catalog, which must be ``hive``."""
 
     marks: Marks
     open_txns: int

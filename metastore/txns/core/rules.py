@@ -209,7 +209,7 @@ class ExclusiveLock(NamedTuple):
 
 
 def shielded(components: Iterable[Component], held: Sequence[ExclusiveLock]) -> bool:
-    """Whether every row-changing component lies below an exclusive lock of its own transaction.
+    """Return True if every row-changing component lies below an exclusive lock of its own transaction.
 
     Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock.
     Even that covers only guarded writes, which the lock had to wait for; Trino updates under shared locks.

@@ -69,7 +69,7 @@ class Described:
 
 
 class EntityCatalog(Protocol):
-    """Who knows tables and partitions."""
+    """The catalog as compaction needs it: tables, partitions and their directories."""
 
     def described(self, pg: PgTx, entity: Entity) -> Described | None:
         """Look up a table and its partition; None if the table does not exist."""

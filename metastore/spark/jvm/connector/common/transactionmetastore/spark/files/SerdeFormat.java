@@ -82,7 +82,7 @@ public class SerdeFormat extends HiveFileFormat {
         }
     }
 
-    /** A loader of this class, and of all classes of its parent. */
+    /** A class loader that finds this class although its parent, Spark's loader, does not. */
     public static class KnowingUs extends ClassLoader {
         public KnowingUs(ClassLoader parent) {
             super(parent);
