@@ -5,6 +5,8 @@ CREATE SEQUENCE lock_ext_id;
 
 CREATE SEQUENCE compaction_id;
 
+CREATE SEQUENCE delegation_tokens_sequence_seq AS INTEGER CYCLE;
+
 CREATE TABLE catalogs (
 	name TEXT COLLATE "C" NOT NULL,
 	location TEXT NOT NULL,
@@ -168,6 +170,18 @@ CREATE TABLE directory_moves (
 
 CREATE INDEX directory_moves_table_id_idx ON directory_moves (table_id);
 
+CREATE TABLE hive_master_keys (
+	id INTEGER GENERATED ALWAYS AS IDENTITY,
+	key TEXT NOT NULL,
+	CONSTRAINT hive_master_keys_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE hive_tokens (
+	identifier TEXT NOT NULL,
+	token TEXT NOT NULL,
+	CONSTRAINT hive_tokens_pkey PRIMARY KEY (identifier)
+);
+
 CREATE TABLE listings (
 	catalog TEXT NOT NULL,
 	db TEXT NOT NULL,
@@ -299,6 +313,13 @@ CREATE TABLE table_opens (
 	opens DOUBLE PRECISION NOT NULL,
 	at TIMESTAMP WITH TIME ZONE NOT NULL,
 	CONSTRAINT table_opens_pkey PRIMARY KEY (catalog, db, "table")
+);
+
+CREATE TABLE token_keys (
+	id INTEGER GENERATED ALWAYS AS IDENTITY,
+	key BYTEA NOT NULL,
+	made_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	CONSTRAINT token_keys_pkey PRIMARY KEY (id)
 );
 
 CREATE TABLE txn_components (
@@ -473,6 +494,21 @@ CREATE TABLE databases (
 CREATE INDEX databases_managed_place_idx ON databases ("left"(managed_location COLLATE "C", 500));
 
 CREATE INDEX databases_place_idx ON databases ("left"(location COLLATE "C", 500));
+
+CREATE TABLE delegation_tokens (
+	identifier BYTEA NOT NULL,
+	sequence INTEGER NOT NULL,
+	renewer TEXT NOT NULL,
+	valid_until TIMESTAMP WITH TIME ZONE NOT NULL,
+	expires TIMESTAMP WITH TIME ZONE NOT NULL,
+	key_id INTEGER NOT NULL,
+	CONSTRAINT delegation_tokens_pkey PRIMARY KEY (identifier),
+	CONSTRAINT delegation_tokens_key_id_fkey FOREIGN KEY(key_id) REFERENCES token_keys (id)
+);
+
+CREATE INDEX delegation_tokens_key_id_idx ON delegation_tokens (key_id);
+
+CREATE INDEX delegation_tokens_valid_until_idx ON delegation_tokens (valid_until);
 
 CREATE TABLE functions (
 	catalog TEXT COLLATE "C" NOT NULL,
@@ -1295,4 +1331,4 @@ CREATE TABLE IF NOT EXISTS alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version (version_num) VALUES ('0043');
+INSERT INTO alembic_version (version_num) VALUES ('0048');

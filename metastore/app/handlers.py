@@ -6,6 +6,7 @@ from metastore.app.services import Services, UpstreamServices
 from metastore.config import Settings
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.tables import TableStats
+from metastore.thrift_server.auth.mechanisms import local_names
 from metastore.thrift_server.convert.write_events import WriteEvents
 from metastore.thrift_server.dispatch.address_quotas import limited, txns_and_locks
 from metastore.thrift_server.dispatch.call import Call
@@ -33,6 +34,7 @@ from metastore.thrift_server.handlers.statistics import StatisticsHandlers
 from metastore.thrift_server.handlers.streams import StreamHandlers
 from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
+from metastore.thrift_server.handlers.tokens import ForeignTokenHandlers, TokenHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.loop.address_limits import AddressLimits
@@ -44,6 +46,7 @@ from metastore.thrift_server.upstream.local_handlers import (
 from metastore.thrift_server.upstream.mirrored_handlers import SharedPartitionHandlers, SharedTableHandlers
 from metastore.thrift_server.waiting.lock_waits import Waiting
 from metastore.thrift_server.waiting.own_locks import OwnLocks
+from metastore.tokens.service import ForeignTokenService
 
 
 def handlers(
@@ -71,6 +74,8 @@ def handlers(
         LockHandlers(services.locks, waiting, services.holders, services.purges),
         CompactionHandlers(services.compaction.queue, services.compaction.measuring),
         CompactionOperatorHandlers(services.compaction.explaining, services.compaction.measuring),
+        TokenHandlers(services.tokens, local_names(settings.identity)),
+        ForeignTokenHandlers(ForeignTokenService(services.tokens.db)),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(
             _catalog(services, settings, limits, changers, writes, TableAccess(settings.abilities, tables))

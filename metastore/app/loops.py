@@ -16,6 +16,9 @@ from metastore.loops.measures import Measuring
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper, until_due
 from metastore.loops.scheduler import Loop
 
+_TOKEN_INTERVAL = timedelta(hours=1)
+"""The time between removals of expired delegation tokens, as Hadoop's ExpiredTokenRemover has it."""
+
 
 def server_loops(services: Services, settings: Settings) -> list[Loop]:
     """Return every loop of a server, except those of compaction."""
@@ -32,6 +35,7 @@ def server_loops(services: Services, settings: Settings) -> list[Loop]:
         Loop("txn_cleaner", Reaper(services.purges, TXN_RECORDS).tick, txns.cleaner_interval),
         Loop("open_txns_counter", OpenTxnsCounter(services.txns).tick, txns.count_open_txns_interval, everywhere=True),
         Loop("event_cleaner", services.events.purge, settings.events.clean_interval),
+        *([Loop("token_cleaner", services.tokens.purge, _TOKEN_INTERVAL)] if settings.identity.uses_kerberos else []),
         _catalog_loop(services),
         Loop("table_opens", services.write_ids.note_opens, timedelta(minutes=1), everywhere=True),
         *_change_management(services, settings),

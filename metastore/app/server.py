@@ -9,7 +9,7 @@ from metastore.app.loops import server_loops
 from metastore.app.planner import PlannerBeside
 from metastore.app.process import VERSION, Process, bound, environment_of_jobs, reachable
 from metastore.app.services import Services
-from metastore.config import Settings, TlsSettings
+from metastore.config import Settings
 from metastore.config.security import exposure
 from metastore.db import migrate
 from metastore.db.embedded import EmbeddedPostgres
@@ -19,6 +19,7 @@ from metastore.telemetry.calls import CallStats
 from metastore.telemetry.logs import get_logger
 from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.auth.access import Access, Everybody, Guarded, Identified
+from metastore.thrift_server.auth.mechanisms import mechanisms
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.server import Server
@@ -144,7 +145,7 @@ class App(Process):
 
     def _start_thrift(self, services: Services) -> Server:
         settings, stats = self.settings.server, CallStats()
-        exposed = exposure(settings.host, self.settings.tls)
+        exposed = exposure(settings.host, self.settings.tls, self.settings.identity)
         if exposed:
             log.warning("open_to_the_network", what=exposed)
         server = Server(
@@ -153,7 +154,10 @@ class App(Process):
             stats,
             reuse_port=self._shares_port,
             tls=self.settings.tls,
-            access=_access(self.settings.tls),
+            mechanisms=mechanisms(
+                self.settings.identity, services.tokens.password_of, use_ssl=self.settings.tls.use_ssl
+            ),
+            access=_access(self.settings),
             seats=self.seats,
             upstream=self.upstream,
             forwarded=self.forwarded,
@@ -177,6 +181,6 @@ class App(Process):
         self.health.probe("upstream", lambda: HealthPart(ready=True, reason=answers()))
 
 
-def _access(settings: TlsSettings) -> Access:
-    others = Identified() if settings.client_certificates == "required" else Everybody()
-    return Guarded(others, settings.operators)
+def _access(settings: Settings) -> Access:
+    proof = settings.tls.client_certificates == "required" or settings.identity.requires_proof
+    return Guarded(Identified() if proof else Everybody(), settings.tls.operators)

@@ -40,9 +40,11 @@ from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.roots import Roots
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.txns import TxnStats
+from metastore.thrift_server.auth.local_user import groups_of
 from metastore.thrift_server.upstream.client import UpstreamCatalog, UpstreamClient, UpstreamTables
 from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 from metastore.thrift_server.waiting.lock_connections import LockConnections
+from metastore.tokens.service import TokenService
 from metastore.txns.commit.service import CommitService
 from metastore.txns.core.service import TxnService
 from metastore.txns.events.service import EventService
@@ -146,6 +148,7 @@ class Services:
     catalog: CatalogServices
     upstream: UpstreamServices | None
     kept_files: KeptFiles
+    tokens: TokenService
     loop_files: Files
     """Files for the loops: they give up a removal that takes too long, and repeat it in the next round."""
 
@@ -189,6 +192,7 @@ class Services:
             catalog=CatalogServices.of(db, settings, files),
             upstream=upstream,
             kept_files=KeptFiles(db, loop_files, settings.catalog.cm_retain),
+            tokens=TokenService(db, settings.identity, settings.foreign, groups_of),
             loop_files=loop_files,
         )
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from metastore.cli.options import settings_of, settings_options
-from metastore.cli.output import form_option, show_rows
+from metastore.cli.output import form_option, say, show_rows
+from metastore.errors import InvalidInputError
 
 
 @click.group()
@@ -28,3 +29,15 @@ def show(files: tuple[Path, ...], assignments: tuple[str, ...], form: str, chang
     settings = settings_of(files, assignments)
     rows = [row for row in settings.shown() if not changed or row.source != "default"]
     show_rows(["key", "value", "source", "effect"], rows, form)
+
+
+@config.command("hash-password")
+@click.argument("user")
+@click.password_option(help="The password; asked for if it is not given.")
+def hash_password(user: str, password: str) -> None:
+    """Print the line of a user for metastore.authentication.users.file: the password itself is not in it."""
+    from metastore.thrift_server.auth.passwords import hashed
+
+    if not user or ":" in user:
+        raise InvalidInputError(f"{user!r} cannot be a user's name: it must not be empty, and have no colon.")
+    say(f"{user}:{hashed(password)}")

@@ -33,7 +33,9 @@ def planner(
     """
     stopping = lifecycle.stop_signals()
     settings = settings_of(files, assignments, hive__metastore__thrift__bind__host=host, metastore__planner__port=port)
-    exposure(settings.server.host, settings.tls)  # A wrong combination is refused before anything is begun.
+    exposure(
+        settings.server.host, settings.tls, settings.identity
+    )  # A wrong combination is refused before anything is begun.
 
     from metastore.telemetry import logs
 

@@ -60,7 +60,9 @@ def serve(
         hive__metastore__warehouse__dir=warehouse,
     )
 
-    exposure(settings.server.host, settings.tls)  # A wrong combination is refused before anything is begun.
+    exposure(
+        settings.server.host, settings.tls, settings.identity
+    )  # A wrong combination is refused before anything is begun.
 
     from metastore.telemetry import logs
 

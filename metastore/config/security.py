@@ -9,6 +9,7 @@ from datetime import timedelta
 from ipaddress import ip_address
 
 from metastore.config import values
+from metastore.config.identity import IdentitySettings
 from metastore.config.keys import inert, key
 from metastore.config.values import choice, duration
 from metastore.errors import InvalidInputError
@@ -115,13 +116,8 @@ class TlsSettings:
 
 
 _PREFIXES = ("hive.metastore.", "metastore.", "hive.")
-_TLS = "use TLS with client certificates instead"
 _OFF = frozenset(("", "false"))
 _REFUSED: Mapping[str, tuple[frozenset[str], str]] = {
-    "sasl.enabled": (_OFF, _TLS),
-    "authentication": (frozenset(("", "none", "nosasl")), _TLS),
-    "kerberos.keytab.file": (_OFF, _TLS),
-    "token.signature": (_OFF, _TLS),
     "pre.event.listeners": (_OFF, "calls are not authorized one by one here"),
     "thrift.transport.mode": (frozenset(("", "binary")), "only the binary transport is served"),
     "server.thrift.transport.mode": (frozenset(("", "binary")), "only the binary transport is served"),
@@ -140,12 +136,12 @@ def require_honoured(name: str, text: str, source: str) -> None:
         raise InvalidInputError(f"{name} = {text!r} ({source}) cannot be honoured, and is not ignored: {remedy}.")
 
 
-def exposure(host: str, tls: TlsSettings) -> str:
+def exposure(host: str, tls: TlsSettings, identity: IdentitySettings) -> str:
     """Return a sentence about the rights of strangers on the network; "" if they have none.
 
     Raises: InvalidInputError if no setting allows these rights.
     """
-    if _is_loopback(host) or (tls.use_ssl and tls.client_certificates == "required"):
+    if _is_loopback(host) or identity.requires_proof or (tls.use_ssl and tls.client_certificates == "required"):
         return ""
     lacks = "clients need not prove who they are"
     if not tls.use_ssl:
@@ -153,8 +149,9 @@ def exposure(host: str, tls: TlsSettings) -> str:
     if not tls.allow_insecure:
         raise InvalidInputError(
             f"Listening on {host} would open this metastore to the network: {lacks}. Set hive.metastore.use.SSL with "
-            "metastore.ssl.client.certificates=required, or metastore.server.allow.insecure=true if the network itself "
-            "keeps strangers out, or listen on 127.0.0.1."
+            "metastore.ssl.client.certificates=required, or hive.metastore.sasl.enabled (Kerberos), or "
+            "metastore.server.allow.insecure=true if the network itself keeps strangers out, or "
+            "listen on 127.0.0.1."
         )
     return f"Open to whoever reaches {host}: {lacks} (metastore.server.allow.insecure)."
 

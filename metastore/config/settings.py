@@ -15,6 +15,7 @@ from metastore.config.catalog import CatalogSettings
 from metastore.config.clients import ClientSettings
 from metastore.config.compaction import CompactionSettings, of_pools
 from metastore.config.database import DatabaseSettings
+from metastore.config.identity import IdentitySettings
 from metastore.config.inert import InertSettings
 from metastore.config.keys import Key, keys_of
 from metastore.config.limits import LimitSettings
@@ -26,6 +27,9 @@ from metastore.config.txns import EventSettings, TxnSettings
 from metastore.config.upstream import UpstreamSettings
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
 from metastore.redaction import MASK, is_secret, redacted
+
+PROXY_USER = "hadoop.proxyuser."
+"""The prefix of the settings that say who may act for whom: they have the users' names in them."""
 
 
 class SettingsSource(NamedTuple):
@@ -57,6 +61,7 @@ class Settings:
     abilities: AbilitySettings = AbilitySettings()
     server: ServerSettings = ServerSettings()
     tls: TlsSettings = TlsSettings()
+    identity: IdentitySettings = IdentitySettings()
     upstream: UpstreamSettings = UpstreamSettings()
     limits: LimitSettings = LimitSettings()
     planner: PlannerSettings = PlannerSettings()
@@ -142,7 +147,7 @@ def build(sources: Iterable[SettingsSource]) -> Settings:
             require_honoured(name, text, source.name)
             row = ROWS.get(name)
             if row is None:
-                if not source.foreign:
+                if not source.foreign and not name.startswith(PROXY_USER):
                     raise InvalidInputError(_unknown(name, text, source.name))
                 foreign[name] = text
                 continue

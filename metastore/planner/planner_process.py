@@ -28,6 +28,7 @@ class PlannerProcess:
             self._metastores,
             settings.planner,
             settings.tls,
+            requires_proof=settings.identity.requires_proof,
             limits=AddressLimits(settings.limits),
             catalog=settings.catalog,
         )

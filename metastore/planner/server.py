@@ -53,11 +53,16 @@ class PlannerServer:
         settings: PlannerSettings,
         tls: TlsSettings,
         *,
+        requires_proof: bool = False,
         limits: AddressLimits | None = None,
         catalog: CatalogSettings | None = None,
     ) -> None:
-        """Prepare the server. Raises: InvalidInputError (key or trust store)."""
+        """Prepare the server. ``requires_proof``: the metastore answers only clients that prove who they are.
+
+        Raises: InvalidInputError (key or trust store).
+        """
         self.metastores, self.tls, self.limits = metastores, tls, limits
+        self._requires_proof = requires_proof or (tls.use_ssl and tls.client_certificates == "required")
         self.turns, self._large = Turns(settings.threads), Turns(_LARGE_AT_A_TIME)
         files = catalog or CatalogSettings()
         self._files = FilePool(files.files_threads, files.files_timeout.total_seconds(), self.turns.aside)
@@ -109,10 +114,10 @@ class PlannerServer:
     def user_of(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Return the user in the certificate; None without one. Raises: AccessDeniedError if one is required."""
         identity = of_certificate(certificate, self.tls.client_user) if self.tls.use_ssl else NOBODY
-        if identity.user is None and self.tls.use_ssl and self.tls.client_certificates == "required":
+        if identity.user is None and self._requires_proof:
             raise AccessDeniedError(
-                "This planner answers only callers that prove who they are, and the certificate of this connection "
-                "names no user."
+                "This planner answers only callers that prove who they are by a client certificate "
+                "(metastore.client.keystore.path), and the certificate of this connection, if any, names no user."
             )
         return identity.user
 

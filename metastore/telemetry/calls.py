@@ -38,6 +38,10 @@ class Gauges(Protocol):
     def failed_handshakes(self) -> int:
         """The number of TLS handshakes since the start that ended without a connection."""
 
+    @property
+    def refused_logins(self) -> int:
+        """The number of clients since the start that could not prove who they are."""
+
 
 class CallStats:
     """Calls by method and outcome, durations by method; a prometheus collector."""
@@ -113,6 +117,11 @@ class CallStats:
                 "metastore_tls_handshakes_failed",
                 "TLS handshakes that ended without a connection.",
                 self.server.failed_handshakes,
+            )
+            yield CounterMetricFamily(
+                "metastore_logins_refused",
+                "Clients that could not prove who they are (Kerberos, delegation token).",
+                self.server.refused_logins,
             )
 
 

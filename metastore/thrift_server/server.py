@@ -21,6 +21,7 @@ from metastore.config import ServerSettings
 from metastore.config.security import TlsSettings
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.auth.access import Access
+from metastore.thrift_server.auth.sasl import Mechanisms
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.dispatch.large_calls import LargeCalls
 from metastore.thrift_server.dispatch.middleware import Middleware
@@ -29,9 +30,9 @@ from metastore.thrift_server.dispatch.workers import FiberWaits, Lane, Seats, Wo
 from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.loop.connection import MOST_AHEAD, ClientConnection
 from metastore.thrift_server.loop.connections import READ, WRITE, Connections
+from metastore.thrift_server.loop.handshakes import Handshakes
 from metastore.thrift_server.loop.listening_socket import ListeningSocket
 from metastore.thrift_server.loop.message_reader import ALL_HERE, PIECE, Messages, Routes
-from metastore.thrift_server.loop.tls_handshakes import Handshakes
 from metastore.thrift_server.upstream.endpoint import Upstream
 from metastore.thrift_server.upstream.forwarder import ForwardedMethods, Forwarder, Outgoing
 from metastore.thrift_server.wire.codec import CODECS
@@ -45,6 +46,8 @@ _CALLS = frozenset((TMessageType.CALL, TMessageType.ONEWAY))
 _ONEWAY = frozenset(name for name, codec in CODECS.items() if codec.oneway)
 _ROUNDS = 16
 """The number of looks for more calls before the loop begins batches. One look that finds none is enough (ADR 25)."""
+_FRAME_EXTRA = 1 << 16
+"""Bytes by which a frame of SASL may be larger than the largest message in it."""
 _SWEEP_SECONDS = 1.0
 _DRAIN_SECONDS = 0.02
 _LAST_ROUND_SECONDS = 1.0
@@ -65,6 +68,7 @@ class Server:
         *,
         reuse_port: bool = False,
         tls: TlsSettings | None = None,
+        mechanisms: Mechanisms | None = None,
         access: Access | None = None,
         seats: Seats | None = None,
         upstream: Upstream | None = None,
@@ -73,11 +77,16 @@ class Server:
     ) -> None:
         """Prepare the server. ``reuse_port``: several processes listen on one port, and the kernel spreads connections.
 
-        ``tls``: None or without ``use_ssl``: in the clear. ``upstream``: gets the calls without a handler, which are
-        counted as ``forwarded``. Raises: InvalidInputError (a key store cannot be used).
+        ``tls``: None or without ``use_ssl``: in the clear. ``mechanisms``: those of SASL. ``upstream``: gets the calls
+        without a handler, which are counted as ``forwarded``. Raises: InvalidInputError (a key store cannot be used).
         """
         self._connections = Connections(settings, limits)
-        self._handshakes = Handshakes(tls, self._connections, self._ring) if tls is not None and tls.use_ssl else None
+        tls, mechanisms = tls or TlsSettings(), mechanisms or {}
+        self._handshakes = (
+            Handshakes(tls, self._connections, self._ring, mechanisms, settings.max_message_size + _FRAME_EXTRA)
+            if tls.use_ssl or mechanisms
+            else None
+        )
         begin = self._connections.begin if self._handshakes is None else self._handshakes.begin
         self._listener = ListeningSocket(settings, self._connections, begin, reuse_port=reuse_port)
         self._settings = settings
@@ -156,6 +165,11 @@ class Server:
     def failed_handshakes(self) -> int:
         """The number of TLS handshakes that ended without a connection."""
         return self._handshakes.failed if self._handshakes is not None else 0
+
+    @property
+    def refused_logins(self) -> int:
+        """The number of clients that could not prove who they are."""
+        return self._handshakes.refused if self._handshakes is not None else 0
 
     def start(self) -> tuple[str, int]:
         """Listen and serve; return the address bound, so port 0 asks for a free port. Raises: OSError."""

@@ -62,7 +62,7 @@ def test_our_server_takes_the_settings(path):
     for document in objects(path):
         if document["kind"] == "ConfigMap" and "settings.yaml" in document["data"]:
             settings = build([sources.SettingsSource("chart", dict(sources._yaml(document["data"]["settings.yaml"].encode(), path)))])
-            exposed = exposure(settings.server.host, settings.tls)  # raises if the server would not start
+            exposed = exposure(settings.server.host, settings.tls, settings.identity)  # raises if the server would not start
             assert bool(exposed) == (path.stem != "closed")
 
 
@@ -200,7 +200,8 @@ def test_compose_starts_what_there_is():
         command = cli.get_command(click.Context(cli), arguments.pop(0))
         command.make_context("metastore", arguments, help_option_names=["-h", "--help"])
         values = {key: re.sub(r"\$\{[^}]*\}", "x", text) for key, text in services[name]["environment"].items()}
-        assert exposure(build([sources.environment(values)]).server.host, build([sources.environment(values)]).tls)
+        settings = build([sources.environment(values)])
+        assert exposure(settings.server.host, settings.tls, settings.identity)
     # A worker leaves the schema to the servers, and ends where there is none.
     assert services["worker"]["depends_on"] == {"server-1": {"condition": "service_healthy"}}
     assert {port.rpartition(":")[0].rpartition(":")[0] for service in services.values() for port in service.get("ports", [])} == {"127.0.0.1"}

@@ -16,6 +16,15 @@ OPERATORS_ONLY = frozenset(
         "seed_write_id",
         "repl_tbl_writeid_state",
         "metastore_act_for",
+        # The tokens and keys of Hive servers: whoever has them can act for their users.
+        "add_token",
+        "get_token",
+        "remove_token",
+        "get_all_token_identifiers",
+        "add_master_key",
+        "update_master_key",
+        "remove_master_key",
+        "get_master_keys",
         # This is a remote Worker's call: it renews no lease, so it may keep a claim for any time.
         "find_next_compact",
         "find_next_compact2",
@@ -55,8 +64,8 @@ class Identified:
         if identity.user:
             return None
         return (
-            f"{method} is refused: this metastore answers only clients that prove who they are, and the "
-            "certificate of this connection names no user."
+            f"{method} is refused: this metastore answers only clients that prove who they are, and this connection "
+            "has no login (Kerberos, delegation token), and its certificate, if any, names no user."
         )
 
 

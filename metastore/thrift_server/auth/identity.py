@@ -16,6 +16,12 @@ class IdentityProof(StrEnum):
 
     NOTHING = "nothing"
     CERTIFICATE = "certificate"
+    KERBEROS = "kerberos"
+    TOKEN = "token"  # noqa: S105 - a kind of proof
+    """A delegation token of this metastore."""
+    PASSWORD = "password"  # noqa: S105 - a kind of proof
+    KERNEL = "kernel"
+    """The kernel says that the caller is a process of the server's own user on this machine."""
     PLANNER = "planner"
     """A planner that this server trusts passes on what it knows of its caller."""
 
@@ -27,6 +33,8 @@ class Identity(NamedTuple):
     proof: IdentityProof = IdentityProof.NOTHING
     address: str = ""
     """The caller's address, ``host:port``; for a planner's caller, its own."""
+    principal: str = ""
+    """The name in the proof, where that is not the user: a Kerberos principal, or who asked for the token."""
 
 
 NOBODY = Identity()

@@ -3,15 +3,35 @@
 Rule: the kernel names the owner (``/proc/net/tcp``), not the client. If it does not, the owner is unknown.
 """
 
+import grp
 import os
+import pwd
 import sys
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
+from metastore.thrift_server.auth.identity import NOBODY, Identity, IdentityProof
+
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _ESTABLISHED = "01"
 _STEP = -1 if sys.byteorder == "little" else 1  # The words of an address are printed in the machine's byte order.
+
+
+def of_own_user(address: str) -> Identity:
+    """Return the server's own user for a process of that user at an address; else `NOBODY`."""
+    if not is_own_user_at(address):
+        return NOBODY
+    return Identity(pwd.getpwuid(os.geteuid()).pw_name, IdentityProof.KERNEL)
+
+
+def groups_of(user: str) -> frozenset[str]:
+    """Return the groups of a user, as this machine knows them; none for an unknown user."""
+    try:
+        known = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+        return frozenset(grp.getgrgid(group).gr_name for group in known)
+    except KeyError:
+        return frozenset()
 
 
 def is_own_user_at(address: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from metastore.thrift_server.auth.identity import NOBODY, Identity
 from metastore.thrift_server.loop.address_limits import AddressLimits, Usage
 from metastore.thrift_server.loop.client_session import Session
+from metastore.thrift_server.loop.sasl_socket import SaslSocket
 from metastore.thrift_server.loop.tls_socket import TlsSocket
 from metastore.thrift_server.wire.protocol import Header, Message
 from metastore.thrift_server.wire.scanner import Scanner
@@ -57,7 +58,7 @@ class ClientConnection:
         "waiting",
     )
 
-    def __init__(self, sock: socket.socket | TlsSocket, address: Any, now: float) -> None:
+    def __init__(self, sock: socket.socket | TlsSocket | SaslSocket, address: Any, now: float) -> None:
         self.sock = sock
         self.fd = sock.fileno()
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)

@@ -7,9 +7,9 @@ sending, so every use holds the connection's lock, for as long as it takes to en
 import select
 import ssl
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+
+from metastore.thrift_server.auth.identity import Identity, of_certificate
 
 _RECORD = 1 << 14
 """Bytes: the most that a TLS record carries, and so the most that a read gives."""
@@ -24,7 +24,7 @@ class TlsSocket:
         self._ssl.settimeout(0)
         self._lock = threading.Lock()
 
-    def handshake(self) -> int:
+    def handshake(self, *, may_wait: bool = True) -> int:  # noqa: ARG002 - TLS waits for nobody but the client
         """Continue the handshake; return 0 if it is complete, else the epoll event to wait for. Raises: OSError."""
         with self._lock:
             try:
@@ -35,10 +35,9 @@ class TlsSocket:
                 return select.EPOLLOUT
         return 0
 
-    @property
-    def certificate(self) -> Mapping[str, Any] | None:
-        """The other side's verified certificate."""
-        return self._ssl.getpeercert()
+    def identity(self, named_by: str) -> Identity:
+        """Return the user that the other side's verified certificate names, by `of_certificate`."""
+        return of_certificate(self._ssl.getpeercert(), named_by)
 
     def fileno(self) -> int:
         """Return the number of the socket."""

@@ -153,7 +153,7 @@ def test_a_certificate_with_two_users_lets_nobody_in(serving, authority):
     both = authority.issue("etl", also=["root"], file="both.pem")
     with connect(server, authority, keystore=(str(both),)) as client, pytest.raises(MetastoreUnreachableError):
         client.get_all_databases()
-    until(lambda: server.failed_handshakes >= 1)
+    until(lambda: server.refused_logins == 1)
 
 
 def test_wanted_certificates_may_be_absent(serving, authority):
@@ -267,7 +267,7 @@ def test_garbage_that_comes_with_the_end_of_a_handshake_ends_its_connection_only
 def test_a_certificate_that_cannot_be_read_ends_its_connection_only(serving, authority, monkeypatch):
     server = serving()
     with monkeypatch.context() as patch:
-        patch.setattr("metastore.thrift_server.loop.tls_handshakes.of_certificate", lambda *_: 1 / 0)
+        patch.setattr("metastore.thrift_server.loop.tls_socket.of_certificate", lambda *_: 1 / 0)
         with connect(server, authority) as client, pytest.raises(MetastoreUnreachableError):
             client.getStatus()
         until(lambda: server.failed_handshakes and server.connections == 0)
@@ -287,8 +287,8 @@ def test_a_client_that_says_no_more_in_its_handshake(serving, authority):
 def test_a_handshake_that_comes_byte_by_byte_has_no_more_time(serving, monkeypatch):
     steps, begun, step = [], set(), TlsSocket.handshake
 
-    def counted(tls):
-        waits_for = step(tls)
+    def counted(tls, **how):
+        waits_for = step(tls, **how)
         steps.append(waits_for)  # only now: what is sent next is for the next step
         return waits_for
 

@@ -1,8 +1,9 @@
-"""TLS handshakes, away from the event loop: signing takes a millisecond, and a stranger may ask for many.
+"""Handshakes of TLS and of SASL, away from the event loop: each takes a millisecond, and a stranger may ask for many.
 
 Rule: a thread takes one step of one handshake, which never waits for the client; between steps the connection waits in
 epoll like any other. So a client that stalls holds nothing but its socket, and a client that fails takes only these
-threads' time. All but the steps themselves is for the event loop's thread.
+threads' time. Steps that ask a database or a directory server have threads of their own: while those hang, other
+clients get in. All but the steps themselves is for the event loop's thread.
 """
 
 import queue
@@ -16,13 +17,17 @@ from typing import Any, NamedTuple
 import structlog
 
 from metastore.config.security import TlsSettings
-from metastore.thrift_server.auth.identity import NOBODY, Identity, of_certificate
+from metastore.errors import AccessDeniedError
+from metastore.thrift_server.auth.identity import NOBODY, Identity
+from metastore.thrift_server.auth.sasl import Mechanisms
 from metastore.thrift_server.loop.connection import ClientConnection
 from metastore.thrift_server.loop.connections import READ, Connections
+from metastore.thrift_server.loop.sasl_socket import WAITS, SaslSocket
 from metastore.thrift_server.loop.tls_socket import TlsSocket
 from metastore.tls.contexts import RenewedContext
 
 _THREADS = 2
+_PATIENT_THREADS = 4
 _log = structlog.get_logger("metastore.server")
 
 
@@ -37,39 +42,63 @@ class HandshakeStep(NamedTuple):
 
 
 class Handshakes:
-    """The handshakes of connections, from the first byte to the certificate, or to an end."""
+    """The handshakes of connections, from the first byte to the identity, or to an end."""
 
-    def __init__(self, settings: TlsSettings, connections: Connections, ring: Callable[[], None]) -> None:
-        """Prepare the threads. ``ring``: wakes the loop, on any thread.
+    def __init__(
+        self,
+        settings: TlsSettings,
+        connections: Connections,
+        ring: Callable[[], None],
+        mechanisms: Mechanisms,
+        largest: int,
+    ) -> None:
+        """Prepare the threads. ``ring``: wakes the loop, on any thread; ``largest``: bytes of a frame of SASL.
 
-        Raises: InvalidInputError (an unusable key store).
+        Without mechanisms clients do not negotiate. Raises: InvalidInputError (an unusable key store).
         """
         self._settings, self._connections, self._ring = settings, connections, ring
-        self._context = RenewedContext(settings)
+        self._mechanisms, self._largest = mechanisms, largest
+        self._context = RenewedContext(settings) if settings.use_ssl else None
         self._due: queue.SimpleQueue[ClientConnection | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[ClientConnection | None] = queue.SimpleQueue()
         self._taken: deque[HandshakeStep] = deque()
         self.failed = 0
+        self.refused = 0
+        """Clients that could not prove who they are."""
 
     def start(self) -> None:
         """Start the threads; they end with the process, or at `stop`."""
         for number in range(_THREADS):
-            threading.Thread(target=self._run, name=f"tls-handshake-{number}", daemon=True).start()
+            threading.Thread(target=self._run, args=(self._due,), name=f"handshake-{number}", daemon=True).start()
+        for number in range(_PATIENT_THREADS if self._mechanisms else 0):
+            threading.Thread(target=self._run, args=(self._waiting,), name=f"login-{number}", daemon=True).start()
 
     def stop(self) -> None:
         """End the threads after their present step."""
         for _ in range(_THREADS):
             self._due.put(None)
+        for _ in range(_PATIENT_THREADS):
+            self._waiting.put(None)
 
     def begin(self, sock: socket.socket, address: Any) -> None:
-        """Begin a TLS connection; it is watched for one event at a time until its handshake is complete."""
+        """Begin a connection; it is watched for one event at a time until its handshake is complete."""
+        wrapped: socket.socket | TlsSocket = sock
         try:
-            tls = TlsSocket(self._context.get().wrap_socket(sock, server_side=True, do_handshake_on_connect=False))
+            if self._context is not None:
+                tls = self._context.get().wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+                wrapped = TlsSocket(tls)
         except OSError as error:  # The connection is gone already.
             self.failed += 1
             _log.debug("tls_handshake_failed", peer=address[0], reason=str(error))
             sock.close()
             return
-        connection = ClientConnection(tls, address, self._connections.now)
+        connection = ClientConnection(
+            SaslSocket(wrapped, self._mechanisms, self._largest, f"{address[0]}:{address[1]}")
+            if self._mechanisms
+            else wrapped,
+            address,
+            self._connections.now,
+        )
         connection.handshaking = True
         self._connections.add(connection, READ | select.EPOLLONESHOT)
 
@@ -87,6 +116,10 @@ class Handshakes:
             connection.busy = False
             if connection.closed:
                 connection.sock.close()
+            elif isinstance(step.error, AccessDeniedError):
+                self.refused += 1
+                _log.warning("login_refused", peer=connection.peer, reason=str(step.error), refused=self.refused)
+                self._connections.close(connection)
             elif step.error is not None:
                 self._fail(connection, _reason(step.error))
             elif step.waits_for:
@@ -111,14 +144,17 @@ class Handshakes:
         self._connections.warn("tls_handshake_failed", peer=connection.peer, reason=reason, failed=self.failed)
         self._connections.close(connection)
 
-    def _run(self) -> None:
-        while (connection := self._due.get()) is not None:
-            tls: Any = connection.sock
+    def _run(self, due: "queue.SimpleQueue[ClientConnection | None]") -> None:
+        while (connection := due.get()) is not None:
+            sock: Any = connection.sock
             try:
-                waits_for = tls.handshake()
-                known = NOBODY if waits_for else of_certificate(tls.certificate, self._settings.client_user)
+                waits_for = sock.handshake(may_wait=due is self._waiting)
+                if waits_for == WAITS:
+                    self._waiting.put(connection)
+                    continue
+                known = NOBODY if waits_for else sock.identity(self._settings.client_user)
                 step = HandshakeStep(connection, waits_for, identity=known)
-            except Exception as error:  # noqa: BLE001 - whatever OpenSSL or a certificate says, only this client fails
+            except Exception as error:  # noqa: BLE001 - whatever a library or a certificate says, only this client fails
                 step = HandshakeStep(connection, error=error)
             self._taken.append(step)
             self._ring()
