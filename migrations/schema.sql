@@ -1331,4 +1331,4 @@ CREATE TABLE IF NOT EXISTS alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version (version_num) VALUES ('0048');
+INSERT INTO alembic_version (version_num) VALUES ('0044');

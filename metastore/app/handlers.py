@@ -46,7 +46,6 @@ from metastore.thrift_server.upstream.local_handlers import (
 from metastore.thrift_server.upstream.mirrored_handlers import SharedPartitionHandlers, SharedTableHandlers
 from metastore.thrift_server.waiting.lock_waits import Waiting
 from metastore.thrift_server.waiting.own_locks import OwnLocks
-from metastore.tokens.service import ForeignTokenService
 
 
 def handlers(
@@ -75,7 +74,7 @@ def handlers(
         CompactionHandlers(services.compaction.queue, services.compaction.measuring),
         CompactionOperatorHandlers(services.compaction.explaining, services.compaction.measuring),
         TokenHandlers(services.tokens, local_names(settings.identity)),
-        ForeignTokenHandlers(ForeignTokenService(services.tokens.db)),
+        ForeignTokenHandlers(services.tokens),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(
             _catalog(services, settings, limits, changers, writes, TableAccess(settings.abilities, tables))

@@ -107,12 +107,7 @@ class TokenService:
             count += removed
         return count
 
-
-@dataclass(frozen=True)
-class ForeignTokenService:
-    """Tokens and master keys that a Hive server keeps here for itself; their text means nothing here."""
-
-    db: Database
+    # ---------------------------------------------- tokens and keys that a Hive server keeps here for itself
 
     def add_token(self, identifier: str, token: str) -> bool:
         """Keep a token; return False if there is one with this identifier."""

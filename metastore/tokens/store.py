@@ -32,7 +32,7 @@ def lock_keys(pg: PgTx) -> None:
 def newest_key(pg: PgTx, made_after: datetime) -> MasterKey | None:
     """Return the newest key, if it was made after an instant."""
     rows = pg.sql("SELECT id, key FROM token_keys WHERE made_at > %s ORDER BY id DESC LIMIT 1", (made_after,))
-    return MasterKey(rows[0][0], bytes(rows[0][1])) if rows else None
+    return next((MasterKey(number, bytes(key)) for number, key in rows), None)
 
 
 def insert_key(pg: PgTx, key: bytes) -> MasterKey:

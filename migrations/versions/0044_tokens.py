@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "0048"
+revision = "0044"
 down_revision = "0043"
 branch_labels = None
 depends_on = None
