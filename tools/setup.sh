@@ -30,6 +30,19 @@ see_to_java() {
   fi
 }
 
+# Tests of logins ask a real KDC and a real directory server, and the package gssapi is compiled; without them they are skipped.
+see_to_logins() {
+  if as_root && ! { [ -x /usr/sbin/krb5kdc ] && [ -x /usr/sbin/slapd ] && command -v krb5-config >/dev/null; }; then
+    say "installing a Kerberos KDC and slapd, which the tests of logins need"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq krb5-kdc krb5-admin-server libkrb5-dev gcc slapd; } >/dev/null 2>&1 ||
+      say "they could not be installed with apt-get: those tests are skipped"
+  fi
+  if command -v krb5-config >/dev/null; then
+    .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w .venv/wheels -c constraints.txt gssapi >&2 ||
+      say "gssapi could not be compiled: tests of Kerberos are skipped"
+  fi
+}
+
 stamp=.venv/.setup-stamp
 wanted=$(cat pyproject.toml setup.py constraints.txt tools/setup.sh | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
@@ -43,11 +56,14 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
     "$python" -m venv .venv
   fi
-  see_to_java & # apt-get and pip do not wait for each other
+  { see_to_java; see_to_logins; } & # apt-get and pip do not wait for each other
   say "installing $(grep -c == constraints.txt) packages into .venv, a minute or two; the largest is PySpark"
   PIP_CONSTRAINT="" .venv/bin/python -m pip install --no-compile --disable-pip-version-check --progress-bar off \
     -c constraints.txt -e '.[dev]' | sed -u -nE 's/^ *(Downloading|Building wheel for) ([^ ]+).*/setup: \1 \2/p; s/^(Installing) .*/setup: \1 all of them/p' >&2
   wait
+  if ls .venv/wheels/gssapi-*.whl >/dev/null 2>&1; then
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt .venv/wheels/gssapi-*.whl >&2
+  fi
   printf '%s' "$wanted" >"$stamp"
   say "done"
 else
