@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 "${PYTHON:-python3}" -m venv "$fresh"
-"$fresh/bin/pip" install --quiet --disable-pip-version-check '.[dev]'
+"$fresh/bin/pip" install --quiet --disable-pip-version-check '.[dev,kerberos]'
 {
   # shellcheck disable=SC2016
   printf '# Every version that `make setup` installs; `make lock` writes this file anew.\n'
