@@ -12,7 +12,7 @@ quick := not slow and not long and not robustness
 pytest := $(bin)/python -m pytest -n $(WORKERS) $(ARGS)
 cover := --cov=metastore --cov-branch --cov-report=
 
-.PHONY: wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 robustness-tables help setup run demo test test-all test-fast checks tests slow-tests coverage model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
+.PHONY: interop-auth wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 robustness-tables help setup run demo test test-all test-fast checks tests slow-tests coverage model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ robustness: setup ## Histories with killed servers, workers and databases, judge
 
 interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server, with and without TLS (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py tests/interop/clients/tls.py $(ARGS)
+
+interop-auth: setup ## Logins by Kerberos, token and password with Hive 2.3.10 to 4.2.0 and PyIceberg (fetches them with Maven and pip)
+	@$(bin)/python -m pytest -n0 tests/interop/clients/logins.py $(ARGS)
 
 interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write and compact, we what they write, and Hive's queries (RANDOM_TABLES=1-200; fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py tests/interop/tables/every_type.py tests/interop/tables/lines.py tests/interop/tables/hive_queries.py tests/interop/tables/random_tables.py $(ARGS)

@@ -1,6 +1,6 @@
 import java.security.PrivilegedExceptionAction;
 import java.util.Scanner;
-import org.apache.hadoop.hive.conf.HiveConf;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.metastore.HiveMetaStoreClient;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.security.UserGroupInformation;
@@ -14,8 +14,41 @@ import org.apache.hadoop.security.token.TokenIdentifier;
 public class HiveClient {
     private static final String SIGNATURE = "thatMetastore";
 
-    private static HiveConf conf(String uri, String principal, String protection) {
-        HiveConf conf = new HiveConf();
+    /** Returns settings as the client of this version takes them: Hive 2.3 has a class of its own for them. */
+    private static Configuration empty() throws Exception {
+        try {
+            return (Configuration) Class.forName("org.apache.hadoop.hive.conf.HiveConf").getConstructor().newInstance();
+        } catch (ClassNotFoundException absent) {
+            return new Configuration();
+        }
+    }
+
+    private static HiveMetaStoreClient client(Configuration conf) throws Exception {
+        try {
+            return HiveMetaStoreClient.class.getConstructor(conf.getClass()).newInstance(conf);
+        } catch (java.lang.reflect.InvocationTargetException error) {
+            throw (Exception) error.getCause();
+        }
+    }
+
+    /** A client with a user and a password, as Hive 4's has them. */
+    private static String withPassword(String[] words) throws Exception {
+        Configuration conf = empty();
+        conf.set("hive.metastore.uris", words[1]);
+        conf.set("metastore.thrift.uris", words[1]);
+        conf.set("metastore.client.auth.mode", "PLAIN");
+        conf.set("metastore.client.plain.username", words[2]);
+        conf.set(words[2], words[3]);
+        conf.set("metastore.use.SSL", "true");
+        conf.set("metastore.truststore.path", words[4]);
+        conf.set("metastore.truststore.password", "changeit");
+        conf.set("metastore.truststore.type", "PKCS12");
+        conf.set("metastore.connect.retries", "1");
+        return talk(conf, words, 5);
+    }
+
+    private static Configuration conf(String uri, String principal, String protection) throws Exception {
+        Configuration conf = empty();
         conf.set("hadoop.security.authentication", "kerberos");
         conf.set("hadoop.rpc.protection", protection);
         conf.set("hive.metastore.uris", uri);
@@ -28,7 +61,8 @@ public class HiveClient {
     }
 
     private static String run(String[] words) throws Exception {
-        HiveConf conf = conf(words[1], words[2], words[3]);
+        if (words[0].equals("password")) return withPassword(words);
+        Configuration conf = conf(words[1], words[2], words[3]);
         UserGroupInformation.setConfiguration(conf);
         if (words[0].equals("token")) {
             UserGroupInformation user = UserGroupInformation.createRemoteUser("job");
@@ -43,8 +77,8 @@ public class HiveClient {
         return user.doAs((PrivilegedExceptionAction<String>) () -> talk(conf, words, 6));
     }
 
-    private static String talk(HiveConf conf, String[] words, int at) throws Exception {
-        HiveMetaStoreClient client = new HiveMetaStoreClient(conf);
+    private static String talk(Configuration conf, String[] words, int at) throws Exception {
+        HiveMetaStoreClient client = client(conf);
         try {
             switch (words[at]) {
                 case "databases": return String.valueOf(client.getAllDatabases());

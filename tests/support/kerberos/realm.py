@@ -64,17 +64,18 @@ def realm(work):
 
 
 class HiveClient:
-    """Hive's client 2.3.10 in a JVM of its own, logged in from keytabs or with tokens."""
+    """Hive's client in a JVM of its own, logged in from keytabs, with tokens or passwords; 2.3.10 unless ``jars`` say another."""
 
-    def __init__(self, realm, work, uri, principal):
+    def __init__(self, realm, work, uri, principal, jars=str(_JARS), home=None):
         self.uri, self.principal = uri, principal
-        subprocess.run(["javac", "-nowarn", "-proc:none", "-cp", str(_JARS), "-d", str(work), str(_SOURCE)], check=True,
+        programs = f"{home}/bin/" if home else ""
+        subprocess.run([f"{programs}javac", "-nowarn", "-proc:none", "-cp", jars, "-d", str(work), str(_SOURCE)], check=True,
                        capture_output=True)
         self._noise = (work / "noise.txt").open("w")
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in (*_OPENED,)]
         self._java = subprocess.Popen(
-            ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened,
-             f"-Djava.security.krb5.conf={realm.configuration}", "-cp", f"{work}:{_JARS}", "HiveClient"],
+            [f"{programs}java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened,
+             *([f"-Djava.security.krb5.conf={realm.configuration}"] if realm else []), "-cp", f"{work}:{jars}", "HiveClient"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._noise, text=True, cwd=work)
 
     def __enter__(self):
@@ -104,6 +105,10 @@ class HiveClient:
     def with_token(self, token, *command, protection="authentication"):
         """Run a command with a delegation token."""
         return self._say("token", self.uri, self.principal, protection, token, *command)
+
+    def with_password(self, user, password, trust, *command):
+        """Run a command with a user and a password, over TLS."""
+        return self._say("password", self.uri, user, password, str(trust), *command)
 
 
 class RefusedError(Exception):
