@@ -5,7 +5,7 @@ CREATE SEQUENCE lock_ext_id;
 
 CREATE SEQUENCE compaction_id;
 
-CREATE SEQUENCE delegation_tokens_sequence_seq AS INTEGER CYCLE;
+CREATE SEQUENCE delegation_tokens_sequence_seq;
 
 CREATE TABLE catalogs (
 	name TEXT COLLATE "C" NOT NULL,
@@ -171,7 +171,7 @@ CREATE TABLE directory_moves (
 CREATE INDEX directory_moves_table_id_idx ON directory_moves (table_id);
 
 CREATE TABLE hive_master_keys (
-	id INTEGER GENERATED ALWAYS AS IDENTITY,
+	id INTEGER NOT NULL,
 	key TEXT NOT NULL,
 	CONSTRAINT hive_master_keys_pkey PRIMARY KEY (id)
 );
@@ -316,7 +316,7 @@ CREATE TABLE table_opens (
 );
 
 CREATE TABLE token_keys (
-	id INTEGER GENERATED ALWAYS AS IDENTITY,
+	id BIGINT GENERATED ALWAYS AS IDENTITY,
 	key BYTEA NOT NULL,
 	made_at TIMESTAMP WITH TIME ZONE NOT NULL,
 	CONSTRAINT token_keys_pkey PRIMARY KEY (id)
@@ -497,11 +497,11 @@ CREATE INDEX databases_place_idx ON databases ("left"(location COLLATE "C", 500)
 
 CREATE TABLE delegation_tokens (
 	identifier BYTEA NOT NULL,
-	sequence INTEGER NOT NULL,
+	sequence BIGINT NOT NULL,
 	renewer TEXT NOT NULL,
 	valid_until TIMESTAMP WITH TIME ZONE NOT NULL,
 	expires TIMESTAMP WITH TIME ZONE NOT NULL,
-	key_id INTEGER NOT NULL,
+	key_id BIGINT NOT NULL,
 	CONSTRAINT delegation_tokens_pkey PRIMARY KEY (identifier),
 	CONSTRAINT delegation_tokens_key_id_fkey FOREIGN KEY(key_id) REFERENCES token_keys (id)
 );

@@ -362,19 +362,19 @@ table_opens = Table(
 
 # Delegation tokens. A token's password follows from its identifier and its key, so none is stored.
 token_keys = Table(
-    "token_keys", metadata, Column("id", Integer, Identity(always=True), primary_key=True),
+    "token_keys", metadata, Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("key", LargeBinary, nullable=False), _instant("made_at"))
-token_sequence = Sequence("delegation_tokens_sequence_seq", data_type=Integer, cycle=True, metadata=metadata)
+token_sequence = Sequence("delegation_tokens_sequence_seq", metadata=metadata)
 delegation_tokens = Table(
     "delegation_tokens", metadata, Column("identifier", LargeBinary, primary_key=True),
-    Column("sequence", Integer, nullable=False), Column("renewer", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False), Column("renewer", Text, nullable=False),
     _instant("valid_until"), _instant("expires"),
-    Column("key_id", Integer, ForeignKey("token_keys.id"), nullable=False),
+    Column("key_id", BigInteger, ForeignKey("token_keys.id"), nullable=False),
     Index(None, "valid_until"), Index(None, "key_id"))
 
 # What Hive servers keep here for themselves (their DBTokenStore).
 hive_tokens = Table(
     "hive_tokens", metadata, Column("identifier", Text, primary_key=True), Column("token", Text, nullable=False))
 hive_master_keys = Table(
-    "hive_master_keys", metadata, Column("id", Integer, Identity(always=True), primary_key=True),
+    "hive_master_keys", metadata, Column("id", Integer, primary_key=True, autoincrement=False),
     Column("key", Text, nullable=False))

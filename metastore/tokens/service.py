@@ -21,6 +21,9 @@ from metastore.tokens.rules import (
 )
 from metastore.tokens.store import StoredToken
 
+_INTS = 1 << 31
+"""Hadoop reads these numbers as ints, and a restore moves ours far ahead; nothing rests on them."""
+
 
 def in_ms(instant: datetime) -> int:
     """Return an instant as milliseconds since 1970."""
@@ -56,7 +59,13 @@ class TokenService:
             sequence = token_store.next_sequence(pg)
             expires = pg.now + self.settings.token_lifetime
             identifier = TokenIdentifier(
-                owner, renewer, "" if owner == caller else caller, in_ms(pg.now), in_ms(expires), sequence, key.id
+                owner,
+                renewer,
+                "" if owner == caller else caller,
+                in_ms(pg.now),
+                in_ms(expires),
+                sequence % _INTS,
+                key.id % _INTS,
             ).encoded()
             valid_until = min(pg.now + self.settings.token_renewal, expires)
             token = StoredToken(renewer, valid_until, expires, key.key)
@@ -127,7 +136,9 @@ class TokenService:
 
     def add_master_key(self, key: str) -> int:
         """Keep a master key; return its number."""
-        return token_store.insert_foreign_key(self.db, key)
+        with self.db.begin() as pg:
+            token_store.lock_keys(pg)
+            return token_store.insert_foreign_key(pg, key)
 
     def update_master_key(self, number: int, key: str) -> bool:
         """Replace a master key; return False if there is none."""

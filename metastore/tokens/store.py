@@ -130,9 +130,15 @@ def select_foreign_identifiers(db: Database) -> list[str]:
     return [identifier for (identifier,) in db.once("SELECT identifier FROM hive_tokens ORDER BY identifier")]
 
 
-def insert_foreign_key(db: Database, key: str) -> int:
-    """Keep a master key of a Hive server; return its number."""
-    [(number,)] = db.once("INSERT INTO hive_master_keys (key) VALUES (%s) RETURNING id", (key,))
+def insert_foreign_key(pg: PgTx, key: str) -> int:
+    """Keep a master key of a Hive server, under `lock_keys`; return its number.
+
+    No sequence counts these: a restore moves sequences beyond what a client can read.
+    """
+    [(number,)] = pg.sql(
+        "INSERT INTO hive_master_keys (id, key) SELECT coalesce(max(id), 0) + 1, %s FROM hive_master_keys RETURNING id",
+        (key,),
+    )
     return int(number)
 
 

@@ -13,23 +13,23 @@ def upgrade() -> None:
     op.execute(
         """
         CREATE TABLE token_keys (
-            id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
             key bytea NOT NULL,
             made_at timestamptz NOT NULL
         );
-        CREATE SEQUENCE delegation_tokens_sequence_seq AS int CYCLE;
+        CREATE SEQUENCE delegation_tokens_sequence_seq;
         CREATE TABLE delegation_tokens (
             identifier bytea PRIMARY KEY,
-            sequence int NOT NULL,
+            sequence bigint NOT NULL,
             renewer text NOT NULL,
             valid_until timestamptz NOT NULL,
             expires timestamptz NOT NULL,
-            key_id int NOT NULL REFERENCES token_keys (id)
+            key_id bigint NOT NULL REFERENCES token_keys (id)
         );
         CREATE INDEX delegation_tokens_valid_until_idx ON delegation_tokens (valid_until);
         CREATE INDEX delegation_tokens_key_id_idx ON delegation_tokens (key_id);
         CREATE TABLE hive_tokens (identifier text PRIMARY KEY, token text NOT NULL);
-        CREATE TABLE hive_master_keys (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL);
+        CREATE TABLE hive_master_keys (id int PRIMARY KEY, key text NOT NULL);
         """
     )
 
