@@ -17,7 +17,7 @@ from metastore.errors import UnavailableError
 
 _SECONDS = 5.0
 _LAST_SECONDS = 1.0
-_FAMILY = 0x6C656164  # "lead" is the first half of every such lock's key.
+FAMILY = 0x6C656164  # "lead" is the first half of every such lock's key.
 
 
 class Leadership:
@@ -74,5 +74,5 @@ class Leadership:
     @staticmethod
     def _take(session: connection, role: str) -> bool:
         key = zlib.crc32(role.encode()) - 2**31
-        [(taken,)] = network.ask(session, "SELECT pg_try_advisory_lock(%s, %s)", [_FAMILY, key], _SECONDS)
+        [(taken,)] = network.ask(session, "SELECT pg_try_advisory_lock(%s, %s)", [FAMILY, key], _SECONDS)
         return bool(taken)

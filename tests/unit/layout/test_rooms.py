@@ -50,7 +50,7 @@ def pure(graph) -> set[str]:
 
 
 def test_the_concepts_are_these(modules):
-    assert concepts(modules) == {"catalog", "compaction", "housekeeping", "locks", "materialized_views", "places", "recovery", "tokens", "txns",
+    assert concepts(modules) == {"catalog", "compaction", "doctor", "housekeeping", "locks", "materialized_views", "places", "recovery", "tokens", "txns",
                                  "write_ids"}
 
 
