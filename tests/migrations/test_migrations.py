@@ -186,7 +186,7 @@ def stepped(url, *revisions):
     config.set_main_option("script_location", str(migrate.directory()))
     with engine.connect() as config.attributes["connection"]:
         for revision in revisions:
-            (command.downgrade if revision.startswith("-") else command.upgrade)(config, revision)
+            (command.downgrade if "-" in revision else command.upgrade)(config, revision)
     engine.dispose()
 
 
@@ -195,7 +195,7 @@ def test_views_of_hive_come_with_the_tables_and_go_with_their_migration(empty_ur
     before = rows(empty_url, "SELECT nspname FROM pg_namespace WHERE nspname = 'hive'")
     stepped(empty_url, HIVE_VIEWS)
     there = views_of_hive(empty_url)
-    stepped(empty_url, "-1")
+    stepped(empty_url, f"{HIVE_VIEWS}-1")
 
     assert (before, {"TBLS", "TXNS"} < there) == ([], True)
     assert rows(empty_url, "SELECT nspname FROM pg_namespace WHERE nspname = 'hive'") == []
@@ -220,7 +220,7 @@ def test_the_schema_of_another_metastore_is_let_alone(empty_url):
     """Of a Hive metastore in the same database, or of one of ours."""
     run(empty_url, 'CREATE SCHEMA hive; CREATE TABLE hive."TBLS" ("TBL_ID" bigint); CREATE SCHEMA second')
     migrate.upgrade(empty_url)
-    stepped(empty_url, "-1")
+    stepped(empty_url, f"{HIVE_VIEWS}-1")
     assert views_of_hive(empty_url) == set()
     assert rows(empty_url, 'SELECT count(*) FROM hive."TBLS"') == [(0,)]
 
