@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 import kubernetes_validate
@@ -207,6 +208,27 @@ def test_compose_starts_what_there_is():
     # A worker leaves the schema to the servers, and ends where there is none.
     assert services["worker"]["depends_on"] == {"server-1": {"condition": "service_healthy"}}
     assert {port.rpartition(":")[0].rpartition(":")[0] for service in services.values() for port in service.get("ports", [])} == {"127.0.0.1"}
+
+
+def test_images_of_compose_are_pinned_and_healthy_before_others_start():
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    for name, service in services.items():
+        assert service["image"].startswith("transaction-metastore/") or re.fullmatch(r"[\w/.-]+:\d[\w.-]*", service["image"]), name
+        for needed, how in service.get("depends_on", {}).items():
+            assert how == {"condition": "service_healthy"}, (name, needed)
+            assert "healthcheck" in services[needed] or services[needed]["image"].startswith("transaction-metastore/"), needed
+
+
+def test_the_store_of_compose_is_where_servers_look_and_its_inside_is_closed():
+    """Its filer asks nobody for a password, so nothing but S3 may be reached from other containers."""
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    place, store = urlsplit(services["server-1"]["environment"]["AWS_ENDPOINT_URL"]), services["s3"]
+    options = dict(option.removeprefix("-").partition("=")[::2] for option in store["command"][1:])
+    assert (place.hostname, str(place.port)) == ("s3", options["s3.port"])
+    assert (options["ip.bind"], options["s3.ip.bind"]) == ("127.0.0.1", "0.0.0.0")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        assert store["environment"][name] == services["server-1"]["environment"][name] == services["worker"]["environment"][name]
+    assert "ports" not in store
 
 
 @pytest.mark.parametrize("image", ["server", "worker"])
