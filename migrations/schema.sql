@@ -983,7 +983,8 @@ BEGIN
         SELECT hive_id(table_id || digest), sd -> 'serdeInfo' FROM partition_descriptors)
     SELECT id AS "SERDE_ID", serde ->> 'name' AS "NAME", serde ->> 'serializationLib' AS "SLIB",
            serde ->> 'description' AS "DESCRIPTION", serde ->> 'serializerClass' AS "SERIALIZER_CLASS",
-           serde ->> 'deserializerClass' AS "DESERIALIZER_CLASS", (serde ->> 'serdeType')::integer AS "SERDE_TYPE"
+           serde ->> 'deserializerClass' AS "DESERIALIZER_CLASS",
+           coalesce((serde ->> 'serdeType')::integer, 0) AS "SERDE_TYPE"
     FROM ours;
 
     CREATE OR REPLACE VIEW hive."SERDE_PARAMS" AS

@@ -31,9 +31,8 @@ def descriptor(location=None, cols=("id int", "name string the_name"), **fields)
         serdeInfo=T.SerDeInfo("serde", "a.SerDe", {"field.delim": "\t"}), parameters={"of": "sd"}, **fields)
 
 
-@pytest.fixture
-def lake(client):
-    """Two tables, one of them partitioned with a partition whose columns are others, a view and a function."""
+def make_lake(client):
+    """Make two tables, one of them partitioned with a partition whose columns are others, a view and a function."""
     client.create_database(T.Database(name="lake", description="all", parameters={"team": "ann"}, ownerName="ann", ownerType=T.PrincipalType.ROLE))
     client.create_table(T.Table("plain", "lake", "ann", 5, 6, 7, descriptor(), [], {"comment": "a plain one", "é": "x"}, tableType="MANAGED_TABLE"))
     client.create_table(T.Table("parts", "lake", "bob", sd=descriptor(), partitionKeys=columns("day date the_day", "hour int"), parameters={}, tableType="MANAGED_TABLE"))
@@ -43,6 +42,11 @@ def lake(client):
     client.create_table(T.Table("seen", "lake", "ann", sd=descriptor(cols=("id int",)), partitionKeys=[], parameters={"comment": "what is seen"},
                                 viewOriginalText="SELECT id", viewExpandedText="SELECT `id`", tableType="VIRTUAL_VIEW"))
     client.create_function(T.Function("f", "lake", "a.Class", "ann", T.PrincipalType.USER, 1, T.FunctionType.JAVA, []))
+
+
+@pytest.fixture
+def lake(client):
+    make_lake(client)
     return [client.get_table("lake", name) for name in ("plain", "parts", "seen")]
 
 
@@ -104,7 +108,7 @@ def test_datahub_finds_tables_views_and_properties(database_url, client, lake):
 
 def test_partitions_have_their_values_places_and_columns(database_url, client, lake):
     rows = asked(database_url, """
-        SELECT p."PART_NAME" AS name, p."CREATE_TIME" AS created, s."LOCATION" AS location, s."NUM_BUCKETS" AS buckets, d."SLIB" AS serde,
+        SELECT p."PART_NAME" AS name, p."CREATE_TIME" AS created, s."LOCATION" AS location, s."NUM_BUCKETS" AS buckets, d."SLIB" AS serde, d."SERDE_TYPE" AS kind,
                (SELECT array_agg("PART_KEY_VAL"::text ORDER BY "INTEGER_IDX") FROM "PARTITION_KEY_VALS" v WHERE v."PART_ID" = p."PART_ID") AS values,
                (SELECT json_object_agg("PARAM_KEY", "PARAM_VALUE") FROM "PARTITION_PARAMS" v WHERE v."PART_ID" = p."PART_ID") AS parameters,
                (SELECT json_object_agg("PARAM_KEY", "PARAM_VALUE") FROM "SD_PARAMS" v WHERE v."SD_ID" = p."SD_ID") AS sd_parameters,
@@ -116,7 +120,7 @@ def test_partitions_have_their_values_places_and_columns(database_url, client, l
     names = client.get_partition_names("lake", "parts", -1)
     partitions = client.get_partitions("lake", "parts", -1)
     assert rows == [
-        {"name": name, "created": p.createTime, "location": p.sd.location, "buckets": 3, "serde": "a.SerDe", "values": p.values,
+        {"name": name, "created": p.createTime, "location": p.sd.location, "buckets": 3, "serde": "a.SerDe", "kind": 0, "values": p.values,
          "parameters": p.parameters, "sd_parameters": {"of": "sd"}, "serde_parameters": {"field.delim": "\t"},
          "columns": [field.name for field in p.sd.cols]} for name, p in zip(names, partitions, strict=True)]
 
