@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "transaction-metastore"
@@ -18,6 +19,41 @@ def rendered(*values, drop=""):
 
 def test_what_they_are_variations_of_is_rendered():
     assert rendered().returncode == 0
+
+
+def manifest(kind, *values, drop=""):
+    """The manifests of a kind."""
+    done = rendered(*values, drop=drop)
+    assert done.returncode == 0, done.stderr
+    return [found for found in yaml.safe_load_all(done.stdout) if found and found["kind"] == kind]
+
+
+def test_a_cluster_may_choose_the_user_and_a_probe_may_be_left_out():
+    [server, _] = manifest("Deployment", "podSecurityContext.runAsUser=null", "podSecurityContext.fsGroup=null", "probes.startup=null")
+    pod = server["spec"]["template"]["spec"]
+    assert pod["securityContext"].keys() & {"runAsUser", "fsGroup", "runAsNonRoot"} == {"runAsNonRoot"}
+    assert "startupProbe" not in pod["containers"][0]
+    assert "livenessProbe" in pod["containers"][0]
+
+
+@pytest.mark.parametrize(("values", "name", "label"), [
+    ([], "x", "transaction-metastore"), (["nameOverride=hms"], "x-hms", "hms"), (["fullnameOverride=hms"], "hms", "transaction-metastore")])
+def test_names(values, name, label):
+    [service, _] = manifest("Service", *values)
+    assert (service["metadata"]["name"], service["spec"]["selector"]["app.kubernetes.io/name"]) == (name, label)
+    [server, worker] = manifest("Deployment", *values)
+    assert service["spec"]["selector"].items() <= server["spec"]["template"]["metadata"]["labels"].items()
+    assert f"--uri=thrift://{name}:9083" in worker["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_a_file_of_hive_as_it_is():
+    text = "<configuration><property><name>hive.txn.timeout</name><value>600s</value></property></configuration>"
+    [settings, _] = manifest("ConfigMap", f"configFile={text}")
+    assert settings["data"]["hive-site.xml"].strip() == text
+    before, after = (manifest("Deployment", *values)[0]["spec"]["template"] for values in ([f"configFile={text}"], [f"configFile={text} "]))
+    assert before["metadata"]["annotations"]["checksum/settings"] != after["metadata"]["annotations"]["checksum/settings"]
+    args = before["spec"]["containers"][0]["args"]
+    assert args.index("--config=/etc/metastore/settings/hive-site.xml") < args.index("--config=/etc/metastore/settings/settings.yaml")
 
 
 def test_probes_and_scrapers_speak_what_the_http_port_speaks():
@@ -41,6 +77,15 @@ def test_probes_and_scrapers_speak_what_the_http_port_speaks():
     (["settings.metastore\\.keystore\\.password=x"], "", "is a secret"),
     (["settings.metastore\\.database\\.url=postgresql://a:b@c/d"], "", "is a secret"),
     (["workers.sparkConf.spark\\.hadoop\\.fs\\.s3a\\.secret\\.key=x"], "", "is a secret"),
+    (["database.host=db", "database.passwordSecret=p"], "", "there is one database"),
+    (["postgres.enabled=true", "postgres.existingSecret=p"], "", "there is one database"),
+    (["database.host=db"], "database.existing", "database.passwordSecret"),
+    (["database.adminSecret=a"], "", "database.adminSecret"),
+    (["existingConfigMap=a", "existingConfigSecret=b"], "", "come from one place"),
+    (["configFile=<property><name>javax.jdo.option.ConnectionPassword</name> <value> x</value></property>"], "", "has a password"),
+    (["configKeys[0]=hive-site.txt"], "", "configKeys"),
+    (["s3.endpoint=s3:8333"], "", "s3.endpoint|s3/endpoint"),
+    (["probes.start.periodSeconds=1"], "", "additional properties|Additional property"),
     (["workers.submit=yarn"], "", "workers.submit|workers/submit"),
     (["workers.threds=2"], "", "threds"),
 ])

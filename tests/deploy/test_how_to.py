@@ -6,9 +6,10 @@ import shlex
 
 import click
 import pytest
+import yaml
 
 from metastore.cli.main import cli
-from tests.deploy.test_manifests import CHART, DEPLOY
+from tests.deploy.test_manifests import CHART, DEPLOY, of_kind
 from tests.support import how_to
 
 PAGES = ["kubernetes.md", "sidecar.md", "machines.md"]
@@ -48,3 +49,15 @@ def test_our_command_line_takes_the_commands(page):
 def test_units_of_the_page_are_there():
     there = {path.name for path in (DEPLOY / "systemd").iterdir()}
     assert set(re.findall(r"[\w-]+\.service", blocks("machines.md"))) == there
+
+
+def test_what_operators_are_told_is_what_the_chart_makes():
+    """The address and the ConfigMap; `metastore` in `lake` is what deploy/k8s is rendered for."""
+    texts = re.findall(r"^```yaml\n(.*?)^```", (how_to.PAGES / "under-an-operator.md").read_text(), re.MULTILINE | re.DOTALL)
+    hive, trino = map(yaml.safe_load, texts)
+    discovery = of_kind("production", "ConfigMap", "metastore-discovery")
+    assert (hive["apiVersion"], hive["kind"]) == ("hive.apache.org/v1", "HiveCluster")
+    assert hive["spec"]["metastore"]["enabled"] is False
+    assert hive["spec"]["metastore"]["externalUri"] == discovery["data"]["HIVE"]
+    assert (trino["apiVersion"], trino["kind"]) == ("trino.stackable.tech/v1alpha1", "TrinoCatalog")
+    assert trino["spec"]["connector"]["hive"]["metastore"]["configMap"] == discovery["metadata"]["name"]

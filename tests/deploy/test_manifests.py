@@ -9,15 +9,19 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 import kubernetes_validate
+import psycopg2
 import pytest
+import sqlalchemy
 import yaml
 
 from metastore.cli.main import cli
 from metastore.config import build, sources
 from metastore.config.security import exposure
+from metastore.db import embedded
 from metastore.telemetry.metrics import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -41,7 +45,7 @@ def containers(document):
 
 
 def every_container():
-    return [pytest.param(container, id=f"{path.stem}-{document['metadata']['name']}") for path in RENDERED
+    return [pytest.param(container, id=f"{path.stem}-{document['metadata']['name']}-{container['name']}") for path in RENDERED
             for document in objects(path) for container in containers(document)]
 
 
@@ -63,12 +67,12 @@ def test_our_server_takes_the_settings(path):
         if document["kind"] == "ConfigMap" and "settings.yaml" in document["data"]:
             settings = build([sources.SettingsSource("chart", dict(sources._yaml(document["data"]["settings.yaml"].encode(), path)))])
             exposed = exposure(settings.server.host, settings.tls, settings.identity)  # raises if the server would not start
-            assert bool(exposed) == (path.stem != "closed")
+            assert bool(exposed) == (path.stem not in {"closed", "company"})
 
 
 @pytest.mark.parametrize("container", every_container())
 def test_our_command_line_takes_the_arguments(container):
-    if container["name"] == "postgres":
+    if not re.match("transaction-metastore/", container["image"]):
         return
     command, arguments = cli, list(container["args"])
     while isinstance(command, click.Group):
@@ -156,7 +160,7 @@ def test_executors_are_pods_of_the_cluster_without_rights_of_their_own():
 
     folder, _, file = conf["spark.kubernetes.executor.podTemplateFile"].rpartition("/")
     assert {"name": "settings", "mountPath": folder, "readOnly": True} in worker["volumeMounts"]
-    pod = whole_pod(yaml.safe_load(of_kind("closed", "ConfigMap")["data"][file]))
+    pod = whole_pod(yaml.safe_load(of_kind("closed", "ConfigMap", "metastore")["data"][file]))
     assert pod["spec"]["automountServiceAccountToken"] is False
     [executor] = pod["spec"]["containers"]
     assert executor["name"] == conf["spark.kubernetes.executor.podTemplateContainerName"]
@@ -207,6 +211,27 @@ def test_compose_starts_what_there_is():
     assert {port.rpartition(":")[0].rpartition(":")[0] for service in services.values() for port in service.get("ports", [])} == {"127.0.0.1"}
 
 
+def test_images_of_compose_are_pinned_and_healthy_before_others_start():
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    for name, service in services.items():
+        assert service["image"].startswith("transaction-metastore/") or re.fullmatch(r"[\w/.-]+:\d[\w.-]*", service["image"]), name
+        for needed, how in service.get("depends_on", {}).items():
+            assert how == {"condition": "service_healthy"}, (name, needed)
+            assert "healthcheck" in services[needed] or services[needed]["image"].startswith("transaction-metastore/"), needed
+
+
+def test_the_store_of_compose_is_where_servers_look_and_its_inside_is_closed():
+    """Its filer asks nobody for a password, so nothing but S3 may be reached from other containers."""
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    place, store = urlsplit(services["server-1"]["environment"]["AWS_ENDPOINT_URL"]), services["s3"]
+    options = dict(option.removeprefix("-").partition("=")[::2] for option in store["command"][1:])
+    assert (place.hostname, str(place.port)) == ("s3", options["s3.port"])
+    assert (options["ip.bind"], options["s3.ip.bind"]) == ("127.0.0.1", "0.0.0.0")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        assert store["environment"][name] == services["server-1"]["environment"][name] == services["worker"]["environment"][name]
+    assert "ports" not in store
+
+
 @pytest.mark.parametrize("image", ["server", "worker"])
 def test_images_run_as_nobody_in_particular(image):
     lines = (DEPLOY / "images" / f"{image}.Dockerfile").read_text().splitlines()
@@ -232,3 +257,129 @@ def test_jobs_reach_only_what_the_values_name():
     assert own == {"to": [{"podSelector": {"matchLabels": policy["podSelector"]["matchLabels"]}}]}
     values = yaml.safe_load((CHART / "ci" / "production.yaml").read_text())
     assert listed == values["networkPolicy"]["egress"]
+
+
+def pods_of_company():
+    """The pod of each workload of company.yaml, by its component, and the values."""
+    pods = {document["metadata"]["labels"]["app.kubernetes.io/component"]: document["spec"]["template"]
+            for document in objects(DEPLOY / "k8s" / "company.yaml") if document["kind"] in {"Deployment", "Job"}}
+    executor = of_kind("company", "ConfigMap", "hive-metastore")["data"]["executor.yaml"]
+    return {**pods, "executor": yaml.safe_load(executor)}, yaml.safe_load((CHART / "ci" / "company.yaml").read_text())
+
+
+PLACEMENT = ("nodeSelector", "affinity", "tolerations", "priorityClassName")
+
+
+def test_pods_stand_where_the_values_say():
+    pods, values = pods_of_company()
+    for component in ("server", "worker", "executor", "migrate", "database"):
+        assert {name: pods[component]["spec"].get(name) for name in PLACEMENT} == {name: values["server"][name] for name in PLACEMENT}, component
+    for component in ("server", "worker"):
+        assert pods[component]["spec"]["topologySpreadConstraints"] == values["server"]["topologySpreadConstraints"]
+        assert values["server"]["podLabels"].items() <= pods[component]["metadata"]["labels"].items()
+        assert values["server"]["podAnnotations"].items() <= pods[component]["metadata"]["annotations"].items()
+
+
+def test_pods_get_what_the_values_add():
+    pods, values = pods_of_company()
+    for component in ("server", "worker", "executor", "migrate"):
+        [*_, container] = [each for each in pods[component]["spec"]["containers"] if each["name"] == component]
+        assert all(variable in container["env"] for variable in values["extraEnv"]), component
+        assert all(mount in container["volumeMounts"] for mount in values["extraVolumeMounts"]), component
+        assert all(volume in pods[component]["spec"]["volumes"] for volume in values["extraVolumes"]), component
+        assert pods[component]["spec"]["securityContext"]["supplementalGroups"] == [2000]
+        assert pods[component]["spec"]["securityContext"]["runAsNonRoot"] is True
+        assert container["securityContext"]["procMount"] == "Default"
+    for component in ("server", "worker"):
+        assert pods[component]["spec"]["initContainers"] == values["server"]["initContainers"]
+        assert pods[component]["spec"]["containers"][1:] == values["server"]["extraContainers"]
+        probe = pods[component]["spec"]["containers"][0]["livenessProbe"]
+        assert (probe["failureThreshold"], probe["periodSeconds"], probe["httpGet"]["path"]) == (12, 10, "/livez")
+
+
+def test_names_are_the_companys():
+    documents = objects(DEPLOY / "k8s" / "company.yaml")
+    assert {document["metadata"]["name"].partition("-server")[0].partition("-worker")[0] for document in documents} == {
+        "hive-metastore", "hive-metastore-migrate", "hive-metastore-database", "hive-metastore-discovery"}
+    assert {document["metadata"]["labels"]["app.kubernetes.io/name"] for document in documents} == {"hive-metastore"}
+    assert "--uri=thrift://hive-metastore:9083" in containers(of_kind("company", "Deployment", "hive-metastore-worker"))[1]["args"]
+
+
+@pytest.mark.parametrize("component", ["server", "worker"])
+def test_files_of_hive_are_read_before_the_charts_own_settings(component):
+    """What the chart sets wins, so that ports and places are those of the Service and of the volumes."""
+    pods, values = pods_of_company()
+    pod = pods[component]["spec"]
+    args = pod["containers"][0]["args"]
+    files = [argument.removeprefix("--config=") for argument in args if argument.startswith("--config=")]
+    assert files == [*(f"/etc/metastore/hive/{name}" for name in values["configKeys"]), "/etc/metastore/settings/settings.yaml"]
+    assert {"name": "hive", "mountPath": "/etc/metastore/hive", "readOnly": True} in pod["containers"][0]["volumeMounts"]
+    assert {"name": "hive", "secret": {"secretName": "hive-site"}} in pod["volumes"]
+
+
+def environment_of(container):
+    return {variable["name"]: variable.get("value", variable.get("valueFrom", {}).get("secretKeyRef")) for variable in container["env"]}
+
+
+@pytest.mark.parametrize("component", ["server", "worker", "migrate"])
+def test_the_database_by_its_parts_is_one_that_our_settings_take(component):
+    pods, _ = pods_of_company()
+    found = environment_of(pods[component]["spec"]["containers"][0])
+    assert found["METASTORE_CONF_METASTORE_DATABASE_PASSWORD"] == {"name": "metastore-database", "key": "password"}
+    given = {name: text for name, text in found.items() if name.startswith("METASTORE_CONF_") and isinstance(text, str)}
+    settings = build([sources.environment({**given, "METASTORE_CONF_METASTORE_DATABASE_PASSWORD": "it's"})]).database
+    assert psycopg2.extensions.parse_dsn(settings.full_url) == {
+        "user": "metastore", "password": "it's", "host": "db.databases.svc", "port": "5432", "dbname": "metastore", "sslmode": "verify-full"}
+
+
+@pytest.fixture
+def administrator(postgres):
+    """A role that may make databases and roles, and is no superuser, as in a managed PostgreSQL."""
+    postgres.sql("CREATE ROLE administrator LOGIN CREATEDB CREATEROLE")
+    yield "administrator"
+    postgres.sql('DROP DATABASE IF EXISTS "the ""lake"""')
+    postgres.sql("DROP OWNED BY administrator; DROP ROLE IF EXISTS \"o'neil\"; DROP ROLE administrator")
+
+
+@pytest.mark.parametrize("is_superuser", [False, True])
+def test_the_job_makes_database_and_role_once(postgres, administrator, is_superuser):
+    """Any number of times, with names and passwords that have quotes in them."""
+    pods, _ = pods_of_company()
+    [container] = pods["database"]["spec"]["containers"]
+    assert {name: text for name, text in environment_of(container).items() if isinstance(text, dict)} == {
+        "PGUSER": {"name": "postgres-admin", "key": "user"}, "PGPASSWORD": {"name": "postgres-admin", "key": "password"},
+        "METASTORE_PASSWORD": {"name": "metastore-database", "key": "password"}}
+    assert container["command"][:2] == ["sh", "-ec"]
+    url = sqlalchemy.make_url(postgres.url("postgres"))
+    environment = {"PGHOST": url.query["host"], "PGPORT": url.query["port"], "PGUSER": url.username if is_superuser else administrator, "PGDATABASE": "postgres",
+                   "METASTORE_DATABASE": 'the "lake"', "METASTORE_USER": "o'neil", "PATH": f"{embedded.programs()}:{os.environ['PATH']}"}
+    for password in ("first ' one", "second"):
+        done = subprocess.run(container["command"], check=False, capture_output=True, text=True, env={**environment, "METASTORE_PASSWORD": password})
+        assert done.returncode == 0, done.stderr
+        assert password not in done.stdout + done.stderr
+
+    assert postgres.sql("SELECT rolcanlogin, rolsuper, rolpassword LIKE 'SCRAM-SHA-256$%' FROM pg_authid WHERE rolname = 'o''neil'") == [(True, False, True)]
+    assert postgres.sql("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = 'the \"lake\"'") == [("o'neil",)]
+    if is_superuser:
+        postgres.sql('DROP DATABASE "the ""lake"""')
+
+
+def test_s3_is_reached_by_servers_jobs_and_executors():
+    pods, _ = pods_of_company()
+    for component in ("server", "worker", "executor"):
+        found = environment_of(pods[component]["spec"]["containers"][0])
+        assert {name: text for name, text in found.items() if name.startswith("AWS_")} == {
+            "AWS_ENDPOINT_URL": "https://s3.lake.svc:8333", "AWS_DEFAULT_REGION": "eu-central-1",
+            "AWS_ACCESS_KEY_ID": {"name": "lake-s3", "key": "accessKey"}, "AWS_SECRET_ACCESS_KEY": {"name": "lake-s3", "key": "secretKey"}}, component
+    [conf] = [argument.removeprefix("--set=") for argument in pods["worker"]["spec"]["containers"][0]["args"] if "spark.conf=" in argument]
+    assert {"spark.hadoop.fs.s3a.endpoint": "https://s3.lake.svc:8333", "spark.hadoop.fs.s3a.endpoint.region": "eu-central-1",
+            "spark.hadoop.fs.s3a.path.style.access": "true"}.items() <= dict(
+                pair.split("=", 1) for pair in build([sources.command_line((conf,))]).compaction.spark_conf).items()
+
+
+def test_clients_discover_the_address():
+    """HIVE is what Stackable's operators read; hive-site.xml is for Hive's and Spark's clients."""
+    data = of_kind("company", "ConfigMap", "hive-metastore-discovery")["data"]
+    properties = dict(sources._hadoop_xml(data["hive-site.xml"].encode(), Path("hive-site.xml")))
+    assert data["HIVE"] == "thrift://hive-metastore.lake.svc.cluster.local:9083"
+    assert properties == {"hive.metastore.uris": data["HIVE"], "hive.metastore.use.SSL": "true"}

@@ -23,6 +23,7 @@ from tests.docs import schema
 
 BASELINE = 41
 """The migration that makes the schema of release 0.2."""
+HIVE_VIEWS = "0045"
 
 
 @pytest.fixture
@@ -35,6 +36,11 @@ def rows(url, query):
     with closing(psycopg2.connect(url)) as session, session.cursor() as cursor:
         cursor.execute(query)
         return cursor.fetchall()
+
+
+def run(url, statements):
+    with closing(psycopg2.connect(url)) as session, session, session.cursor() as cursor:
+        cursor.execute(statements)
 
 
 def objects(url):
@@ -165,6 +171,64 @@ def test_lines_that_release_0_2_kept_are_forgotten(empty_url):
     engine.dispose()
 
     assert (kept, rows(empty_url, "SELECT meta IS NULL FROM tables")) == ([(False,)], [(True,)])
+
+
+def views_of_hive(url):
+    return {name for [name] in rows(url, "SELECT table_name FROM information_schema.views WHERE table_schema = 'hive'")}
+
+
+def stepped(url, *revisions):
+    """Migrate to each of the revisions, by Alembic, in turn."""
+    from alembic import command
+
+    engine = sqlalchemy.create_engine(sqlalchemy.make_url(url).set(drivername="postgresql+psycopg2"))
+    config = Config()
+    config.set_main_option("script_location", str(migrate.directory()))
+    with engine.connect() as config.attributes["connection"]:
+        for revision in revisions:
+            (command.downgrade if "-" in revision else command.upgrade)(config, revision)
+    engine.dispose()
+
+
+def test_views_of_hive_come_with_the_tables_and_go_with_their_migration(empty_url):
+    stepped(empty_url, f"{BASELINE:04}")
+    before = rows(empty_url, "SELECT nspname FROM pg_namespace WHERE nspname = 'hive'")
+    stepped(empty_url, HIVE_VIEWS)
+    there = views_of_hive(empty_url)
+    stepped(empty_url, f"{HIVE_VIEWS}-1")
+
+    assert (before, {"TBLS", "TXNS"} < there) == ([], True)
+    assert rows(empty_url, "SELECT nspname FROM pg_namespace WHERE nspname = 'hive'") == []
+
+
+def test_a_role_that_may_not_make_schemas_gets_its_tables(empty_url):
+    """And the views as soon as somebody has made the schema for it."""
+    run(empty_url, "CREATE ROLE lowly; GRANT CREATE ON SCHEMA public TO lowly")
+    lowly = f"{empty_url}{'&' if '?' in empty_url else '?'}options=-c%20role%3Dlowly"
+    try:
+        migrate.upgrade(lowly)
+        assert rows(lowly, "SELECT tableowner, to_regnamespace('hive') FROM pg_tables WHERE tablename = 'txns'") == [("lowly", None)]
+
+        run(empty_url, "CREATE SCHEMA hive AUTHORIZATION lowly")
+        run(lowly, "SELECT make_hive_views()")
+        assert {"TBLS", "TXNS"} < views_of_hive(empty_url)
+    finally:
+        run(empty_url, "DROP OWNED BY lowly; DROP ROLE lowly")
+
+
+def test_the_schema_of_another_metastore_is_let_alone(empty_url):
+    """Of a Hive metastore in the same database, or of one of ours."""
+    run(empty_url, 'CREATE SCHEMA hive; CREATE TABLE hive."TBLS" ("TBL_ID" bigint); CREATE SCHEMA second')
+    migrate.upgrade(empty_url)
+    stepped(empty_url, f"{HIVE_VIEWS}-1")
+    assert views_of_hive(empty_url) == set()
+    assert rows(empty_url, 'SELECT count(*) FROM hive."TBLS"') == [(0,)]
+
+    run(empty_url, "DROP SCHEMA hive CASCADE")
+    migrate.upgrade(empty_url)
+    migrate._make(empty_url, "second")
+    run(empty_url, "INSERT INTO public.catalogs (name, location) VALUES ('mine', 'file:/w')")
+    assert rows(empty_url, 'SELECT "NAME" FROM hive."CTLGS"') == [("mine",)]
 
 
 @pytest.mark.parametrize("path", schema.functions(), ids=str)

@@ -384,6 +384,18 @@ def test_rows_are_copied_into_our_schema_by_a_role_that_may_do_nothing_else(run,
         assert rows(other, query) == rows(url, query)
 
 
+def test_views_of_hive_show_what_was_restored_over_another_metastore(run, two, saved, tmp_path):
+    path, _ = saved
+    url, _ = two
+    with served(url, tmp_path) as client:
+        created(client, "of_later")
+    assert run("db", "restore", str(path), "--replace", "--database-url", url)[0] == 0
+
+    with closing(psycopg2.connect(url)) as session, session.cursor() as cursor:
+        cursor.execute('SELECT "TBL_NAME" FROM hive."TBLS"')
+        assert cursor.fetchall() == [("t",)]
+
+
 def test_a_backup_of_an_older_release_is_brought_up_to_date(run, two, tmp_path):
     url, other = two
     saved = tmp_path / "one.backup"

@@ -23,6 +23,7 @@ from metastore.client import MetastoreClient
 from metastore.db import failpoints
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from metastore.txns.adoption.service import AdoptionService
+from tests.integration.db.test_hive_views import asked, make_lake, of_hive
 from tests.integration.upstream.conftest import Writing, settings, table
 from tests.interop.clients.sessions import session
 from tests.interop.java import java_home
@@ -274,3 +275,42 @@ def test_transactions_go_on_while_the_upstream_is_dead_and_it_goes_on_where_it_w
         assert catalog.get_all_tables(db) == ["u"]
     assert writing.valid("u", db) == (write_id, [])
     assert writing.write("u", db)[1] == write_id + 1
+
+
+class Late(MetastoreClient):
+    """A client of Hive 4.2, which has no get_table any more."""
+
+    def get_table(self, db, name):
+        return self.get_table_req(T.GetTableRequest(dbName=db, tblName=name)).table
+
+
+NOT_COMPARED = {"CREATE_TIME", "LOCATION", "DB_LOCATION_URI", "TBL_TYPE"}
+"""Times, places, and that Hive 4 makes external tables of plain ones."""
+
+
+def stored(url, schema):
+    """Columns of each of Hive's tables with their types, and the rows about `lake` without numbers of objects."""
+    names = [name for name in of_hive() if name not in {"CTLGS", "DBS", "VERSION", "CDS", "SERDES", "HIVE_LOCKS", "TXNS"}]
+    columns = asked(url, "SELECT table_name, column_name, data_type IN ('bigint', 'integer') AS is_number FROM information_schema.columns "
+                    f"WHERE table_schema = '{schema}'", schema)
+    rows = {name: sorted(str({key: value for key, value in row.items() if not key.endswith("_ID") and key not in NOT_COMPARED})
+                         for row in asked(url, f'SELECT * FROM "{name}"', schema)
+                         if row.get("PARAM_KEY") not in {"transient_lastDdlTime", "EXTERNAL", "TRANSLATED_TO_EXTERNAL", "external.table.purge"}) for name in names}
+    return {(row["table_name"], row["column_name"], row["is_number"]) for row in columns if row["table_name"] in of_hive()}, rows
+
+
+def test_views_have_the_columns_and_rows_of_hives_own_tables(upstream, database_url, tmp_path):
+    if upstream.database_url is None:
+        pytest.skip("2.3.10 is on Derby")
+    with Late(upstream.uri) as catalog:
+        make_lake(catalog)
+    app = App(settings(database_url, tmp_path), loops=False, planner=[])
+    app.start()
+    with MetastoreClient(app.thrift_uri) as ours:
+        make_lake(ours)
+    app.stop()
+
+    columns, rows = stored(upstream.database_url, "public")
+    our_columns, our_rows = stored(database_url, "hive")
+    assert our_columns == columns
+    assert {**our_rows, "COLUMNS_V2": sorted(set(our_rows["COLUMNS_V2"]))} == {**rows, "COLUMNS_V2": sorted(set(rows["COLUMNS_V2"]))}

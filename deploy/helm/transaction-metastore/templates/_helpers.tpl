@@ -1,5 +1,7 @@
+{{/* The start of every object's name. */}}
 {{- define "metastore.name" -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- $own := join "-" (compact (list .Release.Name .Values.nameOverride)) -}}
+{{- .Values.fullnameOverride | default $own | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "metastore.labels" -}}
@@ -10,7 +12,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "metastore.selector" -}}
-app.kubernetes.io/name: transaction-metastore
+app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
@@ -45,8 +47,23 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{/* What must hold before anything is rendered. */}}
 {{- define "metastore.require" -}}
-{{- if and (include "metastore.isShared" .) (not .Values.database.existingSecret) (not .Values.postgres.enabled) }}
-{{- fail "database.existingSecret: name the Secret with the PostgreSQL URL, or set postgres.enabled for a try." }}
+{{- if and (include "metastore.isShared" .) (not .Values.database.existingSecret) (not .Values.database.host) (not .Values.postgres.enabled) }}
+{{- fail "database.existingSecret: name the Secret with the PostgreSQL URL, or give database.host and what belongs to it, or set postgres.enabled for a try." }}
+{{- end }}
+{{- if gt (len (compact (list .Values.database.existingSecret .Values.database.host (ternary "one" "" .Values.postgres.enabled)))) 1 }}
+{{- fail "database.existingSecret, database.host, postgres.enabled: there is one database; set one of them." }}
+{{- end }}
+{{- if and .Values.database.host (not .Values.database.passwordSecret) }}
+{{- fail "database.passwordSecret: name the Secret with the password of database.user." }}
+{{- end }}
+{{- if and .Values.database.adminSecret (not .Values.database.host) }}
+{{- fail "database.adminSecret: the database is made where database.host says; set it." }}
+{{- end }}
+{{- if gt (len (compact (list .Values.configFile .Values.existingConfigMap .Values.existingConfigSecret))) 1 }}
+{{- fail "configFile, existingConfigMap, existingConfigSecret: files of settings come from one place; set one of them." }}
+{{- end }}
+{{- if regexMatch "(?is)<name>[^<]*(password|secret)[^<]*</name>\\s*<value>\\s*[^<\\s]" .Values.configFile }}
+{{- fail "configFile has a password or a secret key: whoever may read ConfigMaps would read it. Put the file into a Secret, existingConfigSecret." }}
 {{- end }}
 {{- if and .Values.postgres.enabled (not .Values.postgres.existingSecret) }}
 {{- fail "postgres.existingSecret: name a Secret with the key `password`." }}
@@ -101,6 +118,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - name: METASTORE_CONF_METASTORE_DATABASE_PASSWORD
   valueFrom:
     secretKeyRef: {name: {{ .Values.postgres.existingSecret }}, key: password}
+{{- else if .Values.database.host }}
+- name: METASTORE_CONF_METASTORE_DATABASE_URL
+  value: {{ printf "postgresql://%s:%v/%s%s" .Values.database.host .Values.database.port .Values.database.name (ternary (printf "?sslmode=%s" .Values.database.sslMode) "" (ne .Values.database.sslMode "")) }}
+- name: METASTORE_CONF_METASTORE_DATABASE_USER
+  value: {{ .Values.database.user }}
+- name: METASTORE_CONF_METASTORE_DATABASE_PASSWORD
+  valueFrom:
+    secretKeyRef: {name: {{ .Values.database.passwordSecret }}, key: {{ .Values.database.passwordKey }}}
 {{- else }}
 - name: METASTORE_CONF_METASTORE_DATABASE_URL
   valueFrom:
@@ -141,6 +166,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   "spark.kubernetes.executor.podTemplateFile" "/etc/metastore/settings/executor.yaml"
   "spark.kubernetes.executor.podTemplateContainerName" "executor" -}}
 {{- end -}}
+{{- with .Values.s3.endpoint }}
+{{- $_ := set $conf "spark.hadoop.fs.s3a.endpoint" . }}
+{{- $_ := set $conf "spark.hadoop.fs.s3a.path.style.access" (toString $.Values.s3.pathStyle) }}
+{{- end -}}
+{{- with .Values.s3.region }}{{ $_ := set $conf "spark.hadoop.fs.s3a.endpoint.region" . }}{{ end -}}
 {{- $pairs := list -}}
 {{- range $name, $value := merge (deepCopy .Values.workers.sparkConf) $conf }}{{ $pairs = append $pairs (printf "%s=%s" $name $value) }}{{ end -}}
 {{- join "," $pairs -}}
@@ -153,19 +183,91 @@ envFrom:
 {{- end }}
 {{- end -}}
 
-{{- define "metastore.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
-fsGroup: 10001
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile: {type: RuntimeDefault}
+{{/* Variables of everything that reads the warehouse: the store's address and keys, and those of the values. */}}
+{{- define "metastore.warehouseEnv" -}}
+{{- with .Values.s3.endpoint }}
+- {name: AWS_ENDPOINT_URL, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.s3.region }}
+- {name: AWS_DEFAULT_REGION, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.s3.credentialsSecret }}
+- name: AWS_ACCESS_KEY_ID
+  valueFrom:
+    secretKeyRef: {name: {{ . }}, key: {{ $.Values.s3.accessKeyKey }}}
+- name: AWS_SECRET_ACCESS_KEY
+  valueFrom:
+    secretKeyRef: {name: {{ . }}, key: {{ $.Values.s3.secretKeyKey }}}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
-{{- define "metastore.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: {drop: [ALL]}
+{{- define "metastore.extraMounts" -}}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "metastore.extraVolumes" -}}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Where the pods of a component may run: given server or workers of the values. */}}
+{{- define "metastore.placement" -}}
+{{- range $key := list "nodeSelector" "affinity" "tolerations" "priorityClassName" }}
+{{- with get $ $key }}
+{{ $key }}: {{- if kindIs "string" . }} {{ . }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What the pods of servers and workers have in common: given root, own (server or workers of the values), component. */}}
+{{- define "metastore.pod" -}}
+{{- include "metastore.pullSecrets" .root }}
+securityContext: {{- toYaml .root.Values.podSecurityContext | nindent 2 }}
+terminationGracePeriodSeconds: {{ add .own.drainSeconds 20 }}
+topologySpreadConstraints:
+{{- if .own.topologySpreadConstraints }}
+  {{- toYaml .own.topologySpreadConstraints | nindent 2 }}
+{{- else }}
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "metastore.selector" .root | nindent 8 }}
+        app.kubernetes.io/component: {{ .component }}
+{{- end }}
+{{- include "metastore.placement" .own }}
+volumes: {{- include "metastore.volumes" .root | nindent 2 }}
+{{- with .own.initContainers }}
+initContainers: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Metadata of these pods: the same arguments. */}}
+{{- define "metastore.podMetadata" -}}
+labels: {{- include "metastore.selector" .root | nindent 2 }}
+  app.kubernetes.io/component: {{ .component }}
+  {{- with .own.podLabels }}{{ toYaml . | nindent 2 }}{{ end }}
+annotations:
+  checksum/settings: {{ printf "%s%s" (include "metastore.settings" .root) .root.Values.configFile | sha256sum }}
+  {{- with .own.podAnnotations }}{{ toYaml . | nindent 2 }}{{ end }}
+{{- end -}}
+
+{{/* Files of settings, the chart's own last: what it sets wins. */}}
+{{- define "metastore.configFiles" -}}
+{{- if .Values.configFile }}
+- --config=/etc/metastore/settings/hive-site.xml
+{{- else if or .Values.existingConfigMap .Values.existingConfigSecret }}
+{{- range .Values.configKeys }}
+- --config=/etc/metastore/hive/{{ . }}
+{{- end }}
+{{- end }}
+- --config=/etc/metastore/settings/settings.yaml
 {{- end -}}
 
 {{- define "metastore.mounts" -}}
@@ -177,7 +279,11 @@ capabilities: {drop: [ALL]}
 {{- if .Values.warehouse.existingClaim }}
 - {name: warehouse, mountPath: /warehouse}
 {{- end }}
+{{- if or .Values.existingConfigMap .Values.existingConfigSecret }}
+- {name: hive, mountPath: /etc/metastore/hive, readOnly: true}
+{{- end }}
 {{- include "metastore.databaseMount" . }}
+{{- include "metastore.extraMounts" . }}
 {{- end -}}
 
 {{- define "metastore.volumes" -}}
@@ -193,7 +299,15 @@ capabilities: {drop: [ALL]}
 - name: warehouse
   persistentVolumeClaim: {claimName: {{ .Values.warehouse.existingClaim }}}
 {{- end }}
+{{- if .Values.existingConfigMap }}
+- name: hive
+  configMap: {name: {{ .Values.existingConfigMap }}}
+{{- else if .Values.existingConfigSecret }}
+- name: hive
+  secret: {secretName: {{ .Values.existingConfigSecret }}}
+{{- end }}
 {{- include "metastore.databaseVolume" . }}
+{{- include "metastore.extraVolumes" . }}
 {{- end -}}
 
 {{/* Of the HTTP port, for probes and scrapers. */}}
@@ -204,20 +318,13 @@ capabilities: {drop: [ALL]}
 
 {{- define "metastore.probes" -}}
 {{- $scheme := include "metastore.httpScheme" . -}}
-startupProbe:
-  httpGet: {path: /readyz, port: http, scheme: {{ $scheme }}}
-  periodSeconds: 1
-  failureThreshold: 300
-livenessProbe:
-  httpGet: {path: /livez, port: http, scheme: {{ $scheme }}}
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 6
-readinessProbe:
-  httpGet: {path: /readyz, port: http, scheme: {{ $scheme }}}
-  periodSeconds: 5
-  timeoutSeconds: 5
-  failureThreshold: 2
+{{- range $kind, $path := dict "startup" "/readyz" "liveness" "/livez" "readiness" "/readyz" }}
+{{- with get $.Values.probes $kind }}
+{{ $kind }}Probe:
+  httpGet: {path: {{ $path }}, port: http, scheme: {{ $scheme }}}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "metastore.pullSecrets" -}}
