@@ -27,6 +27,7 @@ from metastore.thrift_server.handlers.operators import OperatorHandlers
 from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
+from metastore.thrift_server.handlers.rare import RareHandlers
 from metastore.thrift_server.handlers.rebuilds import RebuildHandlers
 from metastore.thrift_server.handlers.session import SessionHandlers
 from metastore.thrift_server.handlers.statistics import StatisticsHandlers
@@ -112,6 +113,7 @@ def _catalog(
         NotificationHandlers(services.events, writes),
         StreamHandlers(services.commits),
         MaterializedViewHandlers(catalog.materialized_views),
+        RareHandlers(catalog.rare),
     ]
 
 
