@@ -20,6 +20,14 @@ METHODS = {
         "drop_schema_version", "get_schemas_by_cols", "map_schema_version_to_serde", "set_schema_version_state",
         "add_serde", "get_serde",
     ),
+    "procedures": (
+        "create_stored_procedure", "get_stored_procedure", "drop_stored_procedure", "get_all_stored_procedures",
+        "add_package", "find_package", "drop_package", "get_all_packages",
+    ),
+    "runtime_statistics": ("add_runtime_stats", "get_runtime_stats"),
+    "replication_metrics": ("add_replication_metrics", "get_replication_metrics"),
+    "types": ("create_type", "get_type", "drop_type"),
+    "partition_marks": ("markPartitionForEvent", "isPartitionMarkedForEvent"),
 }  # fmt: skip
 """The methods of each concept; a concept is a module of rules with a table ``METHODS``."""
 

@@ -30,6 +30,11 @@ DATABASE = Kind("database")
 TABLE = Kind("table")
 """The tables, as ``{"partitionKeys": ..., "parameters": ...}``; their keys are (catalog, database, table)."""
 
+RUNTIME_STATISTIC = Kind("runtime statistic")
+REPLICATION_METRICS = Kind("replication metrics")
+PARTITION_MARK = Kind("partition mark")
+"""These three are kept for a time."""
+
 
 class Place(NamedTuple):
     """An object's kind and key; in a scope also the first parts of keys, which stand for all that begin so."""
