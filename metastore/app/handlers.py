@@ -28,6 +28,7 @@ from metastore.thrift_server.handlers.operators import OperatorHandlers
 from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
+from metastore.thrift_server.handlers.rare import RareHandlers
 from metastore.thrift_server.handlers.rebuilds import RebuildHandlers
 from metastore.thrift_server.handlers.session import SessionHandlers
 from metastore.thrift_server.handlers.statistics import StatisticsHandlers
@@ -36,6 +37,7 @@ from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.tokens import ForeignTokenHandlers, TokenHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
+from metastore.thrift_server.handlers.unsupported import UnsupportedHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.upstream.local_handlers import (
@@ -116,6 +118,8 @@ def _catalog(
         NotificationHandlers(services.events, writes),
         StreamHandlers(services.commits),
         MaterializedViewHandlers(catalog.materialized_views),
+        RareHandlers(catalog.rare),
+        UnsupportedHandlers(),
     ]
 
 

@@ -36,7 +36,7 @@ def server_loops(services: Services, settings: Settings) -> list[Loop]:
         Loop("open_txns_counter", OpenTxnsCounter(services.txns).tick, txns.count_open_txns_interval, everywhere=True),
         Loop("event_cleaner", services.events.purge, settings.events.clean_interval),
         *([Loop("token_cleaner", services.tokens.purge, _TOKEN_INTERVAL)] if settings.identity.uses_kerberos else []),
-        _catalog_loop(services),
+        *_catalog_loops(services, settings),
         Loop("table_opens", services.write_ids.note_opens, timedelta(minutes=1), everywhere=True),
         *_change_management(services, settings),
         *_lock_loops(services, settings.locks),
@@ -81,12 +81,14 @@ def compaction(
     ]
 
 
-def _catalog_loop(services: Services) -> Loop:
+def _catalog_loops(services: Services, settings: Settings) -> list[Loop]:
+    often = timedelta(seconds=30)
     if services.upstream is not None:
-        return Loop(
-            "upstream_changes", services.upstream.changes.settle, timedelta(seconds=30), start_after=timedelta(0)
-        )
-    return Loop("directory_moves", services.catalog.moves.settle_moves, timedelta(seconds=30))
+        return [Loop("upstream_changes", services.upstream.changes.settle, often, start_after=timedelta(0))]
+    return [
+        Loop("directory_moves", services.catalog.moves.settle_moves, often),
+        Loop("rare_objects", services.catalog.rare.purge, settings.rare.clean_interval),
+    ]
 
 
 def _change_management(services: Services, settings: Settings) -> list[Loop]:

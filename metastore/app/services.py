@@ -8,6 +8,7 @@ import dataclasses
 from dataclasses import dataclass
 from datetime import datetime
 
+from metastore.catalog.rare.service import RareService
 from metastore.catalog.service.change_management import KeptFiles
 from metastore.catalog.service.constraints import ConstraintService
 from metastore.catalog.service.databases import DatabaseService
@@ -67,6 +68,7 @@ class CatalogServices:
     constraints: ConstraintService
     materialized_views: MaterializedViewService
     moves: DirectoryMoves
+    rare: RareService
 
     @classmethod
     def of(cls, db: Database, settings: Settings, files: Files) -> "CatalogServices":
@@ -84,6 +86,7 @@ class CatalogServices:
             constraints=ConstraintService(db),
             materialized_views=MaterializedViewService(db),
             moves=moves,
+            rare=RareService(db, settings.rare),
         )
 
 

@@ -9,6 +9,7 @@ from metastore.config.inert import InertSettings
 from metastore.config.limits import LimitSettings
 from metastore.config.locks import LockSettings
 from metastore.config.planner import PlannerSettings
+from metastore.config.rare import RareSettings
 from metastore.config.security import TlsSettings
 from metastore.config.server import LogSettings, ServerSettings
 from metastore.config.settings import Settings, build
@@ -27,6 +28,7 @@ __all__ = [
     "LockSettings",
     "LogSettings",
     "PlannerSettings",
+    "RareSettings",
     "ServerSettings",
     "Settings",
     "TlsSettings",

@@ -21,6 +21,7 @@ from metastore.config.keys import Key, keys_of
 from metastore.config.limits import LimitSettings
 from metastore.config.locks import LockSettings
 from metastore.config.planner import PlannerSettings
+from metastore.config.rare import RareSettings
 from metastore.config.security import TlsSettings, require_honoured
 from metastore.config.server import LogSettings, ServerSettings
 from metastore.config.txns import EventSettings, TxnSettings
@@ -58,6 +59,7 @@ class Settings:
     events: EventSettings = EventSettings()
     compaction: CompactionSettings = CompactionSettings()
     catalog: CatalogSettings = CatalogSettings()
+    rare: RareSettings = RareSettings()
     abilities: AbilitySettings = AbilitySettings()
     server: ServerSettings = ServerSettings()
     tls: TlsSettings = TlsSettings()

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    Sequence,
     SmallInteger,
     Table,
     Text,
@@ -178,3 +179,15 @@ directory_moves = Table(
     Column("table_id", BigInteger, nullable=False),
     Column("partition", _Name, nullable=False, server_default=text("''")),
     Index(None, "table_id"))
+
+# An object of a rare concept: the struct of Hive's interface as JSON, under its names. "catalog" and "db": the database
+# that it needs and goes with, if any (metastore.catalog.rare, ADR 138).
+rare_objects = Table(
+    "rare_objects", metadata,
+    Column("kind", Text, primary_key=True), Column("key", ARRAY(_Name), primary_key=True),
+    Column("body", JSONB, nullable=False), Column("changed_at", DateTime(timezone=True), nullable=False),
+    Column("catalog", _Name), Column("db", _Name),
+    Index(None, "catalog", "db", postgresql_where=text("db IS NOT NULL")),
+    ForeignKeyConstraint(["catalog", "db"], ["databases.catalog", "databases.name"], ondelete="CASCADE"))
+
+rare_object_number = Sequence("rare_object_number", metadata=metadata)

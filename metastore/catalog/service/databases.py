@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from metastore.catalog.model import ROLE, USER, Catalog, Database, Table
+from metastore.catalog.rare import store as rare_store
 from metastore.catalog.rules import locations, tables
 from metastore.catalog.rules.change_management import SOURCE_OF_REPLICATION, is_source
 from metastore.catalog.rules.names import is_object_name, pattern_regex
@@ -320,6 +321,8 @@ class DatabaseService:
             raise InvalidOperationError(f"Database {name} is not empty. One or more tables exist.")
         if functions.count_functions_of(pg, name):
             raise InvalidOperationError(f"Database {name} is not empty. One or more functions exist.")
+        for kind in rare_store.select_kinds_of(pg, name):
+            raise InvalidOperationError(f"Database {name} is not empty. One or more {kind}s exist.")
 
     @staticmethod
     def _require_no_foreign_views(pg: PgTx, name: DatabaseName, doomed: list[Table]) -> None:

@@ -8,9 +8,12 @@ a field that is added to the IDL needs no code here.
 """
 
 import base64
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from thrift.Thrift import TType
+
+from metastore.errors import MetaError
 
 Json = dict[str, Any]
 S = TypeVar("S")
@@ -67,3 +70,26 @@ def _value_from_json(kind: int, args: Any, value: Any) -> Any:
     if kind == TType.STRING and args == "BINARY":
         return base64.b64decode(value)
     return value
+
+
+def request_to_json(spec: Sequence[Any], values: Sequence[Any]) -> Json:
+    """Convert a method's only argument, a struct, or its arguments by name. ``spec``: the arguments' declarations.
+
+    Raises: MetaError without the struct.
+    """
+    entries = [entry for entry in spec if entry]
+    if len(entries) == 1 and entries[0][1] == TType.STRUCT:
+        if values[0] is None:
+            raise MetaError(f"Null {entries[0][2]} is not allowed")
+        return struct_to_json(values[0])
+    return {
+        name: _value_to_json(kind, args, value)
+        for (_, kind, name, args, _), value in zip(entries, values, strict=True)
+        if value is not None
+    }
+
+
+def answer_from_json(spec: Any, answer: Any) -> Any:
+    """Convert an answer to what its declaration says. ``spec``: the result's only field."""
+    [(_, kind, _, args, _)] = spec
+    return _value_from_json(kind, args, answer)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from metastore.catalog.rare.service import RareService
 from metastore.catalog.service.constraints import ConstraintService
 from metastore.catalog.service.databases import DatabaseService
 from metastore.catalog.service.directories import Directories
@@ -13,7 +14,7 @@ from metastore.catalog.service.statistics import StatisticsService
 from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.service.tables import TableService
 from metastore.client import MetastoreClient
-from metastore.config import AbilitySettings, CatalogSettings
+from metastore.config import AbilitySettings, CatalogSettings, RareSettings
 from metastore.files import Files
 from metastore.telemetry.tables import TableStats
 from metastore.thrift_gen.hive_metastore import ttypes as T
@@ -24,6 +25,7 @@ from metastore.thrift_server.handlers.databases import DatabaseHandlers
 from metastore.thrift_server.handlers.functions import FunctionHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
+from metastore.thrift_server.handlers.rare import RareHandlers
 from metastore.thrift_server.handlers.statistics import StatisticsHandlers
 from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
@@ -105,7 +107,7 @@ def hive(database, tmp_path, catalog_settings, files):
         TableReadHandlers(TableReads(database), OPEN), StatisticsHandlers(StatisticsService(database)),
         ConstraintHandlers(ConstraintService(database)),
         PartitionHandlers(PartitionService(database, catalog_settings, directories, moves)),
-        PartitionReadHandlers(PartitionReads(database, catalog_settings)))
+        PartitionReadHandlers(PartitionReads(database, catalog_settings)), RareHandlers(RareService(database, RareSettings())))
     with serving(*handlers) as server, MetastoreClient("thrift://{}:{}".format(*server.address), user="ann") as client:
         yield Hive(client, tmp_path / "wh", moves)
 
