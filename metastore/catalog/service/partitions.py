@@ -128,9 +128,9 @@ class PartitionService:
 
         Serialises on: the partitions' rows.  Raises: InvalidOperationError (nothing to alter), HeldUpError, MetaError.
         """
-        rules.require_of_table(name, drafts)
         with self.db.begin() as pg:
             table = self._locked(pg, name, InvalidOperationError)
+            rules.require_of_table(name, drafts)
             now, default = int(pg.now.timestamp()), self.settings.default_partition_name
             wanted = {rules.partition_name(table.partition_key_names, draft.values, default): draft for draft in drafts}
             stored = {partition.name: partition for partition in store.lock_partitions(pg, table, list(wanted))}
@@ -175,29 +175,25 @@ class PartitionService:
         if not old_values:
             self.alter_partitions(name, [draft], changer=changer)
             return
-        rules.require_of_table(name, [draft])
         default, action = self.settings.default_partition_name, f"ALTER TABLE {name} PARTITION RENAME"
         with self.db.begin() as pg:
             table = self._locked(pg, name, InvalidOperationError)
+            rules.require_of_table(name, [draft])
             new_name = rules.partition_name(table.partition_key_names, draft.values, default)
             rules.require_allowed_characters(draft.values or (), self.settings.partition_name_whitelist)
             old = self._locked_one(
                 pg, table, make_name(table.partition_key_names, self._values(table, old_values), default)
             )
-            same = new_name == old.name
-            target = None if same else rules.renamed_location(table, old, new_name)
-            if not same:
-                self._require_free(pg, table, new_name)
-                require_exclusive(pg, action, partition_objects(name, [old.name]), changer)
+            target = rules.renamed_location(table, old, new_name)
+            self._require_free(pg, table, new_name)
+            require_exclusive(pg, action, partition_objects(name, [old.name]), changer)
             kept = target is not None and change_management.needed(pg, self.directories.files, table)
             move = None
             if target is not None:
                 move = self.moves.announce(pg, table.id, old.location or "", target, partitions=[old.name], kept=kept)
-            if not same and move is None:
+            if move is None:
                 self._rename(pg, table, old, draft, new_name, None)
-        if same:
-            self.alter_partitions(name, [draft], changer=changer)
-        elif move is not None:
+        if move is not None:
             with self.moves.moving(move) as pg:
                 self._unchanged(pg, table)
                 old = self._locked_one(pg, table, old.name)

@@ -61,11 +61,12 @@ class TableReads:
             raise UnknownDatabaseError("DB name is null or empty")
         if names is None and pattern is None:
             raise InvalidOperationError(f"{database} cannot find null tables")
+        wanted = [name.strip().lower() for name in names or ()]
         if names is None:
-            return self._listed(TableList.matching(database, pattern), UNLIMITED, encoded=encoded)
-        wanted = [name.strip().lower() for name in names]
-        found = self._listed(TableList.named(database, wanted), len(wanted), encoded=encoded)
-        if wanted and not found.count and not self.db.once(database_store.SELECT_DATABASE, database):
+            found = self._listed(TableList.matching(database, pattern), UNLIMITED, encoded=encoded)
+        else:
+            found = self._listed(TableList.named(database, wanted), len(wanted), encoded=encoded)
+        if (wanted or names is None) and not found.count and not self.db.once(database_store.SELECT_DATABASE, database):
             raise UnknownDatabaseError(f"Could not find database {database}")
         return found
 
@@ -112,7 +113,7 @@ class TableReads:
     def get_fields(self, database: DatabaseName, name: str) -> list[Json]:
         """Return the data columns; ``t.column`` asks for those of ``t``.
 
-        Raises: UnknownTableError, UnknownDatabaseError.
+        Raises: UnknownTableError, also without the database.
         """
         return list(self._described(database, name).sd["cols"])
 
@@ -126,6 +127,4 @@ class TableReads:
         try:
             return self.get_table(wanted)
         except NoSuchObjectError as error:
-            if not self.db.once(database_store.SELECT_DATABASE, database):
-                raise UnknownDatabaseError(f"There is no database named {database}") from error
             raise UnknownTableError(str(error)) from error

@@ -21,6 +21,8 @@ _META = wires.struct(
         ThriftField(3, WireType.TEXT, "type"),
         ThriftField(4, WireType.TEXT, "parameters ->> 'comment'", optional=True),
         ThriftField(5, WireType.TEXT, "catalog"),
+        ThriftField(6, WireType.TEXT, "owner", optional=True),
+        ThriftField(7, WireType.I32, f"coalesce(nullif(owner_type, 0), {USER})"),
     ]
 )
 """The line of a table list as clients get it."""

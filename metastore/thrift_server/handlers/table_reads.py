@@ -82,7 +82,7 @@ class TableReadHandlers:
 
     def get_tables_by_type(self, _call: Call, db: str | None, pattern: str | None, kind: str | None) -> InPieces:
         """Return names of one type that match."""
-        return texts(self._tables.get_tables(_required(db), pattern, kind))
+        return texts(self._tables.get_tables(_required(db), pattern, required_name(kind, "type")))
 
     def get_all_tables(self, _call: Call, db: str | None) -> InPieces:
         """Return names of all tables and views."""
@@ -106,10 +106,10 @@ class TableReadHandlers:
 
     def get_table_names_by_filter(self, _call: Call, db: str | None, text: str | None, most: int | None) -> list[str]:
         """Return names of tables whose owner, last access or parameters fit a filter."""
-        if db is None or split_catalog(db)[1] is None:
-            raise UnknownDatabaseError("DB name is null")
+        if not db or not split_catalog(db)[1]:
+            raise UnknownDatabaseError("DB name is null or empty")
         if text is None:
-            raise InvalidOperationError(f"{text} cannot apply null filter")
+            raise InvalidOperationError("null cannot apply null filter")
         most = -1 if most is None else most
         return self._tables.get_table_names_by_filter(database_name(db), TableFilter.of(text).accepts, most)
 

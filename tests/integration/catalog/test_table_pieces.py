@@ -13,6 +13,8 @@ from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from tests.support.answers import decoded
 
+OWNER_TYPE = "coalesce(nullif(owner_type, 0), 1)"
+
 
 @pytest.fixture
 def filled(database):
@@ -112,11 +114,11 @@ def test_each_change_of_a_column_changes_what_clients_read(described):
 def test_each_change_of_what_a_line_shows_changes_it(filled):
     filled.once("INSERT INTO databases (catalog, name, location) VALUES ('other', 'd1', 'file:/w/3')")
     for change in ("name = 'other'", "type = 'VIRTUAL_VIEW'", "parameters = '{\"comment\": \"new\"}'", "parameters = '{\"comment\": \"\"}'",
-                   "parameters = '{\"x\": \"y\"}'", "catalog = 'other', db = 'd1'", "catalog = 'hive'", "db = 'd0'"):
+                   "parameters = '{\"x\": \"y\"}'", "owner = 'zoe'", "owner = NULL", "owner_type = 2", "owner_type = 0", "catalog = 'other', db = 'd1'", "catalog = 'hive'", "db = 'd0'"):
         [line] = filled.once(
             f"UPDATE tables SET {change} WHERE id = (SELECT min(id) FROM tables) "
-            "RETURNING db, name, type, parameters ->> 'comment', catalog")
-        wanted = (f"@{line[-1]}#{line[0]}", line[1], [])
+            f"RETURNING db, name, type, parameters ->> 'comment', catalog, owner, {OWNER_TYPE}")
+        wanted = (f"@{line[4]}#{line[0]}", line[1], [])
         answer = TableReadHandlers(TableReads(filled), None).get_table_meta(Call("", wanted, None), *wanted)
         assert decoded("get_table_meta", answer) == [T.TableMeta(*line)], change
 
@@ -126,14 +128,15 @@ def test_a_client_reads_the_same_lists(filled, monkeypatch, sizes):
     for kind in ("NAMES", "METAS", "TABLES"):
         monkeypatch.setattr(table_lists, kind, Sizes(*sizes, sizes[1]))
     handlers = TableReadHandlers(TableReads(filled), None)
-    every = filled.once("SELECT db, name, type, parameters ->> 'comment', catalog FROM tables "
+    every = filled.once("SELECT db, name, type, parameters ->> 'comment', catalog, owner, "
+                        f"{OWNER_TYPE} FROM tables "
                         "ORDER BY db COLLATE \"C\", name COLLATE \"C\"")
 
     def answered(method, *args):
         return decoded(method, getattr(handlers, method)(Call(method, args, None), *args))
 
     def names(db, accepts=lambda *_: True, catalog="hive"):
-        return [name for of, name, kind, _, within in every if (within, of) == (catalog, db) and accepts(name, kind)]
+        return [name for of, name, kind, _, within, *_ in every if (within, of) == (catalog, db) and accepts(name, kind)]
 
     def metas(accepts=lambda *_: True, catalog="hive"):
         return [T.TableMeta(*row) for row in every if row[4] == catalog and accepts(*row)]

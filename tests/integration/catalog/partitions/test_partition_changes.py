@@ -293,11 +293,13 @@ def test_a_taken_directory_stops_a_rename(months: Any) -> None:
     assert months.db.once("SELECT count(*) FROM directory_changes") == [(0,)]
 
 
-def test_renaming_to_itself_alters(months: Any) -> None:
-    months.rename_partition_req(ttypes.RenamePartitionRequest(
-        dbName="d", tableName="t", partVals=["2017", "march"], newPart=months.part(["2017", "march"], parameters={"new": "1"})))
+def test_renaming_to_itself_is_refused_and_without_old_values_alters(months: Any) -> None:
+    """Asked: 4.0.1 and 2.3.10."""
+    with pytest.raises(InvalidOperationError, match="already exists"):
+        months.rename_partition_req(ttypes.RenamePartitionRequest(
+            dbName="d", tableName="t", partVals=["2017", "march"], newPart=months.part(["2017", "march"], parameters={"new": "1"})))
     months.rename_partition("d", "t", [], months.part(["2017", "april"], parameters={"new": "2"}))
-    assert [part.parameters.get("new") for part in months.get_partitions("d", "t", -1)] == ["2", "1", None]
+    assert [part.parameters.get("new") for part in months.get_partitions("d", "t", -1)] == ["2", None, None]
     assert len(list(place(months, "").rglob("data"))) == 3
 
 

@@ -1,0 +1,101 @@
+"""Answers that the real metastore gives for what is null, empty, missing, in another catalog or in upper case.
+
+Each expected value is what Hive's own server 4.0.1 answered to the same call on PostgreSQL; 2.3.10 where a line says so.
+"""
+
+import pytest
+
+from metastore.thrift_gen.hive_metastore import ttypes as T
+
+META, MISSING, INVALID = T.MetaException, T.NoSuchObjectException, T.InvalidObjectException
+OPERATION, NO_TABLE, NO_DATABASE = T.InvalidOperationException, T.UnknownTableException, T.UnknownDBException
+NAMES = {
+    "null db": (None, "t"), "empty db": ("", "t"), "no db": ("missing", "t"), "null table": ("d", None),
+    "empty table": ("d", ""), "no table": ("d", "missing"), "no catalog": ("@nocat#d", "t"), "cat": ("@cat#d", "t"),
+    "upper": ("D", "T")}
+
+
+def part(db, table, value="1"):
+    sd = T.StorageDescriptor(cols=[T.FieldSchema("id", "int")], location="file:/tmp/p", serdeInfo=T.SerDeInfo())
+    return T.Partition(dbName=db, tableName=table, values=[value], sd=sd)
+
+
+def row(null, empty_db, no_db, empty_table, no_table, no_catalog, upper):
+    """What a call answers to each of ``NAMES``: a null table as a null database, another catalog as one that is not."""
+    return dict(zip(NAMES, (null, empty_db, no_db, null, empty_table, no_table, no_catalog, no_catalog, upper), strict=True))
+
+
+ALTER = row(META, OPERATION, OPERATION, OPERATION, OPERATION, OPERATION, "done")
+GET = row(META, MISSING, MISSING, MISSING, MISSING, MISSING, "done")
+CALLS = {
+    "alter_partition": (lambda c, d, t: c.alter_partition(d, t, part(d or "", t or "")), ALTER),
+    "alter_partition of another": (lambda c, d, t: c.alter_partition(d, t, part("d", "t")), ALTER),
+    "alter_partitions": (lambda c, d, t: c.alter_partitions(d, t, [part(d or "", t or "")]), ALTER),
+    "rename_partition": (lambda c, d, t: c.rename_partition(d, t, ["1"], part(d or "", t or "", "2")), ALTER),
+    "rename_partition of another": (lambda c, d, t: c.rename_partition(d, t, ["1"], part("d", "t", "2")), ALTER),
+    "rename_partition to itself": (lambda c, d, t: c.rename_partition(d, t, ["1"], part(d or "", t or "")),
+                                   {**ALTER, "upper": OPERATION}),
+    "get_partition": (lambda c, d, t: c.get_partition(d, t, ["1"]), GET),
+    "get_partition_by_name": (lambda c, d, t: c.get_partition_by_name(d, t, "p=1"), GET),
+    "get_partitions": (lambda c, d, t: len(c.get_partitions(d, t, -1)), row(META, MISSING, 0, MISSING, 0, 0, 1)),
+    "get_partitions_with_auth": (lambda c, d, t: c.get_partitions_with_auth(d, t, -1, "ann", []), GET),
+    "get_partitions_pspec": (lambda c, d, t: c.get_partitions_pspec(d, t, -1), GET),
+    "get_partition_names": (lambda c, d, t: c.get_partition_names(d, t, -1), row(META, META, [], META, [], [], ["p=1"])),
+    "get_partitions_ps": (lambda c, d, t: c.get_partitions_ps(d, t, ["1"], -1), GET),
+    "get_partition_names_ps": (lambda c, d, t: c.get_partition_names_ps(d, t, ["1"], -1), GET),
+    "get_partitions_by_names": (lambda c, d, t: c.get_partitions_by_names(d, t, ["p=1"]),
+                                row(META, MISSING, INVALID, MISSING, INVALID, INVALID, "done")),
+    "get_partitions_by_filter": (lambda c, d, t: c.get_partitions_by_filter(d, t, 'p="1"', -1), GET),
+    "get_num_partitions_by_filter": (lambda c, d, t: c.get_num_partitions_by_filter(d, t, 'p="1"'), GET),
+    "get_partitions_req": (lambda c, d, t: len(c.get_partitions_req(T.PartitionsRequest(dbName=d, tblName=t)).partitions),
+                           row(None, MISSING, 0, MISSING, 0, 0, 1)),
+    "fetch_partition_names_req": (lambda c, d, t: c.fetch_partition_names_req(T.PartitionsRequest(dbName=d, tblName=t)),
+                                  row(None, META, [], META, [], [], ["p=1"])),
+    "get_partition_values": (lambda c, d, t: c.get_partition_values(T.PartitionValuesRequest(
+        dbName=d, tblName=t, partitionKeys=[T.FieldSchema("p", "string")])), row(None, META, META, META, META, META, "done")),
+    "drop_partition": (lambda c, d, t: c.drop_partition(d, t, ["9"], False), row(META, *[MISSING] * 6)),
+    "append_partition": (lambda c, d, t: c.append_partition(d, t, ["8"]), row(META, *[INVALID] * 5, "done")),
+    "get_fields": (lambda c, d, t: c.get_fields(d, t), row(META, *[NO_TABLE] * 5, "done")),
+    "get_schema": (lambda c, d, t: c.get_schema(d, t), row(META, *[NO_TABLE] * 5, "done")),
+    "get_table_names_by_filter": (lambda c, d, t: c.get_table_names_by_filter(d, "", -1),
+                                  {**row(NO_DATABASE, NO_DATABASE, [], ["t"], ["t"], [], ["t"]), "null table": ["t"]}),
+    "drop_table": (lambda c, d, t: c.drop_table(d, "x" if t in {"t", "T"} else t, False), row(META, *[MISSING] * 6)),  # null: 2.3.10
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_names_that_are_null_empty_missing_of_another_catalog_or_upper_case(d, name):
+    """Asked: 4.0.1. A request struct without its required names breaks its connection there, and is not asked."""
+    d.create("t", keys="p:string")
+    d.add("1")
+    d.create_catalog(T.CreateCatalogRequest(T.Catalog(name="cat", locationUri=(d.warehouse / "cat").as_uri())))
+    call, expected = CALLS[name]
+    answers = {}
+    for which, (db, table) in NAMES.items():
+        if expected[which] is not None:
+            try:
+                answers[which] = call(d, db, table)
+            except Exception as error:  # noqa: BLE001 - the kind of error is the answer
+                answers[which] = type(error)
+    wanted = {which: answer for which, answer in expected.items() if answer is not None}
+    assert {which: "done" if wanted[which] == "done" and not isinstance(answer, type) else answer
+            for which, answer in answers.items()} == wanted
+
+
+def test_a_line_of_get_table_meta_names_the_owner(d):
+    """Asked: 4.0.1."""
+    d.create("t", owner="ann", ownerType=T.PrincipalType.ROLE)
+    d.create("u", owner="bob")
+    lines = d.get_table_meta("*", "*", [])
+    assert [(line.dbName, line.tableName, line.ownerName, line.ownerType) for line in lines] == [
+        ("d", "t", "ann", T.PrincipalType.ROLE), ("d", "u", "bob", T.PrincipalType.USER)]
+
+
+def test_lists_of_tables_without_a_type_or_a_database(d):
+    """Asked: 4.0.1 and 2.3.10, which agree on the type."""
+    d.create("t")
+    with pytest.raises(T.MetaException):
+        d.get_tables_by_type("d", "*", None)
+    with pytest.raises(T.UnknownDBException):
+        d.get_table_objects_by_name_req(T.GetTablesRequest(dbName="missing", tablesPattern="*"))
+    assert d.get_table_objects_by_name_req(T.GetTablesRequest(dbName="d", tablesPattern="x*")).tables == []
