@@ -21,11 +21,13 @@ from metastore.thrift_server.convert.partitions import (
     Shape,
     encode_partition,
     encode_partitions,
+    grouped,
+    is_grouped,
     shape_of,
     specification,
     table_of,
 )
-from metastore.thrift_server.convert.projection import projected
+from metastore.thrift_server.convert.projection import projected_partition
 from metastore.thrift_server.dispatch.call import Call, immediate
 from metastore.thrift_server.responses.partition_wire import PartitionEncoder
 from metastore.thrift_server.responses.streamed import InPieces, itself, texts
@@ -304,18 +306,20 @@ class PartitionReadHandlers:
 
     def _specs(self, selected: Selection, whole: Callable[[list[Any]], R]) -> R | InPieces:
         """Return the selected partitions as a specification; ``whole``: the result, from the list of it."""
-        return self._answer(selected, WHOLE, lambda partitions: whole(specification(selected.table, partitions)))
+        table = selected.table
+        if is_grouped(table):
+            return whole(grouped(table, encode_partitions(table.name, self._partitions.lists.partitions(selected))))
+        return self._answer(selected, WHOLE, lambda partitions: whole(specification(table, partitions)))
 
 
 def _projected_specs(
     table: Table, partitions: list[Partition], fields: ttypes.GetProjectionsSpec | None
 ) -> list[ttypes.PartitionSpec]:
     shape = Shape(include=fields.includeParamKeyPattern, exclude=fields.excludeParamKeyPattern) if fields else WHOLE
-    specs = specification(table, encode_partitions(table.name, partitions, shape)) if partitions else []
+    encoded = encode_partitions(table.name, partitions, shape)
     if fields and fields.fieldList:
-        for spec in specs:
-            spec.partitionList.partitions = [projected(each, fields) for each in spec.partitionList.partitions]
-    return specs
+        encoded = [projected_partition(each, fields.fieldList) for each in encoded]
+    return grouped(table, encoded)
 
 
 def _parsed(name: str | None) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """What Hive 4's engine asks of a metastore beside tables and transactions."""
 
+from copy import copy
 from uuid import UUID
 
 import pytest
@@ -56,7 +57,15 @@ def asked(client, fields=None, mode=None, filters=None):
     """The partitions of get_partitions_with_specs."""
     specs = client.get_partitions_with_specs(T.GetPartitionsRequest(
         dbName="d", tblName="t", projectionSpec=fields, filterSpec=T.GetPartitionsFilterSpec(mode, filters))).partitionSpec
-    return [one for spec in specs for one in spec.partitionList.partitions]
+    return [T.Partition(one.values, spec.dbName, spec.tableName, one.createTime, one.lastAccessTime, located(spec, one), one.parameters,
+                        catName=spec.catName, writeId=spec.writeId) for spec in specs for one in spec.sharedSDPartitionSpec.partitions]
+
+
+def located(spec, partition):
+    """The descriptor of a partition as Hive's client puts it together."""
+    sd = copy(spec.sharedSDPartitionSpec.sd)
+    sd.location = None if spec.rootPath is None else f"{spec.rootPath}{partition.relativePath}"
+    return sd
 
 
 @pytest.fixture

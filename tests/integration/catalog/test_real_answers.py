@@ -82,6 +82,119 @@ def test_names_that_are_null_empty_missing_of_another_catalog_or_upper_case(d, n
             for which, answer in answers.items()} == wanted
 
 
+def spec_parts(table, *, at=()):
+    """p=a/q=1 and p=a/q=2 like their table, p=b/q=1 of another format, p=c/q=1 outside of the table."""
+    def part(values, location=None, form="in"):
+        sd = T.StorageDescriptor([T.FieldSchema("id", "int")], location, form, "out", numBuckets=-1, serdeInfo=T.SerDeInfo(
+            serializationLib="lib"))
+        return T.Partition(values, "d", "t", sd=sd, parameters={"k": values[0], "x.a": "1"})
+    return [part(["a", "1"]), part(["a", "2"]), part(["b", "1"], form="other"), part(["c", "1"], at)]
+
+
+def plain(value):
+    """A struct as a map of what is there, without what two servers cannot have in common."""
+    if hasattr(value, "thrift_spec"):
+        fields = {entry[2]: getattr(value, entry[2]) for entry in value.thrift_spec if entry}
+        return {name: plain(field) for name, field in fields.items()
+                if field is not None and name not in {"dbName", "tableName", "catName", "writeId", "transient_lastDdlTime"}}
+    if isinstance(value, dict):
+        return {name: field for name, field in value.items() if name in {"k", "x.a"}}
+    if isinstance(value, list):
+        return [plain(element) for element in value]
+    return "<time>" if isinstance(value, int) and value > 10**9 else value
+
+
+def without(*values, **fields):
+    """A PartitionWithoutSD for each list of values."""
+    return [{"values": value.split(), "createTime": 0, "lastAccessTime": 0, **fields} for value in values]
+
+
+BARE = {"compressed": False, "numBuckets": 0}
+FOUR = [{"createTime": 0, "lastAccessTime": 0}] * 4
+PROJECTED = {
+    ("values",): [(None, without("a 1", "a 2", "b 1", "c 1"), BARE)],
+    ("dbName", "createTime"): [(None, [{"createTime": "<time>", "lastAccessTime": 0}] * 4, BARE)],
+    ("sd.cols.name",): [(None, FOUR, {**BARE, "cols": [{"name": "id"}]})],
+    ("sd.cols",): [(None, FOUR, {**BARE, "cols": [{"name": "id", "type": "int"}]})],
+    ("sd.serdeInfo",): [(None, FOUR, {**BARE, "serdeInfo": {"serializationLib": "lib"}})],
+    ("sd.skewedInfo", "sd.bucketCols", "sd.sortCols", "sd.parameters"): [(None, FOUR, BARE)],
+    ("sd.inputFormat",): [(None, FOUR[:3], {**BARE, "inputFormat": "in"}), (None, FOUR[:1], {**BARE, "inputFormat": "other"})],
+    ("parameters",): [(None, [{**FOUR[0], "parameters": {"k": value, "x.a": "1"}} for value in "aabc"], BARE)],
+}
+
+
+@pytest.fixture
+def four(d):
+    d.create("t", keys="p:string q:int")
+    d.add_partitions(spec_parts("t", at=f"file:{d.warehouse}/outside"))
+    return d
+
+
+def specs(d, fields=(), mode=None, filters=None, **patterns):
+    return d.get_partitions_with_specs(T.GetPartitionsRequest(
+        dbName="d", tblName="t", projectionSpec=T.GetProjectionsSpec(list(fields), **patterns),
+        filterSpec=T.GetPartitionsFilterSpec(mode, filters))).partitionSpec
+
+
+@pytest.mark.parametrize("fields", PROJECTED)
+def test_partitions_are_projected_and_grouped_by_their_descriptor(four, fields):
+    """Asked: 4.0.1. It gives no order to the groups; what is not projected is absent, numbers are 0."""
+    answers = [(spec.rootPath, plain(spec.sharedSDPartitionSpec.partitions), plain(spec.sharedSDPartitionSpec.sd))
+               for spec in specs(four, fields)]
+    assert answers == PROJECTED[fields]
+
+
+@pytest.mark.parametrize("fields", [(), ("values", "sd.location", "sd.inputFormat")])
+def test_partitions_that_share_a_descriptor_are_apart_from_those_outside_of_the_table(four, fields):
+    """Asked: 4.0.1."""
+    root = four.get_table("d", "t").sd.location
+    first, second, outside = specs(four, fields)
+    for spec, paths, form in ((first, ["/p=a/q=1", "/p=a/q=2"], "in"), (second, ["/p=b/q=1"], "other")):
+        shared = spec.sharedSDPartitionSpec
+        assert (spec.rootPath, shared.sd.location, shared.sd.inputFormat, spec.partitionList) == (root, root, form, None)
+        assert [one.relativePath for one in shared.partitions] == paths
+    assert (outside.rootPath, outside.sharedSDPartitionSpec) == (None, None)
+    assert [(one.values, one.sd.location) for one in outside.partitionList.partitions] == [
+        (["c", "1"], f"file:{four.warehouse}/outside")]
+
+
+def test_a_table_asks_for_the_groups_in_older_calls(four):
+    """Asked: 4.0.1, which takes a parameter of HCatalog for it; otherwise there is one list."""
+    calls = (lambda: four.get_partitions_pspec("d", "t", -1), lambda: four.get_part_specs_by_filter("d", "t", "", -1),
+             lambda: four.get_partitions_spec_by_expr(T.PartitionsByExprRequest("d", "t", b"")).partitionsSpec)
+    for call in calls:
+        assert [len(spec.partitionList.partitions) for spec in call()] == [4]
+    table = four.get_table("d", "t")
+    table.parameters["hive.hcatalog.partition.spec.grouping.enabled"] = "TRUE"
+    four.alter_table("d", "t", table)
+    for call in calls:
+        assert call() == specs(four)
+
+
+@pytest.mark.parametrize("field", ["sd", "privileges", "foo", "sd.foo"])
+def test_fields_that_a_projection_cannot_name(four, field):
+    """Asked: 4.0.1."""
+    with pytest.raises(T.MetaException):
+        specs(four, [field])
+
+
+@pytest.mark.parametrize(("patterns", "keys"), [
+    ({"includeParamKeyPattern": "k%"}, {"k"}), ({"excludeParamKeyPattern": "k%"}, {"x.a", "transient_lastDdlTime"}),
+    ({"includeParamKeyPattern": "%", "excludeParamKeyPattern": "k%"}, {"x.a", "transient_lastDdlTime"}),
+    ({"includeParamKeyPattern": "zz%"}, None)])
+def test_patterns_of_parameters(four, patterns, keys):
+    """Asked: 4.0.1."""
+    [spec] = specs(four, ["parameters"], **patterns)
+    assert [one.parameters and set(one.parameters) for one in spec.sharedSDPartitionSpec.partitions] == [keys] * 4
+
+
+def test_partitions_with_the_privileges_of_a_user_to_whom_nothing_is_granted(four):
+    """Asked: 4.0.1 and 2.3.10, with names of a user and groups and without."""
+    for user, groups in (("ann", ["g"]), (None, None)):
+        assert four.get_partition_with_auth("d", "t", ["a", "1"], user, groups).privileges is None
+        assert [one.privileges for one in four.get_partitions_with_auth("d", "t", -1, user, groups)] == [None] * 4
+
+
 def test_a_line_of_get_table_meta_names_the_owner(d):
     """Asked: 4.0.1."""
     d.create("t", owner="ann", ownerType=T.PrincipalType.ROLE)

@@ -75,7 +75,7 @@ def test_failures_are_the_declared_exceptions(client: MetastoreClient, table: An
         client.add_partition(table("1", "1", table="no"))
     with pytest.raises(types.MetaException, match="Invalid partition key & values; keys \\[dt, hr, ], values \\[1, ]"):
         client.add_partition(table("1"))
-    for call in (lambda: client.get_partition("d", "t", ["1", "2"]), 
+    for call in (lambda: client.get_partition("d", "t", ["1", "2"]),
                  lambda: client.drop_partition("d", "t", ["1", "2"], True)):
         with pytest.raises(types.NoSuchObjectException, match=r".+"):
             call()
