@@ -344,9 +344,7 @@ class PartitionService:
         [complete] = rules.with_descriptors(table, [draft])
         altered = rules.altered_partition(table, old, complete, now)
         rules.require_storable(table, [altered], self.settings.storage_classes, {old.name: old})
-        store.update_partitions(
-            pg, table, [replace(altered, location=target or old.location, create_time=old.create_time)]
-        )
+        store.update_partitions(pg, table, [replace(altered, location=target or old.location)])
         store.update_name(
             pg, table, old.name, replace(old, name=new_name, values=[value or "" for value in draft.values or ()])
         )

@@ -70,16 +70,17 @@ class TableService:
             if is_taken:
                 raise AlreadyExistsError(f"Table {table.name} already exists")
             table = self._located(table, database)
-            self.moves.require_free(pg, [table.location])
-            self.moves.require_available(pg, [table.location], _taker(table))
-        with self.directories.created(table.location), self.db.begin() as pg:
+            place = None if tables.is_view(table) else table.location
+            self.moves.require_free(pg, [place])
+            self.moves.require_available(pg, [place], _taker(table))
+        with self.directories.created(place), self.db.begin() as pg:
             if not store.insert_table(pg, table):
                 raise AlreadyExistsError(f"Table {table.name} already exists")
             created = store.select_table(pg, table.name) if constraints else None
             if created is not None:
                 own = [replace(constraint, table=table.name) for constraint in constraints]
                 constraint_service.add_to_table(pg, created, own)
-            self.moves.require_free(pg, [table.location])  # It is last: callers may hold locks of tables.
+            self.moves.require_free(pg, [place])  # It is last: callers may hold locks of tables.
 
     def translate_table_dryrun(self, draft: Table, context: Mapping[str, str]) -> Table:
         """Return the table as ``create_table`` would store it, its location included; nothing is made.
@@ -225,9 +226,13 @@ class TableService:
 
     def _located(self, table: Table, database: Database) -> Table:
         if tables.is_view(table):
-            return tables.with_location(table, None)
-        location = table.location or tables.default_location(table, database)
-        return tables.with_location(table, locations.qualified(location or "", database.location))
+            return table
+        location = locations.qualified(
+            table.location or tables.default_location(table, database) or "", database.location
+        )
+        if locations.is_root(location):
+            raise InvalidObjectError(f"{table.name} location must not be root path: {location}")
+        return tables.with_location(table, location)
 
     def _altered(
         self,

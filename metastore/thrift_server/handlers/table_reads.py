@@ -7,8 +7,10 @@ from typing import Any
 
 from thrift.protocol import fastbinary
 
+from metastore.catalog.model import Table
 from metastore.catalog.rules.abilities import Said
 from metastore.catalog.rules.table_filter import TableFilter
+from metastore.catalog.service.statistics import HIVE, StatisticsService
 from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.store.table_lists import TablePiece
 from metastore.db.pieces import Pieces
@@ -17,9 +19,11 @@ from metastore.errors import InvalidOperationError, MetaError, UnknownDatabaseEr
 from metastore.ids import DatabaseName, database_name, split_catalog
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert.catalog import (
+    column_statistics,
     fields_to_thrift,
     pattern_of,
     required_name,
+    seen_of,
     table_name_of,
     table_to_thrift,
 )
@@ -36,9 +40,12 @@ class TableReadHandlers:
     client.
     """
 
-    def __init__(self, tables: TableReads, access: TableAccess) -> None:
-        """Prepare the handlers. ``tables``: does the work. ``access``: decides about transactional tables."""
-        self._tables, self._access = tables, access
+    def __init__(self, tables: TableReads, access: TableAccess, statistics: StatisticsService) -> None:
+        """Prepare the handlers. ``tables``: does the work. ``access``: decides about transactional tables.
+
+        ``statistics``: of columns, for a client that wants them with a table.
+        """
+        self._tables, self._access, self._statistics = tables, access, statistics
 
     def get_table(self, call: Call, db: str | None, name: str | None) -> ttypes.Table:
         """Return one table, for a client that does not describe itself."""
@@ -50,7 +57,14 @@ class TableReadHandlers:
         """Return one table."""
         found = self._tables.get_table(table_name_of(request.dbName, request.tblName, request.catName))
         self._access.require(call, found.name, found.parameters, said_in(request))
-        return ttypes.GetTableResult(table_to_thrift(found))
+        statistics = self._statistics_of(found, request) if request.getColumnStats else None
+        return ttypes.GetTableResult(table_to_thrift(found, statistics))
+
+    def _statistics_of(self, table: Table, request: ttypes.GetTableRequest) -> ttypes.ColumnStatistics | None:
+        columns = [column["name"] for column in table.sd["cols"]]
+        engine, seen = request.engine or HIVE, seen_of(request)
+        statistics, is_exact = self._statistics.get(table.name, [""], columns, engine, seen)
+        return column_statistics(table.name, statistics, is_exact=is_exact) if statistics else None
 
     def metastore_table_at(self, _call: Call, place: str | None) -> str:
         """Return the transactional table that other programs' writes to a place would harm."""

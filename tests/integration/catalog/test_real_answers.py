@@ -4,8 +4,16 @@ Each expected value is what Hive's own server 4.0.1 answered to the same call on
 """
 
 import pytest
+from thrift.protocol.fastbinary import encode_binary
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolFactory
+from thrift.transport.TTransport import TMemoryBuffer
 
+from metastore.catalog.service.table_reads import TableReads
+from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes as T
+from metastore.thrift_server.convert.catalog import table_to_thrift
+from metastore.thrift_server.dispatch.call import Call
+from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 
 META, MISSING, INVALID = T.MetaException, T.NoSuchObjectException, T.InvalidObjectException
 OPERATION, NO_TABLE, NO_DATABASE = T.InvalidOperationException, T.UnknownTableException, T.UnknownDBException
@@ -212,3 +220,127 @@ def test_lists_of_tables_without_a_type_or_a_database(d):
     with pytest.raises(T.UnknownDBException):
         d.get_table_objects_by_name_req(T.GetTablesRequest(dbName="missing", tablesPattern="*"))
     assert d.get_table_objects_by_name_req(T.GetTablesRequest(dbName="d", tablesPattern="x*")).tables == []
+
+
+# Defaults
+
+
+def absent(struct):
+    """Names of the fields that an encoded struct does not have."""
+    sent = TBinaryProtocolFactory().getProtocol(TMemoryBuffer(encode_binary(struct, [type(struct), struct.thrift_spec])))
+    sent.readStructBegin()
+    there = set()
+    while (field := sent.readFieldBegin())[1]:
+        there.add(field[2])
+        sent.skip(field[1])
+    return {entry[2] for entry in struct.thrift_spec if entry and entry[0] not in there}
+
+
+def test_what_the_client_did_not_send_is_not_made_up(d):
+    """Asked: 4.0.1, and 2.3.10 but for the write id, which it does not have."""
+    d.create_table(d.table(temporary=None, keys="p:string"))
+    wanted = T.GetTableRequest(dbName="d", tblName="t")
+    for answer in (d.get_table("d", "t"), d.get_table_req(wanted).table, d.get_table_objects_by_name("d", ["t"])[0]):
+        assert answer.writeId == 0
+    raw = table_to_thrift(TableReads(d.moves.db).get_table(TableName("hive", "d", "t")))
+    assert "temporary" in absent(raw)
+    assert d.get_table_objects_by_name("d", ["t"]) == [d.get_table("d", "t")]
+
+
+def test_an_exchange_answers_nothing_but_times(d):
+    """Asked: 4.0.1 and 2.3.10."""
+    answer = PartitionExchangeHandlers(Exchanging()).exchange_partition(Call("", (), None), {"p": "1"}, "d", "t", "d", "u")
+    assert absent(answer) == {entry[2] for entry in T.Partition.thrift_spec if entry} - {"createTime", "lastAccessTime"}
+
+
+class Exchanging:
+    """A service that exchanges nothing."""
+
+    @staticmethod
+    def exchange_partitions(*_):
+        return []
+
+
+def test_columns_of_a_partition_that_are_null_stay_so(d):
+    """Asked: 4.0.1 and 2.3.10. A table without a list of columns is refused by both."""
+    d.create("t", keys="p:string")
+    for value, columns in (("1", None), ("2", [])):
+        new = part("d", "t", value)
+        new.sd.cols, new.sd.location = columns, None
+        d.add_partition(new)
+    assert d.get_partition("d", "t", ["1"]).sd.cols is None
+    assert [one.sd.cols for one in d.get_partitions("d", "t", -1)] == [None, []]
+    table = d.table("u")
+    table.sd.cols = None
+    with pytest.raises(T.MetaException):
+        d.create_table(table)
+    table = d.get_table("d", "t")
+    table.sd.cols.append(T.FieldSchema("new", "int"))
+    d.alter_table_with_cascade("d", "t", table, True)
+    assert {len(one.sd.cols) for one in d.get_partitions("d", "t", -1)} == {3}
+
+
+def test_a_view_keeps_its_location_and_has_no_directory(d, tmp_path):
+    """Asked: 4.0.1 and 2.3.10."""
+    location = f"file:{tmp_path}/wh/view"
+    d.create("v", tableType="VIRTUAL_VIEW", viewOriginalText="q", viewExpandedText="q", sd={"location": location})
+    assert d.get_table("d", "v").sd.location == location
+    assert not d.path(location).exists()
+    d.create("t", sd={"location": location})
+    d.drop_table("d", "v", True)
+    assert d.path(location).exists()
+
+
+@pytest.mark.parametrize("created", [None, 0, 55])
+def test_a_renamed_partition_has_the_times_that_the_client_sends(d, created):
+    """Asked: 4.0.1 and 2.3.10."""
+    d.create("t", keys="p:string")
+    d.add("1")
+    new = d.get_partition("d", "t", ["1"])
+    new.values, new.createTime, new.lastAccessTime = ["2"], created, 9
+    d.rename_partition("d", "t", ["1"], new)
+    renamed = d.get_partition("d", "t", ["2"])
+    assert (renamed.createTime, renamed.lastAccessTime) == (created or 0, 9)
+
+
+@pytest.mark.parametrize(("location", "error"), [
+    ("/", T.InvalidObjectException), ("file:/", T.InvalidObjectException), ("file:///", T.InvalidObjectException),
+    ("relative/place", T.MetaException), ("file:relative/place", T.MetaException), (" ", T.MetaException)])
+def test_locations_that_are_relative_or_a_root(d, location, error):
+    """Asked: 4.0.1; 2.3.10 takes a root."""
+    with pytest.raises(error):
+        d.create("t", sd={"location": location})
+    d.create("t", keys="p:string")
+    table, partition = d.get_table("d", "t"), part("d", "t")
+    table.sd.location = partition.sd.location = location
+    if error is T.MetaException:  # 4.0.1 and 2.3.10 answer an alteration by a TApplicationException, which nobody declares.
+        for change in (lambda: d.add_partition(partition), lambda: d.alter_table("d", "t", table),
+                       lambda: d.create_database(T.Database(name="e", locationUri=location))):
+            with pytest.raises(T.MetaException):
+                change()
+
+
+def test_a_second_primary_key(d):
+    """Asked: 4.0.1 and 2.3.10."""
+    d.create("t")
+    key = [T.SQLPrimaryKey("d", "t", "id", 1, "a", False, False, False, "hive")]
+    d.add_primary_key(T.AddPrimaryKeyRequest(key))
+    with pytest.raises(T.MetaException, match="Primary key already exists for: hive.d.t"):
+        d.add_primary_key(T.AddPrimaryKeyRequest(key))
+
+
+def test_a_table_comes_with_the_statistics_of_its_columns(d):
+    """Asked: 4.0.1, with a snapshot and without, for its own engine and for another."""
+    d.create("t")
+    data = T.ColumnStatisticsData(longStats=T.LongColumnStatsData(numNulls=1, numDVs=2, lowValue=1, highValue=9))
+    own = [T.ColumnStatisticsObj("id", "int", data)]
+    wanted = T.GetTableRequest(dbName="d", tblName="t", getColumnStats=True)
+    assert d.get_table_req(wanted).table.colStats is None
+    d.update_table_column_statistics(T.ColumnStatistics(T.ColumnStatisticsDesc(True, "d", "t"), own))
+    found = d.get_table_req(wanted).table.colStats
+    assert (found.statsDesc.isTblLevel, found.statsDesc.dbName, found.statsDesc.tableName, found.statsDesc.catName,
+            found.statsDesc.partName, found.statsObj, found.engine, found.isStatsCompliant) == (
+        True, "d", "t", "hive", None, own, "hive", None)
+    assert found.statsDesc.lastAnalyzed > 0
+    for fields in ({"getColumnStats": False}, {"getColumnStats": True, "engine": "impala"}):
+        assert d.get_table_req(T.GetTableRequest(dbName="d", tblName="t", **fields)).table.colStats is None
