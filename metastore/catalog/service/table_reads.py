@@ -123,8 +123,9 @@ class TableReads:
         return [*table.sd["cols"], *table.partition_keys]
 
     def _described(self, database: DatabaseName, name: str) -> Table:
-        wanted = TableName(*database, name.partition(".")[0].lower())
-        try:
-            return self.get_table(wanted)
-        except NoSuchObjectError as error:
-            raise UnknownTableError(str(error)) from error
+        whole = TableName(*database, name.lower())
+        wanted = dict.fromkeys((whole, TableName(*database, name.partition(".")[0].lower())))
+        found = [row for each in wanted for row in self.db.once(store.SELECT_TABLE, each)]
+        if not found:
+            raise UnknownTableError(f"{whole} table not found")
+        return store.table_of(found[0])

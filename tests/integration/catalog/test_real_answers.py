@@ -10,10 +10,12 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.catalog.service.table_reads import TableReads
 from metastore.ids import TableName
+from metastore.partition_names import escape
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from metastore.thrift_server.convert.catalog import table_to_thrift
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
+from tests.integration.catalog.conftest import ORC
 
 META, MISSING, INVALID = T.MetaException, T.NoSuchObjectException, T.InvalidObjectException
 OPERATION, NO_TABLE, NO_DATABASE = T.InvalidOperationException, T.UnknownTableException, T.UnknownDBException
@@ -344,3 +346,74 @@ def test_a_table_comes_with_the_statistics_of_its_columns(d):
     assert found.statsDesc.lastAnalyzed > 0
     for fields in ({"getColumnStats": False}, {"getColumnStats": True, "engine": "impala"}):
         assert d.get_table_req(T.GetTableRequest(dbName="d", tblName="t", **fields)).table.colStats is None
+
+
+# Names
+
+ODD = ["my-db", "my.db", "my db", "my$db", "my@db", "-", ".", "a/b", "a- .$@b"]
+
+
+@pytest.mark.parametrize("name", [*ODD, "my:db", "@a"])
+def test_a_table_with_an_odd_name_is_found_by_each_call(d, name):
+    """Asked: 4.0.1. Its directory has the code of each odd sign."""
+    table = d.create(name, keys="p:string")
+    directory = "".join(sign if sign.isalnum() or sign == "_" else f"-{ord(sign)}-" for sign in name)
+    assert d.path(table.sd.location).name == directory
+    d.append_partition("d", name, ["1"])
+    d.append_partition("d", name, [name])
+    assert d.get_partition("d", name, [name]).values == [name]
+    assert len(d.get_partitions_by_filter("d", name, f'p = "{name}"', -1)) == 1
+    assert d.get_all_tables("d") == d.get_tables("d", name) == [name]
+    assert [one.tableName for one in d.get_table_meta("d", "*", [])] == [name]
+    assert [field.name for field in d.get_schema("d", name)] == ["id", "name", "p"]
+    key = T.SQLPrimaryKey("d", name, "id", 1, None, False, False, False, "hive")
+    d.add_primary_key(T.AddPrimaryKeyRequest([key]))
+    assert len(d.get_primary_keys(T.PrimaryKeysRequest("d", name)).primaryKeys) == 1
+    table = d.get_table("d", name)
+    table.tableName = "renamed"
+    d.alter_table("d", name, table)
+    table.tableName = name
+    d.alter_table("d", "renamed", table)
+    assert d.get_partition_names("d", name, -1) == sorted(["p=1", f"p={escape(name)}"])
+    d.drop_table("d", name, True)
+    assert d.get_all_tables("d") == []
+    assert not d.path(table.sd.location).exists()
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_database_with_an_odd_name_is_found_by_each_call(hive, name):
+    """Asked: 4.0.1."""
+    database = hive.database(name)
+    assert database.name == name
+    assert hive.path(database.locationUri) == hive.warehouse / f"{name}.db"
+    table = hive.create("t", db=name, keys="p:string")
+    hive.append_partition(f"@hive#{name}", "t", ["1"])
+    assert hive.get_partition_names(name, "t", -1) == ["p=1"]
+    assert hive.get_databases(name) == [name]
+    assert [one.dbName for one in hive.get_table_meta(name, "*", [])] == [name]
+    assert hive.path(table.sd.location).parent == hive.warehouse / f"{name}.db"
+    hive.drop_database(name, True, True)
+    assert hive.get_all_databases() == ["default"]
+    assert not hive.path(database.locationUri).exists()
+
+
+@pytest.mark.parametrize("name", ["../up", "a/../../b", "@a", "my:db", "a\\b", ""])
+def test_names_of_databases_that_lead_elsewhere(hive, name):
+    """Asked: 4.0.1 for the last four; it takes the first two, and leaves its warehouse."""
+    with pytest.raises((T.InvalidObjectException, T.MetaException)):
+        hive.database(name)
+
+
+@pytest.mark.parametrize(("db", "table"), [("d", "a.b"), ("d", "a:b"), ("my.db", "t")])
+def test_no_transactional_table_has_a_name_that_parts_others(d, db, table):
+    """Lists of write ids are ``db.table:...``; 4.0.1 takes such a table, and reads its list as another's."""
+    if db != "d":
+        d.database(db)
+    parameters = {"transactional": "true", "transactional_properties": "insert_only"}
+    with pytest.raises(T.MetaException, match="cannot be transactional"):
+        d.create(table, db=db, parameters=parameters, sd=ORC)
+    plain = d.create(table, db=db, sd=ORC)
+    plain.parameters |= parameters
+    with pytest.raises(T.MetaException, match="cannot be transactional"):
+        d.alter_table(db, table, plain)
+    d.create("a-b$ @c", parameters=parameters, sd=ORC)

@@ -49,6 +49,7 @@ def test_both_dialects_work_on_the_same_partitions(client: MetastoreClient, tabl
     client.rename_partition("d", "t", ["2", "2"], table("3", "x"))
     assert (tmp_path / "d.db" / "t" / "dt=3" / "hr=x").is_dir()
     client.alter_partition("d", "t", one)
+    one.parameters |= {"numFiles": "0", "totalSize": "0", "numFilesErasureCoded": "0"}
     assert client.get_partition("d", "t", ["1", "1"]) == one
     assert client.drop_partition("d", "t", ["3", "x"], True) is True
     assert not (tmp_path / "d.db" / "t" / "dt=3").exists()
