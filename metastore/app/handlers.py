@@ -68,7 +68,7 @@ def handlers(
     )
     changers = OwnLocks(services.holders)
     answered = handlers_of(
-        Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
+        Fb303Handlers(stats, int(time.time()), settings.server.hive_version),  # noqa: TID251 - when this process started, for people
         TxnHandlers(services.txns, services.commits, writes),
         WriteIdHandlers(services.write_ids),
         RebuildHandlers(services.rebuilds),
@@ -107,7 +107,7 @@ def _catalog(
         CatalogHandlers(catalog.databases),
         DatabaseHandlers(catalog.databases, changers),
         TableHandlers(catalog.tables, changers),
-        TableReadHandlers(catalog.table_reads, access),
+        TableReadHandlers(catalog.table_reads, access, catalog.statistics),
         PartitionHandlers(catalog.partitions, changers),
         PartitionReadHandlers(catalog.partition_reads, in_pieces=True),
         PartitionExchangeHandlers(catalog.partition_exchange),

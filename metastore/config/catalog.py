@@ -66,6 +66,10 @@ class CatalogSettings:
         "Partition value that stands for null or the empty string.", "metastore.default.partition.name")
     create_as_acid: bool = key(
         values.FLAG, "hive.create.as.acid", "false", "New managed tables are transactional when nothing else is said.")
+    gather_statistics: bool = key(
+        values.FLAG, "hive.stats.autogather", "true",
+        "Count the files of plain tables and partitions (`numFiles`, `totalSize`) where Hive does: created or added "
+        "with files, altered without `DO_NOT_UPDATE_STATS`.")
     partition_name_whitelist: str = key(
         values.TEXT, "hive.metastore.partition.name.whitelist.pattern", "",
         "Regular expression that partition values must match.")

@@ -28,6 +28,9 @@ class ServerSettings:
     http_port: int = key(
         integer(0, 65535), "metastore.http.port", "9084",
         "Port of /metrics, /livez and /readyz; 0: a free one. Hive: no such key.")
+    hive_version: str = key(
+        values.TEXT, "metastore.server.hive.version", "4.2.0",
+        "Answer of getVersion: the version of Hive for which its clients take this server. Hive: its own.")
     framed: bool = key(values.FLAG, "hive.metastore.thrift.framed.transport.enabled", "false", "Framed transport.")
     compact_protocol: bool = key(values.FLAG, "hive.metastore.thrift.compact.protocol.enabled", "false",
                                  "Compact protocol.")

@@ -64,8 +64,11 @@ def require_one_primary_key(
     table: Table, stored: Iterable[ConstraintColumn], added: Iterable[ConstraintColumn]
 ) -> None:
     """Raise MetaError for a second primary key."""
-    names = {constraint.name for constraint in (*stored, *added) if constraint.kind is ConstraintKind.PRIMARY_KEY}
-    if len(names) > 1:
+    before, new = (
+        {constraint.name for constraint in constraints if constraint.kind is ConstraintKind.PRIMARY_KEY}
+        for constraints in (stored, added)
+    )
+    if new and len(new) + len(before) > 1:
         raise MetaError(f"Primary key already exists for: {'.'.join(table.name)}")
 
 

@@ -57,6 +57,11 @@ def file_system(location: str) -> str:
     return f"{match[1]}:{'' if authority == '//' else authority}"
 
 
+def is_root(location: str) -> bool:
+    """Return True if a stored location is the root of its file system."""
+    return location == f"{file_system(location)}/"
+
+
 def around(location: str) -> list[str]:
     """Return a stored location and every directory that it lies in."""
     names = location.split("/")

@@ -7,9 +7,12 @@ import re
 from itertools import takewhile
 
 from metastore.errors import InvalidRequestError
+from metastore.ids import TableName
 
 _PLAIN = re.compile(r"[a-z0-9_]+")
-_WITH_SLASH = re.compile(r"[a-z0-9_/]+")
+_DATABASE = re.compile(r"(?!@)(?!.*/.*\.|.*\..*/)[a-z0-9_/. $@-]+")  # A way up (``../x``) needs both.
+_TABLE = re.compile(r"[a-z0-9_/. $@:-]+")
+_APART = (".", ":")
 _ESCAPED_IN_REGEX = re.compile(r"[^a-z0-9_/ ]")
 _ANY = re.compile(r"((?:\.?\*)+|\.)")
 _NOT_ASCII = re.compile(r"[^\x01-\x7e].*", re.DOTALL)
@@ -17,12 +20,24 @@ MATCHES_NOTHING = "^$"
 LONGEST_PATTERN = 4000
 
 
-def is_object_name(name: str, *, slash: bool = False) -> bool:
-    """Return True if a lower-case name is acceptable.
+def is_object_name(name: str) -> bool:
+    """Return True if a lower-case name of a catalog or function is acceptable."""
+    return _PLAIN.fullmatch(name) is not None
 
-    ``slash``: for databases and tables, where ``/`` may be allowed.
-    """
-    return (_WITH_SLASH if slash else _PLAIN).fullmatch(name) is not None
+
+def is_database_name(name: str) -> bool:
+    """Return True if a lower-case name of a database is acceptable; with ``@`` first it would name a catalog."""
+    return _DATABASE.fullmatch(name) is not None
+
+
+def is_table_name(name: str) -> bool:
+    """Return True if a lower-case name of a table is acceptable."""
+    return _TABLE.fullmatch(name) is not None
+
+
+def is_transactional_name(name: TableName) -> bool:
+    """Return True if a table of this name may be transactional: lists of write ids part names by ``.`` and ``:``."""
+    return not any(mark in part for part in (name.db, name.table) for mark in _APART)
 
 
 def directory_name(table: str) -> str:

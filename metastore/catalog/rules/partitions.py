@@ -283,7 +283,8 @@ def _descriptor(table: Table, sd: Json | None) -> Json | None:
         raise InvalidRequestError(f"A partition of {table.name} has no serdeInfo")
     if any("name" not in column or "type" not in column for column in sd.get("cols", ())):
         raise InvalidRequestError(f"A partition of {table.name} has a column without name or type")
-    return descriptors.normalised(sd)
+    complete = descriptors.normalised(sd)
+    return complete if "cols" in sd else {name: value for name, value in complete.items() if name != "cols"}
 
 
 def _stored_parameters(parameters: Parameters) -> Parameters:

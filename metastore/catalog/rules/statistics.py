@@ -124,6 +124,14 @@ def marked_inaccurate(parameters: Parameters, columns: Iterable[str]) -> Paramet
     return {**rest, ACCURATE: _text(state)} if state else rest
 
 
+def marked_basic(parameters: Parameters, *, accurate: bool) -> Parameters:
+    """Return the parameters, changed to say whether the numbers of files, bytes and rows hold."""
+    state = {name: value for name, value in _state(parameters).items() if name != "BASIC_STATS"}
+    state |= {"BASIC_STATS": "true"} if accurate else {}
+    rest = {key: value for key, value in parameters.items() if key != ACCURATE}
+    return {**rest, ACCURATE: _text(state)} if state else rest
+
+
 def _state(parameters: Parameters) -> dict[str, Any]:
     """Return the parameter's JSON; its oldest form was the word TRUE, for the basic statistics alone."""
     text = parameters.get(ACCURATE, "")

@@ -27,8 +27,11 @@ class TableFilter:
 
     @classmethod
     def of(cls, text: str) -> "TableFilter":
-        """Read a filter. Raises: InvalidRequestError for wrong syntax, a wrong key, or an operator it does not take."""
-        parsed = cls(parse(text))
+        """Read a filter; an empty filter keeps every table.
+
+        Raises: InvalidRequestError for wrong syntax, a wrong key, or an operator it does not take.
+        """
+        parsed = cls(parse(text) if text else AllOf(()))
         _check(parsed.syntax)
         return parsed
 

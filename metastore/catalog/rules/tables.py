@@ -9,7 +9,7 @@ from dataclasses import replace
 from metastore.acid.retention import history_retention
 from metastore.catalog.model import USER, Database, Parameters, Table, TableType
 from metastore.catalog.rules import column_types, descriptors, locations, transactional
-from metastore.catalog.rules.names import directory_name, is_object_name
+from metastore.catalog.rules.names import directory_name, is_table_name
 from metastore.catalog.rules.statistics import ACCURATE
 from metastore.catalog.rules.storage_classes import Classes, require_storage
 from metastore.compaction.queue.rules.properties import refused_property
@@ -76,7 +76,7 @@ def new_table(
 
     Raises: InvalidObjectError, MetaError.
     """
-    if not is_object_name(draft.name.table, slash=True):
+    if not is_table_name(draft.name.table):
         raise InvalidObjectError(f"{draft.name.table} is not a valid object name")
     table = _typed(_normalised(draft))
     column_types.require_known(table.sd["cols"], table.partition_keys)
@@ -94,6 +94,7 @@ def new_table(
     table = replace(table, parameters=parameters, create_time=now, owner_type=table.owner_type or USER)
     if table.name.catalog == DEFAULT_CATALOG:
         table = transactional.validated_new(transactional.by_default(table) if create_as_acid else table)
+    transactional.require_name(table)
     require_storage(table.name, table.sd, table.parameters, storage_classes)
     return table
 
@@ -113,7 +114,7 @@ def altered_table(
     """
     if draft.name.catalog != old.name.catalog:
         raise InvalidOperationError(f"{old.name} cannot move to the catalog {draft.name.catalog}")
-    if not is_object_name(draft.name.table, slash=True):
+    if not is_table_name(draft.name.table):
         raise InvalidOperationError(f"{draft.name.table} is not a valid object name")
     require_expected_parameter(old, draft.parameters, context)
     table = _typed(_normalised(draft))
@@ -135,6 +136,7 @@ def altered_table(
     )
     if old.name.catalog == DEFAULT_CATALOG:
         table = transactional.validated_altered(old, table)
+    transactional.require_name(table)
     require_storage(old.name, table.sd, table.parameters, storage_classes, known=[(old.sd, old.parameters)])
     return table
 

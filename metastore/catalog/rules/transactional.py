@@ -16,6 +16,7 @@ from metastore.acid.table_kinds import (
     is_transactional,
 )
 from metastore.catalog.model import Parameters, Table, TableType
+from metastore.catalog.rules.names import is_transactional_name
 from metastore.errors import MetaError
 
 BUCKETING = "bucketing_version"  # The value is 2 or else 1.
@@ -67,6 +68,15 @@ def validated_altered(old: Table, new: Table) -> Table:
     if wanted is None or wanted.lower() == "false":
         return new
     return _made_transactional(new, wanted)
+
+
+def require_name(table: Table) -> None:
+    """Raise MetaError for a transactional table whose name lists of write ids could not tell from others."""
+    if is_transactional(table.parameters) and not is_transactional_name(table.name):
+        raise MetaError(
+            f"{table.name} cannot be transactional: a transactional table and its database have no . and no : in their "
+            "names, which part names in Hive's lists of write ids. Choose another name, or 'transactional'='false'"
+        )
 
 
 def is_conversion(old: Table, new: Table) -> bool:

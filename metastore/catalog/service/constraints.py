@@ -68,9 +68,9 @@ def add_to_table(pg: PgTx, table: Table, drafts: Sequence[ConstraintColumn]) -> 
     """Add constraints to a table that is locked or new. Raises: InvalidObjectError, MetaError."""
     stored = store.select_constraints(pg, table.name)
     taken = {constraint.name for constraint in stored}
+    rules.require_one_primary_key(table, stored, drafts)
     added = rules.named(drafts, taken, table.id, int(pg.now.timestamp() * 1000))
     rules.require_columns(table, added)
-    rules.require_one_primary_key(table, stored, added)
     keys = [constraint for constraint in added if constraint.kind is not ConstraintKind.FOREIGN_KEY]
     store.insert_constraints(pg, table, keys, {})
     for _, group in groupby(

@@ -11,7 +11,7 @@ from metastore.catalog.model import ROLE, USER, Catalog, Database, Table
 from metastore.catalog.rare import store as rare_store
 from metastore.catalog.rules import locations, tables
 from metastore.catalog.rules.change_management import SOURCE_OF_REPLICATION, is_source
-from metastore.catalog.rules.names import is_object_name, pattern_regex
+from metastore.catalog.rules.names import is_database_name, is_object_name, pattern_regex
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.exclusive import ANYBODY, database_object, require_exclusive
 from metastore.catalog.service.moves import DirectoryMoves
@@ -181,7 +181,7 @@ class DatabaseService:
     def create_database(self, draft: DatabaseDraft, caller: str | None) -> None:
         """Add a database and its directory. Raises: InvalidObjectError, AlreadyExistsError, MetaError."""
         name = draft.name
-        if not is_object_name(name.db, slash=True):
+        if not is_database_name(name.db):
             raise InvalidObjectError(f"{name.db} is not a valid database name")
         catalog = self.db.once(store.SELECT_ROOM_FOR_DATABASE, (*name, name.catalog))
         if not catalog:

@@ -36,23 +36,23 @@ class Directories:
                 raise MetaError(f"{action}: {refusal(location)}")
 
     @contextmanager
-    def created(self, location: str | None) -> Iterator[None]:
-        """Make a directory, and remove it again if the block fails and it is still empty.
+    def created(self, location: str | None) -> Iterator[list[str]]:
+        """Make a directory, and remove it again if the block fails and it is still empty; give those that are new.
 
         The directory stays if the name was taken meanwhile (the winner may use it) or if the outcome of the block is
         unknown.
         Raises: MetaError if it cannot be made.
         """
-        with self.created_all([location] if location else []):
-            yield
+        with self.created_all([location] if location else []) as new:
+            yield new
 
     @contextmanager
-    def created_all(self, locations: Iterable[str]) -> Iterator[None]:
+    def created_all(self, locations: Iterable[str]) -> Iterator[list[str]]:
         """Do the same for several directories."""
         made = self.files.make_all(list(locations))
         try:
             _require_made(made)
-            yield
+            yield made.new
         except (AlreadyExistsError, OutcomeUnknownError):
             raise
         except BaseException:

@@ -4,6 +4,7 @@ Here a call becomes a `Selection`; `PartitionLists` reads it. Nothing is locked.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,7 +32,7 @@ from metastore.config import CatalogSettings
 from metastore.db import arrays
 from metastore.db.engine import Database
 from metastore.db.pieces import UNLIMITED, Pieces
-from metastore.errors import InvalidRequestError, NoSuchObjectError
+from metastore.errors import InvalidObjectError, InvalidRequestError, MetaError, MetastoreError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.partition_names import escape, make_name, values_for
 
@@ -79,8 +80,17 @@ class PartitionReads:
         return Selection(self.table(name), limit=limit)
 
     def get_partition_names(self, name: TableName, limit: int = UNLIMITED) -> Pieces[bytes]:
-        """Return the names of the table's first partitions, as bytes for clients. Raises: NoSuchObjectError."""
-        return store.listed_names(self.table(name)).read(self.db, limit, store.NAMES)
+        """Return the names of the table's first partitions, as bytes for clients; none without the table.
+
+        Raises: MetaError for an empty name.
+        """
+        if "" in name:
+            raise MetaError(f"The name of the database or the table is empty: {name}")
+        try:
+            table = self.table(name)
+        except NoSuchObjectError:
+            return Pieces(0, iter(()), ExitStack())
+        return store.listed_names(table).read(self.db, limit, store.NAMES)
 
     def get_partitions_ps(
         self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
@@ -97,8 +107,11 @@ class PartitionReads:
         return store.listed_names(table, *self._like(table, values)).read(self.db, limit, store.NAMES)
 
     def get_partitions_by_names(self, name: TableName, names: Sequence[str]) -> Selection:
-        """Return the named partitions that exist; names are compared as they are stored."""
-        return _named(self.table(name), names)
+        """Return the named partitions that exist; names are compared as they are stored.
+
+        Raises: InvalidObjectError without the table.
+        """
+        return _named(self.table(name, InvalidObjectError), names)
 
     def get_partitions_by_filter(self, name: TableName, text: str | None, limit: int = UNLIMITED) -> Selection:
         """Return partitions that a filter string keeps. Raises: InvalidRequestError for a filter that Hive refuses."""
@@ -137,9 +150,9 @@ class PartitionReads:
     ) -> list[list[str]]:
         """Return the values of some keys, ordered by values.
 
-        Raises: InvalidRequestError for a key that the table does not have.
+        Raises: InvalidRequestError without the table, and for a key that the table does not have.
         """
-        table = self.table(name)
+        table = self.table(name, InvalidRequestError, nameless=InvalidRequestError)
         shown, ordered = self._columns(table, columns), self._columns(table, order or columns)
         rows = [values for _, values in self._matching_values(table, self._filter(table, text))]
         rows.sort(key=lambda values: [values[column] for column in ordered], reverse=not ascending)
@@ -148,11 +161,16 @@ class PartitionReads:
             shown_values = [list(row) for row in dict.fromkeys(map(tuple, shown_values))]
         return shown_values if limit < 0 else shown_values[:limit]
 
-    def table(self, name: TableName) -> Table:
-        """Return the table. Raises: NoSuchObjectError."""
+    def table(
+        self,
+        name: TableName,
+        missing: type[MetastoreError] = NoSuchObjectError,
+        nameless: type[MetastoreError] = NoSuchObjectError,
+    ) -> Table:
+        """Return the table. Raises: ``missing``; ``nameless`` if the name of the database or the table is empty."""
         rows = self.db.once(table_store.SELECT_TABLE, name)
         if not rows:
-            raise NoSuchObjectError(f"{name} table not found")
+            raise (nameless if "" in name else missing)(f"{name} table not found")
         return table_store.table_of(rows[0])
 
     def _by_name(self, table: Table, partition: str) -> Partition:

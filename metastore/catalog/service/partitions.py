@@ -4,13 +4,16 @@ Directories are made before a partition exists and removed after it is gone, out
 rename announces its move first (``service.moves``). A list is processed as a whole or not at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from metastore.acid.table_kinds import is_transactional
 from metastore.catalog.model import Table
+from metastore.catalog.rules import basic_statistics
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules.locations import is_below
 from metastore.catalog.rules.partition_expression import parse_expression
@@ -18,6 +21,7 @@ from metastore.catalog.rules.partition_predicate import keeps
 from metastore.catalog.rules.partitions import Doomed, Partition, PartitionDraft
 from metastore.catalog.rules.tables import data_is_deletable, is_view
 from metastore.catalog.service import change_management
+from metastore.catalog.service.basic_statistics import BasicStatistics
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.exclusive import ANYBODY, partition_objects, require_exclusive
 from metastore.catalog.service.moves import DirectoryMoves
@@ -44,6 +48,8 @@ from metastore.locks.rules import Changer
 from metastore.partition_names import make_name, values_for
 from metastore.places.rules import Taker
 
+NO_CONTEXT: Mapping[str, str] = MappingProxyType({})
+
 
 class Dropped(NamedTuple):
     """The partitions that a call has dropped."""
@@ -64,7 +70,12 @@ class PartitionService:
     moves: DirectoryMoves
 
     def add_partitions(
-        self, name: TableName, drafts: Sequence[PartitionDraft], *, if_not_exists: bool = False
+        self,
+        name: TableName,
+        drafts: Sequence[PartitionDraft],
+        context: Mapping[str, str] = NO_CONTEXT,
+        *,
+        if_not_exists: bool = False,
     ) -> list[Partition]:
         """Add partitions, all or none; return those that were added. With ``if_not_exists`` the others are left alone.
 
@@ -91,27 +102,33 @@ class PartitionService:
         if not new:
             return []
         self._require_available(table, new)
-        with self.directories.created_all([p.location for p in new if p.location]), self.db.begin() as pg:
-            rules.require_storable(self._unchanged(pg, table), new, self.settings.storage_classes)
-            now = int(pg.now.timestamp())
-            new = [replace(p, create_time=now, parameters=rules.stamped(p.parameters, now)) for p in new]
-            added = store.insert_partitions(pg, table, new)
-            self.moves.require_free(pg, [p.location for p in new])
-            late = [p.name for p in new if p.name not in added]
-            if late and not if_not_exists:
-                raise AlreadyExistsError(f"Partition already exists: {', '.join(late)} of {name}")
+        with self.directories.created_all([p.location for p in new if p.location]) as made:
+            new = self._basic_statistics.added(table, new, context, made)
+            with self.db.begin() as pg:
+                rules.require_storable(self._unchanged(pg, table), new, self.settings.storage_classes)
+                now = int(pg.now.timestamp())
+                new = [replace(p, create_time=now, parameters=rules.stamped(p.parameters, now)) for p in new]
+                added = store.insert_partitions(pg, table, new)
+                self.moves.require_free(pg, [p.location for p in new])
+                late = [p.name for p in new if p.name not in added]
+                if late and not if_not_exists:
+                    raise AlreadyExistsError(f"Partition already exists: {', '.join(late)} of {name}")
         return [partition for partition in new if partition.name in added]
 
-    def append_partition(self, name: TableName, values: Sequence[str | None] | None) -> Partition:
+    def append_partition(
+        self, name: TableName, values: Sequence[str | None] | None, context: Mapping[str, str] = NO_CONTEXT
+    ) -> Partition:
         """Add a partition that looks like its table.  Raises: as ``add_partitions``."""
         table = self._table(name, InvalidObjectError)
         if is_view(table):
             raise InvalidRequestError("Cannot append a partition to a view")
         sd = {field: value for field, value in table.sd.items() if field != "location"}
-        [partition] = self.add_partitions(name, [PartitionDraft(name, values, sd, {})])
+        [partition] = self.add_partitions(name, [PartitionDraft(name, values, sd, {})], context)
         return partition
 
-    def append_partition_by_name(self, name: TableName, partition: str | None) -> Partition:
+    def append_partition_by_name(
+        self, name: TableName, partition: str | None, context: Mapping[str, str] = NO_CONTEXT
+    ) -> Partition:
         """Add a partition likewise, with values from its name. Raises: as ``add_partitions``."""
         if not partition:
             raise InvalidRequestError("The partition's name is empty")
@@ -119,18 +136,24 @@ class PartitionService:
         values = values_for(keys, partition)
         if values is None:
             raise InvalidObjectError(f"incomplete partition name - missing a key of {', '.join(keys)} in {partition}")
-        return self.append_partition(name, values)
+        return self.append_partition(name, values, context)
 
     def alter_partitions(
-        self, name: TableName, drafts: Sequence[PartitionDraft], *, changer: Changer = ANYBODY
+        self,
+        name: TableName,
+        drafts: Sequence[PartitionDraft],
+        context: Mapping[str, str] = NO_CONTEXT,
+        *,
+        changer: Changer = ANYBODY,
     ) -> None:
         """Replace partitions, found by their values, all or none. No data is moved.
 
         Serialises on: the partitions' rows.  Raises: InvalidOperationError (nothing to alter), HeldUpError, MetaError.
         """
-        rules.require_of_table(name, drafts)
+        drafts = self._with_statistics(name, drafts, context)
         with self.db.begin() as pg:
             table = self._locked(pg, name, InvalidOperationError)
+            rules.require_of_table(name, drafts)
             now, default = int(pg.now.timestamp()), self.settings.default_partition_name
             wanted = {rules.partition_name(table.partition_key_names, draft.values, default): draft for draft in drafts}
             stored = {partition.name: partition for partition in store.lock_partitions(pg, table, list(wanted))}
@@ -142,6 +165,8 @@ class PartitionService:
                 )
             wanted = dict(zip(wanted, rules.with_descriptors(table, wanted.values()), strict=True))
             altered = {key: rules.altered_partition(table, stored[key], draft, now) for key, draft in wanted.items()}
+            renew = partial(self._basic_statistics.renewed, table, context)
+            altered = {key: renew(stored[key], new) for key, new in altered.items()}
             elsewhere = [key for key, new in altered.items() if new.location != stored[key].location]
             self.moves.require_free(pg, [altered[key].location for key in elsewhere])
             if is_transactional(table.parameters):
@@ -175,29 +200,25 @@ class PartitionService:
         if not old_values:
             self.alter_partitions(name, [draft], changer=changer)
             return
-        rules.require_of_table(name, [draft])
         default, action = self.settings.default_partition_name, f"ALTER TABLE {name} PARTITION RENAME"
         with self.db.begin() as pg:
             table = self._locked(pg, name, InvalidOperationError)
+            rules.require_of_table(name, [draft])
             new_name = rules.partition_name(table.partition_key_names, draft.values, default)
             rules.require_allowed_characters(draft.values or (), self.settings.partition_name_whitelist)
             old = self._locked_one(
                 pg, table, make_name(table.partition_key_names, self._values(table, old_values), default)
             )
-            same = new_name == old.name
-            target = None if same else rules.renamed_location(table, old, new_name)
-            if not same:
-                self._require_free(pg, table, new_name)
-                require_exclusive(pg, action, partition_objects(name, [old.name]), changer)
+            target = rules.renamed_location(table, old, new_name)
+            self._require_free(pg, table, new_name)
+            require_exclusive(pg, action, partition_objects(name, [old.name]), changer)
             kept = target is not None and change_management.needed(pg, self.directories.files, table)
             move = None
             if target is not None:
                 move = self.moves.announce(pg, table.id, old.location or "", target, partitions=[old.name], kept=kept)
-            if not same and move is None:
+            if move is None:
                 self._rename(pg, table, old, draft, new_name, None)
-        if same:
-            self.alter_partitions(name, [draft], changer=changer)
-        elif move is not None:
+        if move is not None:
             with self.moves.moving(move) as pg:
                 self._unchanged(pg, table)
                 old = self._locked_one(pg, table, old.name)
@@ -290,6 +311,17 @@ class PartitionService:
         self._remove(table, removals)
         return Dropped(table, len(dropped), pieces)
 
+    @property
+    def _basic_statistics(self) -> BasicStatistics:
+        return BasicStatistics(self.directories, self.settings.gather_statistics)
+
+    def _with_statistics(
+        self, name: TableName, drafts: Sequence[PartitionDraft], context: Mapping[str, str]
+    ) -> Sequence[PartitionDraft]:
+        if not any(basic_statistics.are_missing(draft.parameters, context) for draft in drafts):
+            return drafts
+        return self._basic_statistics.missing(self._table(name, InvalidOperationError), drafts, context)
+
     def _table(self, name: TableName, missing: type[MetastoreError]) -> Table:
         rows = self.db.once(table_store.SELECT_TABLE, name)
         if not rows:
@@ -348,9 +380,7 @@ class PartitionService:
         [complete] = rules.with_descriptors(table, [draft])
         altered = rules.altered_partition(table, old, complete, now)
         rules.require_storable(table, [altered], self.settings.storage_classes, {old.name: old})
-        store.update_partitions(
-            pg, table, [replace(altered, location=target or old.location, create_time=old.create_time)]
-        )
+        store.update_partitions(pg, table, [replace(altered, location=target or old.location)])
         store.update_name(
             pg, table, old.name, replace(old, name=new_name, values=[value or "" for value in draft.values or ()])
         )

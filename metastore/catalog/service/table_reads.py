@@ -63,11 +63,12 @@ class TableReads:
             raise UnknownDatabaseError("DB name is null or empty")
         if names is None and pattern is None:
             raise InvalidOperationError(f"{database} cannot find null tables")
+        wanted = [name.strip().lower() for name in names or ()]
         if names is None:
-            return self._listed(TableList.matching(database, pattern), UNLIMITED, encoded=encoded)
-        wanted = [name.strip().lower() for name in names]
-        found = self._listed(TableList.named(database, wanted), len(wanted), encoded=encoded)
-        if wanted and not found.count and not self.db.once(database_store.SELECT_DATABASE, database):
+            found = self._listed(TableList.matching(database, pattern), UNLIMITED, encoded=encoded)
+        else:
+            found = self._listed(TableList.named(database, wanted), len(wanted), encoded=encoded)
+        if (wanted or names is None) and not found.count and not self.db.once(database_store.SELECT_DATABASE, database):
             raise UnknownDatabaseError(f"Could not find database {database}")
         return found
 
@@ -130,7 +131,7 @@ class TableReads:
     def get_fields(self, database: DatabaseName, name: str) -> list[Json]:
         """Return the data columns; ``t.column`` asks for those of ``t``.
 
-        Raises: UnknownTableError, UnknownDatabaseError.
+        Raises: UnknownTableError, also without the database.
         """
         return list(self._described(database, name).sd["cols"])
 
@@ -140,10 +141,9 @@ class TableReads:
         return [*table.sd["cols"], *table.partition_keys]
 
     def _described(self, database: DatabaseName, name: str) -> Table:
-        wanted = TableName(*database, name.partition(".")[0].lower())
-        try:
-            return self.get_table(wanted)
-        except NoSuchObjectError as error:
-            if not self.db.once(database_store.SELECT_DATABASE, database):
-                raise UnknownDatabaseError(f"There is no database named {database}") from error
-            raise UnknownTableError(str(error)) from error
+        whole = TableName(*database, name.lower())
+        wanted = dict.fromkeys((whole, TableName(*database, name.partition(".")[0].lower())))
+        found = [row for each in wanted for row in self.db.once(store.SELECT_TABLE, each)]
+        if not found:
+            raise UnknownTableError(f"{whole} table not found")
+        return store.table_of(found[0])

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from metastore.acid.table_kinds import is_full_acid, is_insert_only, is_transactional
 from metastore.catalog.model import ConstraintColumn, Database, Table
 from metastore.catalog.rules import locations, tables, transactional
+from metastore.catalog.rules.basic_statistics import has_files
 from metastore.catalog.rules.statistics import marked_inaccurate
 from metastore.catalog.rules.storage_classes import require_storage
 from metastore.catalog.service import change_management
 from metastore.catalog.service import constraints as constraint_service
+from metastore.catalog.service.basic_statistics import BasicStatistics
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.empty_bases import EmptyBases
 from metastore.catalog.service.exclusive import ANYBODY, partition_objects, require_exclusive, table_object
@@ -70,16 +72,19 @@ class TableService:
             if is_taken:
                 raise AlreadyExistsError(f"Table {table.name} already exists")
             table = self._located(table, database)
-            self.moves.require_free(pg, [table.location])
-            self.moves.require_available(pg, [table.location], _taker(table))
-        with self.directories.created(table.location), self.db.begin() as pg:
-            if not store.insert_table(pg, table):
-                raise AlreadyExistsError(f"Table {table.name} already exists")
-            created = store.select_table(pg, table.name) if constraints else None
-            if created is not None:
-                own = [replace(constraint, table=table.name) for constraint in constraints]
-                constraint_service.add_to_table(pg, created, own)
-            self.moves.require_free(pg, [table.location])  # It is last: callers may hold locks of tables.
+            place = None if tables.is_view(table) else table.location
+            self.moves.require_free(pg, [place])
+            self.moves.require_available(pg, [place], _taker(table))
+        with self.directories.created(place) as made:
+            table = self._basic_statistics.created(draft, table, context, made)
+            with self.db.begin() as pg:
+                if not store.insert_table(pg, table):
+                    raise AlreadyExistsError(f"Table {table.name} already exists")
+                created = store.select_table(pg, table.name) if constraints else None
+                if created is not None:
+                    own = [replace(constraint, table=table.name) for constraint in constraints]
+                    constraint_service.add_to_table(pg, created, own)
+                self.moves.require_free(pg, [place])  # It is last: callers may hold locks of tables.
 
     def translate_table_dryrun(self, draft: Table, context: Mapping[str, str]) -> Table:
         """Return the table as ``create_table`` would store it, its location included; nothing is made.
@@ -116,6 +121,7 @@ class TableService:
         """
         strict = self.settings.disallow_incompatible_column_changes if check_types is None else check_types
         self._require_convertible(name, draft)
+        draft = self._counted(name, draft, context)
         with self.db.begin() as pg:
             old, altered = self._altered(pg, name, draft, context, changer, check_types=strict)
             target = self._new_location(pg, old, altered)
@@ -223,11 +229,27 @@ class TableService:
             kept = change_management.needed(pg, self.directories.files, table)
         self.directories.recycle(location, kept=kept)
 
+    def _counted(self, name: TableName, draft: Table, context: Mapping[str, str]) -> Table:
+        """Return a table to alter with the statistics of its files, before any lock is taken."""
+        if not self._basic_statistics.are_due(draft, context):
+            return draft
+        rows = self.db.once(store.SELECT_TABLE, name)
+        kept = not rows or not has_files(store.table_of(rows[0]))  # A client may leave out what makes the kind.
+        return draft if kept else self._basic_statistics.altered(draft, context)
+
+    @property
+    def _basic_statistics(self) -> BasicStatistics:
+        return BasicStatistics(self.directories, self.settings.gather_statistics)
+
     def _located(self, table: Table, database: Database) -> Table:
         if tables.is_view(table):
-            return tables.with_location(table, None)
-        location = table.location or tables.default_location(table, database)
-        return tables.with_location(table, locations.qualified(location or "", database.location))
+            return table
+        location = locations.qualified(
+            table.location or tables.default_location(table, database) or "", database.location
+        )
+        if locations.is_root(location):
+            raise InvalidObjectError(f"{table.name} location must not be root path: {location}")
+        return tables.with_location(table, location)
 
     def _altered(
         self,

@@ -21,6 +21,8 @@ _META = wires.struct(
         ThriftField(3, WireType.TEXT, "type"),
         ThriftField(4, WireType.TEXT, "parameters ->> 'comment'", optional=True),
         ThriftField(5, WireType.TEXT, "catalog"),
+        ThriftField(6, WireType.TEXT, "owner", optional=True),
+        ThriftField(7, WireType.I32, f"coalesce(nullif(owner_type, 0), {USER})"),
     ]
 )
 """The line of a table list as clients get it."""
@@ -35,11 +37,10 @@ _SHAPE = [
     ThriftField(10, WireType.TEXT, "view_original_text", optional=True),
     ThriftField(11, WireType.TEXT, "view_expanded_text", optional=True),
     ThriftField(12, WireType.TEXT, "type"),
-    ThriftField(14, WireType.BOOL, "false"),
     ThriftField(15, WireType.BOOL, "rewrite_enabled"),
     ThriftField(17, WireType.TEXT, "catalog"),
     ThriftField(18, WireType.I32, f"coalesce(nullif(owner_type, 0), {USER})"),
-    ThriftField(19, WireType.I64, "write_id"),
+    ThriftField(19, WireType.I64, "greatest(write_id, 0)"),
     ThriftField(25, WireType.I64, "id"),
 ]
 _LOCATION = rf"coalesce('\x0b0002'::bytea || {wires.text('location')}, ''::bytea) || '\x00'::bytea"

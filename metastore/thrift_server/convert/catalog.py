@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from metastore.acid.snapshots import ValidWriteIdList
 from metastore.catalog.model import Catalog, ColumnStatistics, Database, Function, Json, Table, TableType
 from metastore.catalog.service.databases import DatabaseDraft
+from metastore.catalog.service.statistics import Seen
 from metastore.errors import MetaError
 from metastore.ids import TableName, database_name, split_catalog, table_name
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -111,8 +113,8 @@ def table_from_thrift(table: Any) -> Table:
     )
 
 
-def table_to_thrift(table: Table) -> Any:
-    """Encode the answer of get_table."""
+def table_to_thrift(table: Table, statistics: Any = None) -> Any:
+    """Encode the answer of get_table; ``statistics``: of its columns."""
     return ttypes.Table(
         tableName=table.name.table,
         dbName=table.name.db,
@@ -126,13 +128,14 @@ def table_to_thrift(table: Table) -> Any:
         viewOriginalText=table.view_original_text,
         viewExpandedText=table.view_expanded_text,
         tableType=table.type,
-        temporary=False,
+        temporary=None,
         rewriteEnabled=table.rewrite_enabled,
         creationMetadata=_creation_metadata_to_thrift(table),
         catName=table.name.catalog,
         ownerType=table.owner_type or ttypes.PrincipalType.USER,
-        writeId=table.write_id,
+        writeId=max(table.write_id, 0),
         id=table.id,
+        colStats=statistics,
     )
 
 
@@ -231,6 +234,27 @@ def statistics_to_thrift(statistics: list[ColumnStatistics]) -> list[Any]:
         )
         for statistic in statistics
     ]
+
+
+def column_statistics(
+    name: TableName, statistics: list[ColumnStatistics], partition: str = "", *, is_exact: bool | None = None
+) -> Any:
+    """Encode statistics of one engine that a table or a partition has, of at least one column."""
+    first = statistics[0]
+    return ttypes.ColumnStatistics(
+        ttypes.ColumnStatisticsDesc(
+            not partition, name.db, name.table, partition or None, first.last_analyzed, name.catalog
+        ),
+        statistics_to_thrift(statistics),
+        is_exact,
+        first.engine,
+    )
+
+
+def seen_of(request: Any) -> Seen:
+    """Return the sender's snapshot of the table and its write id there; neither if it sends none."""
+    text, own = request.validWriteIdList, getattr(request, "writeId", None) or 0
+    return Seen(ValidWriteIdList.parse(text) if text else None, own if own > 0 else None)
 
 
 def _without_nulls(parameters: Mapping[str, str | None] | None) -> dict[str, str]:

@@ -14,6 +14,7 @@ from thrift.protocol import fastbinary
 from metastore.catalog.model import Json, Parameters, Table
 from metastore.catalog.rules.like import like
 from metastore.catalog.rules.partitions import Partition, PartitionDraft
+from metastore.catalog.rules.tables import is_true
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, table_name
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -208,14 +209,64 @@ def encode_partition(name: TableName, partition: Partition) -> ttypes.Partition:
     return encode_partitions(name, [partition])[0]
 
 
+_GROUPED = "hive.hcatalog.partition.spec.grouping.enabled"
+
+
+def is_grouped(table: Table) -> bool:
+    """Return True if specifications of the table's partitions are those that ``grouped`` makes."""
+    return is_true(table.parameters.get(_GROUPED))
+
+
+def grouped(table: Table, partitions: Iterable[ttypes.Partition]) -> list[ttypes.PartitionSpec]:
+    """Encode partitions in a specification for each descriptor that they share; those outside of the table in one list.
+
+    Descriptors are equal but for a location below the table's. A partition without one has none to be outside of.
+    """
+    root, groups, outside = table.location or "", dict[tuple[bool, bytes], list[ttypes.Partition]](), []
+    for partition in partitions:
+        sd = partition.sd
+        located = sd is not None and sd.location is not None
+        if located and not (root and sd.location.startswith(root)):
+            outside.append(partition)
+        else:
+            key = (located, b"" if sd is None else _encoded_but_for_location(sd))
+            groups.setdefault(key, []).append(partition)
+    specs = [
+        _spec(table, shared=_shared_spec(root if located else None, group), root=root if located else None)
+        for (located, _), group in groups.items()
+    ]
+    return [*specs, *([_spec(table, partitions=outside)] if outside else [])]
+
+
+def _shared_spec(root: str | None, group: list[ttypes.Partition]) -> ttypes.PartitionSpecWithSharedSD:
+    sd = group[0].sd or ttypes.StorageDescriptor(compressed=False, numBuckets=0)
+    relative = [None if root is None else partition.sd.location[len(root) :] for partition in group]
+    sd.location = root
+    return ttypes.PartitionSpecWithSharedSD(
+        [
+            ttypes.PartitionWithoutSD(p.values, p.createTime, p.lastAccessTime, path, p.parameters)
+            for p, path in zip(group, relative, strict=True)
+        ],
+        sd,
+    )
+
+
+def _spec(
+    table: Table,
+    partitions: list[ttypes.Partition] | None = None,
+    shared: ttypes.PartitionSpecWithSharedSD | None = None,
+    root: str | None = None,
+) -> ttypes.PartitionSpec:
+    return ttypes.PartitionSpec(
+        dbName=table.name.db,
+        tableName=table.name.table,
+        rootPath=root,
+        catName=table.name.catalog,
+        sharedSDPartitionSpec=shared,
+        partitionList=None if partitions is None else ttypes.PartitionListComposingSpec(partitions),
+    )
+
+
 def specification(table: Table, partitions: list[ttypes.Partition]) -> list[ttypes.PartitionSpec]:
     """Encode partitions as a specification below the table's location."""
-    return [
-        ttypes.PartitionSpec(
-            dbName=table.name.db,
-            tableName=table.name.table,
-            rootPath=table.location,
-            catName=table.name.catalog,
-            partitionList=ttypes.PartitionListComposingSpec(partitions),
-        )
-    ]
+    return [_spec(table, partitions, root=table.location)]

@@ -6,16 +6,15 @@ from metastore.thrift_gen.fb303.ttypes import fb_status
 from metastore.thrift_server.dispatch.call import Call, immediate
 
 NAME = "new db based metaserver"
-VERSION = "3.0"
-"""The answers of Hive's own server; tools compare them."""
+"""The answer of Hive's own server; tools compare it."""
 _MOST_OPTIONS, _LONGEST_OPTION = 100, 1000
 
 
 class Fb303Handlers:
-    """Answers from memory. ``started``: seconds since the epoch."""
+    """Answers from memory. ``started``: seconds since the epoch; ``version``: of Hive, whose dialect is spoken."""
 
-    def __init__(self, stats: CallStats, started: int) -> None:
-        self._stats, self._started = stats, started
+    def __init__(self, stats: CallStats, started: int, version: str = "") -> None:
+        self._stats, self._started, self._version = stats, started, version
         self._options: dict[str, str] = {}
 
     @immediate
@@ -26,7 +25,7 @@ class Fb303Handlers:
     @immediate
     def getVersion(self, _call: Call) -> str:
         """Return Hive's version of the interface, not that of this product."""
-        return VERSION
+        return self._version
 
     @immediate
     def getStatus(self, _call: Call) -> int:

@@ -25,7 +25,7 @@ class PartitionExchangeHandlers:
     ) -> ttypes.Partition:
         """Move partitions; the answer is empty (as Hive's)."""
         self.exchange_partitions(call, partitionSpecs, source_db, source_table_name, dest_db, dest_table_name)
-        return ttypes.Partition()
+        return ttypes.Partition(createTime=0, lastAccessTime=0, writeId=None)
 
     def exchange_partitions(
         self,

@@ -12,7 +12,7 @@ from metastore.catalog.model import Table
 from metastore.catalog.rules.partitions import Partition, require_allowed_characters
 from metastore.catalog.service.partition_lists import Selection
 from metastore.catalog.service.partition_reads import PartitionReads
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.partition_names import parse_name
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -21,11 +21,13 @@ from metastore.thrift_server.convert.partitions import (
     Shape,
     encode_partition,
     encode_partitions,
+    grouped,
+    is_grouped,
     shape_of,
     specification,
     table_of,
 )
-from metastore.thrift_server.convert.projection import projected
+from metastore.thrift_server.convert.projection import projected_partition
 from metastore.thrift_server.dispatch.call import Call, immediate
 from metastore.thrift_server.responses.partition_wire import PartitionEncoder
 from metastore.thrift_server.responses.streamed import InPieces, itself, texts
@@ -69,18 +71,18 @@ class PartitionReadHandlers:
 
     def get_partitions(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> Partitions:
         """Return the first partitions by name."""
-        return self._list(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
+        return self._listed(table_of(db_name, tbl_name), max_parts, WHOLE, itself)
 
     def get_partitions_req(self, _call: Call, req: ttypes.PartitionsRequest) -> ttypes.PartitionsResponse:
         """Answer as ``get_partitions``."""
-        selected = self._partitions.get_partitions(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
-        return self._answer(selected, shape_of(req), ttypes.PartitionsResponse)
+        name = table_of(req.dbName, req.tblName, req.catName)
+        return self._listed(name, req.maxParts, shape_of(req), ttypes.PartitionsResponse)
 
     def get_partitions_with_auth(
-        self, call: Call, db_name: str, tbl_name: str, max_parts: int, _user_name: str, _group_names: list[str]
+        self, _call: Call, db_name: str, tbl_name: str, max_parts: int, _user_name: str, _group_names: list[str]
     ) -> Partitions:
-        """Answer as ``get_partitions``; no privileges are kept per partition."""
-        return self.get_partitions(call, db_name, tbl_name, max_parts)
+        """Return the first partitions by name, of a table that exists; no privileges are kept per partition."""
+        return self._list(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partitions_pspec(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> Specifications:
         """Answer as ``get_partitions``, as a specification."""
@@ -278,6 +280,16 @@ class PartitionReadHandlers:
         name = table_of(req.dbName, req.tblName, req.catName)
         return self._partitions.get_partitions_by_expr(name, req.expr or b"", req.maxParts)
 
+    def _listed(self, name: TableName, most: int, shape: Shape, whole: Callable[[list[Any]], R]) -> R | InPieces:
+        """Return the table's first partitions; none without the table, as Hive 4 answers these calls."""
+        try:
+            selected = self._partitions.get_partitions(name, most)
+        except NoSuchObjectError:
+            if "" in name:
+                raise
+            return whole([])
+        return self._answer(selected, shape, whole)
+
     def _list(self, selected: Selection, shape: Shape = WHOLE) -> Partitions:
         return self._answer(selected, shape, itself)
 
@@ -294,18 +306,20 @@ class PartitionReadHandlers:
 
     def _specs(self, selected: Selection, whole: Callable[[list[Any]], R]) -> R | InPieces:
         """Return the selected partitions as a specification; ``whole``: the result, from the list of it."""
-        return self._answer(selected, WHOLE, lambda partitions: whole(specification(selected.table, partitions)))
+        table = selected.table
+        if is_grouped(table):
+            return whole(grouped(table, encode_partitions(table.name, self._partitions.lists.partitions(selected))))
+        return self._answer(selected, WHOLE, lambda partitions: whole(specification(table, partitions)))
 
 
 def _projected_specs(
     table: Table, partitions: list[Partition], fields: ttypes.GetProjectionsSpec | None
 ) -> list[ttypes.PartitionSpec]:
     shape = Shape(include=fields.includeParamKeyPattern, exclude=fields.excludeParamKeyPattern) if fields else WHOLE
-    specs = specification(table, encode_partitions(table.name, partitions, shape)) if partitions else []
+    encoded = encode_partitions(table.name, partitions, shape)
     if fields and fields.fieldList:
-        for spec in specs:
-            spec.partitionList.partitions = [projected(each, fields) for each in spec.partitionList.partitions]
-    return specs
+        encoded = [projected_partition(each, fields.fieldList) for each in encoded]
+    return grouped(table, encoded)
 
 
 def _parsed(name: str | None) -> list[tuple[str, str]]:

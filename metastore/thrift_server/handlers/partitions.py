@@ -1,6 +1,6 @@
 """Changes of partitions, in the positional form of 2.3 and 3.x and in the requests of 4.x.
 
-Environment contexts are accepted and have no effect: statistics are the client's, and there is no trash to skip.
+Environment contexts say who counts the files: the client, or this service.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
 from metastore.locks.rules import Changer
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.convert.catalog import context_of
 from metastore.thrift_server.convert.partitions import (
     Shape,
     draft_of,
@@ -39,16 +40,16 @@ class PartitionHandlers:
         """Prepare the handlers. ``partitions``: does the work; ``changers``: knows the caller's locks."""
         self._partitions, self._changers = partitions, changers
 
-    def add_partition(self, _call: Call, new_part: ttypes.Partition) -> ttypes.Partition:
+    def add_partition(self, call: Call, new_part: ttypes.Partition) -> ttypes.Partition:
         """Add a partition."""
-        name = table_of_partition(new_part)
-        return encode_partition(name, self._partitions.add_partitions(name, [draft_of(new_part, name)])[0])
+        return self.add_partition_with_environment_context(call, new_part, None)
 
     def add_partition_with_environment_context(
-        self, call: Call, new_part: ttypes.Partition, _environment_context: ttypes.EnvironmentContext | None
+        self, _call: Call, new_part: ttypes.Partition, environment_context: ttypes.EnvironmentContext | None
     ) -> ttypes.Partition:
         """Add a partition as ``add_partition``."""
-        return self.add_partition(call, new_part)
+        name, context = table_of_partition(new_part), context_of(environment_context)
+        return encode_partition(name, self._partitions.add_partitions(name, [draft_of(new_part, name)], context)[0])
 
     def add_partitions(self, _call: Call, new_parts: list[ttypes.Partition] | None) -> int:
         """Add partitions of a table; return their number."""
@@ -69,40 +70,42 @@ class PartitionHandlers:
         """Add several partitions; skip existing ones if the request says so; return those that were added."""
         name, shared = table_of(request.dbName, request.tblName, request.catName), _shared_schema(request)
         drafts = drafts_of(request.parts or (), name, shared)
-        added = self._partitions.add_partitions(name, drafts, if_not_exists=bool(request.ifNotExists)) if drafts else []
+        context = context_of(request.environmentContext)
+        only_new = bool(request.ifNotExists)
+        added = self._partitions.add_partitions(name, drafts, context, if_not_exists=only_new) if drafts else []
         return ttypes.AddPartitionsResult(_wanted(request, name, added), partitionColSchema=shared)
 
-    def append_partition(self, _call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
+    def append_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
         """Add a partition that looks like its table."""
-        name = table_of(db_name, tbl_name)
-        return encode_partition(name, self._partitions.append_partition(name, part_vals))
+        return self.append_partition_with_environment_context(call, db_name, tbl_name, part_vals, None)
 
     def append_partition_with_environment_context(
         self,
-        call: Call,
+        _call: Call,
         db_name: str,
         tbl_name: str,
         part_vals: Values,
-        _environment_context: ttypes.EnvironmentContext | None,
+        environment_context: ttypes.EnvironmentContext | None,
     ) -> ttypes.Partition:
         """Add a partition as ``append_partition``."""
-        return self.append_partition(call, db_name, tbl_name, part_vals)
+        name, context = table_of(db_name, tbl_name), context_of(environment_context)
+        return encode_partition(name, self._partitions.append_partition(name, part_vals, context))
 
-    def append_partition_by_name(self, _call: Call, db_name: str, tbl_name: str, part_name: str) -> ttypes.Partition:
+    def append_partition_by_name(self, call: Call, db_name: str, tbl_name: str, part_name: str) -> ttypes.Partition:
         """Add a partition as ``append_partition``, with values from a name."""
-        name = table_of(db_name, tbl_name)
-        return encode_partition(name, self._partitions.append_partition_by_name(name, part_name))
+        return self.append_partition_by_name_with_environment_context(call, db_name, tbl_name, part_name, None)
 
     def append_partition_by_name_with_environment_context(
         self,
-        call: Call,
+        _call: Call,
         db_name: str,
         tbl_name: str,
         part_name: str,
-        _environment_context: ttypes.EnvironmentContext | None,
+        environment_context: ttypes.EnvironmentContext | None,
     ) -> ttypes.Partition:
         """Add a partition as ``append_partition_by_name``."""
-        return self.append_partition_by_name(call, db_name, tbl_name, part_name)
+        name, context = table_of(db_name, tbl_name), context_of(environment_context)
+        return encode_partition(name, self._partitions.append_partition_by_name(name, part_name, context))
 
     def append_partition_req(
         self, _call: Call, appendPartitionsReq: ttypes.AppendPartitionsRequest
@@ -110,9 +113,10 @@ class PartitionHandlers:
         """Add a partition as ``append_partition``, with values or a name."""
         req = appendPartitionsReq
         name = table_of(req.dbName, req.tableName, req.catalogName)
+        context = context_of(req.environmentContext)
         if req.partVals is None:
-            return encode_partition(name, self._partitions.append_partition_by_name(name, req.name))
-        return encode_partition(name, self._partitions.append_partition(name, req.partVals))
+            return encode_partition(name, self._partitions.append_partition_by_name(name, req.name, context))
+        return encode_partition(name, self._partitions.append_partition(name, req.partVals, context))
 
     def alter_partition(self, call: Call, db_name: str, tbl_name: str, new_part: ttypes.Partition) -> None:
         """Replace a partition."""
@@ -138,9 +142,9 @@ class PartitionHandlers:
         environment_context: ttypes.EnvironmentContext | None = None,
     ) -> None:
         """Replace several, all or none."""
-        name = table_of(db_name, tbl_name)
+        name, context = table_of(db_name, tbl_name), context_of(environment_context)
         self._partitions.alter_partitions(
-            name, drafts_of(new_parts or (), name), changer=self._changers.of(call, environment_context)
+            name, drafts_of(new_parts or (), name), context, changer=self._changers.of(call, environment_context)
         )
 
     def alter_partitions_with_environment_context(
@@ -160,6 +164,7 @@ class PartitionHandlers:
         self._partitions.alter_partitions(
             name,
             drafts_of(req.partitions or (), name, _shared_schema(req)),
+            context_of(req.environmentContext),
             changer=self._changers.of(call, req.environmentContext),
         )
         return ttypes.AlterPartitionsResponse()

@@ -6,14 +6,15 @@ from typing import Any
 
 from thrift.Thrift import TApplicationException
 
-from metastore.acid.snapshots import ValidWriteIdList
 from metastore.catalog.model import ColumnStatistics
-from metastore.catalog.service.statistics import NOBODY, Seen, StatisticsService
+from metastore.catalog.service.statistics import HIVE, NOBODY, Seen, StatisticsService
 from metastore.errors import InvalidInputError, MetaError
 from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert.catalog import (
+    column_statistics,
     required_struct,
+    seen_of,
     statistics_from_thrift,
     statistics_to_thrift,
     table_name_of,
@@ -21,8 +22,6 @@ from metastore.thrift_server.convert.catalog import (
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.responses.streamed import InPieces
 from metastore.thrift_server.wire.protocol import MapEntry
-
-_HIVE = "hive"
 
 
 class StatisticsHandlers:
@@ -60,7 +59,7 @@ class StatisticsHandlers:
             _of_table_or_partitions(request.colStats or []),
             request.engine,
             merge=bool(request.needMerge),
-            by=_seen(request),
+            by=seen_of(request),
         )
 
     def _update_one(self, request: Any) -> Any:
@@ -69,7 +68,7 @@ class StatisticsHandlers:
         if request.needMerge:
             raise InvalidInputError("Merge is not supported for non-aggregate stats")
         return ttypes.SetPartitionsStatsResponse(
-            self._update(request.colStats, request.engine, merge=False, by=_seen(request))
+            self._update(request.colStats, request.engine, merge=False, by=seen_of(request))
         )
 
     def _update(self, list_any: list[Any], engine: str | None, *, merge: bool, by: Seen = NOBODY) -> bool:
@@ -104,7 +103,7 @@ class StatisticsHandlers:
         """Return statistics of a table's columns that have any."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         statistics, is_exact = self._statistics.get(
-            name, [""], request.colNames or [], request.engine or _HIVE, _seen(request)
+            name, [""], request.colNames or [], request.engine or HIVE, seen_of(request)
         )
         return ttypes.TableStatsResult(statistics_to_thrift(statistics), is_exact)
 
@@ -112,7 +111,7 @@ class StatisticsHandlers:
         """Return the same of several partitions; a partition without any is left out."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         found, is_exact = self._statistics.of_partitions(
-            name, request.partNames or [], request.colNames or [], request.engine or _HIVE, _seen(request)
+            name, request.partNames or [], request.colNames or [], request.engine or HIVE, seen_of(request)
         )
         return InPieces(
             lambda entries: ttypes.PartitionsStatsResult(dict(entries), is_exact),
@@ -127,21 +126,15 @@ class StatisticsHandlers:
         if not request.colNames or not request.partNames:
             return ttypes.AggrStats([], 0)
         statistics, complete, is_exact = self._statistics.aggregate(
-            name, request.partNames, request.colNames, request.engine or _HIVE, _seen(request)
+            name, request.partNames, request.colNames, request.engine or HIVE, seen_of(request)
         )
         return ttypes.AggrStats(statistics_to_thrift(statistics), complete, is_exact)
 
     def _one(self, name: TableName, partition: str, column: str | None) -> Any:
-        statistics, _ = self._statistics.get(name, [partition], [column or ""], _HIVE)
+        statistics, _ = self._statistics.get(name, [partition], [column or ""], HIVE)
         if not statistics:  # Hive's answer is empty, and its clients report it so.
             raise TApplicationException(TApplicationException.MISSING_RESULT, "unknown result")
-        return ttypes.ColumnStatistics(
-            ttypes.ColumnStatisticsDesc(
-                not partition, name.db, name.table, partition or None, statistics[0].last_analyzed, name.catalog
-            ),
-            statistics_to_thrift(statistics),
-            engine=_HIVE,
-        )
+        return column_statistics(name, statistics, partition)
 
     # Delete
 
@@ -149,7 +142,7 @@ class StatisticsHandlers:
         self, _call: Call, db: str | None, table: str | None, column: str | None, engine: str | None
     ) -> bool:
         """Remove the statistics of a column, or of all columns."""
-        self._statistics.delete(_input(db, table), "", None if column is None else [column], engine or _HIVE)
+        self._statistics.delete(_input(db, table), "", None if column is None else [column], engine or HIVE)
         return True
 
     def delete_partition_column_statistics(
@@ -164,21 +157,15 @@ class StatisticsHandlers:
         """Remove the statistics of a partition's column, or of all its columns."""
         if not partition:
             raise InvalidInputError("The name of the partition is missing")
-        self._statistics.delete(_input(db, table), partition, None if column is None else [column], engine or _HIVE)
+        self._statistics.delete(_input(db, table), partition, None if column is None else [column], engine or HIVE)
         return True
 
     def delete_column_statistics_req(self, _call: Call, request: ttypes.DeleteColumnStatisticsRequest) -> bool:
         """Remove the statistics of columns of the table, or of partitions."""
         name = table_name_of(request.db_name, request.tbl_name, request.cat_name)
         for partition in [""] if request.tableLevel or not request.part_names else request.part_names:
-            self._statistics.delete(name, partition, request.col_names, request.engine or _HIVE)
+            self._statistics.delete(name, partition, request.col_names, request.engine or HIVE)
         return True
-
-
-def _seen(request: Any) -> Seen:
-    """Return the sender's snapshot of the table and its write id there; neither if it sends none."""
-    text, own = request.validWriteIdList, getattr(request, "writeId", None) or 0
-    return Seen(ValidWriteIdList.parse(text) if text else None, own if own > 0 else None)
 
 
 def _input(db: str | None, table: str | None) -> TableName:

@@ -7,9 +7,11 @@ from typing import Any
 
 from thrift.protocol import fastbinary
 
+from metastore.catalog.model import Table
 from metastore.catalog.rules import table_access
 from metastore.catalog.rules.abilities import Said
 from metastore.catalog.rules.table_filter import TableFilter
+from metastore.catalog.service.statistics import HIVE, StatisticsService
 from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.store.table_lists import TablePiece
 from metastore.db.pieces import Pieces
@@ -18,9 +20,11 @@ from metastore.errors import InvalidOperationError, MetaError, UnknownDatabaseEr
 from metastore.ids import DatabaseName, database_name, split_catalog
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert.catalog import (
+    column_statistics,
     fields_to_thrift,
     pattern_of,
     required_name,
+    seen_of,
     table_name_of,
     table_to_thrift,
 )
@@ -39,9 +43,12 @@ class TableReadHandlers:
     client.
     """
 
-    def __init__(self, tables: TableReads, access: TableAccess) -> None:
-        """Prepare the handlers. ``tables``: does the work. ``access``: decides about transactional tables."""
-        self._tables, self._access = tables, access
+    def __init__(self, tables: TableReads, access: TableAccess, statistics: StatisticsService) -> None:
+        """Prepare the handlers. ``tables``: does the work. ``access``: decides about transactional tables.
+
+        ``statistics``: of columns, for a client that wants them with a table.
+        """
+        self._tables, self._access, self._statistics = tables, access, statistics
 
     def get_table(self, call: Call, db: str | None, name: str | None) -> ttypes.Table:
         """Return one table, for a client that does not describe itself."""
@@ -53,7 +60,14 @@ class TableReadHandlers:
         """Return one table."""
         found = self._tables.get_table(table_name_of(request.dbName, request.tblName, request.catName))
         self._access.require(call, found.name, found.parameters, said_in(request))
-        return ttypes.GetTableResult(table_to_thrift(found))
+        statistics = self._statistics_of(found, request) if request.getColumnStats else None
+        return ttypes.GetTableResult(table_to_thrift(found, statistics))
+
+    def _statistics_of(self, table: Table, request: ttypes.GetTableRequest) -> ttypes.ColumnStatistics | None:
+        columns = [column["name"] for column in table.sd["cols"]]
+        engine, seen = request.engine or HIVE, seen_of(request)
+        statistics, is_exact = self._statistics.get(table.name, [""], columns, engine, seen)
+        return column_statistics(table.name, statistics, is_exact=is_exact) if statistics else None
 
     def metastore_table_at(self, _call: Call, place: str | None) -> str:
         """Return the transactional table that other programs' writes to a place would harm."""
@@ -85,7 +99,7 @@ class TableReadHandlers:
 
     def get_tables_by_type(self, _call: Call, db: str | None, pattern: str | None, kind: str | None) -> InPieces:
         """Return names of one type that match."""
-        return texts(self._tables.get_tables(_required(db), pattern, kind))
+        return texts(self._tables.get_tables(_required(db), pattern, required_name(kind, "type")))
 
     def get_all_tables(self, _call: Call, db: str | None) -> InPieces:
         """Return names of all tables and views."""
@@ -109,10 +123,10 @@ class TableReadHandlers:
 
     def get_table_names_by_filter(self, _call: Call, db: str | None, text: str | None, most: int | None) -> list[str]:
         """Return names of tables whose owner, last access or parameters fit a filter."""
-        if db is None or split_catalog(db)[1] is None:
-            raise UnknownDatabaseError("DB name is null")
+        if not db or not split_catalog(db)[1]:
+            raise UnknownDatabaseError("DB name is null or empty")
         if text is None:
-            raise InvalidOperationError(f"{text} cannot apply null filter")
+            raise InvalidOperationError("null cannot apply null filter")
         most = -1 if most is None else most
         return self._tables.get_table_names_by_filter(database_name(db), TableFilter.of(text).accepts, most)
 

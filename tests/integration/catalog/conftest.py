@@ -104,7 +104,7 @@ def hive(database, tmp_path, catalog_settings, files):
     handlers = (
         SetUgi(), CatalogHandlers(databases), DatabaseHandlers(databases), FunctionHandlers(FunctionService(database)),
         TableHandlers(TableService(database, catalog_settings, directories, moves)),
-        TableReadHandlers(TableReads(database), OPEN), StatisticsHandlers(StatisticsService(database)),
+        TableReadHandlers(TableReads(database), OPEN, StatisticsService(database)), StatisticsHandlers(StatisticsService(database)),
         ConstraintHandlers(ConstraintService(database)),
         PartitionHandlers(PartitionService(database, catalog_settings, directories, moves)),
         PartitionReadHandlers(PartitionReads(database, catalog_settings)), RareHandlers(RareService(database, RareSettings())))

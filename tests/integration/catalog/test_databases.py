@@ -133,7 +133,7 @@ def test_create_database_req(hive):
 
 
 @pytest.mark.parametrize(("fields", "error"), [
-    ({"name": None}, T.MetaException), ({"name": "test$db"}, T.InvalidObjectException),  # CAT-19, CAT-20
+    ({"name": None}, T.MetaException), ({"name": "test\\db"}, T.InvalidObjectException),  # CAT-19, CAT-20
     ({"name": ""}, T.InvalidObjectException), ({"name": "DEFAULT"}, T.AlreadyExistsException),  # CAT-21, CAT-22
     ({"name": "x", "catalogName": "nope"}, T.InvalidObjectException),  # CAT-23
     ({"name": "x", "locationUri": "not/absolute"}, T.MetaException)])

@@ -1,5 +1,6 @@
 """What Hive 4's engine asks of a metastore beside tables and transactions."""
 
+from copy import copy
 from uuid import UUID
 
 import pytest
@@ -44,7 +45,7 @@ def test_a_create_as_select_that_cannot_be(client, table):
     with pytest.raises(T.NoSuchObjectException, match="Database nowhere does not exist"):
         client.translate_table_dryrun(T.CreateTableRequest(elsewhere))
     with pytest.raises(T.InvalidObjectException):
-        client.translate_table_dryrun(T.CreateTableRequest(_named(table(), "a b")))
+        client.translate_table_dryrun(T.CreateTableRequest(_named(table(), "a\\b")))
 
 
 def _named(table, name):
@@ -56,7 +57,15 @@ def asked(client, fields=None, mode=None, filters=None):
     """The partitions of get_partitions_with_specs."""
     specs = client.get_partitions_with_specs(T.GetPartitionsRequest(
         dbName="d", tblName="t", projectionSpec=fields, filterSpec=T.GetPartitionsFilterSpec(mode, filters))).partitionSpec
-    return [one for spec in specs for one in spec.partitionList.partitions]
+    return [T.Partition(one.values, spec.dbName, spec.tableName, one.createTime, one.lastAccessTime, located(spec, one), one.parameters,
+                        catName=spec.catName, writeId=spec.writeId) for spec in specs for one in spec.sharedSDPartitionSpec.partitions]
+
+
+def located(spec, partition):
+    """The descriptor of a partition as Hive's client puts it together."""
+    sd = copy(spec.sharedSDPartitionSpec.sd)
+    sd.location = None if spec.rootPath is None else f"{spec.rootPath}{partition.relativePath}"
+    return sd
 
 
 @pytest.fixture
@@ -65,7 +74,7 @@ def abc(client, table):
     client.create_table_req(T.CreateTableRequest(table()))
     for value in "abc":
         made = client.append_partition("d", "t", [value])
-        made.parameters = {"seen.by": "me", "other": "x"}
+        made.parameters = {"seen.by": "me", "other": "x", "numFiles": "0", "totalSize": "0", "numFilesErasureCoded": "0"}
         client.alter_partition("d", "t", made)
 
 
@@ -91,7 +100,7 @@ def test_partitions_by_a_specification(client, abc, mode, filters, values):
 @pytest.mark.parametrize("paths", [["parameters"], None])
 def test_parameters_of_a_specification(client, abc, paths):
     fields = T.GetProjectionsSpec(paths, "%e%", "%.by")
-    assert [one.parameters.keys() for one in asked(client, fields)] == [{"other", "transient_lastDdlTime"}] * 3
+    assert [one.parameters.keys() for one in asked(client, fields)] == [{"other", "transient_lastDdlTime", "numFiles", "totalSize", "numFilesErasureCoded"}] * 3
 
 
 @pytest.mark.parametrize(("fields", "mode", "filters", "reason"), [

@@ -57,7 +57,7 @@ WAYS = {
     "alter_partitions": lambda d, at: d.alter_partitions("d", "p", [partition_at(d, at, value="0")]),
     "alter_partitions_req": lambda d, at: d.alter_partitions_req(
         T.AlterPartitionsRequest(dbName="d", tableName="p", partitions=[partition_at(d, at, value="0")])),
-    "rename_partition": lambda d, at: d.rename_partition("d", "p", ["0"], partition_at(d, at, value="0")),
+    "rename_partition": lambda d, at: d.rename_partition("d", "p", [], partition_at(d, at, value="0")),
     "create_database": lambda d, at: d.create_database(T.Database(name="e", locationUri=at)),
     "its managed location": lambda d, at: d.create_database(T.Database(name="e", managedLocationUri=at)),
     "alter_database": lambda d, at: d.alter_database("other", T.Database(name="other", locationUri=at)),

@@ -101,7 +101,7 @@ class TestShortTime:
             client.alter_table("default", "t", table)
 
 
-@pytest.mark.parametrize("location", ["http://10.255.255.1/x", "ftp://h/x", "github://a:b@c/x", "memory://x", "zip://x"])
+@pytest.mark.parametrize("location", ["http://10.255.255.1/x", "ftp://h/x", "github://a:b@c/x", "memory://x/y", "zip://x/y"])
 def test_other_schemes_are_refused_before_anything_is_opened(server, client, location):
     with pytest.raises(T.MetaException, match=r"the scheme '\w+' is not one of metastore\.warehouse\.schemes"):
         create(server, "t", location)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from thrift.protocol import fastbinary
 
 from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.store import table_lists, tables
@@ -11,7 +12,10 @@ from metastore.thrift_gen.hive_metastore import ttypes as T
 from metastore.thrift_server.convert.catalog import table_to_thrift
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.handlers.table_reads import TableReadHandlers
+from metastore.thrift_server.wire.codec import MessageSource
 from tests.support.answers import decoded
+
+OWNER_TYPE = "coalesce(nullif(owner_type, 0), 1)"
 
 
 @pytest.fixture
@@ -69,12 +73,19 @@ def described(filled):
     return filled
 
 
+def read(table):
+    """A table as a client reads it from objects: a field that is not sent has its default."""
+    answer, spec = T.Table(), [T.Table, T.Table.thrift_spec]
+    fastbinary.decode_binary(answer, MessageSource(fastbinary.encode_binary(table_to_thrift(table), spec), 0), spec)
+    return answer
+
+
 def both(database, wanted="*", db="d0"):
     """Both forms of an answer: what a client reads, and the same made of objects."""
     request = T.GetTablesRequest(db, tablesPattern=wanted)
-    answer = TableReadHandlers(TableReads(database), None).get_table_objects_by_name_req(Call("", (request,), None), request)
+    answer = TableReadHandlers(TableReads(database), None, None).get_table_objects_by_name_req(Call("", (request,), None), request)
     rows = database.once(tables.SELECT_MATCHING_TABLES, ("hive", db, ""))
-    return decoded("get_table_objects_by_name_req", answer).tables, [table_to_thrift(tables.table_of(row)) for row in rows]
+    return decoded("get_table_objects_by_name_req", answer).tables, [read(tables.table_of(row)) for row in rows]
 
 
 def test_descriptors_are_those_of_the_interface(described):
@@ -112,12 +123,12 @@ def test_each_change_of_a_column_changes_what_clients_read(described):
 def test_each_change_of_what_a_line_shows_changes_it(filled):
     filled.once("INSERT INTO databases (catalog, name, location) VALUES ('other', 'd1', 'file:/w/3')")
     for change in ("name = 'other'", "type = 'VIRTUAL_VIEW'", "parameters = '{\"comment\": \"new\"}'", "parameters = '{\"comment\": \"\"}'",
-                   "parameters = '{\"x\": \"y\"}'", "catalog = 'other', db = 'd1'", "catalog = 'hive'", "db = 'd0'"):
+                   "parameters = '{\"x\": \"y\"}'", "owner = 'zoe'", "owner = NULL", "owner_type = 2", "owner_type = 0", "catalog = 'other', db = 'd1'", "catalog = 'hive'", "db = 'd0'"):
         [line] = filled.once(
             f"UPDATE tables SET {change} WHERE id = (SELECT min(id) FROM tables) "
-            "RETURNING db, name, type, parameters ->> 'comment', catalog")
-        wanted = (f"@{line[-1]}#{line[0]}", line[1], [])
-        answer = TableReadHandlers(TableReads(filled), None).get_table_meta(Call("", wanted, None), *wanted)
+            f"RETURNING db, name, type, parameters ->> 'comment', catalog, owner, {OWNER_TYPE}")
+        wanted = (f"@{line[4]}#{line[0]}", line[1], [])
+        answer = TableReadHandlers(TableReads(filled), None, None).get_table_meta(Call("", wanted, None), *wanted)
         assert decoded("get_table_meta", answer) == [T.TableMeta(*line)], change
 
 
@@ -125,15 +136,16 @@ def test_each_change_of_what_a_line_shows_changes_it(filled):
 def test_a_client_reads_the_same_lists(filled, monkeypatch, sizes):
     for kind in ("NAMES", "METAS", "TABLES"):
         monkeypatch.setattr(table_lists, kind, Sizes(*sizes, sizes[1]))
-    handlers = TableReadHandlers(TableReads(filled), None)
-    every = filled.once("SELECT db, name, type, parameters ->> 'comment', catalog FROM tables "
+    handlers = TableReadHandlers(TableReads(filled), None, None)
+    every = filled.once("SELECT db, name, type, parameters ->> 'comment', catalog, owner, "
+                        f"{OWNER_TYPE} FROM tables "
                         "ORDER BY db COLLATE \"C\", name COLLATE \"C\"")
 
     def answered(method, *args):
         return decoded(method, getattr(handlers, method)(Call(method, args, None), *args))
 
     def names(db, accepts=lambda *_: True, catalog="hive"):
-        return [name for of, name, kind, _, within in every if (within, of) == (catalog, db) and accepts(name, kind)]
+        return [name for of, name, kind, _, within, *_ in every if (within, of) == (catalog, db) and accepts(name, kind)]
 
     def metas(accepts=lambda *_: True, catalog="hive"):
         return [T.TableMeta(*row) for row in every if row[4] == catalog and accepts(*row)]
@@ -153,7 +165,7 @@ def test_a_client_reads_the_same_lists(filled, monkeypatch, sizes):
 
     def whole(accepts, catalog="hive", db="d0"):
         rows = filled.once(tables.SELECT_MATCHING_TABLES, (catalog, db, ""))
-        return [table_to_thrift(table) for table in map(tables.table_of, rows) if accepts(table.name.table)]
+        return [read(table) for table in map(tables.table_of, rows) if accepts(table.name.table)]
 
     wanted = [name.upper() for name in names("d0")]
     assert len(wanted) == 10

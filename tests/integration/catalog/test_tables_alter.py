@@ -59,7 +59,7 @@ def test_what_may_change(d):  # CAT-107
     assert (found.viewOriginalText, found.viewExpandedText, found.sd.inputFormat) == ("o", "e", "in")
     assert (found.createTime, found.id) == (created.createTime, created.id)
     assert found.parameters.pop("transient_lastDdlTime")
-    assert found.parameters == {"b": "3"}
+    assert found.parameters == {"b": "3", "numFiles": "0", "totalSize": "0", "numFilesErasureCoded": "0"}
 
 
 def test_what_the_sender_does_not_know_stays(d):
@@ -212,7 +212,7 @@ REFUSED = {
     "no sd": (setting(sd=None), T.MetaException), "no columns": (in_sd(cols=None), T.MetaException),
     "no serde": (in_sd(serdeInfo=None), T.MetaException), "no location": (in_sd(location=None), T.MetaException),
     "no column type": (in_sd(cols=[T.FieldSchema("a", None)]), T.MetaException),
-    "odd name": (setting(tableName="a-b"), T.InvalidOperationException),  # CAT-120
+    "odd name": (setting(tableName="a\\b"), T.InvalidOperationException),  # CAT-120
     "empty name": (setting(tableName=""), T.InvalidOperationException),
     "unknown type": (columns("a xyz"), T.InvalidOperationException),  # CAT-121
     "bucket by unknown column": (in_sd(bucketCols=["nope"]), T.InvalidOperationException),

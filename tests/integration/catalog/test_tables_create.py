@@ -29,7 +29,7 @@ def test_every_field_comes_back(d, tmp_path):  # CAT-51
         tableName="full", dbName="d", owner="bob", ownerType=T.PrincipalType.ROLE, createTime=found.createTime,
         lastAccessTime=5, retention=9, tableType="EXTERNAL_TABLE", rewriteEnabled=True, viewOriginalText="original",
         viewExpandedText="expanded", parameters={"EXTERNAL": "TRUE", "CamelCase": "Value", "comment": "ümlaut"},
-        partitionKeys=[T.FieldSchema("day", "date")], temporary=False, catName="hive", writeId=-1, id=found.id,
+        partitionKeys=[T.FieldSchema("day", "date")], temporary=False, catName="hive", writeId=0, id=found.id,
         sd=T.StorageDescriptor(
             cols=[T.FieldSchema("id", "int"), T.FieldSchema("name", "varchar(10)")], location=f"file:{tmp_path}/full/x",
             inputFormat="in", outputFormat="out", compressed=True, numBuckets=4, bucketCols=["id"],

