@@ -33,6 +33,7 @@ def server_loops(services: Services, settings: Settings) -> list[Loop]:
         Loop("open_txns_counter", OpenTxnsCounter(services.txns).tick, txns.count_open_txns_interval, everywhere=True),
         Loop("event_cleaner", services.events.purge, settings.events.clean_interval),
         _catalog_loop(services),
+        Loop("scheduled_queries", services.catalog.rare.keep_executions, settings.workloads.execution_interval),
         Loop("table_opens", services.write_ids.note_opens, timedelta(minutes=1), everywhere=True),
         *_change_management(services, settings),
         *_lock_loops(services, settings.locks),

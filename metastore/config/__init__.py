@@ -14,6 +14,7 @@ from metastore.config.server import LogSettings, ServerSettings
 from metastore.config.settings import Settings, build
 from metastore.config.txns import EventSettings, TxnSettings
 from metastore.config.upstream import UpstreamSettings
+from metastore.config.workloads import WorkloadSettings
 
 __all__ = [
     "AbilitySettings",
@@ -32,5 +33,6 @@ __all__ = [
     "TlsSettings",
     "TxnSettings",
     "UpstreamSettings",
+    "WorkloadSettings",
     "build",
 ]

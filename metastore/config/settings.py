@@ -24,6 +24,7 @@ from metastore.config.security import TlsSettings, require_honoured
 from metastore.config.server import LogSettings, ServerSettings
 from metastore.config.txns import EventSettings, TxnSettings
 from metastore.config.upstream import UpstreamSettings
+from metastore.config.workloads import WorkloadSettings
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
 from metastore.redaction import MASK, is_secret, redacted
 
@@ -63,6 +64,7 @@ class Settings:
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
     clients: ClientSettings = ClientSettings()
+    workloads: WorkloadSettings = WorkloadSettings()
     inert: InertSettings = InertSettings()
     foreign: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)

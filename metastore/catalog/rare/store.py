@@ -74,6 +74,12 @@ def select_kinds_of(pg: PgTx, database: DatabaseName) -> list[str]:
     return [kind for (kind,) in rows]
 
 
+def has_objects(pg: PgTx, *kinds: str) -> bool:
+    """Return True if there is an object of any of these kinds."""
+    [(found,)] = pg.sql("SELECT EXISTS (SELECT FROM rare_objects WHERE kind = ANY(%s))", (list(kinds),))
+    return bool(found)
+
+
 def delete_older(pg: PgTx, kind: str, before: datetime) -> int:
     """Remove the objects of a kind that have not changed since an instant; return their number."""
     pg.sql("DELETE FROM rare_objects WHERE kind = %s AND changed_at < %s", (kind, before))

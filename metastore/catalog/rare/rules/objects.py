@@ -49,6 +49,10 @@ class Work:
     now: datetime
     number: int
     """A number that no other change gets; greater ones are later."""
+    workloads: Any
+    """The settings of `metastore.config.workloads`."""
+    user: str | None = None
+    """The caller, if known."""
 
 
 class Outcome(NamedTuple):
