@@ -35,6 +35,7 @@ from metastore.thrift_server.handlers.streams import StreamHandlers
 from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
+from metastore.thrift_server.handlers.unsupported import UnsupportedHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.loop.address_limits import AddressLimits
 from metastore.thrift_server.upstream.local_handlers import (
@@ -114,6 +115,7 @@ def _catalog(
         StreamHandlers(services.commits),
         MaterializedViewHandlers(catalog.materialized_views),
         RareHandlers(catalog.rare),
+        UnsupportedHandlers(),
     ]
 
 

@@ -32,8 +32,7 @@ def server_loops(services: Services, settings: Settings) -> list[Loop]:
         Loop("txn_cleaner", Reaper(services.purges, TXN_RECORDS).tick, txns.cleaner_interval),
         Loop("open_txns_counter", OpenTxnsCounter(services.txns).tick, txns.count_open_txns_interval, everywhere=True),
         Loop("event_cleaner", services.events.purge, settings.events.clean_interval),
-        _catalog_loop(services),
-        Loop("scheduled_queries", services.catalog.rare.keep_executions, settings.workloads.execution_interval),
+        *_catalog_loops(services, settings),
         Loop("table_opens", services.write_ids.note_opens, timedelta(minutes=1), everywhere=True),
         *_change_management(services, settings),
         *_lock_loops(services, settings.locks),
@@ -78,12 +77,15 @@ def compaction(
     ]
 
 
-def _catalog_loop(services: Services) -> Loop:
+def _catalog_loops(services: Services, settings: Settings) -> list[Loop]:
+    often = timedelta(seconds=30)
     if services.upstream is not None:
-        return Loop(
-            "upstream_changes", services.upstream.changes.settle, timedelta(seconds=30), start_after=timedelta(0)
-        )
-    return Loop("directory_moves", services.catalog.moves.settle_moves, timedelta(seconds=30))
+        return [Loop("upstream_changes", services.upstream.changes.settle, often, start_after=timedelta(0))]
+    return [
+        Loop("directory_moves", services.catalog.moves.settle_moves, often),
+        Loop("rare_objects", services.catalog.rare.purge, settings.rare.clean_interval),
+        Loop("scheduled_queries", services.catalog.rare.end_silent_executions, settings.rare.execution_interval),
+    ]
 
 
 def _change_management(services: Services, settings: Settings) -> list[Loop]:

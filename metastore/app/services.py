@@ -84,7 +84,7 @@ class CatalogServices:
             constraints=ConstraintService(db),
             materialized_views=MaterializedViewService(db),
             moves=moves,
-            rare=RareService(db, settings.workloads),
+            rare=RareService(db, settings.rare),
         )
 
 

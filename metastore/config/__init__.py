@@ -9,12 +9,12 @@ from metastore.config.inert import InertSettings
 from metastore.config.limits import LimitSettings
 from metastore.config.locks import LockSettings
 from metastore.config.planner import PlannerSettings
+from metastore.config.rare import RareSettings
 from metastore.config.security import TlsSettings
 from metastore.config.server import LogSettings, ServerSettings
 from metastore.config.settings import Settings, build
 from metastore.config.txns import EventSettings, TxnSettings
 from metastore.config.upstream import UpstreamSettings
-from metastore.config.workloads import WorkloadSettings
 
 __all__ = [
     "AbilitySettings",
@@ -28,11 +28,11 @@ __all__ = [
     "LockSettings",
     "LogSettings",
     "PlannerSettings",
+    "RareSettings",
     "ServerSettings",
     "Settings",
     "TlsSettings",
     "TxnSettings",
     "UpstreamSettings",
-    "WorkloadSettings",
     "build",
 ]

@@ -20,11 +20,11 @@ from metastore.config.keys import Key, keys_of
 from metastore.config.limits import LimitSettings
 from metastore.config.locks import LockSettings
 from metastore.config.planner import PlannerSettings
+from metastore.config.rare import RareSettings
 from metastore.config.security import TlsSettings, require_honoured
 from metastore.config.server import LogSettings, ServerSettings
 from metastore.config.txns import EventSettings, TxnSettings
 from metastore.config.upstream import UpstreamSettings
-from metastore.config.workloads import WorkloadSettings
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
 from metastore.redaction import MASK, is_secret, redacted
 
@@ -55,6 +55,7 @@ class Settings:
     events: EventSettings = EventSettings()
     compaction: CompactionSettings = CompactionSettings()
     catalog: CatalogSettings = CatalogSettings()
+    rare: RareSettings = RareSettings()
     abilities: AbilitySettings = AbilitySettings()
     server: ServerSettings = ServerSettings()
     tls: TlsSettings = TlsSettings()
@@ -64,7 +65,6 @@ class Settings:
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
     clients: ClientSettings = ClientSettings()
-    workloads: WorkloadSettings = WorkloadSettings()
     inert: InertSettings = InertSettings()
     foreign: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)

@@ -5,12 +5,13 @@ from datetime import datetime
 
 from psycopg2.errors import ForeignKeyViolation
 
-from metastore.catalog.rare.rules.objects import DATABASE, TABLE, Json, Place
+from metastore.catalog.rare.rules.objects import DATABASE, TABLE, Json, Kind, Place
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx
 from metastore.errors import NoSuchObjectError
 from metastore.ids import DatabaseName
 
+BATCH = 10_000
 _ELSEWHERE = {
     DATABASE: "SELECT jsonb_build_object('parameters', parameters) FROM databases WHERE catalog = %s AND name = %s",
     TABLE: "SELECT jsonb_build_object('partitionKeys', partition_keys, 'parameters', parameters) FROM tables "
@@ -74,13 +75,16 @@ def select_kinds_of(pg: PgTx, database: DatabaseName) -> list[str]:
     return [kind for (kind,) in rows]
 
 
-def has_objects(pg: PgTx, *kinds: str) -> bool:
-    """Return True if there is an object of any of these kinds."""
-    [(found,)] = pg.sql("SELECT EXISTS (SELECT FROM rare_objects WHERE kind = ANY(%s))", (list(kinds),))
-    return bool(found)
+def has_object(pg: PgTx, kind: Kind) -> bool:
+    """Return True if there is an object of this kind."""
+    return bool(pg.sql("SELECT FROM rare_objects WHERE kind = %s LIMIT 1", (kind.name,)))
 
 
-def delete_older(pg: PgTx, kind: str, before: datetime) -> int:
-    """Remove the objects of a kind that have not changed since an instant; return their number."""
-    pg.sql("DELETE FROM rare_objects WHERE kind = %s AND changed_at < %s", (kind, before))
+def delete_older(pg: PgTx, kind: Kind, before: datetime) -> int:
+    """Remove some objects of a kind that have not changed since an instant; return their number, at most `BATCH`."""
+    pg.sql(
+        "DELETE FROM rare_objects WHERE ctid = ANY(ARRAY(SELECT ctid FROM rare_objects WHERE kind = %s "
+        "AND changed_at < %s LIMIT %s FOR UPDATE SKIP LOCKED))",
+        (kind.name, before, BATCH),
+    )
     return pg.rowcount

@@ -30,6 +30,14 @@ METHODS = {
     "scheduled_queries": (
         "get_scheduled_query", "scheduled_query_maintenance", "scheduled_query_poll", "scheduled_query_progress",
     ),
+    "procedures": (
+        "create_stored_procedure", "get_stored_procedure", "drop_stored_procedure", "get_all_stored_procedures",
+        "add_package", "find_package", "drop_package", "get_all_packages",
+    ),
+    "runtime_statistics": ("add_runtime_stats", "get_runtime_stats"),
+    "replication_metrics": ("add_replication_metrics", "get_replication_metrics"),
+    "types": ("create_type", "get_type", "drop_type"),
+    "partition_marks": ("markPartitionForEvent", "isPartitionMarkedForEvent"),
 }  # fmt: skip
 """The methods of each concept; a concept is a module of rules with a table ``METHODS``."""
 

@@ -63,10 +63,6 @@ class TableHandlers:
             self._tables.translate_table_dryrun(table_from_thrift(request.table), context_of(request.envContext))
         )
 
-    def drop_type(self, _call: Call, _name: str | None) -> bool:
-        """Return True: there are no types but Hive's own, and Hive too answers that an unknown type is gone."""
-        return True
-
     # Alter
 
     def alter_table(self, call: Call, db: str | None, name: str | None, table: ttypes.Table) -> None:

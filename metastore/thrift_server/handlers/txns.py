@@ -111,6 +111,11 @@ class TxnHandlers:
         """Return open and aborted transactions with their owners; equal questions at the same time share a reading."""
         return self._infos.answer((), self._read_infos)
 
+    def get_replayed_txns_for_policy(self, _call: Call, policy: str | None) -> ttypes.ReplayedTxnsForPolicyResult:
+        """Return the open transactions of a replication policy, by their ids at its source."""
+        entries = self.txns.get_replayed_txns_for_policy(policy or "").items()
+        return ttypes.ReplayedTxnsForPolicyResult({str(source): str(target) for source, target in entries})
+
     @coalesced("add_dynamic_partitions")
     def add_dynamic_partitions(self, calls: list[Call]) -> list[Exception | None]:
         """Record the partitions that a statement wrote."""

@@ -222,6 +222,10 @@ class TxnService:
             for ids, (low, high) in zip(ranges, requests, strict=True)
         ]
 
+    def get_replayed_txns_for_policy(self, policy: str) -> dict[int, int]:
+        """Return the transactions of a replication policy that are open here, by their ids at its source."""
+        return dict(repl_store.select_targets_of(self.db, policy))
+
     def get_open_txns(self, hidden: Iterable[TxnType] = (TxnType.READ_ONLY,)) -> Snapshot:
         """Return open and aborted transactions as of one instant; ``hidden`` types count for the minimum only."""
         return store.select_snapshot(self.db, list(hidden))

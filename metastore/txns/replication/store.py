@@ -43,6 +43,12 @@ def select_targets(db: Database, requests: Sequence[Replayable]) -> dict[tuple[s
     return {(policy, source): target for policy, source, target in rows}
 
 
+def select_targets_of(db: Database, policy: str) -> list[tuple[int, int]]:
+    """Return the sources of a policy with their targets, in the order of the sources."""
+    sql = "SELECT source_txn_id, target_txn_id FROM repl_txn_map WHERE policy = %s ORDER BY source_txn_id"
+    return [(source, target) for source, target in db.once(sql, (policy,))]
+
+
 def lock_targets(pg: PgTx, policy: str, sources: Sequence[int]) -> list[int]:
     """Lock a policy and return the targets in the order of their sources.
 

@@ -14,7 +14,7 @@ from metastore.catalog.service.statistics import StatisticsService
 from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.service.tables import TableService
 from metastore.client import MetastoreClient
-from metastore.config import AbilitySettings, CatalogSettings, WorkloadSettings
+from metastore.config import AbilitySettings, CatalogSettings, RareSettings
 from metastore.files import Files
 from metastore.telemetry.tables import TableStats
 from metastore.thrift_gen.hive_metastore import ttypes as T
@@ -107,7 +107,7 @@ def hive(database, tmp_path, catalog_settings, files):
         TableReadHandlers(TableReads(database), OPEN), StatisticsHandlers(StatisticsService(database)),
         ConstraintHandlers(ConstraintService(database)),
         PartitionHandlers(PartitionService(database, catalog_settings, directories, moves)),
-        PartitionReadHandlers(PartitionReads(database, catalog_settings)), RareHandlers(RareService(database, WorkloadSettings())))
+        PartitionReadHandlers(PartitionReads(database, catalog_settings)), RareHandlers(RareService(database, RareSettings())))
     with serving(*handlers) as server, MetastoreClient("thrift://{}:{}".format(*server.address), user="ann") as client:
         yield Hive(client, tmp_path / "wh", moves)
 

@@ -48,6 +48,13 @@ def test_a_writers_life(client):
         types.MaxAllocatedTableWriteIdRequest(dbName="db", tableName="T")).maxWriteId == 1
 
 
+def test_transactions_of_a_policy_by_their_ids_at_the_source(client):
+    """As Hive 4.2.0 answers, which knows policies by their names as sent."""
+    ids = opened(client, 2, txn_type=types.TxnType.REPL_CREATED, replPolicy="Pol.*", replSrcTxnIds=[11, 9])
+    replayed = [client.get_replayed_txns_for_policy(policy).replTxnMapEntry for policy in ("Pol.*", "pol.*", "Pol", "", None)]
+    assert replayed == [{"11": str(ids[0]), "9": str(ids[1])}, {}, {}, {}, {}]
+
+
 def test_snapshots(client):
     first, second, third = opened(client, 3)
     client.abort_txn(types.AbortTxnRequest(txnid=first))

@@ -30,6 +30,13 @@ DATABASE = Kind("database")
 TABLE = Kind("table")
 """The tables, as ``{"partitionKeys": ..., "parameters": ...}``; their keys are (catalog, database, table)."""
 
+RUNTIME_STATISTIC = Kind("runtime statistic")
+REPLICATION_METRICS = Kind("replication metrics")
+PARTITION_MARK = Kind("partition mark")
+SCHEDULED_EXECUTION = Kind("scheduled execution")
+"""These four are kept for a time."""
+SCHEDULED_QUERY = Kind("scheduled query")
+
 
 class Place(NamedTuple):
     """An object's kind and key; in a scope also the first parts of keys, which stand for all that begin so."""
@@ -49,8 +56,8 @@ class Work:
     now: datetime
     number: int
     """A number that no other change gets; greater ones are later."""
-    workloads: Any
-    """The settings of `metastore.config.workloads`."""
+    settings: Any
+    """The settings of `metastore.config.rare`; rules import none."""
     user: str | None = None
     """The caller, if known."""
 

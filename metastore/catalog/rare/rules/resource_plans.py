@@ -131,7 +131,7 @@ def _create_plan(work: Work) -> Outcome:
         return Outcome({}, {Place(PLAN, key): {**copied, "status": Status.DISABLED}})
     parallelism = wanted.get("queryParallelism")
     _require_positive(parallelism, InvalidObjectError)
-    size = work.workloads.default_pool_size
+    size = work.settings.default_pool_size
     pools = {_DEFAULT_POOL: _pool({"allocFraction": 1.0, "queryParallelism": parallelism or size})} if size > 0 else {}
     plan = {
         "status": Status.DISABLED,

@@ -8,12 +8,22 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import IntEnum
 
-from metastore.catalog.rare.rules.objects import Json, Key, Kind, Method, Outcome, Place, Work, all_of, read
+from metastore.catalog.rare.rules.objects import (
+    SCHEDULED_EXECUTION,
+    SCHEDULED_QUERY,
+    Json,
+    Key,
+    Method,
+    Outcome,
+    Place,
+    Work,
+    all_of,
+    read,
+)
 from metastore.catalog.rare.rules.quartz import next_execution
 from metastore.errors import AlreadyExistsError, InvalidInputError, InvalidOperationError, MetaError, NoSuchObjectError
 
-QUERY = Kind("scheduled query")
-EXECUTION = Kind("scheduled execution")
+QUERY, EXECUTION = SCHEDULED_QUERY, SCHEDULED_EXECUTION
 _LONGEST_MESSAGE = 1000
 _FIELDS = ("schedule", "user", "query")
 Changes = dict[Place, Json | None]
@@ -65,7 +75,7 @@ def _seconds(work: Work) -> int:
 
 
 def _require_enabled(work: Work) -> None:
-    if not work.workloads.scheduled_queries:
+    if not work.settings.scheduled_queries:
         raise MetaError("Scheduled query request processing is disabled via metastore.scheduled.queries.enabled")
 
 
@@ -178,7 +188,7 @@ def _ended(key: Key, execution: Json, *further: str) -> Changes:
 def _after_failures(key: Key, body: Json, work: Work, number: int) -> Changes:
     """Return a query that rests, or is disabled, if its last executions failed."""
     failures, now = body["failures"], _seconds(work)
-    disables, skips = work.workloads.disable_after, work.workloads.skip_after
+    disables, skips = work.settings.disable_after, work.settings.skip_after
     due = body["nextExecution"]
     for _ in range(min(skips, failures) - 1):
         due = due and _due(body["schedule"], due)
@@ -203,7 +213,7 @@ def _abbreviated(message: str) -> str:
 
 def _time_out(work: Work) -> Outcome:
     """End executions without progress; return their number."""
-    longest = work.workloads.execution_timeout
+    longest = work.settings.execution_timeout
     before, changes, count = int((work.now - longest).timestamp()), Changes(), 0
     for key, body in all_of(QUERY, work.found).items():
         active = body.get("active")

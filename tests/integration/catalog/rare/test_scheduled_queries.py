@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from metastore.catalog.rare.service import ExecutionReport, RareService
+from metastore.catalog.rare.service import RareReport, RareService
 from metastore.client import MetastoreClient
-from metastore.config import WorkloadSettings
+from metastore.config import RareSettings
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from metastore.thrift_server.handlers.rare import RareHandlers
 from tests.support.thrift_server import serving
@@ -56,7 +56,7 @@ def told(query):
 
 @pytest.fixture
 def settings(request):
-    return WorkloadSettings(**getattr(request, "param", {}))
+    return RareSettings(**getattr(request, "param", {}))
 
 
 @pytest.fixture
@@ -174,17 +174,17 @@ def test_a_query_may_be_changed_or_dropped_while_it_runs(queries):
 
 
 def test_an_execution_without_progress_times_out(queries, database):
-    assert queries.rare.keep_executions() == ExecutionReport(0, 0)
+    assert queries.rare.end_silent_executions() == 0
     queries.create()
     queries.clock.advance(timedelta(minutes=1))
     first = queries.poll().executionId
     queries.clock.advance(timedelta(seconds=100))
     queries.tell(first, State.EXECUTING)
     queries.clock.advance(timedelta(seconds=100))
-    assert queries.rare.keep_executions() == ExecutionReport(0, 0)
+    assert queries.rare.end_silent_executions() == 0
     assert queries.poll().executionId is None
     queries.clock.advance(timedelta(seconds=21))
-    assert queries.rare.keep_executions() == ExecutionReport(1, 0)
+    assert queries.rare.end_silent_executions() == 1
     with pytest.raises(T.InvalidOperationException, match="TIMED_OUT=>FINISHED"):
         queries.tell(first, State.FINISHED)
     [(state, message)] = database.once("SELECT body ->> 'state', body ->> 'errorMessage' FROM rare_objects WHERE kind = 'scheduled execution'")
@@ -197,11 +197,11 @@ def test_executions_are_kept_for_their_time(queries):
     queries.run(State.FINISHED)
     queries.clock.advance(timedelta(days=29))
     queries.run(State.FAILED)
-    assert queries.rare.keep_executions() == ExecutionReport(0, 0)
+    assert queries.rare.purge() == RareReport()
     queries.clock.advance(timedelta(days=2))
-    assert queries.rare.keep_executions() == ExecutionReport(0, 1)
+    assert queries.rare.purge() == RareReport(scheduled_executions=1)
     queries.clock.advance(timedelta(days=30))
-    assert queries.rare.keep_executions() == ExecutionReport(0, 1)
+    assert queries.rare.purge() == RareReport(scheduled_executions=1)
 
 
 @pytest.mark.parametrize("settings", [{"execution_timeout": timedelta(seconds=-1), "execution_age": timedelta(seconds=-1)}], indirect=True)
@@ -211,7 +211,7 @@ def test_house_keeping_may_be_off(queries):
     queries.clock.advance(timedelta(minutes=1))
     execution = queries.poll().executionId
     queries.clock.advance(timedelta(days=300))
-    assert queries.rare.keep_executions() == ExecutionReport(0, 0)
+    assert (queries.rare.end_silent_executions(), queries.rare.purge()) == (0, RareReport())
     queries.tell(execution, State.FINISHED)
 
 

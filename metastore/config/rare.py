@@ -1,4 +1,4 @@
-"""Settings of what HiveServer2 keeps here: resource plans and scheduled queries."""
+"""Settings of rare concepts."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,7 +7,7 @@ from metastore.config import values
 from metastore.config.keys import key
 from metastore.config.values import duration, integer
 
-_S = duration("s")
+_S, _D = duration("s"), duration("d")
 
 
 # A row of the table of keys stays together.
@@ -15,9 +15,19 @@ _S = duration("s")
 
 
 @dataclass(frozen=True)
-class WorkloadSettings:
-    """Resource plans and scheduled queries of HiveServer2."""
+class RareSettings:
+    """Rare concepts: for how long objects are kept that nobody removes. 0: for ever."""
 
+    runtime_statistics_age: timedelta = key(
+        _S, "hive.metastore.runtime.stats.max.age", "259200s",
+        "How long statistics of runs are kept, which HiveServer2 stores for planning a query again.")
+    clean_interval: timedelta = key(
+        _S, "hive.metastore.runtime.stats.clean.frequency", "3600s",
+        "Pause between removals of older ones, and of all else here.")
+    replication_metrics_age: timedelta = key(
+        _D, "hive.metastore.repl.metrics.max.age", "7d", "How long metrics of a replication are kept.")
+    partition_marks_age: timedelta = key(
+        _S, "hive.metastore.event.expiry.duration", "0s", "How long marks of markPartitionForEvent are kept.")
     default_pool_size: int = key(
         integer(-1), "hive.metastore.wm.default.pool.size", "4",
         "Queries that run together in the pool `default` of a new resource plan; 0 or less: no such pool is made.")
@@ -34,7 +44,7 @@ class WorkloadSettings:
         "hive.metastore.scheduled.queries.execution.clean.frequency")
     execution_age: timedelta = key(
         _S, "hive.metastore.scheduled.queries.execution.max.age", "2592000s",
-        "How long executions of scheduled queries that ended are kept; below 0: for good.")
+        "How long executions of scheduled queries that ended are kept; 0 or less: for ever.")
     disable_after: int = key(
         integer(-1), "metastore.scheduled.queries.autodisable.count", "0",
         "Failures in a row after which a scheduled query is disabled; 0 or less: never.")

@@ -1,0 +1,72 @@
+"""Stored procedures and packages of HPL/SQL: adding replaces, dropping is fine with nothing there.
+
+Their names are as sent; those of their databases are lower case. Source: CAT-R2.
+"""
+
+from collections.abc import Callable
+
+from metastore.catalog.rare.rules.objects import (
+    Json,
+    Key,
+    KeyOf,
+    Kind,
+    Method,
+    Place,
+    Work,
+    all_of,
+    catalog_of,
+    drop,
+    get,
+    name_of,
+    part_of,
+    put,
+    read,
+)
+
+PROCEDURE = Kind("stored procedure", in_database=True)
+PACKAGE = Kind("package", in_database=True)
+
+
+def _key(field: str) -> KeyOf:
+    """Return the function that makes the key out of a request. ``field``: the name's."""
+
+    def key_of(request: Json) -> Key:
+        database = name_of(request.get("dbName"), "database name")
+        return catalog_of(request.get("catName")), database, part_of(request, field)
+
+    return key_of
+
+
+def _body(name: str, *required: str) -> Callable[[Work], Json]:
+    """Return the function that makes what is stored. ``name``: the name's field."""
+
+    def body_of(work: Work) -> Json:
+        catalog, db, _ = _key(name)(work.request)
+        for field in required:
+            part_of(work.request, field)
+        return {**work.request, "catName": catalog, "dbName": db}
+
+    return body_of
+
+
+def _names(kind: Kind) -> Method:
+    """Declare a method that lists the names in a database, or in a whole catalog."""
+
+    def scope(request: Json) -> list[Place]:
+        db = request.get("dbName")
+        database = () if db is None else (name_of(db, "database name"),)
+        return [Place(kind, (catalog_of(request.get("catName")), *database))]
+
+    return read(scope, lambda work: sorted(name for _, _, name in all_of(kind, work.found)))
+
+
+METHODS = {
+    "create_stored_procedure": put(PROCEDURE, _key("name"), _body("name", "ownerName", "source")),
+    "get_stored_procedure": get(PROCEDURE, _key("procName")),
+    "drop_stored_procedure": drop(PROCEDURE, _key("procName"), if_exists=True),
+    "get_all_stored_procedures": _names(PROCEDURE),
+    "add_package": put(PACKAGE, _key("packageName"), _body("packageName", "ownerName", "header", "body")),
+    "find_package": get(PACKAGE, _key("packageName")),
+    "drop_package": drop(PACKAGE, _key("packageName"), if_exists=True),
+    "get_all_packages": _names(PACKAGE),
+}
