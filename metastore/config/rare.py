@@ -33,7 +33,7 @@ class RareSettings:
         "Queries that run together in the pool `default` of a new resource plan; 0 or less: no such pool is made.")
     scheduled_queries: bool = key(
         values.FLAG, "hive.metastore.scheduled.queries.enabled", "true",
-        "Answer calls about scheduled queries.")
+        "Answer calls about scheduled queries. Their schedules are in the time zone of the server's process (`TZ`).")
     execution_timeout: timedelta = key(
         _S, "metastore.scheduled.queries.execution.timeout", "120s",
         "Silence after which an execution of a scheduled query is TIMED_OUT; below 0: never.",

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from psycopg2.errors import ForeignKeyViolation
 
-from metastore.catalog.rare.rules.objects import DATABASE, TABLE, Json, Kind, Place
+from metastore.catalog.rare.rules.objects import DATABASE, REMOTE_DATABASES, TABLE, Json, Kind, Place
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx
 from metastore.errors import NoSuchObjectError
@@ -14,6 +14,8 @@ from metastore.ids import DatabaseName
 BATCH = 10_000
 _ELSEWHERE = {
     DATABASE: "SELECT jsonb_build_object('parameters', parameters) FROM databases WHERE catalog = %s AND name = %s",
+    REMOTE_DATABASES: "SELECT jsonb_build_object('names', jsonb_agg(catalog || '.' || name ORDER BY catalog, name)) "
+    "FROM databases WHERE lower(connector) = %s HAVING count(*) > 0",
     TABLE: "SELECT jsonb_build_object('partitionKeys', partition_keys, 'parameters', parameters) FROM tables "
     "WHERE catalog = %s AND db = %s AND name = %s",
 }

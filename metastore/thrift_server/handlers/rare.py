@@ -30,6 +30,10 @@ METHODS = {
     "scheduled_queries": (
         "get_scheduled_query", "scheduled_query_maintenance", "scheduled_query_poll", "scheduled_query_progress",
     ),
+    "data_connectors": (
+        "create_dataconnector_req", "get_dataconnector_req", "get_dataconnectors", "alter_dataconnector_req",
+        "drop_dataconnector_req",
+    ),
     "procedures": (
         "create_stored_procedure", "get_stored_procedure", "drop_stored_procedure", "get_all_stored_procedures",
         "add_package", "find_package", "drop_package", "get_all_packages",

@@ -27,6 +27,8 @@ class Kind(NamedTuple):
 
 DATABASE = Kind("database")
 """The databases of the catalog, which rules may see as ``{"parameters": ...}``; their keys are (catalog, database)."""
+REMOTE_DATABASES = Kind("remote databases")
+"""The databases of type REMOTE that a data connector stands for, as ``{"names": [...]}`` unless there are none."""
 TABLE = Kind("table")
 """The tables, as ``{"partitionKeys": ..., "parameters": ...}``; their keys are (catalog, database, table)."""
 
