@@ -14,6 +14,7 @@ from metastore.config.values import choice, duration, integer
 _S, _MS, _H, _D = duration("s"), duration("ms"), duration("h"), duration("d")
 _POSITIVE = integer(1)
 _ALERT = "Prometheus warns: the threshold stands in deploy/alerts/compaction.yaml."
+_RARE = "They go with the statistics of runs: hive.metastore.runtime.stats.clean.frequency."
 _LEADER = "The servers that share a database elect who runs each loop, by locks in it."
 
 
@@ -133,3 +134,6 @@ class InertSettings:
         integer(0), "hive.compactor.txn.to.writeid.record.threshold.error", "1000000", _ALERT)
     alert_disabled: int = inert(
         integer(0), "hive.compactor.number.of.disabled.compaction.tables.threshold", "1", _ALERT)
+    replication_metrics_pause: timedelta = inert(
+        _D, "hive.metastore.repl.metrics.cleanup.frequency", "1d", _RARE)
+    partition_marks_pause: timedelta = inert(_S, "hive.metastore.event.clean.freq", "0s", _RARE)

@@ -79,7 +79,7 @@ def select_kinds_of(pg: PgTx, database: DatabaseName) -> list[str]:
 
 def has_object(pg: PgTx, kind: Kind) -> bool:
     """Return True if there is an object of this kind."""
-    return bool(pg.sql("SELECT FROM rare_objects WHERE kind = %s LIMIT 1", (kind.name,)))
+    return bool(pg.sql("SELECT 1 FROM rare_objects WHERE kind = %s LIMIT 1", (kind.name,)))
 
 
 def delete_older(pg: PgTx, kind: Kind, before: datetime) -> int:

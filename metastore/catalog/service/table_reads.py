@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from metastore.acid.table_kinds import is_transactional
 from metastore.catalog.model import Json, Table, TableType
 from metastore.catalog.rules import locations
+from metastore.catalog.rules.names import pattern_regex
+from metastore.catalog.rules.table_access import UNFILTERED, TableAccess, table_access
 from metastore.catalog.service import remote
 from metastore.catalog.store import databases as database_store
 from metastore.catalog.store import table_lists
@@ -115,6 +117,22 @@ class TableReads:
         rows = self.db.once(store.SELECT_MATCHING_TABLES, (*database, ""))
         names = [table.name.table for table in map(store.table_of, rows) if accepts(table)]
         return names if most < 0 else names[:most]
+
+    def get_tables_ext(
+        self, database: DatabaseName, pattern: str | None, said: Sequence[str], most: int
+    ) -> list[tuple[str, TableAccess]]:
+        """Return names that match, sorted, with the access of a client that says these words.
+
+        ``most``: of the tables, unless negative. A client that says nothing, or that it wants no filter, gets none.
+        """
+        if not said or UNFILTERED in said:
+            return []
+        regex = pattern_regex(pattern)
+        rows = self.db.once(store.SELECT_KINDS, (*database, regex, regex, None if most < 0 else most))
+        return [
+            (name, table_access(table_type, parameters, said, bucketed=buckets > 0))
+            for name, table_type, parameters, buckets in rows
+        ]
 
     def get_fields(self, database: DatabaseName, name: str) -> list[Json]:
         """Return the data columns; ``t.column`` asks for those of ``t``.

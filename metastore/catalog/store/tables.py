@@ -24,6 +24,10 @@ COLUMNS = (
 )
 SELECT_TABLE = f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = %s"
 SELECT_MATCHING_TABLES = f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name ~ %s ORDER BY name"
+SELECT_KINDS = (
+    "SELECT name, type, parameters, coalesce((sd ->> 'numBuckets')::int, 0) FROM tables "
+    "WHERE catalog = %s AND db = %s AND (%s::text IS NULL OR name ~ %s) ORDER BY name LIMIT %s"
+)
 SELECT_REWRITABLE_VIEWS = (
     f"SELECT {COLUMNS} FROM tables WHERE catalog = %s AND type = 'MATERIALIZED_VIEW' "
     "AND rewrite_enabled ORDER BY db, name"

@@ -7,6 +7,7 @@ from typing import Any
 
 from thrift.protocol import fastbinary
 
+from metastore.catalog.rules import table_access
 from metastore.catalog.rules.abilities import Said
 from metastore.catalog.rules.table_filter import TableFilter
 from metastore.catalog.service.table_reads import TableReads
@@ -27,6 +28,8 @@ from metastore.thrift_server.convert.projection import projected
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.dispatch.table_access import TableAccess, said_in
 from metastore.thrift_server.responses.streamed import InPieces, itself, texts
+
+_ACCESS, _WORDS = 1, 2
 
 
 class TableReadHandlers:
@@ -113,6 +116,13 @@ class TableReadHandlers:
         most = -1 if most is None else most
         return self._tables.get_table_names_by_filter(database_name(db), TableFilter.of(text).accepts, most)
 
+    def get_tables_ext(self, _call: Call, request: ttypes.GetTablesExtRequest) -> list[ttypes.ExtendedTableInfo]:
+        """Return names that match, with what the client may do by the words that it says. No limit is a limit of 0."""
+        database = DatabaseName(request.catalog.strip().lower(), request.database.strip().lower())
+        said, most = request.processorCapabilities or (), request.limit or 0
+        tables = self._tables.get_tables_ext(database, request.tableNamePattern, said, most)
+        return [_extended(name, access, request.requestedFields) for name, access in tables]
+
     def get_fields(self, _call: Call, db: str | None, name: str | None) -> list[ttypes.FieldSchema]:
         """Return the data columns."""
         return fields_to_thrift(self._tables.get_fields(_required(db), required_name(name, "table")))
@@ -142,6 +152,16 @@ class TableReadHandlers:
         """Return the data columns and the partition keys."""
         fields = self._tables.get_schema(_required(request.dbName, request.catName), request.tblName)
         return ttypes.GetSchemaResponse(fields_to_thrift(fields))
+
+
+def _extended(name: str, access: table_access.TableAccess, fields: int) -> ttypes.ExtendedTableInfo:
+    """Return what a client has asked of a table: 1 is the access, 2 are the words that it lacks."""
+    info = ttypes.ExtendedTableInfo(name)
+    if fields & _ACCESS:
+        info.accessType = int(access.type)
+    if fields & _WORDS:
+        info.requiredReadCapabilities, info.requiredWriteCapabilities = access.reads, access.writes
+    return info
 
 
 def _whole_tables(

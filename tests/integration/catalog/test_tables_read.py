@@ -255,3 +255,26 @@ def test_a_place_is_the_same_by_each_scheme_of_its_store(d, database, stored):
         for place in ("deep", "deep/t", "deep/t/k=1"):
             assert d.metastore_table_at(f"{scheme}://b/{place}") == "d.t", (scheme, place)
     assert d.metastore_table_at("abfs://b/deep/t") == d.metastore_table_at("s3://c/deep/t") == ""
+
+
+def test_what_a_client_may_do_with_tables(d):
+    """As Hive 4.2.0 answers; tests/unit/catalog/test_table_access.py has all kinds."""
+    d.create("ext", parameters={"EXTERNAL": "TRUE"}, tableType="EXTERNAL_TABLE")
+    d.create("v", tableType="VIRTUAL_VIEW", viewOriginalText="select 1", viewExpandedText="select 1")
+    d.create("plain")
+
+    def asked(fields=3, limit=-1, said=("EXTREAD",), pattern="*", db="D", catalog="HIVE"):
+        request = T.GetTablesExtRequest(catalog, db, pattern, fields, limit, list(said), "me")
+        return {one.tblName: [one.accessType, one.requiredReadCapabilities, one.requiredWriteCapabilities] for one in d.get_tables_ext(request)}
+
+    everything = {"ext": [2, None, ["EXTWRITE"]], "plain": [8, None, None], "v": [1, ["HIVESQL", "CONNECTORREAD"], None]}
+    assert asked() == asked(-1) == asked(limit=100) == everything
+    assert list(asked()) == ["ext", "plain", "v"]
+    assert asked(1) == {"ext": [2, None, None], "plain": [8, None, None], "v": [1, None, None]}
+    assert asked(2)["ext"] == [None, None, ["EXTWRITE"]]
+    assert asked(0)["v"] == [None, None, None]
+    assert list(asked(limit=2)) == ["ext", "plain"]
+    assert list(asked(pattern="E*|v")) == ["ext", "v"]
+    nothing = [asked(limit=0), asked(limit=None), asked(said=()), asked(said=("MANAGERAWMETADATA", "EXTREAD")), asked(pattern=""), asked(db="nosuch"),
+               asked(db="d*"), asked(db=""), asked(catalog="other"), asked(catalog=""), asked(db="@hive#d")]
+    assert nothing == [{}] * len(nothing)

@@ -433,6 +433,8 @@ def test_after_a_move_only_the_new_place_is_served(run, two, tmp_path, monkeypat
     move = ("db", "move", "--database-url", url, "--to", other, "-o", "json")
     with served(url, tmp_path) as client:
         place = created(client, "t")
+        client.create_stored_procedure(client.types.StoredProcedure("P", "default", "hive", "ann", "source"))
+        client.add_runtime_stats(client.types.RuntimeStat(None, 1, b"before"))
         txn_id, write_id = write(client, "t", place)
         before = everything(url)
         with monkeypatch.context() as impatience:
@@ -449,6 +451,9 @@ def test_after_a_move_only_the_new_place_is_served(run, two, tmp_path, monkeypat
         assert (code, "was moved from this database to another one" in told) == (1, True)
     with served(other, tmp_path) as client:
         assert readable(client, "t", place) == [write_id]
+        assert client.get_all_stored_procedures(client.types.ListStoredProcedureRequest("hive")) == ["P"]
+        client.add_runtime_stats(client.types.RuntimeStat(None, 2, b"after"))
+        assert [one.weight for one in client.get_runtime_stats(client.types.GetRuntimeStatsRequest(-1, -1))] == [2, 1]
         again = write(client, "t", place)
         assert again[0] > txn_id
         assert again[1] == write_id + 1
