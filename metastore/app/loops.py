@@ -88,6 +88,7 @@ def _catalog_loops(services: Services, settings: Settings) -> list[Loop]:
     return [
         Loop("directory_moves", services.catalog.moves.settle_moves, often),
         Loop("rare_objects", services.catalog.rare.purge, settings.rare.clean_interval),
+        Loop("scheduled_queries", services.catalog.rare.end_silent_executions, settings.rare.execution_interval),
     ]
 
 

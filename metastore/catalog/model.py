@@ -47,6 +47,10 @@ class Database:
     owner: str | None = None
     owner_type: int | None = None
     create_time: int = 0
+    connector: str | None = None
+    """The data connector of a database of type REMOTE; None: the database is of type NATIVE."""
+    remote_name: str | None = None
+    """The name of a REMOTE database where its tables are."""
 
 
 @dataclass(frozen=True)

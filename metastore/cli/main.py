@@ -46,7 +46,7 @@ _SUMMARIES = {
     "upstream": "Take a Hive metastore's transactions over, or hand them back.",
 }
 FAILED, WRONG_USE, NOT_REACHABLE = 1, 2, 3
-SERVER_MODULES = {"alembic", "apscheduler", "greenlet", "prometheus_client", "psycopg2", "sqlalchemy"}
+SERVER_MODULES = {"alembic", "apscheduler", "croniter", "greenlet", "prometheus_client", "psycopg2", "sqlalchemy"}
 """The modules of the extra ``server``, by the names of imports; the embedded PostgreSQL has a message of its own."""
 
 

@@ -62,6 +62,7 @@ databases = Table(
     Column("catalog", _Name, ForeignKey("catalogs.name"), nullable=False), Column("name", _Name, nullable=False),
     Column("description", Text), Column("location", Text, nullable=False), Column("managed_location", Text),
     _parameters(), Column("owner", Text), Column("owner_type", SmallInteger), _int("create_time"),
+    Column("connector", Text), Column("remote_name", Text),
     Index("databases_place_idx", _place("location")), Index("databases_managed_place_idx", _place("managed_location")),
     UniqueConstraint("catalog", "name"))
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from psycopg2.errors import ForeignKeyViolation
 
-from metastore.catalog.rare.rules.objects import DATABASE, TABLE, Json, Kind, Place
+from metastore.catalog.rare.rules.objects import DATABASE, REMOTE_DATABASES, TABLE, Json, Kind, Place
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx
 from metastore.errors import NoSuchObjectError
@@ -14,6 +14,8 @@ from metastore.ids import DatabaseName
 BATCH = 10_000
 _ELSEWHERE = {
     DATABASE: "SELECT jsonb_build_object('parameters', parameters) FROM databases WHERE catalog = %s AND name = %s",
+    REMOTE_DATABASES: "SELECT jsonb_build_object('names', jsonb_agg(catalog || '.' || name ORDER BY catalog, name)) "
+    "FROM databases WHERE lower(connector) = %s HAVING count(*) > 0",
     TABLE: "SELECT jsonb_build_object('partitionKeys', partition_keys, 'parameters', parameters) FROM tables "
     "WHERE catalog = %s AND db = %s AND name = %s",
 }
@@ -73,6 +75,11 @@ def select_kinds_of(pg: PgTx, database: DatabaseName) -> list[str]:
     """Return the kinds of objects that a database has."""
     rows = pg.sql("SELECT DISTINCT kind FROM rare_objects WHERE catalog = %s AND db = %s ORDER BY kind", database)
     return [kind for (kind,) in rows]
+
+
+def has_object(pg: PgTx, kind: Kind) -> bool:
+    """Return True if there is an object of this kind."""
+    return bool(pg.sql("SELECT 1 FROM rare_objects WHERE kind = %s LIMIT 1", (kind.name,)))
 
 
 def delete_older(pg: PgTx, kind: Kind, before: datetime) -> int:

@@ -42,6 +42,9 @@ class DatabaseDraft(NamedTuple):
     parameters: dict[str, str] | None = None
     owner: str | None = None
     owner_type: int | None = None
+    connector: str | None = None
+    """The data connector of a database of type REMOTE."""
+    remote_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,8 @@ class DatabaseService:
         refused = refused_property(draft.parameters or {})
         if refused is not None:
             raise InvalidObjectError(refused)
+        if draft.connector == "":
+            raise InvalidObjectError(f"Database {name} of type REMOTE needs connector_name")
         root = self.external_warehouse if name.catalog == DEFAULT_CATALOG else catalog_location
         location = locations.qualified(draft.location or locations.child(root, f"{name.db}.db"), root)
         managed = locations.qualified(draft.managed_location, self.warehouse) if draft.managed_location else None
@@ -203,6 +208,8 @@ class DatabaseService:
             self.directories.created_all([directory for directory in (location, managed) if directory]),
             self.db.begin() as pg,
         ):
+            if draft.connector:
+                rare_store.lock_concept(pg, "data_connectors")  # Nobody drops it meanwhile because it is in no use.
             created = store.insert_database(
                 pg,
                 Database(
@@ -214,6 +221,8 @@ class DatabaseService:
                     draft.owner or caller,
                     draft.owner_type or USER,
                     int(pg.now.timestamp()),
+                    draft.connector,
+                    draft.remote_name,
                 ),
             )
             if not created:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from metastore.catalog.model import Function
 from metastore.catalog.rules.names import is_object_name, pattern_regex
+from metastore.catalog.service import remote
 from metastore.catalog.store import functions as store
 from metastore.db.engine import Database as Postgres
 from metastore.errors import AlreadyExistsError, InvalidObjectError, MetaError, NoSuchObjectError
@@ -20,6 +21,7 @@ class FunctionService:
         """Add a function. Raises: InvalidObjectError, NoSuchObjectError without the database, AlreadyExistsError."""
         _require_valid(function)
         with self.db.begin() as pg:
+            remote.refuse_missing(pg.sql, function.name.database, "Create function")
             if not store.insert_function(pg, replace(function, create_time=int(pg.now.timestamp()))):
                 raise AlreadyExistsError(f"Function {function.name.table} already exists")
 

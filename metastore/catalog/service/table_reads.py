@@ -11,6 +11,7 @@ from metastore.catalog.model import Json, Table, TableType
 from metastore.catalog.rules import locations
 from metastore.catalog.rules.names import pattern_regex
 from metastore.catalog.rules.table_access import UNFILTERED, TableAccess, table_access
+from metastore.catalog.service import remote
 from metastore.catalog.store import databases as database_store
 from metastore.catalog.store import table_lists
 from metastore.catalog.store import tables as store
@@ -40,6 +41,7 @@ class TableReads:
         """Return a table. Raises: NoSuchObjectError."""
         rows = self.db.once(store.SELECT_TABLE, name)
         if not rows:
+            remote.refuse_read(self.db.once, name.database)
             raise NoSuchObjectError(f"{name} table not found")
         return store.table_of(rows[0])
 
@@ -68,8 +70,10 @@ class TableReads:
             found = self._listed(TableList.matching(database, pattern), UNLIMITED, encoded=encoded)
         else:
             found = self._listed(TableList.named(database, wanted), len(wanted), encoded=encoded)
-        if (wanted or names is None) and not found.count and not self.db.once(database_store.SELECT_DATABASE, database):
-            raise UnknownDatabaseError(f"Could not find database {database}")
+        if (wanted or names is None) and not found.count:
+            remote.refuse_read(self.db.once, database)
+            if not self.db.once(database_store.SELECT_DATABASE, database):
+                raise UnknownDatabaseError(f"Could not find database {database}")
         return found
 
     def _listed(self, tables: TableList, most: int, *, encoded: bool) -> Pieces[Wires | TablePiece]:
@@ -79,11 +83,14 @@ class TableReads:
     def get_tables(self, database: DatabaseName, pattern: str | None, kind: str | None = None) -> Pieces[bytes]:
         """Return names that match, sorted, as bytes for clients; none without the database.
 
-        Raises: MetaError for a type.
+        Raises: MetaError for a type, and for a pattern in a database of type REMOTE.
         """
         if kind is not None and kind not in TableType.__members__.values():
             raise MetaError(f"No table type {kind!r}: expected one of {', '.join(TableType)}")
-        return table_lists.names(database, pattern, kind).read(self.db, UNLIMITED, table_lists.NAMES)
+        names = table_lists.names(database, pattern, kind).read(self.db, UNLIMITED, table_lists.NAMES)
+        if pattern is not None and kind is None and not names.count:
+            remote.refuse_read(self.db.once, database)  # As Hive: its other lists of such a database are empty.
+        return names
 
     def get_materialized_views_for_rewriting(self, database: DatabaseName) -> list[str]:
         """Return names of a database's materialized views that may replace their query."""

@@ -12,7 +12,7 @@ from metastore.catalog.rules import locations, tables, transactional
 from metastore.catalog.rules.basic_statistics import has_files
 from metastore.catalog.rules.statistics import marked_inaccurate
 from metastore.catalog.rules.storage_classes import require_storage
-from metastore.catalog.service import change_management
+from metastore.catalog.service import change_management, remote
 from metastore.catalog.service import constraints as constraint_service
 from metastore.catalog.service.basic_statistics import BasicStatistics
 from metastore.catalog.service.directories import Directories
@@ -69,6 +69,7 @@ class TableService:
             database, is_taken = database_store.select_room_for_table(pg, table.name)
             if database is None:
                 raise InvalidObjectError(f"Database {table.name.database} does not exist")
+            remote.refuse(database, "Create table")
             if is_taken:
                 raise AlreadyExistsError(f"Table {table.name} already exists")
             table = self._located(table, database)
@@ -148,6 +149,7 @@ class TableService:
         with self.db.begin() as pg:
             table = store.lock_table(pg, name)
             if table is None:
+                remote.refuse_missing(pg.sql, name.database, "Drop table")
                 raise NoSuchObjectError(f"{name} table not found")
             require_exclusive(pg, f"DROP TABLE {name}", table_object(name), changer)
             for view, _ in store.select_materialized_views_on(pg, [name]):
@@ -264,6 +266,7 @@ class TableService:
         """Return the table as it is, locked, and the altered table."""
         old = store.lock_table(pg, name)
         if old is None:
+            remote.refuse_missing(pg.sql, name.database, "Alter table")
             raise InvalidOperationError(f"table {name} doesn't exist")
         altered = tables.altered_table(
             old,

@@ -12,7 +12,10 @@ from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, NoSuchObjectError
 from metastore.ids import DatabaseName, TableName
 
-_COLUMNS = "catalog, name, location, description, managed_location, parameters, owner, owner_type, create_time"
+_COLUMNS = (
+    "catalog, name, location, description, managed_location, parameters, owner, owner_type, create_time, connector, "
+    "remote_name"
+)
 SELECT_CLUSTER = "SELECT system_identifier::text, current_database()::text FROM pg_control_system()"
 SELECT_DATABASE = f"SELECT {_COLUMNS} FROM databases WHERE catalog = %s AND name = %s"
 # This selects the place of a new database, and whether its name is taken.
@@ -28,8 +31,8 @@ SELECT_CATALOG_NAMES = "SELECT name FROM catalogs ORDER BY name"
 
 def database_of(row: Row) -> Database:
     """Return the database that a row of ``SELECT_DATABASE`` holds."""
-    catalog, name, location, description, managed, parameters, owner, owner_type, created = row
-    return Database(DatabaseName(catalog, name), location, description, managed, parameters, owner, owner_type, created)
+    catalog, name, *rest = row
+    return Database(DatabaseName(catalog, name), *rest)
 
 
 def select_database(pg: PgTx, name: DatabaseName) -> Database | None:
@@ -67,7 +70,7 @@ def insert_database(pg: PgTx, database: Database) -> bool:
     try:
         return bool(
             pg.sql(
-                f"INSERT INTO databases ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
+                f"INSERT INTO databases ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) "
                 "ON CONFLICT (catalog, name) DO NOTHING RETURNING id",
                 (
                     *database.name,
@@ -78,6 +81,8 @@ def insert_database(pg: PgTx, database: Database) -> bool:
                     database.owner,
                     database.owner_type,
                     database.create_time,
+                    database.connector,
+                    database.remote_name,
                 ),
             )
         )

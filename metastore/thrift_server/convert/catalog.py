@@ -72,7 +72,15 @@ def database_from_thrift(database: Any) -> DatabaseDraft:
         database.parameters,
         database.ownerName,
         database.ownerType,
+        *remote_of(database.type, database.connector_name, database.remote_dbname),
     )
+
+
+def remote_of(kind: int | None, connector: str | None, remote_name: str | None) -> tuple[str | None, str | None]:
+    """Return data connector, "" without one, and name there of a database of type REMOTE; None and None for others."""
+    if kind != ttypes.DatabaseType.REMOTE:
+        return None, None
+    return (connector or "").strip(), remote_name or None
 
 
 def database_to_thrift(database: Database) -> Any:
@@ -87,7 +95,9 @@ def database_to_thrift(database: Database) -> Any:
         catalogName=database.name.catalog,
         createTime=database.create_time,
         managedLocationUri=database.managed_location,
-        type=ttypes.DatabaseType.NATIVE,
+        type=ttypes.DatabaseType.NATIVE if database.connector is None else ttypes.DatabaseType.REMOTE,
+        connector_name=database.connector,
+        remote_dbname=database.remote_name,
     )
 
 

@@ -6,7 +6,13 @@ from metastore.catalog.service.databases import DatabaseDraft, DatabaseService
 from metastore.errors import NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, database_name
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.convert.catalog import database_from_thrift, database_to_thrift, pattern_of, required_name
+from metastore.thrift_server.convert.catalog import (
+    database_from_thrift,
+    database_to_thrift,
+    pattern_of,
+    remote_of,
+    required_name,
+)
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.waiting.own_locks import STRANGERS, OwnLocks
 
@@ -41,6 +47,7 @@ class DatabaseHandlers:
                 request.parameters,
                 request.ownerName,
                 request.ownerType,
+                *remote_of(request.type, request.dataConnectorName, request.remote_dbname),
             ),
             call.connection.user,
         )

@@ -20,6 +20,20 @@ METHODS = {
         "drop_schema_version", "get_schemas_by_cols", "map_schema_version_to_serde", "set_schema_version_state",
         "add_serde", "get_serde",
     ),
+    "resource_plans": (
+        "create_resource_plan", "get_resource_plan", "get_all_resource_plans", "get_active_resource_plan",
+        "alter_resource_plan", "validate_resource_plan", "drop_resource_plan",
+        "create_wm_trigger", "alter_wm_trigger", "drop_wm_trigger", "get_triggers_for_resourceplan",
+        "create_wm_pool", "alter_wm_pool", "drop_wm_pool",
+        "create_or_update_wm_mapping", "drop_wm_mapping", "create_or_drop_wm_trigger_to_pool_mapping",
+    ),
+    "scheduled_queries": (
+        "get_scheduled_query", "scheduled_query_maintenance", "scheduled_query_poll", "scheduled_query_progress",
+    ),
+    "data_connectors": (
+        "create_dataconnector_req", "get_dataconnector_req", "get_dataconnectors", "alter_dataconnector_req",
+        "drop_dataconnector_req",
+    ),
     "procedures": (
         "create_stored_procedure", "get_stored_procedure", "drop_stored_procedure", "get_all_stored_procedures",
         "add_package", "find_package", "drop_package", "get_all_packages",
@@ -47,10 +61,10 @@ def declared(concept: str) -> dict[str, Method]:
 
 
 def _handler(concept: str, name: str) -> Callable[..., Any]:
-    def run(self: RareHandlers, _call: Call, *arguments: Any) -> Any:
+    def run(self: RareHandlers, call: Call, *arguments: Any) -> Any:
         codec = CODECS[name]
         request = request_to_json(codec.arguments_class.thrift_spec, arguments)
-        answer = self._rare.run(concept, declared(concept)[name], request)
+        answer = self._rare.run(concept, declared(concept)[name], request, call.connection.user)
         return answer_from_json(codec.success[1], answer) if codec.success else None
 
     return run

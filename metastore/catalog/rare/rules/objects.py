@@ -27,13 +27,17 @@ class Kind(NamedTuple):
 
 DATABASE = Kind("database")
 """The databases of the catalog, which rules may see as ``{"parameters": ...}``; their keys are (catalog, database)."""
+REMOTE_DATABASES = Kind("remote databases")
+"""The databases of type REMOTE that a data connector stands for, as ``{"names": [...]}`` unless there are none."""
 TABLE = Kind("table")
 """The tables, as ``{"partitionKeys": ..., "parameters": ...}``; their keys are (catalog, database, table)."""
 
 RUNTIME_STATISTIC = Kind("runtime statistic")
 REPLICATION_METRICS = Kind("replication metrics")
 PARTITION_MARK = Kind("partition mark")
-"""These three are kept for a time."""
+SCHEDULED_EXECUTION = Kind("scheduled execution")
+"""These four are kept for a time."""
+SCHEDULED_QUERY = Kind("scheduled query")
 
 
 class Place(NamedTuple):
@@ -54,6 +58,10 @@ class Work:
     now: datetime
     number: int
     """A number that no other change gets; greater ones are later."""
+    settings: Any
+    """The settings of `metastore.config.rare`; rules import none."""
+    user: str | None = None
+    """The caller, if known."""
 
 
 class Outcome(NamedTuple):
