@@ -19,7 +19,7 @@ from metastore.catalog.rare.rules.objects import (
     read,
     the,
 )
-from metastore.catalog.rules.names import is_object_name
+from metastore.catalog.rules.names import is_database_name
 from metastore.errors import InvalidObjectError, InvalidOperationError
 
 CONNECTOR = Kind("data connector")
@@ -36,7 +36,7 @@ def _new_key(request: Json) -> Key:
 def _new(work: Work) -> Json:
     connector = work.request["connector"]
     [name] = _new_key(work.request)
-    if not is_object_name(name, slash=True):
+    if not is_database_name(name):
         raise InvalidObjectError(f"{name} is not a valid dataconnector name")
     part_of(connector, "type")
     part_of(connector, "url")
