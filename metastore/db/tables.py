@@ -165,12 +165,13 @@ notification_counter = Table(
     Column("last_event_id", BigInteger, nullable=False),
     postgresql_with={"fillfactor": "10"})
 
-# Events of transactions and write ids, written by their triggers if the log is on.
+# Events of transactions and write ids, written by their triggers, and of the catalog, written by its services. The text
+# of the latter is in ``body``, compressed; ``message`` is then {}.
 notification_log = Table(
     "notification_log", metadata,
     Column("event_id", BigInteger, primary_key=True, autoincrement=False), _instant("at"),
     Column("type", Text, nullable=False), Column("catalog", Text), Column("db", Text), Column("table", Text),
-    Column("message", Text, nullable=False))
+    Column("message", Text, nullable=False), Column("body", LargeBinary))
 
 # The files that transactions wrote to a table or partition, reported by their writers if the log is on.
 write_events = Table(

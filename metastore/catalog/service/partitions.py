@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from metastore.acid.table_kinds import is_transactional
+from metastore.catalog.events import rules as events
+from metastore.catalog.events.store import SILENT, CatalogEvents
 from metastore.catalog.model import Table
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules.locations import is_below
@@ -62,6 +64,7 @@ class PartitionService:
     settings: CatalogSettings
     directories: Directories
     moves: DirectoryMoves
+    events: CatalogEvents = SILENT
 
     def add_partitions(
         self, name: TableName, drafts: Sequence[PartitionDraft], *, if_not_exists: bool = False
@@ -100,7 +103,9 @@ class PartitionService:
             late = [p.name for p in new if p.name not in added]
             if late and not if_not_exists:
                 raise AlreadyExistsError(f"Partition already exists: {', '.join(late)} of {name}")
-        return [partition for partition in new if partition.name in added]
+            new = [partition for partition in new if partition.name in added]
+            self.events.record(pg, events.partitions_added, table, new)
+        return new
 
     def append_partition(self, name: TableName, values: Sequence[str | None] | None) -> Partition:
         """Add a partition that looks like its table.  Raises: as ``add_partitions``."""
@@ -157,6 +162,8 @@ class PartitionService:
                 table,
                 [(key, column) for key, new in altered.items() for column in rules.changed_columns(stored[key], new)],
             )
+            pairs = [(stored[key], new) for key, new in altered.items()]
+            self.events.record(pg, events.partitions_altered, table, pairs, together=self.events.together)
 
     def rename_partition(
         self,
@@ -348,13 +355,12 @@ class PartitionService:
         [complete] = rules.with_descriptors(table, [draft])
         altered = rules.altered_partition(table, old, complete, now)
         rules.require_storable(table, [altered], self.settings.storage_classes, {old.name: old})
-        store.update_partitions(
-            pg, table, [replace(altered, location=target or old.location, create_time=old.create_time)]
-        )
-        store.update_name(
-            pg, table, old.name, replace(old, name=new_name, values=[value or "" for value in draft.values or ()])
-        )
+        altered = replace(altered, location=target or old.location, create_time=old.create_time)
+        store.update_partitions(pg, table, [altered])
+        renamed = replace(altered, name=new_name, values=[value or "" for value in draft.values or ()])
+        store.update_name(pg, table, old.name, renamed)
         acid_history.rename_partition_history(pg, table.name, old.name, new_name)
+        self.events.record(pg, events.partitions_altered, table, [(old, renamed)])
 
     def _drop(
         self, pg: PgTx, table: Table, names: Sequence[str], changer: Changer, *, if_exists: bool, is_wanted: bool
@@ -372,6 +378,7 @@ class PartitionService:
             require_exclusive(pg, f"DROP PARTITION of {table.name}", partition_objects(table.name, present), changer)
             store.delete_partitions(pg, table, present)
             acid_history.delete_partition_history(pg, table.name, present)
+            self.events.record(pg, events.partitions_dropped, table, present)
         return dropped, pieces
 
     def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Doomed]) -> list[Change]:

@@ -43,7 +43,7 @@ BEGIN
         FROM (SELECT ended.id, ended.state FROM ended JOIN before ON before.id = ended.id
               WHERE before.state = 'open' AND ended.state <> 'open' AND ended.type <> 2) AS done
         UNION ALL
-        SELECT ended.id, 2, 'COMMIT_COMPACTION',
+        SELECT ended.id, 2, 'COMMIT_COMPACTION_EVENT',
             jsonb_build_object('catalog', q.catalog, 'db', q.db, 'table', q."table"),
                jsonb_build_object('txnid', ended.id, 'compactionId', q.id, 'type', upper(q.type), 'dbname', q.db,
                                   'tableName', q."table", 'partName', nullif(q.partition, ''))
@@ -55,7 +55,7 @@ END $$;
 CREATE OR REPLACE FUNCTION metastore_write_ids_allocated() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM metastore_append_events(array_agg('ALLOC_WRITE_ID'::text), array_agg(name), array_agg(message))
+    PERFORM metastore_append_events(array_agg('ALLOC_WRITE_ID_EVENT'::text), array_agg(name), array_agg(message))
     FROM (SELECT jsonb_build_object('catalog', catalog, 'db', db, 'table', "table") AS name,
                  jsonb_build_object('dbName', db, 'tableName', "table", 'txnIdList',
                      jsonb_agg(txn_id ORDER BY write_id),

@@ -161,6 +161,6 @@ def test_files_that_a_client_tells_of(server, client, tmp_path, version):
 
     told = session(version, server.thrift_uri, "Notes")
 
-    assert told["events"] == "[OPEN_TXN, ALLOC_WRITE_ID, COMMIT_TXN]"
+    assert told["events"] == "[OPEN_TXN, ALLOC_WRITE_ID_EVENT, COMMIT_TXN]"
     assert told["p=1"] == ("1 file:/w/p=1/delta_1_1/bucket_0###delta_1_1]file:/w/p=1/delta_1_1/bucket_1###delta_1_1 true true")
     assert told["p=2"] == "1 file:/w/p=2/delta_1_1/bucket_0###delta_1_1 true true"
