@@ -1,0 +1,149 @@
+"""What events of the catalog cost: the same calls of a server with events and of one without, in turns.
+
+    python -m benchmarks.events [--rounds 3] [--seconds 2] [--only "create + drop"]
+
+Rows: create and drop of a table of ten columns; adding a thousand partitions; an Iceberg commit, which is lock,
+get_table, alter_table and unlock; with one client and with eight. Both servers are on one PostgreSQL. Goal: at least
+0.85 of the rate without events.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks.peers import database, ours
+from metastore.client import MetastoreClient
+from metastore.db.embedded import EmbeddedPostgres
+from metastore.thrift_gen.hive_metastore import ttypes
+
+GOAL = 0.85
+PARTITIONS = 1000
+LISTENER = "hive.metastore.transactional.event.listeners"
+COLUMNS = [ttypes.FieldSchema(f"column_{number}", "string", None) for number in range(10)]
+Work = Callable[[MetastoreClient, str, int], None]
+
+
+def descriptor(location: str | None = None) -> ttypes.StorageDescriptor:
+    return ttypes.StorageDescriptor(
+        cols=COLUMNS,
+        location=location,
+        inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+        outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+        serdeInfo=ttypes.SerDeInfo(None, "org.apache.hadoop.hive.ql.io.orc.OrcSerde", {"serialization.format": "1"}),
+    )
+
+
+def table(name: str, *keys: str, **parameters: str) -> ttypes.Table:
+    return ttypes.Table(
+        tableName=name,
+        dbName="b",
+        sd=descriptor(),
+        tableType="EXTERNAL_TABLE",
+        partitionKeys=[ttypes.FieldSchema(key, "string", None) for key in keys],
+        parameters={"EXTERNAL": "TRUE", **parameters},
+    )
+
+
+def create_and_drop(client: MetastoreClient, mine: str, _number: int) -> None:
+    client.create_table(table(f"t{mine}"))
+    client.drop_table("b", f"t{mine}", deleteData=False)
+
+
+def add_partitions(client: MetastoreClient, mine: str, number: int) -> None:
+    """Add partitions below a table that was made before the measurement."""
+    client.add_partitions(
+        [ttypes.Partition([f"{number}_{each}"], "b", f"p{mine}", sd=descriptor()) for each in range(PARTITIONS)]
+    )
+
+
+def iceberg_commit(client: MetastoreClient, mine: str, number: int) -> None:
+    """Commit as Iceberg's HiveTableOperations does, with its parameters."""
+    lock = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, "b", f"i{mine}")
+    held = client.lock(ttypes.LockRequest([lock], None, "u", "h"))
+    old = client.get_table("b", f"i{mine}")
+    old.parameters["previous_metadata_location"] = old.parameters.get("metadata_location", "")
+    old.parameters["metadata_location"] = f"s3://bucket/warehouse/b/i{mine}/metadata/{number:05}-7d1c.metadata.json"
+    client.alter_table("b", f"i{mine}", old)
+    client.unlock(ttypes.UnlockRequest(held.lockid))
+
+
+ROWS: dict[str, Work] = {
+    "create + drop": create_and_drop,
+    f"add {PARTITIONS:,} partitions": add_partitions,
+    "Iceberg commit": iceberg_commit,
+}
+
+
+def rate(uri: str, work: Work, clients: int, seconds: float, first: int) -> float:
+    """Return the calls per second of some clients; each is a thread, since it waits for the server most of the time."""
+    done = [0] * clients
+    ends_at = time.perf_counter() + seconds
+
+    def run(index: int) -> None:
+        with MetastoreClient(uri) as client:
+            while time.perf_counter() < ends_at:
+                work(client, str(index), first + done[index])
+                done[index] += 1
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(clients)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(done) / (time.perf_counter() - began)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--only", default="", help="rows whose name has this text")
+    parser.add_argument("--clients", default="1,8")
+    options = parser.parse_args()
+    missed = 0
+    with ExitStack() as running:
+        work = Path(running.enter_context(tempfile.TemporaryDirectory()))
+        postgres = EmbeddedPostgres(work / "postgres", ends_with_us=True)
+        postgres.start()
+        running.callback(postgres.stop)
+        uris = {}
+        for name, listener in {"without": "", "with": "CatalogEventListener"}.items():
+            (work / name).mkdir()
+            url = database(postgres.tcp_url, f"events_{name}")
+            address, _ = running.enter_context(ours(work / name, url, "--set", f"{LISTENER}={listener}"))
+            uris[name] = f"thrift://{address[0]}:{address[1]}"
+            with MetastoreClient(uris[name]) as client:
+                client.create_database(ttypes.Database("b"))
+                for index in range(8):
+                    client.create_table(table(f"i{index}", table_type="ICEBERG"))
+                    client.create_table(table(f"p{index}", "k"))
+        print("| Calls | Clients | Without | With | Ratio |\n|---|---|---|---|---|")
+        first = 0
+        for row, calls in ROWS.items():
+            for clients in map(int, options.clients.split(",")):
+                if options.only not in row:
+                    continue
+                rates: dict[str, list[float]] = {"without": [], "with": []}
+                for turn in range(options.rounds + 1):
+                    for name in sorted(rates, reverse=bool(turn % 2)):
+                        measured = rate(uris[name], calls, clients, options.seconds if turn else 0.5, first)
+                        rates[name] += [measured] if turn else []  # the first turn warms up
+                        first += 1_000_000
+                without, with_events = (statistics.median(rates[name]) for name in ("without", "with"))
+                missed += with_events / without < GOAL
+                print(
+                    f"| {row} | {clients} | {without:,.1f}/s | {with_events:,.1f}/s | {with_events / without:.2f} |",
+                    flush=True,
+                )
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
