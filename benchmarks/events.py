@@ -1,6 +1,6 @@
 """What events of the catalog cost: the same calls of a server with events and of one without, in turns.
 
-    python -m benchmarks.events [--rounds 3] [--seconds 2] [--only "create + drop"]
+    python -m benchmarks.events [--rounds 3] [--seconds 2] [--only "create + drop"] [--listener DbNotificationListener]
 
 Rows: create and drop of a table of ten columns; adding a thousand partitions; an Iceberg commit, which is lock,
 get_table, alter_table and unlock; with one client and with eight. Both servers are on one PostgreSQL. Goal: at least
@@ -73,10 +73,15 @@ def iceberg_commit(client: MetastoreClient, mine: str, number: int) -> None:
     client.unlock(ttypes.UnlockRequest(held.lockid))
 
 
+def open_and_commit(client: MetastoreClient, _mine: str, _number: int) -> None:
+    client.commit_txn(ttypes.CommitTxnRequest(client.open_txns(ttypes.OpenTxnRequest(1, "u", "h")).txn_ids[0]))
+
+
 ROWS: dict[str, Work] = {
     "create + drop": create_and_drop,
     f"add {PARTITIONS:,} partitions": add_partitions,
     "Iceberg commit": iceberg_commit,
+    "open + commit": open_and_commit,
 }
 
 
@@ -106,6 +111,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--only", default="", help="rows whose name has this text")
     parser.add_argument("--clients", default="1,8")
+    parser.add_argument("--listener", default="CatalogEventListener", help="or DbNotificationListener")
     options = parser.parse_args()
     missed = 0
     with ExitStack() as running:
@@ -114,7 +120,7 @@ def main() -> int:
         postgres.start()
         running.callback(postgres.stop)
         uris = {}
-        for name, listener in {"without": "", "with": "CatalogEventListener"}.items():
+        for name, listener in {"without": "", "with": options.listener}.items():
             (work / name).mkdir()
             url = database(postgres.tcp_url, f"events_{name}")
             address, _ = running.enter_context(ours(work / name, url, "--set", f"{LISTENER}={listener}"))

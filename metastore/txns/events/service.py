@@ -48,14 +48,17 @@ class EventService:
 
     def get_next_notification(self, wanted: EventFilter, most: int | None) -> Pieces[Sequence[LoggedEvent]]:
         """Return the next events, at most ``most`` if that is above 0. Skipped events do not count."""
+        event_store.number(self.db)
         return EventList(wanted).read(self.db, _limit(most))
 
     def get_current_notification_event_id(self) -> int:
         """Return the id of the last event; 0 if there was none yet."""
+        event_store.number(self.db)
         return event_store.select_last_id(self.db)
 
     def get_notification_events_count(self, wanted: EventFilter, most: int | None) -> int:
         """Count the events, up to ``most`` if that is above 0."""
+        event_store.number(self.db)
         return EventList(wanted).count(self.db.once, _limit(most))
 
     def is_on(self) -> bool:
@@ -75,7 +78,11 @@ class EventService:
         return write_event_store.select_of(self.db, txn_id, db, table)
 
     def purge(self) -> EventReport:
-        """Remove events, and notes of files, that are older than the time to live."""
+        """Remove events, and notes of files, that are older than the time to live.
+
+        Events that nobody has read get their numbers before: a reader that comes late must see that some are missing.
+        """
+        event_store.number(self.db)
         return EventReport(
             self._in_batches(event_store.delete_events, event_store.BATCH),
             self._in_batches(write_event_store.delete_before, write_event_store.BATCH),

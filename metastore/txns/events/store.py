@@ -1,7 +1,7 @@
 """Rows of the notification log, written in the PostgreSQL transaction of the change.
 
-Triggers write those of transactions (`log.sql`), services of the catalog theirs (`append`). Ids come from one row,
-which stays locked until COMMIT: where a service writes, that statement is the last of its transaction.
+Triggers write those of transactions (`log.sql`), services of the catalog theirs (`append`). They have no number until
+somebody reads: writers wait neither for each other nor for a counter (ADR 137).
 """
 
 import json
@@ -18,6 +18,8 @@ from metastore.db.statements import Statements
 from metastore.txns.events.rules import Event
 
 BATCH = 10_000
+NUMBERED = 10_000
+"""The events that are numbered in one transaction."""
 
 _SQL = Statements(__file__)
 _SWITCHES = (("txns", "txns_opened"), ("txns", "txns_ended"), ("txn_write_ids", "write_ids_allocated"))
@@ -62,7 +64,8 @@ SIZES = Sizes(1000, 1000, 1000)
 _COLUMNS = "event_id, floor(date_part('epoch', at))::int, type, catalog, db, \"table\", message, body"
 _QUICK = 1
 """zlib's level: messages of many partitions repeat themselves, so that no more is gained by looking longer."""
-_APPEND = _SQL.text("append")
+_APPEND, _INSERT = _SQL.text("append"), _SQL.text("insert")
+_NUMBER = "SELECT metastore_number_events(%s)"
 
 
 def append(pg: PgTx, events: Sequence[Event]) -> None:
@@ -72,13 +75,22 @@ def append(pg: PgTx, events: Sequence[Event]) -> None:
 
 
 def insert_events(pg: PgTx, events: Sequence[Event]) -> list[int]:
-    """Write events at once and return their ids; the caller does nothing else before COMMIT."""
-    return [event_id for (event_id,) in pg.sql(f"{_APPEND} RETURNING event_id", _values(events))] if events else []
+    """Write events at once, with numbers, and return these; the caller does nothing else before COMMIT."""
+    if not events:
+        return []
+    pg.sql(_NUMBER, (NUMBERED,))
+    return [event_id for (event_id,) in pg.sql(_INSERT, (len(events), len(events), *_values(events)))]
 
 
-def _values(events: Sequence[Event]) -> list[Any]:
+def number(db: Database) -> None:
+    """Give committed events their numbers. This waits for the disk, so that no number that is told comes again."""
+    while db.once(_NUMBER, (NUMBERED,)) == [(NUMBERED,)]:
+        pass
+
+
+def _values(events: Sequence[Event]) -> list[str]:
     rows = [(*event[:-1], "\\x" + _compressed(event.message).hex()) for event in events]
-    return [len(rows), len(rows), *arrays.columns(rows, len(Event._fields))]
+    return arrays.columns(rows, len(Event._fields))
 
 
 def _compressed(message: Mapping[str, object]) -> bytes:

@@ -182,16 +182,44 @@ def test_a_change_that_is_undone_takes_its_event_along(server, client):
     assert [one.eventId for one in events(client)] == [1, 2]
 
 
-def test_what_has_an_event_waits_for_the_disk(server, client):
-    """An id that somebody has read must not come back after a crash, with another meaning."""
+def test_an_id_that_is_told_is_on_disk(monkeypatch, server, client):
+    """It must not come back after a crash, with another meaning. Whoever writes an event waits no longer for it."""
     opened(client)
     with server.database.begin() as pg:
-        [(default,)] = pg.sql("SELECT current_setting('synchronous_commit')")
         pg.sql("SET LOCAL synchronous_commit = 'local'")
         store.abort(pg, [(1, AbortCode.NONE, "")])
-        [(now,)] = pg.sql("SELECT current_setting('synchronous_commit')")
+        assert pg.sql("SELECT current_setting('synchronous_commit')") == [("local",)]
+    once, numbering = server.database.once, []
 
-    assert now == default
+    def watched(query, parameters=None, **more):
+        if "metastore_number_events" in str(query):
+            numbering.append(more)
+        return once(query, parameters, **more)
+
+    monkeypatch.setattr(server.database, "once", watched)
+    for read in (lambda: events(client), client.get_current_notificationEventId, lambda: client.get_notification_events_count(
+            types.NotificationEventsCountRequest(0, "db"))):
+        numbering.clear()
+        read()
+        assert numbering == [{}], "durable, as once is unless it is told otherwise"
+
+
+def test_events_wait_for_no_counter(server, client):
+    """A writer that has not committed holds up neither another writer nor a reader."""
+    first = opened(client)
+    with server.database.begin() as pg:
+        store.abort(pg, [(first, AbortCode.NONE, "")])
+        second = opened(client)
+        assert told(client) == [("OPEN_TXN", [first]), ("OPEN_TXN", [second])]
+    assert told(client, 2) == [("ABORT_TXN", first, [])]
+
+
+def test_many_events_are_numbered_some_at_a_time(monkeypatch, client):
+    monkeypatch.setattr(event_store, "NUMBERED", 2)
+    for _ in range(5):
+        opened(client)
+    assert client.get_current_notificationEventId().eventId == 5
+    assert [one[1] for one in told(client)] == [[1], [2], [3], [4], [5]]
 
 
 def test_what_is_asked_for(client):
