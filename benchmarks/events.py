@@ -3,8 +3,9 @@
     python -m benchmarks.events [--rounds 3] [--seconds 2] [--only "create + drop"] [--listener DbNotificationListener]
 
 Rows: create and drop of a table of ten columns; adding a thousand partitions; an Iceberg commit, which is lock,
-get_table, alter_table and unlock; with one client and with eight. Both servers are on one PostgreSQL. Goal: at least
-0.85 of the rate without events.
+get_table, alter_table and unlock; open and commit of a transaction; with one client and with eight. Both servers are on
+one PostgreSQL. Goal: at least 0.85 of the rate without events. Beside the rate stands the processor time of server and
+PostgreSQL for a call, which holds on a busy machine too.
 """
 
 import argparse
@@ -16,7 +17,9 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
+from benchmarks.cpu import Meter
 from benchmarks.peers import database, ours
 from metastore.client import MetastoreClient
 from metastore.db.embedded import EmbeddedPostgres
@@ -27,6 +30,14 @@ PARTITIONS = 1000
 LISTENER = "hive.metastore.transactional.event.listeners"
 COLUMNS = [ttypes.FieldSchema(f"column_{number}", "string", None) for number in range(10)]
 Work = Callable[[MetastoreClient, str, int], None]
+
+
+class Server(NamedTuple):
+    """A server under measurement."""
+
+    uri: str
+    pid: int
+    database_url: str
 
 
 def descriptor(location: str | None = None) -> ttypes.StorageDescriptor:
@@ -85,24 +96,30 @@ ROWS: dict[str, Work] = {
 }
 
 
-def rate(uri: str, work: Work, clients: int, seconds: float, first: int) -> float:
-    """Return the calls per second of some clients; each is a thread, since it waits for the server most of the time."""
+def measured(server: Server, work: Work, clients: int, seconds: float, first: int) -> tuple[float, float]:
+    """Return calls per second of some clients, and milliseconds of processor time for a call.
+
+    Each client is a thread, since it waits for the server most of the time.
+    """
     done = [0] * clients
+    meter = Meter(server.pid, server.database_url).start()
     ends_at = time.perf_counter() + seconds
 
     def run(index: int) -> None:
-        with MetastoreClient(uri) as client:
+        with MetastoreClient(server.uri) as client:
             while time.perf_counter() < ends_at:
                 work(client, str(index), first + done[index])
                 done[index] += 1
 
     threads = [threading.Thread(target=run, args=(index,)) for index in range(clients)]
-    began = time.perf_counter()
+    began, before = time.perf_counter(), meter.read()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return sum(done) / (time.perf_counter() - began)
+    took, spent = time.perf_counter() - began, meter.read().since(before)
+    meter.cursor.connection.close()
+    return sum(done) / took, (spent.server + spent.postgres) * 1000 / sum(done)
 
 
 def main() -> int:
@@ -119,33 +136,36 @@ def main() -> int:
         postgres = EmbeddedPostgres(work / "postgres", ends_with_us=True)
         postgres.start()
         running.callback(postgres.stop)
-        uris = {}
+        servers = {}
         for name, listener in {"without": "", "with": options.listener}.items():
             (work / name).mkdir()
             url = database(postgres.tcp_url, f"events_{name}")
-            address, _ = running.enter_context(ours(work / name, url, "--set", f"{LISTENER}={listener}"))
-            uris[name] = f"thrift://{address[0]}:{address[1]}"
-            with MetastoreClient(uris[name]) as client:
+            address, pid = running.enter_context(ours(work / name, url, "--set", f"{LISTENER}={listener}"))
+            servers[name] = Server(f"thrift://{address[0]}:{address[1]}", pid, url)
+            with MetastoreClient(servers[name].uri) as client:
                 client.create_database(ttypes.Database("b"))
                 for index in range(8):
                     client.create_table(table(f"i{index}", table_type="ICEBERG"))
                     client.create_table(table(f"p{index}", "k"))
-        print("| Calls | Clients | Without | With | Ratio |\n|---|---|---|---|---|")
+        print("| Calls | Clients | Without | With | Ratio | CPU without | CPU with | Ratio |\n" + "|---" * 8 + "|")
         first = 0
         for row, calls in ROWS.items():
             for clients in map(int, options.clients.split(",")):
                 if options.only not in row:
                     continue
-                rates: dict[str, list[float]] = {"without": [], "with": []}
+                figures: dict[str, list[tuple[float, float]]] = {"without": [], "with": []}
                 for turn in range(options.rounds + 1):
-                    for name in sorted(rates, reverse=bool(turn % 2)):
-                        measured = rate(uris[name], calls, clients, options.seconds if turn else 0.5, first)
-                        rates[name] += [measured] if turn else []  # the first turn warms up
+                    for name in sorted(figures, reverse=bool(turn % 2)):
+                        figure = measured(servers[name], calls, clients, options.seconds if turn else 0.5, first)
+                        figures[name] += [figure] if turn else []  # the first turn warms up
                         first += 1_000_000
-                without, with_events = (statistics.median(rates[name]) for name in ("without", "with"))
-                missed += with_events / without < GOAL
+                (slow, dear), (fast, cheap) = (
+                    map(statistics.median, zip(*figures[name], strict=True)) for name in ("with", "without")
+                )
+                missed += slow / fast < GOAL and cheap / dear < GOAL
                 print(
-                    f"| {row} | {clients} | {without:,.1f}/s | {with_events:,.1f}/s | {with_events / without:.2f} |",
+                    f"| {row} | {clients} | {fast:,.1f}/s | {slow:,.1f}/s | {slow / fast:.2f} "
+                    f"| {cheap:.2f} ms | {dear:.2f} ms | {cheap / dear:.2f} |",
                     flush=True,
                 )
     return 1 if missed else 0

@@ -94,6 +94,7 @@ class PartitionService:
         if not new:
             return []
         self._require_available(table, new)
+        files = self._files_for_replicas(table, new)
         with self.directories.created_all([p.location for p in new if p.location]), self.db.begin() as pg:
             rules.require_storable(self._unchanged(pg, table), new, self.settings.storage_classes)
             now = int(pg.now.timestamp())
@@ -104,7 +105,7 @@ class PartitionService:
             if late and not if_not_exists:
                 raise AlreadyExistsError(f"Partition already exists: {', '.join(late)} of {name}")
             new = [partition for partition in new if partition.name in added]
-            self.events.record(pg, events.partitions_added, table, new)
+            self.events.record(pg, events.partitions_added, table, new, files)
         return new
 
     def append_partition(self, name: TableName, values: Sequence[str | None] | None) -> Partition:
@@ -296,6 +297,19 @@ class PartitionService:
             removals = self._doomed(pg, table, dropped) if delete_data else []
         self._remove(table, removals)
         return Dropped(table, len(dropped), pieces)
+
+    def _files_for_replicas(self, table: Table, new: Sequence[Partition]) -> dict[str, list[str]] | None:
+        """Return the files that partitions begin with, by name, as their event tells replicas; None if it does not.
+
+        Those of a transactional table are told by the commit of their transaction.
+        """
+        files = self.directories.files
+        if not (self.events.on and files.cmroot) or is_transactional(table.parameters):
+            return None
+        with self.db.begin() as pg:
+            if not change_management.needed(pg, files, table):
+                return None
+        return {partition.name: change_management.event_files(files, partition.location or "") for partition in new}
 
     def _table(self, name: TableName, missing: type[MetastoreError]) -> Table:
         rows = self.db.once(table_store.SELECT_TABLE, name)

@@ -76,12 +76,14 @@ class TableService:
             table = self._located(table, database)
             self.moves.require_free(pg, [table.location])
             self.moves.require_available(pg, [table.location], _taker(table))
+            told = self.events.on and change_management.needed(pg, self.directories.files, table)
+        files = change_management.event_files(self.directories.files, table.location) if told and table.location else ()
         with self.directories.created(table.location), self.db.begin() as pg:
             table_id = store.insert_table(pg, table)
             if table_id is None:
                 raise AlreadyExistsError(f"Table {table.name} already exists")
             table = replace(table, id=table_id)
-            self.events.record(pg, events.table_created, table)
+            self.events.record(pg, events.table_created, table, files)
             if constraints:
                 own = [replace(constraint, table=table.name) for constraint in constraints]
                 self.events.record(pg, events.constraints_added, constraint_service.add_to_table(pg, table, own))

@@ -20,8 +20,8 @@ def sd(*columns, **more):
 
 
 def table(name="t", *keys, **more):
-    return T.Table(tableName=name, partitionKeys=[T.FieldSchema(key, "string", None) for key in keys], **{
-        "tableType": "EXTERNAL_TABLE", "dbName": "d", "sd": sd(), "parameters": {"EXTERNAL": "TRUE", "k": "ä"}, **more})
+    return T.Table(tableName=name, **{
+        "partitionKeys": [T.FieldSchema(key, "string", None) for key in keys], "tableType": "EXTERNAL_TABLE", "dbName": "d", "sd": sd(), "parameters": {"EXTERNAL": "TRUE", "k": "ä"}, **more})
 
 
 def part(*values, name="t", **more):
@@ -295,6 +295,37 @@ def test_what_is_asked_for(parted):
 def test_compressed_messages(parted):
     assert {event.messageFormat for event in events(parted)} == {"gzip(json-2.0)"}
     assert [decoded(event)["tableObj"] for event in events(parted) if event.eventType == "CREATE_TABLE"] == [stored(parted)]
+
+
+@pytest.mark.parametrize("server_settings", [{"hive.repl.cm.enabled": "true"}], indirect=True)
+def test_files_that_replicas_need_are_told(client, tmp_path):
+    """Of managed tables of a source of replication, with the checksum by which a replica finds a file later."""
+    for name, parameters in {"d": {"repl.source.for": "p"}, "e": {}}.items():
+        client.create_database(T.Database(name=name, parameters=parameters))
+    for place in ("t", "t/x", "p"):
+        (tmp_path / place).mkdir()
+        for file in ("f", "_hidden"):
+            (tmp_path / place / file).write_text("content")
+    checksum = "9a0364b9e99bb480dd25e1f0284c8555"  # md5 of "content"
+
+    def created(**more):
+        [(_, _, _, message)] = told(client, lambda: client.create_table(table(**{
+            "sd": sd(location=f"{tmp_path.as_uri()}/t"), "tableType": "MANAGED_TABLE", "parameters": {}, **more})))
+        return message["files"]
+
+    [file] = created(name="t")
+    at, found, root, below = file.split("#")
+    assert (at.rsplit("/", 2)[1:], below) == (["t", "f"], "")
+    assert (found, root) == (checksum, f"{tmp_path.as_uri()}/warehouse/.cmroot")
+    client.drop_table("d", "t", False)
+    assert created(name="t", dbName="e") == []
+    client.drop_table("e", "t", False)
+    assert created(name="x", tableType="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"}) == []
+    created(name="u", sd=sd(), partitionKeys=[T.FieldSchema("k", "string", None)])
+    [(_, _, _, message)] = told(client, lambda: client.add_partition(part("1", name="u", sd=sd(location=f"{tmp_path.as_uri()}/p"))))
+    [of_partition] = message["partitionFiles"]
+    assert of_partition["partitionName"] == "k=1"
+    assert [one.split("#")[1] for one in of_partition["files"]] == [checksum]
 
 
 @pytest.mark.parametrize("server_settings", [{"hive.metastore.transactional.event.listeners": ""}], indirect=True)
