@@ -52,7 +52,7 @@ class PgTx:
         """Prepare a transaction; ``begin``: SQL before the first statement."""
         self._lease, self._begin = lease, begin
         self._now: datetime | None = None
-        self._last: list[tuple[str, Sequence[Any]]] = []
+        self._last: tuple[str | Prepared, Parameters] | None = None
         self.committing = self.finished = False
 
     @property
@@ -101,9 +101,11 @@ class PgTx:
         finally:
             self._lease.in_binary = False
 
-    def at_commit(self, query: str, parameters: Sequence[Any]) -> None:
-        """Run SQL text behind all other statements, in the round trip of COMMIT: what it locks, it locks briefly."""
-        self._last.append((query, parameters))
+    def at_commit(self, query: str | Prepared, parameters: Parameters) -> None:
+        """Run SQL behind all other statements, in the round trip of COMMIT; of several only the last waits for it."""
+        if self._last is not None:
+            self.sql(*self._last)
+        self._last = query, parameters
 
     def finish(self, query: str | Prepared, parameters: Parameters = None) -> None:
         """Run the last SQL and COMMIT in one round trip. No statement may follow; this returns no rows."""
@@ -115,9 +117,8 @@ class PgTx:
 
     def commit(self) -> None:
         """Commit the transaction, if it was begun and has not ended."""
-        if self._last:
-            last, self._last = self._last, []
-            self.finish("; ".join(query for query, _ in last), [value for _, values in last for value in values])
+        if self._last is not None:
+            self.finish(*self._last)
         if self.finished or self._begin:
             return
         failpoints.hit("pg.before_commit")

@@ -78,8 +78,8 @@ class Texts(Protocol):
     def database(self, database: Database) -> str:
         """Return a database's text."""
 
-    def table(self, table: Table) -> str:
-        """Return a table's text."""
+    def tables(self, *tables: Table) -> list[str]:
+        """Return the text of each table."""
 
     def partitions(self, table: TableName, partitions: Sequence[Partition]) -> list[str]:
         """Return the text of each partition."""
@@ -164,17 +164,18 @@ def connector_changed(_texts: Texts, kind: EventType, catalog: str, connector: s
 
 def table_created(texts: Texts, table: Table, files: Sequence[str] = ()) -> list[Event]:
     """Return the event of a new table. ``files``: files that it began with, for replicas."""
-    return [_of_table(EventType.CREATE_TABLE, table, tableObjJson=texts.table(table), files=list(files))]
+    return [_of_table(EventType.CREATE_TABLE, table, tableObjJson=_table_text(texts, table), files=list(files))]
 
 
 def table_altered(texts: Texts, before: Table, after: Table, *, emptied: bool = False) -> list[Event]:
     """Return the event of an altered, renamed or ``emptied`` table."""
+    was, now = texts.tables(before, after)
     return [
         _of_table(
             EventType.ALTER_TABLE,
             after,
-            tableObjBeforeJson=texts.table(before),
-            tableObjAfterJson=texts.table(after),
+            tableObjBeforeJson=was,
+            tableObjAfterJson=now,
             isTruncateOp=_java(emptied),
             writeId=after.write_id,
         )
@@ -183,7 +184,7 @@ def table_altered(texts: Texts, before: Table, after: Table, *, emptied: bool = 
 
 def table_dropped(texts: Texts, table: Table) -> list[Event]:
     """Return the event of a dropped table; its partitions have none of their own."""
-    return [_of_table(EventType.DROP_TABLE, table, tableObjJson=texts.table(table))]
+    return [_of_table(EventType.DROP_TABLE, table, tableObjJson=_table_text(texts, table))]
 
 
 # Partitions
@@ -202,7 +203,7 @@ def partitions_added(
         _of_table(
             EventType.ADD_PARTITION,
             table,
-            tableObjJson=texts.table(table),
+            tableObjJson=_table_text(texts, table),
             partitions=[_key_values(table, partition.values) for partition in added],
             partitionListJson=texts.partitions(table.name, added),
             partitionFiles=[{"partitionName": name, "files": list(of)} for name, of in (files or {}).items()],
@@ -222,7 +223,7 @@ def partitions_altered(
 
     ``together``: as Hive 4.1 and later write them, some thousand in an event of a type that clients before do not know.
     """
-    described = texts.table(table)
+    described = _table_text(texts, table)
     if together:
         return [
             _of_table(
@@ -259,7 +260,7 @@ def partitions_dropped(texts: Texts, table: Table, names: Sequence[str]) -> list
         return []
     keys = table.partition_key_names
     values = [_key_values(table, values_for(keys, name) or ()) for name in names]
-    return [_of_table(EventType.DROP_PARTITION, table, tableObjJson=texts.table(table), partitions=values)]
+    return [_of_table(EventType.DROP_PARTITION, table, tableObjJson=_table_text(texts, table), partitions=values)]
 
 
 def partitions_exchanged(texts: Texts, source: Table, target: Table, moved: Sequence[Partition]) -> list[Event]:
@@ -299,7 +300,7 @@ def statistics_updated(
 
     ``parameters``: those that the table ("") and the partitions have now; None: they were not changed.
     """
-    described, events = texts.table(table), []
+    described, events = _table_text(texts, table), []
     by_place: dict[str, list[ColumnStatistics]] = {}
     for each in statistics:
         by_place.setdefault(each.partition, []).append(each)
@@ -337,7 +338,7 @@ def written(texts: Texts, table: Table, writes: Sequence[Written]) -> list[Event
         _of_table(
             EventType.INSERT,
             table,
-            tableObjJson=texts.table(table),
+            tableObjJson=_table_text(texts, table),
             ptnObjJson=_partition_text(texts, table, write.partition),
             replace=_java(write.replaces),
             files=list(write.files),
@@ -354,13 +355,18 @@ def reloaded(texts: Texts, table: Table, partitions: Sequence[Partition], *, ref
     message: dict[str, object] = {
         "db": table.name.db,
         "table": table.name.table,
-        "tableObjJson": texts.table(table),
+        "tableObjJson": _table_text(texts, table),
         "ptnObjJson": _partition_text(texts, table, partitions[0] if len(partitions) == 1 else None),
         "refreshEvent": _java(refresh),
     }
     if len(partitions) > 1:
         message["partitionListJson"] = texts.partitions(table.name, partitions)
     return [Event(EventType.RELOAD, *table.name, message)]
+
+
+def _table_text(texts: Texts, table: Table) -> str:
+    [text] = texts.tables(table)
+    return text
 
 
 def _of_database(kind: EventType, name: DatabaseName, **more: object) -> Event:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
@@ -22,6 +24,7 @@ from metastore.catalog.model import (
     ConstraintKind,
     Database,
     Function,
+    Json,
     Table,
 )
 from metastore.catalog.rules.partitions import Partition
@@ -40,6 +43,7 @@ from metastore.txns.events.store import LoggedEvent
 
 PLAIN, GZIP = "json-0.2", "gzip(json-2.0)"
 """Hive's formats of messages: text that every version reads, and the same compressed, which Hive 4 reads."""
+_NO_COLUMNS: Json = {"cols": []}
 _AT_A_TIME = 256 * 1024
 """Bytes of events that are sent together."""
 _TAGS = {
@@ -60,11 +64,40 @@ _TAGS = {
 def struct_text(struct: Any) -> str:
     """Return a struct as Thrift's JSON; fields that are None are left out."""
     fields = [
-        f'"{field}":{{"{_TAGS[kind]}":{_WRITERS[kind](value, args)}}}'
-        for field, kind, name, args, _ in filter(None, type(struct).thrift_spec)
+        f"{head}{write(value, args)}}}"
+        for name, head, write, args in _fields(type(struct))
         if (value := getattr(struct, name)) is not None
     ]
     return "{" + ",".join(fields) + "}"
+
+
+@cache
+def _fields(kind: type) -> list[tuple[str, str, Callable[[Any, Any], str], Any]]:
+    """Return what a kind of structs has: each field's name, the text before its value, the value's writer."""
+    return [
+        (name, f'"{number}":{{"{_TAGS[ttype]}":', _WRITERS[ttype], args)
+        for number, ttype, name, args, _ in filter(None, kind.thrift_spec)  # type: ignore[attr-defined]
+    ]
+
+
+def _columns_text(columns: Sequence[Json]) -> str:
+    """Return a list of columns, which is most of a table's text."""
+    texts = [f'["rec",{len(columns)}']
+    for column in columns:
+        comment = column.get("comment")
+        more = "" if comment is None else f',"3":{{"str":{quoted(comment)}}}'
+        texts.append(f'{{"1":{{"str":{quoted(column["name"])}}},"2":{{"str":{quoted(column["type"])}}}{more}}}')
+    return ",".join(texts) + "]"
+
+
+def _descriptor_text(sd: Json) -> str:
+    """Return a storage descriptor, which has columns and something more."""
+    rest = struct_text(
+        struct_from_json(ttypes.StorageDescriptor, {name: value for name, value in sd.items() if name != "cols"})
+    )
+    if sd.get("cols") is None:
+        return rest
+    return f'{{"1":{{"lst":{_columns_text(sd["cols"])}}}{"" if rest == "{}" else ","}{rest[1:]}'
 
 
 def _text(value: str | bytes, args: Any) -> str:
@@ -122,9 +155,18 @@ class EventTexts:
         """Return a database's text."""
         return struct_text(database_to_thrift(database))
 
-    def table(self, table: Table) -> str:
-        """Return a table's text."""
-        return struct_text(table_to_thrift(table))
+    def tables(self, *tables: Table) -> list[str]:
+        """Return the text of each table. A descriptor that is equal to the one before it is written once."""
+        texts: list[str] = []
+        before, sd = None, ""
+        for table in tables:
+            if table.sd != before:
+                before, sd = table.sd, _descriptor_text(table.sd)
+            struct = table_to_thrift(replace(table, sd=_NO_COLUMNS, partition_keys=[]))
+            struct.sd = struct.partitionKeys = None
+            keys = _columns_text(table.partition_keys)
+            texts.append(f'{{"7":{{"rec":{sd}}},"8":{{"lst":{keys}}},{struct_text(struct)[1:]}')
+        return texts
 
     def partitions(self, table: TableName, partitions: Sequence[Partition]) -> list[str]:
         """Return the text of each partition. A descriptor that many share is written once."""
@@ -137,7 +179,7 @@ class EventTexts:
             if partition.sd is not None:
                 known = shared.get(id(partition.sd))
                 if known is None:
-                    known = struct_text(struct_from_json(ttypes.StorageDescriptor, partition.sd))[1:]
+                    known = _descriptor_text(partition.sd)[1:]
                     shared[id(partition.sd)] = known
                 location = "" if partition.location is None else f'"2":{{"str":{quoted(partition.location)}}},'
                 sd = f'"6":{{"rec":{{{location}{known}}},'

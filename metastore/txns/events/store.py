@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from metastore.db import arrays, pieces
 from metastore.db.engine import Database, PgTx
 from metastore.db.pieces import Asked, Pieces, Run, Sizes
+from metastore.db.prepared import Prepared
 from metastore.db.statements import Statements
 from metastore.txns.events.rules import Event
 
@@ -64,7 +65,8 @@ SIZES = Sizes(1000, 1000, 1000)
 _COLUMNS = "event_id, floor(date_part('epoch', at))::int, type, catalog, db, \"table\", message, body"
 _QUICK = 1
 """zlib's level: messages of many partitions repeat themselves, so that no more is gained by looking longer."""
-_APPEND, _INSERT = _SQL.text("append"), _SQL.text("insert")
+_APPEND, _INSERT = Prepared(_SQL.text("append")), _SQL.text("insert")
+_COLUMNS_OF_NEW = ("types", "catalogs", "dbs", "tables", "bodies")
 _NUMBER = "SELECT metastore_number_events(%s)"
 
 
@@ -79,7 +81,7 @@ def insert_events(pg: PgTx, events: Sequence[Event]) -> list[int]:
     if not events:
         return []
     pg.sql(_NUMBER, (NUMBERED,))
-    return [event_id for (event_id,) in pg.sql(_INSERT, (len(events), len(events), *_values(events)))]
+    return [event_id for (event_id,) in pg.sql(_INSERT, {"size": len(events), **_values(events)})]
 
 
 def number(db: Database) -> None:
@@ -88,9 +90,9 @@ def number(db: Database) -> None:
         pass
 
 
-def _values(events: Sequence[Event]) -> list[str]:
+def _values(events: Sequence[Event]) -> dict[str, str]:
     rows = [(*event[:-1], "\\x" + _compressed(event.message).hex()) for event in events]
-    return arrays.columns(rows, len(Event._fields))
+    return dict(zip(_COLUMNS_OF_NEW, arrays.columns(rows, len(Event._fields)), strict=True))
 
 
 def _compressed(message: Mapping[str, object]) -> bytes:

@@ -2,14 +2,17 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from thrift.protocol.TJSONProtocol import TJSONProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
+from metastore.catalog.model import Table
 from metastore.catalog.rules.partitions import Partition
 from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes as T
+from metastore.thrift_server.convert.catalog import table_to_thrift
 from metastore.thrift_server.convert.event_texts import EventTexts, struct_text
 from metastore.thrift_server.convert.partitions import encode_partitions
 
@@ -50,6 +53,18 @@ def test_lists_as_keys_are_written_as_hive_writes_them():
     """Which is no JSON: Hive's reader takes it, that of Thrift's Python library does not."""
     skewed = T.SkewedInfo(skewedColValueLocationMaps={("1", "2"): "file:/x"})
     assert struct_text(skewed) == '{"3":{"map":["lst","str",1,{["str",2,"1","2"]:"file:/x"}]}}'
+
+
+def test_tables_are_written_as_structs_are():
+    sd = {"cols": [{"name": ODD, "type": "int", "comment": ODD}, {"name": "b", "type": "int"}], "location": ODD, "compressed": True,
+          "serdeInfo": {"name": ODD, "parameters": {ODD: ""}}, "bucketCols": ["b"], "sortCols": [{"col": "b", "order": 1}]}
+    whole = Table(TableName("c", "d", "t"), sd, "MATERIALIZED_VIEW", ODD, 1, 2, 3, 4, [{"name": "k", "type": "int"}], {ODD: ODD},
+                  ODD, ODD, True, {"catName": "c", "dbName": "d", "tblName": "t", "tablesUsed": ["d.x"]}, 5, 6)
+    tables = [whole, replace(whole, parameters={}), Table(TableName("c", "d", "t"), {"cols": []})]
+    texts = EventTexts().tables(*tables)
+    for text in texts:
+        json.loads(text)
+    assert [read(T.Table, text) for text in texts] == [table_to_thrift(table) for table in tables]
 
 
 def test_partitions_are_written_as_structs_are():
