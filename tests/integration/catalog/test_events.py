@@ -334,6 +334,13 @@ def test_off(parted):
     assert fired(parted, T.FireEventRequestData(refreshEvent=True)) == []
 
 
+def test_what_impala_asks_for_before_it_reads_events(client):
+    """It refuses to begin without these."""
+    assert [client.get_config_value(key, "unset") for key in (
+        "hive.metastore.dml.events", "hive.metastore.notifications.add.thrift.objects", "metastore.catalog.default")] == [
+        "true", "true", "hive"]
+
+
 def test_by_default_transactions_have_no_events(client):
     """Their calls are the hottest of all: they have events where Hive's listener is named."""
     client.commit_txn(T.CommitTxnRequest(client.open_txns(T.OpenTxnRequest(1, "u", "h")).txn_ids[0]))
