@@ -63,9 +63,10 @@ _TAGS = {
 
 def struct_text(struct: Any) -> str:
     """Return a struct as Thrift's JSON; fields that are None are left out."""
+    kind: Any = type(struct)
     fields = [
         f"{head}{write(value, args)}}}"
-        for name, head, write, args in _fields(type(struct))
+        for name, head, write, args in _fields(kind)
         if (value := getattr(struct, name)) is not None
     ]
     return "{" + ",".join(fields) + "}"
