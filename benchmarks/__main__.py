@@ -23,6 +23,7 @@ BENCHMARKS = {
     "time_line": ["--calls", "50"],
     "large_catalog": ["--tables", "2000", "--partitions", "5000"],
     "fairness": ["--seconds", "5", "--peers", ""],
+    "events": ["--rounds", "1", "--seconds", "0.5", "--clients", "1"],
     "sustained": ["--minutes", "0.2", "--interval", "4"],
     "retention": ["--finished", "50000", "--calls", "50"],
     "compaction_policy": ["--days", "1", "--load", "merges", "deletes"],

@@ -21,6 +21,7 @@ from metastore.thrift_server.handlers.databases import DatabaseHandlers
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.handlers.functions import FunctionHandlers
 from metastore.thrift_server.handlers.indexes import IndexHandlers
+from metastore.thrift_server.handlers.listener_events import ListenerEventHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.thrift_server.handlers.materialized_views import MaterializedViewHandlers
 from metastore.thrift_server.handlers.notifications import NotificationHandlers
@@ -116,6 +117,7 @@ def _catalog(
         StatisticsHandlers(catalog.statistics),
         ConstraintHandlers(catalog.constraints),
         NotificationHandlers(services.events, writes),
+        ListenerEventHandlers(catalog.listener_events, services.loop_files.cmroot),
         StreamHandlers(services.commits),
         MaterializedViewHandlers(catalog.materialized_views),
         RareHandlers(catalog.rare),

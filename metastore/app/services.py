@@ -8,12 +8,14 @@ import dataclasses
 from dataclasses import dataclass
 from datetime import datetime
 
+from metastore.catalog.events.store import CatalogEvents
 from metastore.catalog.rare.service import RareService
 from metastore.catalog.service.change_management import KeptFiles
 from metastore.catalog.service.constraints import ConstraintService
 from metastore.catalog.service.databases import DatabaseService
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.functions import FunctionService
+from metastore.catalog.service.listener_events import ListenerEvents
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.service.partition_exchange import PartitionExchange
 from metastore.catalog.service.partition_reads import PartitionReads
@@ -42,6 +44,7 @@ from metastore.roots import Roots
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.txns import TxnStats
 from metastore.thrift_server.auth.local_user import groups_of
+from metastore.thrift_server.convert.event_texts import EventTexts
 from metastore.thrift_server.upstream.client import UpstreamCatalog, UpstreamClient, UpstreamTables
 from metastore.thrift_server.upstream.mirrored_handlers import Forwarding
 from metastore.thrift_server.waiting.lock_connections import LockConnections
@@ -66,24 +69,26 @@ class CatalogServices:
     functions: FunctionService
     statistics: StatisticsService
     constraints: ConstraintService
+    listener_events: ListenerEvents
     materialized_views: MaterializedViewService
     moves: DirectoryMoves
     rare: RareService
 
     @classmethod
-    def of(cls, db: Database, settings: Settings, files: Files) -> "CatalogServices":
-        """Build each service."""
+    def of(cls, db: Database, settings: Settings, files: Files, events: CatalogEvents) -> "CatalogServices":
+        """Build each service. ``events``: the recorder of changes."""
         directories, moves = Directories(files), DirectoryMoves(db, files)
         return cls(
-            databases=DatabaseService(db, settings.catalog, directories, moves),
-            tables=TableService(db, settings.catalog, directories, moves),
+            databases=DatabaseService(db, settings.catalog, directories, moves, events),
+            tables=TableService(db, settings.catalog, directories, moves, events),
             table_reads=TableReads(db),
-            partitions=PartitionService(db, settings.catalog, directories, moves),
+            partitions=PartitionService(db, settings.catalog, directories, moves, events),
             partition_reads=PartitionReads(db, settings.catalog),
-            partition_exchange=PartitionExchange(db, moves),
-            functions=FunctionService(db),
-            statistics=StatisticsService(db),
-            constraints=ConstraintService(db),
+            partition_exchange=PartitionExchange(db, moves, events),
+            functions=FunctionService(db, events),
+            statistics=StatisticsService(db, events),
+            constraints=ConstraintService(db, events),
+            listener_events=ListenerEvents(db, settings.catalog, events),
             materialized_views=MaterializedViewService(db),
             moves=moves,
             rare=RareService(db, settings.rare),
@@ -177,13 +182,15 @@ class Services:
         upstream = None if forwarding is None else UpstreamServices.of(db, forwarding)
         purges = PurgeService.of_new_server(db, settings.txns, started_at)
         # If an upstream has the catalog, its log reports changes to it; ours could not.
-        events = settings.events if upstream is None else dataclasses.replace(settings.events, listeners="")
+        wanted = settings.events if upstream is None else dataclasses.replace(settings.events, listeners="")
+        events = EventService(db, wanted)
+        recorder = CatalogEvents(EventTexts() if events.of_catalog else None, together=wanted.together)
         return cls(
             txns=TxnService(db, settings.txns, stats=txn_stats),
             commits=CommitService(db, settings.txns, txn_stats),
             history=HistoryService(db, settings.txns),
             purges=purges,
-            events=EventService(db, events),
+            events=events,
             rebuilds=RebuildService(db),
             write_ids=WriteIdService(db),
             locks=LockService(db, settings.locks, lock_stats),
@@ -192,7 +199,7 @@ class Services:
             compaction=CompactionServices.of(
                 db, settings, files, OWN_CATALOG if upstream is None else upstream.catalog
             ),
-            catalog=CatalogServices.of(db, settings, files),
+            catalog=CatalogServices.of(db, settings, files, recorder),
             upstream=upstream,
             kept_files=KeptFiles(db, loop_files, settings.catalog.cm_retain),
             tokens=TokenService(db, settings.identity, settings.foreign, groups_of),

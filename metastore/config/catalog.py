@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from metastore.config import values
-from metastore.config.keys import key
+from metastore.config.keys import inert, key
 from metastore.config.values import duration, integer
 
 _S = duration("s")
@@ -82,3 +82,6 @@ class CatalogSettings:
     limit_partition_request: int = key(
         integer(-1), "hive.metastore.limit.partition.request", "-1",
         "Most partitions that one request may ask for; -1: no limit.", "hive.metastore.client.limit.partition.request")
+    default_catalog: str = inert(
+        values.TEXT, "metastore.catalog.default", "hive",
+        "The default catalog is always hive; Impala asks for its name.")

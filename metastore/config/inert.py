@@ -40,10 +40,6 @@ class InertSettings:
     event_access: bool = inert(
         values.FLAG, "hive.metastore.event.db.notification.api.auth", "true",
         "Whoever may connect may read the notification log.")
-    event_format: str = inert(
-        values.TEXT, "hive.metastore.event.message.factory",
-        "org.apache.hadoop.hive.metastore.messaging.json.gzip.GzipJSONMessageEncoder",
-        "Messages are plain JSON (json-0.2), which readers of every version understand.")
     write_set_interval: timedelta = inert(
         _S, "hive.writeset.reaper.interval", "60s", "hive.metastore.acid.housekeeper.interval says when.")
     history_reaper_interval: timedelta = inert(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from metastore.config import values
-from metastore.config.keys import key
+from metastore.config.keys import inert, key
 from metastore.config.values import duration, integer
 
 _S = duration("s")
@@ -65,9 +65,25 @@ class EventSettings:
     """The notification log."""
 
     listeners: str = key(
-        values.TEXT, "hive.metastore.transactional.event.listeners", "",
-        "Java classes; where DbNotificationListener is among them, events of transactions and write ids are written to "
-        "the notification log. The server that started last decides for all servers of the database.")
+        values.TEXT, "hive.metastore.transactional.event.listeners", "CatalogEventListener",
+        "Java classes, two of which are known: CatalogEventListener, which is ours, writes events of the catalog to "
+        "the notification log; DbNotificationListener, Hive's, those of transactions and write ids as well, for which "
+        "the server that started last decides for all servers of the database. Empty: no events. Hive: empty.")
+    message_factory: str = key(
+        values.TEXT, "hive.metastore.event.message.factory",
+        "org.apache.hadoop.hive.metastore.messaging.json.JSONMessageEncoder",
+        "How messages are told: GzipJSONMessageEncoder compresses them (messageFormat gzip(json-2.0), which clients "
+        "before Hive 4 do not read), any other class tells plain JSON (json-0.2). Hive 4: GzipJSONMessageEncoder.")
+    together: bool = key(
+        values.FLAG, "hive.metastore.alterPartitions.notification.v2.enabled", "false",
+        "Write one ALTER_PARTITIONS for a call that alters partitions, and not an ALTER_PARTITION for each. Clients "
+        "before Hive 4.1 do not know the former. Hive 4.1: true.")
+    dml_events: bool = inert(
+        values.FLAG, "hive.metastore.dml.events", "true",
+        "Told to clients, which then report their inserts: events of inserts are written where the catalog's are.")
+    thrift_objects: bool = inert(
+        values.FLAG, "hive.metastore.notifications.add.thrift.objects", "true",
+        "Messages have the objects always.")
     time_to_live: timedelta = key(
         _S, "hive.metastore.event.db.listener.timetolive", "86400s", "How long events are kept.")
     clean_interval: timedelta = key(

@@ -46,12 +46,13 @@ _in_tx: ContextVar[tuple["Database", ...]] = ContextVar("in_tx", default=())
 class PgTx:
     """An open PostgreSQL transaction. BEGIN travels with its first statement."""
 
-    __slots__ = ("_begin", "_lease", "_now", "committing", "finished")
+    __slots__ = ("_begin", "_last", "_lease", "_now", "committing", "finished")
 
     def __init__(self, lease: "_Lease", begin: str) -> None:
         """Prepare a transaction; ``begin``: SQL before the first statement."""
         self._lease, self._begin = lease, begin
         self._now: datetime | None = None
+        self._last: tuple[str | Prepared, Parameters] | None = None
         self.committing = self.finished = False
 
     @property
@@ -100,6 +101,12 @@ class PgTx:
         finally:
             self._lease.in_binary = False
 
+    def at_commit(self, query: str | Prepared, parameters: Parameters) -> None:
+        """Run SQL behind all other statements, in the round trip of COMMIT; of several only the last waits for it."""
+        if self._last is not None:
+            self.sql(*self._last)
+        self._last = query, parameters
+
     def finish(self, query: str | Prepared, parameters: Parameters = None) -> None:
         """Run the last SQL and COMMIT in one round trip. No statement may follow; this returns no rows."""
         failpoints.hit("pg.before_commit")
@@ -110,6 +117,8 @@ class PgTx:
 
     def commit(self) -> None:
         """Commit the transaction, if it was begun and has not ended."""
+        if self._last is not None:
+            self.finish(*self._last)
         if self.finished or self._begin:
             return
         failpoints.hit("pg.before_commit")

@@ -5,8 +5,9 @@ is counted and read in a snapshot, with that piece read again, since the first w
 turns with each piece: many at a time would keep short calls from the processors.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from threading import Semaphore
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -78,6 +79,10 @@ class Pieces(Generic[T]):
     def of(self, convert: Callable[[T], U]) -> "Pieces[U]":
         """Return the same list with each piece converted as it comes; the new list replaces this one."""
         return Pieces(self.count, map(convert, self._pieces), self._opened)
+
+    def flattened(self, convert: Callable[[T], Iterable[U]]) -> "Pieces[U]":
+        """Return the same list with several pieces made of each as it comes; the new list replaces this one."""
+        return Pieces(self.count, chain.from_iterable(map(convert, self._pieces)), self._opened)
 
     def __iter__(self) -> Iterator[T]:
         return self._pieces

@@ -158,19 +158,27 @@ oldest_release = Table(
     Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
     Column("version", Text, nullable=False))
 
-# One row, none at first: the id of the last event. Locked from the moment an event is written until COMMIT.
+# One row, none at first: the id of the last event. Locked while a reader numbers events.
 notification_counter = Table(
     "notification_counter", metadata,
     Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
     Column("last_event_id", BigInteger, nullable=False),
     postgresql_with={"fillfactor": "10"})
 
-# Events of transactions and write ids, written by their triggers if the log is on.
+# Events that have their number. The text of the catalog's is in ``body``, compressed; ``message`` is then {}.
 notification_log = Table(
     "notification_log", metadata,
     Column("event_id", BigInteger, primary_key=True, autoincrement=False), _instant("at"),
     Column("type", Text, nullable=False), Column("catalog", Text), Column("db", Text), Column("table", Text),
-    Column("message", Text, nullable=False))
+    Column("message", Text, nullable=False), Column("body", LargeBinary))
+
+# Events that no reader has asked for yet: of transactions and write ids, written by triggers, and of the catalog,
+# written by its services. They get their numbers in the order of ``place`` (ADR 137).
+notification_queue = Table(
+    "notification_queue", metadata,
+    Column("place", BigInteger, Identity(), primary_key=True), _instant("at"),
+    Column("type", Text, nullable=False), Column("catalog", Text), Column("db", Text), Column("table", Text),
+    Column("message", Text, nullable=False), Column("body", LargeBinary))
 
 # The files that transactions wrote to a table or partition, reported by their writers if the log is on.
 write_events = Table(

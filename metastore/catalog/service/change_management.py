@@ -15,6 +15,7 @@ from metastore.db.engine import Database, PgTx
 from metastore.files import Files
 from metastore.roots import Roots
 from metastore.telemetry.logs import get_logger
+from metastore.txns.write_events.rules import encoded_of_insert
 
 _log = get_logger(__name__)
 
@@ -59,6 +60,18 @@ def keep(files: Files, location: str, *, move: bool = False) -> None:
         name = rules.name_in_cmroot(uri.rpartition("/")[2], files.checksum(uri))
         files.put_over(uri, f"{files.cmroot.rstrip('/')}/{name}", move=move)
     _log.info("files_kept_for_replicas", location=location, files=len(replicated), cmroot=files.cmroot, moved=move)
+
+
+def event_files(files: Files, location: str) -> list[str]:
+    """Return what a directory holds as events tell it to a replica: files with checksums and ``cmroot``.
+
+    As in Hive, hidden files and directories are left out. Source: CAT-E6. Raises: OSError.
+    """
+    if not files.exists(location):
+        return []
+    names = [entry.path for entry in files.listing(location) if not entry.is_dir and "/" not in entry.path]
+    uris = [f"{location}/{name}" for name in names if not name.startswith((".", "_"))]
+    return encoded_of_insert(uris, [files.checksum(uri) for uri in uris], files.cmroot)
 
 
 @dataclass(frozen=True)

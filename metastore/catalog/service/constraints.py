@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from metastore.catalog.events import rules as events
+from metastore.catalog.events.store import SILENT, CatalogEvents
 from metastore.catalog.model import ConstraintColumn, ConstraintKind, Table
 from metastore.catalog.rules import constraints as rules
 from metastore.catalog.store import constraints as store
@@ -22,6 +24,7 @@ class ConstraintService:
     """The RPCs about constraints."""
 
     db: Postgres
+    events: CatalogEvents = SILENT
 
     def add(self, drafts: Sequence[ConstraintColumn]) -> None:
         """Add constraints, each to the table that it names.
@@ -30,7 +33,7 @@ class ConstraintService:
         """
         with self.db.begin() as pg:
             for name, group in groupby(drafts, lambda draft: draft.table):
-                add_to_table(pg, _locked(pg, name), list(group))
+                self.events.record(pg, events.constraints_added, add_to_table(pg, _locked(pg, name), list(group)))
 
     def drop_constraint(self, name: TableName, constraint: str) -> None:
         """Remove a constraint, of any kind. Foreign keys that refer to a removed key stay.
@@ -42,6 +45,7 @@ class ConstraintService:
                 raise InvalidObjectError(
                     f"The constraint: {constraint} does not exist for the associated table: {name}"
                 )
+            self.events.record(pg, events.constraint_dropped, name, constraint.strip().lower())
 
     def get(self, name: TableName, kind: ConstraintKind) -> list[ConstraintColumn]:
         """Return the constraints of one kind, by name and position; none if there is no such table."""
@@ -64,8 +68,8 @@ class ConstraintService:
         return [store.constraint_of(row) for row in rows if store.is_constraint(row)]
 
 
-def add_to_table(pg: PgTx, table: Table, drafts: Sequence[ConstraintColumn]) -> None:
-    """Add constraints to a table that is locked or new. Raises: InvalidObjectError, MetaError."""
+def add_to_table(pg: PgTx, table: Table, drafts: Sequence[ConstraintColumn]) -> list[ConstraintColumn]:
+    """Add constraints to a table that is locked or new; return them. Raises: InvalidObjectError, MetaError."""
     stored = store.select_constraints(pg, table.name)
     taken = {constraint.name for constraint in stored}
     rules.require_one_primary_key(table, stored, drafts)
@@ -73,11 +77,13 @@ def add_to_table(pg: PgTx, table: Table, drafts: Sequence[ConstraintColumn]) -> 
     rules.require_columns(table, added)
     keys = [constraint for constraint in added if constraint.kind is not ConstraintKind.FOREIGN_KEY]
     store.insert_constraints(pg, table, keys, {})
+    foreign: list[ConstraintColumn] = []
     for _, group in groupby(
         (constraint for constraint in added if constraint.kind is ConstraintKind.FOREIGN_KEY),
         lambda constraint: constraint.name,
     ):
-        _add_foreign_key(pg, table, list(group))
+        foreign += _add_foreign_key(pg, table, list(group))
+    return [*keys, *foreign]
 
 
 def follow_columns(pg: PgTx, old: Table, new: Table) -> None:
@@ -89,7 +95,7 @@ def follow_columns(pg: PgTx, old: Table, new: Table) -> None:
             store.rename_column(pg, old, before, after)
 
 
-def _add_foreign_key(pg: PgTx, table: Table, columns: list[ConstraintColumn]) -> None:
+def _add_foreign_key(pg: PgTx, table: Table, columns: list[ConstraintColumn]) -> list[ConstraintColumn]:
     rules.require_other_columns(columns)
     parents = {column.reference.table for column in columns if column.reference is not None}
     if len(parents) != 1:
@@ -101,7 +107,9 @@ def _add_foreign_key(pg: PgTx, table: Table, columns: list[ConstraintColumn]) ->
     if parent is None:
         raise InvalidObjectError(f"Parent table not found: {parent_name}")
     key = rules.referenced_key(columns, store.select_constraints(pg, parent_name))
-    store.insert_constraints(pg, table, _referring(columns, key), {parent_name: parent.id})
+    referring = _referring(columns, key)
+    store.insert_constraints(pg, table, referring, {parent_name: parent.id})
+    return referring
 
 
 def _referring(columns: Iterable[ConstraintColumn], key: str) -> list[ConstraintColumn]:

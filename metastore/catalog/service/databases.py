@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
+from metastore.catalog.events import rules as events
+from metastore.catalog.events.store import SILENT, CatalogEvents
 from metastore.catalog.model import ROLE, USER, Catalog, Database, Table
 from metastore.catalog.rare import store as rare_store
 from metastore.catalog.rules import locations, tables
@@ -55,6 +57,7 @@ class DatabaseService:
     settings: CatalogSettings
     directories: Directories
     moves: DirectoryMoves
+    events: CatalogEvents = SILENT
 
     @property
     def warehouse(self) -> str:
@@ -116,17 +119,17 @@ class DatabaseService:
             now = int(pg.now.timestamp())
             if not store.insert_catalog(pg, replace(catalog, create_time=now)):
                 raise AlreadyExistsError(f"Catalog {catalog.name} already exists")
-            store.insert_database(
-                pg,
-                Database(
-                    DatabaseName(catalog.name, DEFAULT_DATABASE),
-                    catalog.location,
-                    f"Default database for catalog {catalog.name}",
-                    owner="public",
-                    owner_type=ROLE,
-                    create_time=now,
-                ),
+            default = Database(
+                DatabaseName(catalog.name, DEFAULT_DATABASE),
+                catalog.location,
+                f"Default database for catalog {catalog.name}",
+                owner="public",
+                owner_type=ROLE,
+                create_time=now,
             )
+            store.insert_database(pg, default)
+            self.events.record(pg, events.database_created, default)
+            self.events.record(pg, events.catalog_created, catalog)
 
     def get_catalog(self, name: str) -> Catalog:
         """Return a catalog. Raises: NoSuchObjectError."""
@@ -152,7 +155,9 @@ class DatabaseService:
             description = catalog.description or old.description
             if location != old.location:
                 self._require_places(pg, location)
-            store.update_catalog(pg, replace(old, location=location, description=description))
+            altered = replace(old, location=location, description=description)
+            store.update_catalog(pg, altered)
+            self.events.record(pg, events.catalog_altered, old, altered)
 
     def drop_catalog(self, name: str, *, if_exists: bool) -> None:
         """Remove an empty catalog with its ``default`` database.
@@ -176,7 +181,9 @@ class DatabaseService:
             if default is not None:
                 self._require_empty(pg, default.name)
                 store.delete_database(pg, default.name)
+                self.events.record(pg, events.database_dropped, default)
             store.delete_catalog(pg, name)
+            self.events.record(pg, events.catalog_dropped, name)
         self.directories.remove_if_empty(catalog.location)
 
     # Databases
@@ -210,24 +217,22 @@ class DatabaseService:
         ):
             if draft.connector:
                 rare_store.lock_concept(pg, "data_connectors")  # Nobody drops it meanwhile because it is in no use.
-            created = store.insert_database(
-                pg,
-                Database(
-                    name,
-                    location,
-                    draft.description,
-                    managed,
-                    draft.parameters or {},
-                    draft.owner or caller,
-                    draft.owner_type or USER,
-                    int(pg.now.timestamp()),
-                    draft.connector,
-                    draft.remote_name,
-                ),
+            database = Database(
+                name,
+                location,
+                draft.description,
+                managed,
+                draft.parameters or {},
+                draft.owner or caller,
+                draft.owner_type or USER,
+                int(pg.now.timestamp()),
+                draft.connector,
+                draft.remote_name,
             )
-            if not created:
+            if not store.insert_database(pg, database):
                 raise AlreadyExistsError(f"Database {name} already exists")
             self.moves.require_free(pg, [location, managed])
+            self.events.record(pg, events.database_created, database)
 
     def get_database(self, name: DatabaseName) -> Database:
         """Return a database. Raises: NoSuchObjectError."""
@@ -267,6 +272,7 @@ class DatabaseService:
             if (altered.location, altered.managed_location) != (old.location, old.managed_location):
                 self._require_places(pg, altered.location, altered.managed_location)
             store.update_database(pg, altered)
+            self.events.record(pg, events.database_altered, old, altered)
 
     def drop_database(
         self, name: DatabaseName, *, delete_data: bool, cascade: bool, changer: Changer = ANYBODY
@@ -304,9 +310,10 @@ class DatabaseService:
                 self.directories.require_own(data, f"{name} cannot be dropped with the data of its tables")
             for table in doomed:
                 table_store.delete_table(pg, table)
-            functions.delete_functions_of(pg, name)
+            gone = functions.delete_functions_of(pg, name)
             acid_history.delete_database_history(pg, name)
             store.delete_database(pg, name)
+            self.events.record(pg, events.database_dropped, database, gone, doomed)
             own = [
                 directory
                 for directory in (database.location, database.managed_location)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from metastore.catalog.events import rules as events
+from metastore.catalog.events.store import SILENT, CatalogEvents
 from metastore.catalog.model import Function
 from metastore.catalog.rules.names import is_object_name, pattern_regex
 from metastore.catalog.service import remote
@@ -16,14 +18,17 @@ class FunctionService:
     """The RPCs about functions; the files that a function needs are never touched."""
 
     db: Postgres
+    events: CatalogEvents = SILENT
 
     def create_function(self, function: Function) -> None:
         """Add a function. Raises: InvalidObjectError, NoSuchObjectError without the database, AlreadyExistsError."""
         _require_valid(function)
         with self.db.begin() as pg:
             remote.refuse_missing(pg.sql, function.name.database, "Create function")
-            if not store.insert_function(pg, replace(function, create_time=int(pg.now.timestamp()))):
+            created = replace(function, create_time=int(pg.now.timestamp()))
+            if not store.insert_function(pg, created):
                 raise AlreadyExistsError(f"Function {function.name.table} already exists")
+            self.events.record(pg, events.function_created, created)
 
     def get_function(self, name: TableName) -> Function:
         """Return a function. Raises: NoSuchObjectError, with the words that Spark looks for."""
@@ -58,6 +63,7 @@ class FunctionService:
         with self.db.begin() as pg:
             if not store.delete_function(pg, name):
                 raise NoSuchObjectError(f"Function {name} does not exist")
+            self.events.record(pg, events.function_dropped, name)
 
 
 def _require_valid(function: Function) -> None:

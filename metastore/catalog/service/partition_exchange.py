@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from metastore.acid.table_kinds import is_transactional
+from metastore.catalog.events import rules as events
+from metastore.catalog.events.store import SILENT, CatalogEvents
 from metastore.catalog.model import Table
 from metastore.catalog.rules import locations
 from metastore.catalog.rules import partitions as rules
@@ -41,6 +43,7 @@ class PartitionExchange:
 
     db: Database
     moves: DirectoryMoves
+    events: CatalogEvents = SILENT
 
     def exchange_partitions(self, spec: Mapping[str, str], source: TableName, target: TableName) -> list[Partition]:
         """Move the partitions whose leading keys have these values; return them as they are in the target.
@@ -78,6 +81,7 @@ class PartitionExchange:
             if len(store.insert_partitions(pg, plan.target, moved)) != len(moved):
                 raise InvalidRequestError(f"A partition of {source} exists in {target} already")
             store.delete_partitions(pg, plan.source, names)
+            self.events.record(pg, events.partitions_exchanged, plan.source, plan.target, moved)
         return moved
 
 

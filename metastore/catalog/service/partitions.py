@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from metastore.acid.table_kinds import is_transactional
+from metastore.catalog.events import rules as events
+from metastore.catalog.events.store import SILENT, CatalogEvents
 from metastore.catalog.model import Table
 from metastore.catalog.rules import basic_statistics
 from metastore.catalog.rules import partitions as rules
@@ -68,6 +70,7 @@ class PartitionService:
     settings: CatalogSettings
     directories: Directories
     moves: DirectoryMoves
+    events: CatalogEvents = SILENT
 
     def add_partitions(
         self,
@@ -102,6 +105,7 @@ class PartitionService:
         if not new:
             return []
         self._require_available(table, new)
+        files = self._files_for_replicas(table, new)
         with self.directories.created_all([p.location for p in new if p.location]) as made:
             new = self._basic_statistics.added(table, new, context, made)
             with self.db.begin() as pg:
@@ -113,7 +117,9 @@ class PartitionService:
                 late = [p.name for p in new if p.name not in added]
                 if late and not if_not_exists:
                     raise AlreadyExistsError(f"Partition already exists: {', '.join(late)} of {name}")
-        return [partition for partition in new if partition.name in added]
+                new = [partition for partition in new if partition.name in added]
+                self.events.record(pg, events.partitions_added, table, new, files)
+        return new
 
     def append_partition(
         self, name: TableName, values: Sequence[str | None] | None, context: Mapping[str, str] = NO_CONTEXT
@@ -182,6 +188,8 @@ class PartitionService:
                 table,
                 [(key, column) for key, new in altered.items() for column in rules.changed_columns(stored[key], new)],
             )
+            pairs = [(stored[key], new) for key, new in altered.items()]
+            self.events.record(pg, events.partitions_altered, table, pairs, together=self.events.together)
 
     def rename_partition(
         self,
@@ -322,6 +330,19 @@ class PartitionService:
             return drafts
         return self._basic_statistics.missing(self._table(name, InvalidOperationError), drafts, context)
 
+    def _files_for_replicas(self, table: Table, new: Sequence[Partition]) -> dict[str, list[str]] | None:
+        """Return the files that partitions begin with, by name, as their event tells replicas; None if it does not.
+
+        Those of a transactional table are told by the commit of their transaction.
+        """
+        files = self.directories.files
+        if not (self.events.on and files.cmroot) or is_transactional(table.parameters):
+            return None
+        with self.db.begin() as pg:
+            if not change_management.needed(pg, files, table):
+                return None
+        return {partition.name: change_management.event_files(files, partition.location or "") for partition in new}
+
     def _table(self, name: TableName, missing: type[MetastoreError]) -> Table:
         rows = self.db.once(table_store.SELECT_TABLE, name)
         if not rows:
@@ -380,11 +401,12 @@ class PartitionService:
         [complete] = rules.with_descriptors(table, [draft])
         altered = rules.altered_partition(table, old, complete, now)
         rules.require_storable(table, [altered], self.settings.storage_classes, {old.name: old})
-        store.update_partitions(pg, table, [replace(altered, location=target or old.location)])
-        store.update_name(
-            pg, table, old.name, replace(old, name=new_name, values=[value or "" for value in draft.values or ()])
-        )
+        altered = replace(altered, location=target or old.location)
+        store.update_partitions(pg, table, [altered])
+        renamed = replace(altered, name=new_name, values=[value or "" for value in draft.values or ()])
+        store.update_name(pg, table, old.name, renamed)
         acid_history.rename_partition_history(pg, table.name, old.name, new_name)
+        self.events.record(pg, events.partitions_altered, table, [(old, renamed)])
 
     def _drop(
         self, pg: PgTx, table: Table, names: Sequence[str], changer: Changer, *, if_exists: bool, is_wanted: bool
@@ -402,6 +424,7 @@ class PartitionService:
             require_exclusive(pg, f"DROP PARTITION of {table.name}", partition_objects(table.name, present), changer)
             store.delete_partitions(pg, table, present)
             acid_history.delete_partition_history(pg, table.name, present)
+            self.events.record(pg, events.partitions_dropped, table, present)
         return dropped, pieces
 
     def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Doomed]) -> list[Change]:

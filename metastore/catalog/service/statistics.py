@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.table_kinds import is_transactional
-from metastore.catalog.model import ColumnStatistics, Json, StatisticsOrigin, Table
+from metastore.catalog.events import rules as events
+from metastore.catalog.events.store import SILENT, CatalogEvents
+from metastore.catalog.model import ColumnStatistics, Json, Parameters, StatisticsOrigin, Table
 from metastore.catalog.rules import statistics as rules
 from metastore.catalog.store import statistics as store
 from metastore.catalog.store import tables
@@ -39,6 +41,7 @@ class StatisticsService:
     """The RPCs about column statistics."""
 
     db: Postgres
+    events: CatalogEvents = SILENT
 
     def update(
         self, name: TableName, statistics: Sequence[ColumnStatistics], *, merge: bool = False, by: Seen = NOBODY
@@ -58,8 +61,11 @@ class StatisticsService:
             if merge:
                 statistics = _merged(pg, table, statistics, by.write_ids)
             now = int(pg.now.timestamp())
-            store.upsert_statistics(pg, table, [replace(statistic, last_analyzed=now) for statistic in statistics])
-            self._mark(pg, table, statistics)
+            statistics = [replace(statistic, last_analyzed=now) for statistic in statistics]
+            store.upsert_statistics(pg, table, statistics)
+            parameters = self._mark(pg, table, statistics)
+            table = replace(table, parameters=parameters.get("", table.parameters))
+            self.events.record(pg, events.statistics_updated, table, statistics, parameters)
 
     def get(
         self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str, by: Seen = NOBODY
@@ -168,11 +174,9 @@ class StatisticsService:
                 each for each in known if each.column in statistics and each.last_analyzed < int(as_of.timestamp())
             ]
             now, origin = int(pg.now.timestamp()), rules.origin(None, seen)
-            store.upsert_statistics(
-                pg,
-                table,
-                [replace(each, data=statistics[each.column], last_analyzed=now, origin=origin) for each in older],
-            )
+            renewed = [replace(each, data=statistics[each.column], last_analyzed=now, origin=origin) for each in older]
+            store.upsert_statistics(pg, table, renewed)
+            self.events.record(pg, events.statistics_updated, table, renewed)
             return [statistic.column for statistic in older]
 
     def delete(self, name: TableName, partition: str, columns: Sequence[str] | None, engine: str | None) -> None:
@@ -189,10 +193,11 @@ class StatisticsService:
                 raise NoSuchObjectError(f"Column statistics of {what} do not exist")
             for key, parameters in store.lock_parameters(pg, table, [canonical(partition)]).items():
                 store.update_parameters(pg, table, key, rules.marked_inaccurate(parameters, deleted))
+            self.events.record(pg, events.statistics_deleted, table, canonical(partition), gone)
 
     @staticmethod
-    def _mark(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> None:
-        """Record in the parameters that these statistics hold.
+    def _mark(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> dict[str, Parameters]:
+        """Record in the parameters that these statistics hold; return the parameters, by partition.
 
         For a transactional table that would need its snapshot.
         """
@@ -204,9 +209,11 @@ class StatisticsService:
         if missing:
             raise NoSuchObjectError(f"Partition {missing[0]} of {table.name} does not exist")
         if is_transactional(table.parameters):
-            return
-        for partition, names in columns.items():
-            store.update_parameters(pg, table, partition, rules.marked_accurate(parameters[partition], names))
+            return parameters
+        marked = {key: rules.marked_accurate(parameters[key], names) for key, names in columns.items()}
+        for partition, of_partition in marked.items():
+            store.update_parameters(pg, table, partition, of_partition)
+        return marked
 
 
 def _locked(pg: PgTx, name: TableName) -> Table:

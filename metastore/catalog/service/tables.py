@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from metastore.acid.table_kinds import is_full_acid, is_insert_only, is_transactional
+from metastore.catalog.events import rules as events
+from metastore.catalog.events.store import SILENT, CatalogEvents
 from metastore.catalog.model import ConstraintColumn, Database, Table
 from metastore.catalog.rules import locations, tables, transactional
 from metastore.catalog.rules.basic_statistics import has_files
@@ -21,6 +23,7 @@ from metastore.catalog.service.exclusive import ANYBODY, partition_objects, requ
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history, statistics
 from metastore.catalog.store import databases as database_store
+from metastore.catalog.store import partitions as partition_store
 from metastore.catalog.store import tables as store
 from metastore.config import CatalogSettings
 from metastore.db.engine import Database as Postgres
@@ -48,6 +51,7 @@ class TableService:
     settings: CatalogSettings
     directories: Directories
     moves: DirectoryMoves
+    events: CatalogEvents = SILENT
 
     def create_table(
         self, draft: Table, context: Mapping[str, str], constraints: Sequence[ConstraintColumn] = ()
@@ -76,15 +80,19 @@ class TableService:
             place = None if tables.is_view(table) else table.location
             self.moves.require_free(pg, [place])
             self.moves.require_available(pg, [place], _taker(table))
+            told = self.events.on and change_management.needed(pg, self.directories.files, table)
+        files = change_management.event_files(self.directories.files, place) if told and place else ()
         with self.directories.created(place) as made:
             table = self._basic_statistics.created(draft, table, context, made)
             with self.db.begin() as pg:
-                if not store.insert_table(pg, table):
+                table_id = store.insert_table(pg, table)
+                if table_id is None:
                     raise AlreadyExistsError(f"Table {table.name} already exists")
-                created = store.select_table(pg, table.name) if constraints else None
-                if created is not None:
+                table = replace(table, id=table_id)
+                self.events.record(pg, events.table_created, table, files)
+                if constraints:
                     own = [replace(constraint, table=table.name) for constraint in constraints]
-                    constraint_service.add_to_table(pg, created, own)
+                    self.events.record(pg, events.constraints_added, constraint_service.add_to_table(pg, table, own))
                 self.moves.require_free(pg, [place])  # It is last: callers may hold locks of tables.
 
     def translate_table_dryrun(self, draft: Table, context: Mapping[str, str]) -> Table:
@@ -161,6 +169,7 @@ class TableService:
                 self.directories.require_own(doomed, f"{name} cannot be dropped with its data")
             store.delete_table(pg, table)
             acid_history.delete_table_history(pg, name)
+            self.events.record(pg, events.table_dropped, table)
             kept = bool(doomed) and change_management.needed(pg, self.directories.files, table)
             removals = self.moves.announce_removals(pg, table.id, doomed, kept=kept)
         self.moves.remove(removals)
@@ -192,6 +201,7 @@ class TableService:
                 places = table_object(name) if partitions is None else partition_objects(name, partitions)
                 require_exclusive(pg, f"TRUNCATE TABLE {name}", places, changer)
             emptied = store.truncate_statistics(pg, table, partitions, _ZEROED_BY_TRUNCATE)
+            self._record_truncated(pg, table, partitions)
             touches = acid or not tables.is_true(context.get("truncateSkipDataDeletion"))
             touched = list(emptied.values()) if touches else []
             self.directories.require_own(touched, f"{name} cannot be truncated")
@@ -320,8 +330,19 @@ class TableService:
             raise InvalidOperationError(f"Unable to change {altered.name}: Database {name} doesn't exist.")
         return database
 
-    @staticmethod
-    def _store_altered(pg: PgTx, old: Table, altered: Table, context: Mapping[str, str]) -> None:
+    def _record_truncated(self, pg: PgTx, table: Table, partitions: Sequence[str] | None) -> None:
+        """Record what a truncation leaves of the table or its partitions; Hive tells it as both before and after."""
+        if not self.events.on:
+            return
+        if table.partition_keys:
+            named = ("true", ()) if partitions is None else ("p.name = ANY(%s::text[])", (list(partitions),))
+            pairs = [(each, each) for each in partition_store.select_partitions(pg.sql, table, *named)]
+            self.events.record(pg, events.partitions_altered, table, pairs, emptied=True)
+        elif partitions is None:
+            emptied = store.select_table(pg, table.name) or table
+            self.events.record(pg, events.table_altered, emptied, emptied, emptied=True)
+
+    def _store_altered(self, pg: PgTx, old: Table, altered: Table, context: Mapping[str, str]) -> None:
         cascade = tables.is_true(context.get("CASCADE"))
         changed = tables.changed_columns(old, altered)
         if changed:
@@ -337,6 +358,7 @@ class TableService:
             acid_history.rename_table_history(pg, old.name, altered.name)
         if transactional.is_conversion(old, altered):
             acid_history.insert_write_id_seed(pg, altered.name, transactional.CONVERSION_SEED)
+        self.events.record(pg, events.table_altered, old, altered)
 
     def _require_convertible(self, name: TableName, draft: Table) -> None:
         """Check before a plain table becomes full ACID that Hive's readers accept the names of its files as originals.

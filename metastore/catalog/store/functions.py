@@ -73,9 +73,10 @@ def delete_function(pg: PgTx, name: TableName) -> bool:
     return bool(pg.sql("DELETE FROM functions WHERE catalog = %s AND db = %s AND name = %s RETURNING 1", name))
 
 
-def delete_functions_of(pg: PgTx, database: DatabaseName) -> None:
-    """Remove every function of a database."""
-    pg.sql("DELETE FROM functions WHERE catalog = %s AND db = %s", database)
+def delete_functions_of(pg: PgTx, database: DatabaseName) -> list[Function]:
+    """Remove every function of a database; return them."""
+    rows = pg.sql(f"DELETE FROM functions WHERE catalog = %s AND db = %s RETURNING {_COLUMNS}", database)
+    return [function_of(row) for row in rows]
 
 
 def count_functions_of(pg: PgTx, database: DatabaseName) -> int:

@@ -129,22 +129,21 @@ def count_tables_of(pg: PgTx, database: DatabaseName) -> int:
     return int(count)
 
 
-def insert_table(pg: PgTx, table: Table) -> bool:
-    """Add a table; False if the name is taken. Raises: InvalidObjectError without the database."""
+def insert_table(pg: PgTx, table: Table) -> int | None:
+    """Add a table and return its id; None if the name is taken. Raises: InvalidObjectError without the database."""
     values = _values(table)
     try:
-        return bool(
-            pg.sql(
-                f"INSERT INTO tables ({', '.join(values)}, create_time, creation_metadata) "
-                f"VALUES ({', '.join(['%s'] * len(values))}, %s, %s) "
-                "ON CONFLICT (catalog, db, name) DO NOTHING RETURNING id",
-                (
-                    *values.values(),
-                    table.create_time,
-                    None if table.creation_metadata is None else to_json(table.creation_metadata),
-                ),
-            )
+        rows = pg.sql(
+            f"INSERT INTO tables ({', '.join(values)}, create_time, creation_metadata) "
+            f"VALUES ({', '.join(['%s'] * len(values))}, %s, %s) "
+            "ON CONFLICT (catalog, db, name) DO NOTHING RETURNING id",
+            (
+                *values.values(),
+                table.create_time,
+                None if table.creation_metadata is None else to_json(table.creation_metadata),
+            ),
         )
+        return rows[0][0] if rows else None
     except ForeignKeyViolation as error:
         raise InvalidObjectError(f"Database {table.name.database} does not exist") from error
 

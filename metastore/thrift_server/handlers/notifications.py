@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from metastore.ids import DEFAULT_CATALOG
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.convert.event_texts import GZIP, PLAIN, encoded_events
 from metastore.thrift_server.convert.write_events import WriteEvents, info_of
 from metastore.thrift_server.dispatch.call import Call
 from metastore.thrift_server.responses.streamed import InPieces
 from metastore.txns.events.service import EventService
 from metastore.txns.events.store import EventFilter
+
+_GZIP_FACTORY = "GzipJSONMessageEncoder"
 
 
 class NotificationHandlers:
@@ -17,6 +20,8 @@ class NotificationHandlers:
     def __init__(self, events: EventService, writes: WriteEvents) -> None:
         """Prepare the handlers. ``events`` does the work; ``writes`` knows the tables that writers name."""
         self.events, self.writes = events, writes
+        factory = events.settings.message_factory
+        self.message_format = GZIP if factory.endswith(_GZIP_FACTORY) else PLAIN
 
     def get_next_notification(self, _call: Call, rqst: ttypes.NotificationEventRequest) -> InPieces:
         """Return events behind an id, ascending."""
@@ -30,7 +35,8 @@ class NotificationHandlers:
             tuple(map(_lower, rqst.tableNames or ())),
         )
         events = self.events.get_next_notification(wanted, rqst.maxEvents)
-        return InPieces(ttypes.NotificationEventResponse, ttypes.NotificationEvent, events.count, events)
+        encoded = events.flattened(lambda some: encoded_events(some, self.message_format))
+        return InPieces(ttypes.NotificationEventResponse, ttypes.NotificationEvent, events.count, encoded)
 
     def get_current_notificationEventId(self, _call: Call) -> ttypes.CurrentNotificationEventId:
         """Return the id of the last event."""

@@ -1,22 +1,39 @@
--- Entries of the notification log for transactions and write ids, written by triggers while the log is kept.
+-- Events for transactions and write ids, written by triggers while they are wanted, and the numbers of all events.
 
 CREATE OR REPLACE FUNCTION metastore_append_events(types text[], names jsonb[], messages jsonb[]) RETURNS void
 LANGUAGE plpgsql AS $$
-DECLARE
-    before bigint;
 BEGIN
     IF coalesce(cardinality(types), 0) = 0 OR current_setting('metastore.silent', true) = 'on' THEN
         RETURN;
     END IF;
-    INSERT INTO notification_counter AS c (id, last_event_id) VALUES (1, cardinality(types))
-    ON CONFLICT (id) DO UPDATE SET last_event_id = c.last_event_id + excluded.last_event_id
-    RETURNING last_event_id - cardinality(types) INTO before;
-    INSERT INTO notification_log (event_id, at, type, catalog, db, "table", message)
-    SELECT before + place, metastore_now(), type, name ->> 'catalog', name ->> 'db', name ->> 'table',
+    INSERT INTO notification_queue (at, type, catalog, db, "table", message)
+    SELECT metastore_now(), type, name ->> 'catalog', name ->> 'db', name ->> 'table',
            message || jsonb_build_object('server', '', 'servicePrincipal', '',
                                          'timestamp', floor(extract(epoch FROM metastore_now()))::bigint)
-    FROM unnest(types, names, messages) WITH ORDINALITY AS e(type, name, message, place);
-    SET LOCAL synchronous_commit TO DEFAULT;
+    FROM unnest(types, names, messages) WITH ORDINALITY AS e(type, name, message, place) ORDER BY e.place;
+END $$;
+
+-- Gives numbers to events that were committed, at most so many; returns how many got one. Whoever waited for the counter
+-- looks again: each statement of a function has a snapshot of its own.
+CREATE OR REPLACE FUNCTION metastore_number_events(most integer) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    before bigint;
+    numbered integer;
+BEGIN
+    IF NOT EXISTS (SELECT FROM notification_queue) THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO notification_counter (id, last_event_id) VALUES (1, 0) ON CONFLICT (id) DO NOTHING;
+    SELECT last_event_id INTO before FROM notification_counter FOR UPDATE;
+    WITH first AS (
+        DELETE FROM notification_queue
+        WHERE place = ANY(ARRAY(SELECT place FROM notification_queue ORDER BY place LIMIT most)) RETURNING *)
+    INSERT INTO notification_log (event_id, at, type, catalog, db, "table", message, body)
+    SELECT before + row_number() OVER (ORDER BY place), at, type, catalog, db, "table", message, body FROM first;
+    GET DIAGNOSTICS numbered = ROW_COUNT;
+    UPDATE notification_counter SET last_event_id = before + numbered;
+    RETURN numbered;
 END $$;
 
 CREATE OR REPLACE FUNCTION metastore_txns_opened() RETURNS trigger
@@ -43,7 +60,7 @@ BEGIN
         FROM (SELECT ended.id, ended.state FROM ended JOIN before ON before.id = ended.id
               WHERE before.state = 'open' AND ended.state <> 'open' AND ended.type <> 2) AS done
         UNION ALL
-        SELECT ended.id, 2, 'COMMIT_COMPACTION',
+        SELECT ended.id, 2, 'COMMIT_COMPACTION_EVENT',
             jsonb_build_object('catalog', q.catalog, 'db', q.db, 'table', q."table"),
                jsonb_build_object('txnid', ended.id, 'compactionId', q.id, 'type', upper(q.type), 'dbname', q.db,
                                   'tableName', q."table", 'partName', nullif(q.partition, ''))
@@ -55,7 +72,7 @@ END $$;
 CREATE OR REPLACE FUNCTION metastore_write_ids_allocated() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM metastore_append_events(array_agg('ALLOC_WRITE_ID'::text), array_agg(name), array_agg(message))
+    PERFORM metastore_append_events(array_agg('ALLOC_WRITE_ID_EVENT'::text), array_agg(name), array_agg(message))
     FROM (SELECT jsonb_build_object('catalog', catalog, 'db', db, 'table', "table") AS name,
                  jsonb_build_object('dbName', db, 'tableName', "table", 'txnIdList',
                      jsonb_agg(txn_id ORDER BY write_id),

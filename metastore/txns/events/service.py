@@ -1,6 +1,6 @@
-"""The notification log: outcomes of transactions and write ids, in the order in which they happened."""
+"""The notification log: changes of the catalog, of transactions and of write ids, in the order of their commits."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,12 +9,12 @@ from metastore.db.engine import Database, PgTx
 from metastore.db.pieces import UNLIMITED, Pieces
 from metastore.txns.core.store import lock_open
 from metastore.txns.events import store as event_store
-from metastore.txns.events.store import EventFilter
+from metastore.txns.events.store import EventFilter, EventList, LoggedEvent
 from metastore.txns.write_events import store as write_event_store
 from metastore.txns.write_events.store import WriteEvent
 
-LISTENER = "DbNotificationListener"
-"""Hive's class that writes the log, in whichever package a version has it."""
+EVERYTHING, CATALOG = "DbNotificationListener", "CatalogEventListener"
+"""Hive's class that writes the log, in whichever package a version has it; and our name for a part of it."""
 
 
 @dataclass(frozen=True)
@@ -34,30 +34,35 @@ class EventService:
 
     @property
     def wanted(self) -> bool:
-        """True if the configuration asks for the log, as Hive's does."""
-        return any(name.strip().endswith(LISTENER) for name in self.settings.listeners.split(","))
+        """True if the configuration asks for events of transactions, as Hive's does."""
+        return self._names(EVERYTHING)
+
+    @property
+    def of_catalog(self) -> bool:
+        """True if the configuration asks for events of the catalog."""
+        return self._names(EVERYTHING, CATALOG)
 
     def switch(self) -> bool:
-        """Switch the log on or off for all servers of this database; return whether that is a change."""
+        """Switch events of transactions on or off for all servers of this database; return whether that is a change."""
         return event_store.switch(self.db, on=self.wanted)
 
-    def get_next_notification(self, wanted: EventFilter, most: int | None) -> Pieces[bytes]:
-        """Return the next events as bytes for clients, at most ``most`` if that is above 0.
-
-        Skipped events do not count.
-        """
-        return event_store.listed_events(wanted).read(self.db, _limit(most), event_store.SIZES)
+    def get_next_notification(self, wanted: EventFilter, most: int | None) -> Pieces[Sequence[LoggedEvent]]:
+        """Return the next events, at most ``most`` if that is above 0. Skipped events do not count."""
+        event_store.number(self.db)
+        return EventList(wanted).read(self.db, _limit(most))
 
     def get_current_notification_event_id(self) -> int:
         """Return the id of the last event; 0 if there was none yet."""
+        event_store.number(self.db)
         return event_store.select_last_id(self.db)
 
     def get_notification_events_count(self, wanted: EventFilter, most: int | None) -> int:
         """Count the events, up to ``most`` if that is above 0."""
-        return event_store.count_events(self.db, wanted, _limit(most))
+        event_store.number(self.db)
+        return EventList(wanted).count(self.db.once, _limit(most))
 
     def is_on(self) -> bool:
-        """Return True if any server writes the log at the moment."""
+        """Return True if any server writes events of transactions at the moment."""
         return event_store.is_on(self.db)
 
     def add_write_notification_log(self, events: Collection[WriteEvent]) -> None:
@@ -73,11 +78,18 @@ class EventService:
         return write_event_store.select_of(self.db, txn_id, db, table)
 
     def purge(self) -> EventReport:
-        """Remove events, and notes of files, that are older than the time to live."""
+        """Remove events, and notes of files, that are older than the time to live.
+
+        Events that nobody has read get their numbers before: a reader that comes late must see that some are missing.
+        """
+        event_store.number(self.db)
         return EventReport(
             self._in_batches(event_store.delete_events, event_store.BATCH),
             self._in_batches(write_event_store.delete_before, write_event_store.BATCH),
         )
+
+    def _names(self, *listeners: str) -> bool:
+        return any(name.strip().endswith(listeners) for name in self.settings.listeners.split(","))
 
     def _in_batches(self, delete: Callable[[PgTx, datetime], int], batch: int) -> int:
         count, removed = 0, batch

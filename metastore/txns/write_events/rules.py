@@ -21,6 +21,17 @@ def encoded(
             raise InvalidRequestError(f"{name} has {len(beside)} entries for {len(files)} files")
     if bad := next((path for path in (*files, *directories) if _BETWEEN_FILES in path), None):
         raise InvalidRequestError(f"A file cannot be noted that has {_BETWEEN_FILES} in its name: {bad}")
+    return _encoded(files, directories, checksums, cmroot)
+
+
+def encoded_of_insert(files: Sequence[str], checksums: Sequence[str], cmroot: str) -> list[str]:
+    """Return the same for an insert's event, whose files are not joined to one text. Raises: InvalidRequestError."""
+    if checksums and len(checksums) != len(files):
+        raise InvalidRequestError(f"filesAddedChecksum has {len(checksums)} entries for {len(files)} files")
+    return _encoded(files, (), checksums, cmroot)
+
+
+def _encoded(files: Sequence[str], directories: Sequence[str], checksums: Sequence[str], cmroot: str) -> list[str]:
     blank = [""] * len(files)
     return [
         _BETWEEN_PARTS.join((file, *((checksum, cmroot) if checksum and cmroot else ("", "")), directory))

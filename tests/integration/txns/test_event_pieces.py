@@ -20,7 +20,7 @@ def log(database):
             DELETE FROM notification_log;
             INSERT INTO notification_log (event_id, at, type, catalog, db, "table", message)
             SELECT n, '2026-01-01 12:00:00.999+00'::timestamptz + n * interval '1.5 s',
-                   (ARRAY['OPEN_TXN', 'COMMIT_TXN', 'ALLOC_WRITE_ID'])[n % 3 + 1],
+                   (ARRAY['OPEN_TXN', 'COMMIT_TXN', 'ALLOC_WRITE_ID_EVENT'])[n % 3 + 1],
                    CASE WHEN n % 3 = 2 THEN (ARRAY['hive', 'other'])[n % 2 + 1] END,
                    CASE WHEN n % 3 = 2 THEN 'd' || n % 2 END, CASE WHEN n % 3 = 2 THEN 'tä𝄞' || n % 4 END,
                    (ARRAY['', '{"txnid": 1}', repeat('ö''\n', 100)])[n % 3 + 1]

@@ -87,7 +87,7 @@ def test_e01_an_event_for_each_change_that_was_committed_and_for_no_other(server
     committed(client, first)
 
     assert told(client)[:seen] == [
-        ("OPEN_TXN", [first, second]), ("OPEN_TXN", [third]), ("ALLOC_WRITE_ID", "db", "t", [first, second], [1, 2]),
+        ("OPEN_TXN", [first, second]), ("OPEN_TXN", [third]), ("ALLOC_WRITE_ID_EVENT", "db", "t", [first, second], [1, 2]),
         ("COMMIT_TXN", first), ("ABORT_TXN", second, ["db"]), ("ABORT_TXN", third, [])]
     assert [kind for kind, *_ in told(client)[seen:]] == ["OPEN_TXN"]
     test_clock.advance(seconds(301))
@@ -136,7 +136,7 @@ def test_the_commit_of_a_compaction_is_told_behind_the_commit(client, database):
     assert [(one.eventType, json.loads(one.message)["txnid"]) for one in (before, commit)] == [
         ("COMMIT_TXN", other), ("COMMIT_TXN", txn_id)]
     message = json.loads(last.message)
-    assert (last.eventType, last.dbName, last.tableName) == ("COMMIT_COMPACTION", "db", "t")
+    assert (last.eventType, last.dbName, last.tableName) == ("COMMIT_COMPACTION_EVENT", "db", "t")
     assert {key: message[key] for key in ("txnid", "compactionId", "type", "dbname", "tableName", "partName")} == {
         "txnid": txn_id, "compactionId": found.id, "type": "MAJOR", "dbname": "db", "tableName": "t", "partName": "p=1"}
 
@@ -168,7 +168,7 @@ def test_ids_have_no_gaps_and_appear_in_their_order(server, client):
     ends = {rest[0]: place for place, (kind, *rest) in enumerate(everything) if kind in {"COMMIT_TXN", "ABORT_TXN"}}
     assert len(opens) == len(ends) == 60
     assert all(opens[txn_id] < ends[txn_id] for txn_id in ends)
-    assert sum(kind == "ALLOC_WRITE_ID" for kind, *_ in everything) <= 60
+    assert sum(kind == "ALLOC_WRITE_ID_EVENT" for kind, *_ in everything) <= 60
 
 
 def test_a_change_that_is_undone_takes_its_event_along(server, client):
@@ -182,16 +182,44 @@ def test_a_change_that_is_undone_takes_its_event_along(server, client):
     assert [one.eventId for one in events(client)] == [1, 2]
 
 
-def test_what_has_an_event_waits_for_the_disk(server, client):
-    """An id that somebody has read must not come back after a crash, with another meaning."""
+def test_an_id_that_is_told_is_on_disk(monkeypatch, server, client):
+    """It must not come back after a crash, with another meaning. Whoever writes an event waits no longer for it."""
     opened(client)
     with server.database.begin() as pg:
-        [(default,)] = pg.sql("SELECT current_setting('synchronous_commit')")
         pg.sql("SET LOCAL synchronous_commit = 'local'")
         store.abort(pg, [(1, AbortCode.NONE, "")])
-        [(now,)] = pg.sql("SELECT current_setting('synchronous_commit')")
+        assert pg.sql("SELECT current_setting('synchronous_commit')") == [("local",)]
+    once, numbering = server.database.once, []
 
-    assert now == default
+    def watched(query, parameters=None, **more):
+        if "metastore_number_events" in str(query):
+            numbering.append(more)
+        return once(query, parameters, **more)
+
+    monkeypatch.setattr(server.database, "once", watched)
+    for read in (lambda: events(client), client.get_current_notificationEventId, lambda: client.get_notification_events_count(
+            types.NotificationEventsCountRequest(0, "db"))):
+        numbering.clear()
+        read()
+        assert numbering == [{}], "durable, as once is unless it is told otherwise"
+
+
+def test_events_wait_for_no_counter(server, client):
+    """A writer that has not committed holds up neither another writer nor a reader."""
+    first = opened(client)
+    with server.database.begin() as pg:
+        store.abort(pg, [(first, AbortCode.NONE, "")])
+        second = opened(client)
+        assert told(client) == [("OPEN_TXN", [first]), ("OPEN_TXN", [second])]
+    assert told(client, 2) == [("ABORT_TXN", first, [])]
+
+
+def test_many_events_are_numbered_some_at_a_time(monkeypatch, client):
+    monkeypatch.setattr(event_store, "NUMBERED", 2)
+    for _ in range(5):
+        opened(client)
+    assert client.get_current_notificationEventId().eventId == 5
+    assert [one[1] for one in told(client)] == [[1], [2], [3], [4], [5]]
 
 
 def test_what_is_asked_for(client):
@@ -201,7 +229,7 @@ def test_what_is_asked_for(client):
     committed(client, 1)
 
     assert [one.eventId for one in events(client, 1, maxEvents=2)] == [2, 3]
-    assert [one.eventType for one in events(client, 0, eventTypeSkipList=["ALLOC_WRITE_ID"], maxEvents=2)] == [
+    assert [one.eventType for one in events(client, 0, eventTypeSkipList=["ALLOC_WRITE_ID_EVENT"], maxEvents=2)] == [
         "OPEN_TXN", "COMMIT_TXN"]
     assert [(one.catName, one.dbName, one.tableName) for one in events(client, 0, dbName="DB", tableNames=["U"])] == [
         ("hive", "db", "u")]

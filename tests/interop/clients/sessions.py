@@ -13,6 +13,7 @@ import pytest
 
 from metastore.acid.snapshots import TxnWriteIds, ValidTxnList, ValidWriteIdList
 from metastore.thrift_gen.hive_metastore import ttypes
+from tests.interop.clients import event_messages
 from tests.interop.java import OPENED, compiled, fetched, java_home
 
 HERE = Path(__file__).parent
@@ -24,7 +25,7 @@ def class_path(version: str) -> str:
     """The client's jars, fetched at the first use."""
     if version == "2.3.10":
         return str(Path(pyspark.__file__).parent / "jars" / "*")
-    return fetched(HERE / "pom.xml", f"hive-{version}", version)
+    return fetched(HERE / "pom.xml", version if "messages" in version else f"hive-{version}", version)
 
 
 def session(version: str, uri: str, program: str = "Session", *arguments: str) -> dict[str, str]:
@@ -37,7 +38,7 @@ def session(version: str, uri: str, program: str = "Session", *arguments: str) -
 def ran(version: str, uri: str, program: str = "Session", *arguments: str,
         configured: Path | None = None) -> subprocess.CompletedProcess[str]:
     """A program with the client of this version; ``configured``: the directory of its hive-site.xml."""
-    home = java_home(NEEDS_JAVA.get(version, 17))
+    home = java_home(NEEDS_JAVA.get(version.removeprefix("messages-"), 17))
     path = compiled(HERE / f"{program}.java", home, class_path(version), version)
     return subprocess.run(
         [home / "bin" / "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENED,
@@ -161,6 +162,28 @@ def test_files_that_a_client_tells_of(server, client, tmp_path, version):
 
     told = session(version, server.thrift_uri, "Notes")
 
-    assert told["events"] == "[OPEN_TXN, ALLOC_WRITE_ID, COMMIT_TXN]"
+    assert told["events"] == "[CREATE_DATABASE, CREATE_TABLE, ADD_PARTITION, ADD_PARTITION, OPEN_TXN, ALLOC_WRITE_ID_EVENT, COMMIT_TXN]"
     assert told["p=1"] == ("1 file:/w/p=1/delta_1_1/bucket_0###delta_1_1]file:/w/p=1/delta_1_1/bucket_1###delta_1_1 true true")
     assert told["p=2"] == "1 file:/w/p=2/delta_1_1/bucket_0###delta_1_1 true true"
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", ["2.3.10", "3.1.3", "messages-4.0.1", "messages-4.2.0"])
+def test_messages_of_events(client, tmp_path, version):
+    """Hive's own deserializers read every message, and the objects in it, as they were written."""
+    told, lines = event_messages.requested(client, tmp_path)
+    done = ran(version, "", "Events", event_messages.DESERIALIZER, str(lines))
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    event_messages.require_read(version, told, done.stdout)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("server_settings", [{
+    "hive.metastore.event.message.factory": "org.apache.hadoop.hive.metastore.messaging.json.gzip.GzipJSONMessageEncoder",
+    "hive.metastore.alterPartitions.notification.v2.enabled": "true"}], indirect=True)
+def test_compressed_messages_of_events(client, tmp_path):
+    """As Hive 4.2 writes them itself."""
+    told, lines = event_messages.requested(client, tmp_path)
+    done = ran("messages-4.2.0", "", "Events", event_messages.GZIP_DESERIALIZER, str(lines))
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    event_messages.require_read("messages-4.2.0", told, done.stdout)

@@ -187,7 +187,7 @@ ALSO_HIVES = [
     ("hive.txn.use.minhistorywriteid", "true"), ("metastore.txn.use.minhistorywriteid", "true"),
     ("hive.txn.retryable.sqlex.regex", ""), ("metastore.acid.txn.cleaner.interval", "10s"),
     ("metastore.txn.store.impl", "org.apache.hadoop.hive.metastore.txn.CompactionTxnHandler"),
-    ("metastore.transactional.event.listeners", ""), ("hive.create.as.acid", "false"), ("hive.writeset.reaper.interval", "60s"),
+    ("metastore.transactional.event.listeners", "CatalogEventListener"), ("hive.create.as.acid", "false"), ("hive.writeset.reaper.interval", "60s"),
     ("hive.compactor.history.reaper.interval", "2m"), ("metastore.hmshandler.retry.attempts", "10"),
     ("metastore.hmshandler.retry.interval", "2000ms"), ("hive.hmshandler.retry.attempts", "10"),
     ("metastore.jdbc.max.batch.size", "1000"), ("hive.metastore.have.multiple.leaders", "false"),

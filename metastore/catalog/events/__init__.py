@@ -1,0 +1,1 @@
+"""Events of the catalog for the notification log."""

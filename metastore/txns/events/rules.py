@@ -1,0 +1,14 @@
+"""An event as whoever writes it has it: the log adds its number, where and when."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Event(NamedTuple):
+    """An event: its type, the object that readers filter by, and the keys of its message."""
+
+    type: str
+    catalog: str
+    db: str | None
+    table: str | None
+    message: Mapping[str, object]
