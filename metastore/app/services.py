@@ -171,7 +171,11 @@ class Services:
         upstream = None if forwarding is None else UpstreamServices.of(db, forwarding)
         purges = PurgeService.of_new_server(db, settings.txns, started_at)
         # If an upstream has the catalog, its log reports changes to it; ours could not.
-        events = settings.events if upstream is None else dataclasses.replace(settings.events, listeners="")
+        events = (
+            settings.events
+            if upstream is None
+            else dataclasses.replace(settings.events, listeners="", plain_listeners=())
+        )
         return cls(
             txns=TxnService(db, settings.txns, stats=txn_stats),
             commits=CommitService(db, settings.txns, txn_stats),
@@ -199,6 +203,7 @@ def _files(settings: Settings, pool: FilePool, *, gives_up_removals: bool = Fals
     cmroot = (catalog.cmroot or f"{catalog.warehouse.rstrip('/')}/.cmroot") if catalog.cm_enabled else ""
     places = (catalog.warehouse, catalog.external_warehouse, cmroot, *catalog.more_roots)
     return BoundedFiles(
+        stores=settings.stores,
         roots=Roots(tuple(filter(None, places))),
         cmroot=cmroot,
         pool=pool,

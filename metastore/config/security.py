@@ -122,7 +122,6 @@ _REFUSED: Mapping[str, tuple[frozenset[str], str]] = {
     "authentication": (frozenset(("", "none", "nosasl")), _TLS),
     "kerberos.keytab.file": (_OFF, _TLS),
     "token.signature": (_OFF, _TLS),
-    "pre.event.listeners": (_OFF, "calls are not authorized one by one here"),
     "thrift.transport.mode": (frozenset(("", "binary")), "only the binary transport is served"),
     "server.thrift.transport.mode": (frozenset(("", "binary")), "only the binary transport is served"),
     "dbaccess.ssl.use.ssl": (_OFF, "write sslmode=verify-full and sslrootcert=FILE into the database URL instead"),

@@ -3,8 +3,10 @@
 Rule: this module does not know the meaning of keys; a source is read whole or refused with a sentence.
 """
 
+import re
 import xml.parsers.expat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,18 @@ from metastore.errors import InvalidInputError
 
 # Not METASTORE_ alone: Kubernetes sets METASTORE_PORT for a Service of that name, and the CLI reads METASTORE_URI.
 PREFIX = "METASTORE_CONF_"
+_SITES = (
+    "core-site.xml",
+    "hdfs-site.xml",
+    "hive-site.xml",
+    "hivemetastore-site.xml",
+    "metastore-site.xml",
+    "metastore.yaml",
+)
+_VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
+_DEFAULT = re.compile(r"(.*?)(?:(:?-)(.*))?", re.DOTALL)
+_DEEPEST = 20
+"""How often a value may lead to another, as in Hadoop."""
 
 
 def command_line(assignments: Iterable[str]) -> SettingsSource:
@@ -35,6 +49,54 @@ def environment(environ: Mapping[str, str]) -> SettingsSource:
         "environment",
         {spellings.get(variable, variable): text for variable, text in environ.items() if variable.startswith(PREFIX)},
     )
+
+
+def files(path: Path) -> Iterator[SettingsSource]:
+    """Yield the source of a file; of a directory one for each file that Hadoop and Hive look for, the last winning."""
+    if not path.is_dir():
+        yield file(path)
+        return
+    found = [path / name for name in _SITES if (path / name).exists()]
+    if not found:
+        raise InvalidInputError(f"The directory {path} has no settings: expected some of {', '.join(_SITES)}.")
+    yield from map(file, found)
+
+
+def expanded(given: Sequence[SettingsSource], environ: Mapping[str, str]) -> Iterator[SettingsSource]:
+    """Yield sources in which ``${name}`` stands for another value, of whatever file; as in Hadoop, unknown ones stay.
+
+    ``${env.NAME}``, ``${env.NAME-default}`` and ``${env.NAME:-default}`` are variables of the environment.
+    """
+    texts = dict(chain.from_iterable(source.values.items() for source in given if source.foreign))
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if not name.startswith(("env.", "env:")):
+            return texts.get(name, found[0])
+        variable, mark, default = _DEFAULT.fullmatch(name[4:]).groups()  # type: ignore[union-attr]
+        text = environ.get(variable, "" if mark == ":-" else None)
+        return (
+            text or default
+            if mark == ":-"
+            else default
+            if text is None and mark
+            else found[0]
+            if text is None
+            else text
+        )
+
+    for source in given:
+        if not source.foreign:
+            yield source
+            continue
+        whole = {}
+        for name, text in source.values.items():
+            for _ in range(_DEEPEST):
+                before, text = text, _VARIABLE.sub(value, text)  # noqa: PLW2901
+                if text == before:
+                    break
+            whole[name] = text
+        yield source._replace(values=whole)
 
 
 def file(path: Path) -> SettingsSource:

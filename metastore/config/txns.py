@@ -1,5 +1,6 @@
 """Settings of transactions and of the notification log."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -68,7 +69,15 @@ class EventSettings:
         values.TEXT, "hive.metastore.transactional.event.listeners", "",
         "Java classes; where DbNotificationListener is among them, events of transactions and write ids are written to "
         "the notification log. The server that started last decides for all servers of the database.")
+    plain_listeners: tuple[str, ...] = key(
+        values.WORDS, "hive.metastore.event.listeners", "",
+        "As hive.metastore.transactional.event.listeners: what is written is always in the change's transaction.")
     time_to_live: timedelta = key(
         _S, "hive.metastore.event.db.listener.timetolive", "86400s", "How long events are kept.")
     clean_interval: timedelta = key(
         _S, "hive.metastore.event.db.listener.clean.interval", "7200s", "Pause between removals of older ones.")
+
+    def named_classes(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the keys of listeners, with their classes."""
+        yield "hive.metastore.transactional.event.listeners", values.WORDS.parse(self.listeners)
+        yield "hive.metastore.event.listeners", self.plain_listeners

@@ -30,6 +30,7 @@ class PlannerProcess:
             settings.tls,
             limits=AddressLimits(settings.limits),
             catalog=settings.catalog,
+            stores=settings.stores,
         )
         self._scheme = "https" if settings.tls.use_ssl else "http"
         self._inherited = inherited

@@ -35,7 +35,7 @@ class EventService:
     @property
     def wanted(self) -> bool:
         """True if the configuration asks for the log, as Hive's does."""
-        return any(name.strip().endswith(LISTENER) for name in self.settings.listeners.split(","))
+        return any(name.endswith(LISTENER) for _, names in self.settings.named_classes() for name in names)
 
     def switch(self) -> bool:
         """Switch the log on or off for all servers of this database; return whether that is a change."""
