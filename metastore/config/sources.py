@@ -4,12 +4,12 @@ Rule: this module does not know the meaning of keys; a source is read whole or r
 """
 
 import re
-import xml.parsers.expat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from metastore.config import hadoop_xml
 from metastore.config.settings import ROWS, SettingsSource
 from metastore.errors import InvalidInputError
 
@@ -106,7 +106,7 @@ def file(path: Path) -> SettingsSource:
     except OSError as error:
         raise InvalidInputError(f"The configuration file {path} cannot be read: {error.strerror}.") from error
     if path.suffix == ".xml":
-        return SettingsSource(str(path), dict(_hadoop_xml(content, path)), foreign=True)
+        return SettingsSource(str(path), hadoop_xml.read(content, path), foreign=True)
     if path.suffix in {".yaml", ".yml"}:
         return SettingsSource(str(path), dict(_yaml(content, path)))
     raise InvalidInputError(f"The configuration file {path} is of no known kind: expected .yaml or .xml.")
@@ -142,39 +142,3 @@ def _flat(mapping: dict[Any, Any], prefix: str, path: Path) -> Iterator[tuple[st
             yield full, ""
         else:
             yield full, str(value)
-
-
-def _hadoop_xml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
-    """Parse <configuration><property><name/><value/>: later properties win, as in Hadoop.
-
-    A document with a DOCTYPE is refused: with entities a small file can become large, or show another file.
-    """
-    stack: list[str] = []
-    text: list[str] = []
-    value: list[tuple[str, str]] = []
-    current: dict[str, str] = {}
-
-    def refuse(*_: object) -> None:
-        raise InvalidInputError(f"The configuration file {path} has a DOCTYPE: remove it, entities are not expanded.")
-
-    def start(tag: str, _: object) -> None:
-        stack.append(tag)
-        text.clear()
-        if tag == "property":
-            current.clear()
-
-    def end(tag: str) -> None:
-        stack.pop()
-        if tag in {"name", "value"} and stack and stack[-1] == "property":
-            current[tag] = "".join(text).strip()
-        elif tag == "property" and "name" in current and "value" in current:
-            value.append((current["name"], current["value"]))
-
-    parser = xml.parsers.expat.ParserCreate()
-    parser.StartDoctypeDeclHandler, parser.StartElementHandler, parser.EndElementHandler = refuse, start, end
-    parser.CharacterDataHandler = text.append
-    try:
-        parser.Parse(content, True)  # noqa: FBT003 - expat's own signature
-    except xml.parsers.expat.ExpatError as error:
-        raise InvalidInputError(f"The configuration file {path} is not XML: {error}.") from error
-    return iter(value)

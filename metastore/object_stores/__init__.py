@@ -36,7 +36,7 @@ _EFFECTIVE = {"fs.s3a.": s3.KEYS, "fs.gs.": google.KEYS, "google.cloud.auth.": g
 class ObjectStores:
     """The keys of object stores in force, by name."""
 
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def options(self, uri: str) -> dict[str, Any]:
         """Return fsspec's arguments for the store of a URI. Raises: ValueError naming a key without an equivalent."""

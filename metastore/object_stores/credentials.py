@@ -15,6 +15,10 @@ class Keys(NamedTuple):
     secret: str
     token: str = ""
 
+    def __repr__(self) -> str:
+        """Return the key alone: secrets are in no message."""
+        return f"Keys({self.key!r})"
+
 
 class Role(NamedTuple):
     """A role that is assumed. ``source``: the credentials that may assume it; ``more``: arguments of the call."""

@@ -49,7 +49,7 @@ class CompactionJobSpec:
     max_num_delta: int = 500
     spark_conf: dict[str, str] = field(default_factory=dict)
     result_path: str = ""
-    hadoop_conf: dict[str, str] = field(default_factory=dict)
+    hadoop_conf: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def progress_path(self) -> str:

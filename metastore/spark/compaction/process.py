@@ -85,8 +85,7 @@ def carried_out(spec: CompactionJobSpec, session: Callable[[], SparkSession]) ->
     try:
         table = described_table(spec)
         spark = session()
-        for key, value in spec.hadoop_conf.items():  # As settings of the session they would be on Java's command line.
-            spark._jsc.hadoopConfiguration().set(key, value)  # noqa: SLF001 - PySpark shows no other way
+        _tell_hadoop(spark, spec.hadoop_conf)
         files = Files(stores=ObjectStores(spec.hadoop_conf))
         spark.sparkContext.setJobDescription(f"{spec.kind} compaction {spec.compaction_id} of {table.name}")
         with reported(spark, spec.progress_path) as expects:
@@ -125,6 +124,17 @@ def _session(conf: Mapping[str, str], name: str) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     return spark
+
+
+def _tell_hadoop(spark: SparkSession, keys: Mapping[str, str]) -> None:
+    """Set keys of Hadoop, except those that Spark's own settings have.
+
+    As settings of the session they would stand on Java's command line, which everybody sees.
+    """
+    own, hadoop = spark.sparkContext.getConf(), spark._jsc.hadoopConfiguration()  # noqa: SLF001 - PySpark's only way
+    for key, value in keys.items():
+        if not own.contains(f"spark.hadoop.{key}"):
+            hadoop.set(key, value)
 
 
 def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:

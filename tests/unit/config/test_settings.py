@@ -173,6 +173,23 @@ def test_a_directory_has_the_files_of_hadoop_and_hive_the_last_winning(tmp_path)
         list(sources.files(tmp_path / "empty"))
 
 
+def test_a_file_takes_in_others_as_hadoop_does(tmp_path):
+    included = "<configuration><property name='hive.txn.timeout' value='7s'/><property><name>hive.max.open.txns</name><value>1</value></property></configuration>"
+    (tmp_path / "more.xml").write_text(included)
+    site = tmp_path / "core-site.xml"
+
+    def written(inside):
+        site.write_text(f"<configuration xmlns:xi='http://www.w3.org/2001/XInclude'>{inside}<property><name>hive.max.open.txns</name>"
+                        "<value>2</value></property></configuration>")
+        return sources.file(site).values
+
+    assert written("<xi:include href='more.xml'/>") == {"hive.txn.timeout": "7s", "hive.max.open.txns": "2"}
+    assert written("<xi:include href='none.xml'><xi:fallback/></xi:include>") == {"hive.max.open.txns": "2"}
+    for name in ("none.xml", "core-site.xml", ""):
+        with pytest.raises(InvalidInputError, match=r"core-site.xml includes .*, which is not there"):
+            written(f"<xi:include href='{name}'/>")
+
+
 @pytest.mark.parametrize(("text", "value"), [
     ("${a}/x", "1/x"), ("${b}", "1"), ("${c}", "own"), ("${env.SET}-${env:SET}", "s-s"), ("${env.NO}", "${env.NO}"), ("${env.NO-d}", "d"),
     ("${env.NO:-d:e}", "d:e"), ("${env.EMPTY-d}", ""), ("${env.EMPTY:-d}", "d"), ("${env.SET:-d}", "s"), ("${unknown.key}", "${unknown.key}"),

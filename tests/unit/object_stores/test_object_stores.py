@@ -56,6 +56,7 @@ def test_where_a_store_is(keys, options):
     ({CHAIN: S3A + "SimpleAWSCredentialsProvider"}, {"session": ()}),
     ({CHAIN: S3A + "AnonymousAWSCredentialsProvider"}, {"anon": True}),
     ({CHAIN: S3A + "SimpleAWSCredentialsProvider\n " + AWS2 + "AnonymousCredentialsProvider"}, {"anon": True}),
+    ({CHAIN: f"{S3A}AnonymousAWSCredentialsProvider,{AWS1}EnvironmentVariableCredentialsProvider"}, {"anon": True}),
     ({CHAIN: AWS1 + "DefaultAWSCredentialsProviderChain"}, {}),
     ({**PAIR, CHAIN: AWS2 + "DefaultCredentialsProvider"}, {}),
     ({**PAIR, CHAIN: f"{AWS1}EnvironmentVariableCredentialsProvider,{S3A}SimpleAWSCredentialsProvider,{S3A}auth.IAMInstanceCredentialsProvider"},
@@ -161,6 +162,7 @@ def test_a_key_is_a_setting_in_every_source_and_no_secret_is_shown():
     assert (shown["fs.s3a.endpoint"].value, shown["fs.s3a.endpoint"].effect) == ("http://m:1", "")
     assert shown["fs.s3a.bucket.a.b.connection.maximum"].effect.startswith("only in compaction jobs")
     assert settings.lookup("fs.s3a.endpoint") == "http://m:1"
+    assert "hush" not in repr(settings.stores) + repr(Keys("AK", "hush", "hush"))
 
 
 def test_jobs_get_what_was_read_from_credential_files_and_not_the_files():
