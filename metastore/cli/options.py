@@ -72,13 +72,14 @@ def settings_of(files: tuple[Path, ...], assignments: tuple[str, ...], **options
     values = {name.replace("__", "."): str(value) for name, value in options.items() if value is not None}
     given = chain.from_iterable(map(sources.files, (*hive_image.files(os.environ), *files)))
     sites = list(sources.expanded([*given, *hive_image.sources(os.environ)], os.environ))
+    assigned = sources.command_line(assignments)
     return build(
         [
             *hive_image.defaults(os.environ),
             *sites,
-            *credential_files.sources(sites, os.environ),
+            *credential_files.sources([*sites, assigned], os.environ),
             sources.environment(os.environ),
-            sources.command_line(assignments),
+            assigned,
             SettingsSource("command line", values),
         ]
     )

@@ -4,6 +4,7 @@ from base64 import b64decode
 
 import pytest
 
+from metastore.cli.options import settings_of
 from metastore.config import build
 from metastore.config.settings import SettingsSource
 from metastore.errors import InvalidInputError
@@ -59,6 +60,13 @@ def test_it_wins_over_the_text_of_a_key(file, form):
     assert all("sec/ret" not in row.value and "hüsh" not in row.value for row in settings.shown())
     assert {row.source for row in settings.shown() if row.key == "fs.s3a.secret.key"} == {f"localjceks://file{file}", f"jceks://file{file}"} & {
         row.source for row in settings.shown()}
+
+
+@pytest.mark.parametrize("form", ["--set", "yaml"])
+def test_any_source_may_name_it(file, tmp_path, form):
+    (tmp_path / "m.yaml").write_text(f"{PATH}: 'jceks://file{file}'\n" if form == "yaml" else "")
+    settings = settings_of((tmp_path / "m.yaml",), (f"{PATH}=jceks://file{file}",) if form == "--set" else ())
+    assert settings.database.password == "hüsh pass"
 
 
 def test_s3a_has_files_of_its_own_also_for_a_bucket(file):
