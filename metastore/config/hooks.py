@@ -19,6 +19,7 @@ _RIGHTS = (
     "calls are not authorized one by one here; let TLS with client certificates say who comes in, and the rights on "
     "files who reads"
 )
+_HIVES = ("org.apache.hadoop.hive.", "org.apache.hive.")
 _DONE = frozenset(
     (
         "DbNotificationListener",
@@ -110,7 +111,7 @@ def require_known(named: Iterable[tuple[str, str, tuple[str, ...]]], missing: tu
     """Raise InvalidInputError for a class whose work nobody does here. ``named``: keys, their sources and classes."""
     for name, source, classes in named:
         for each in classes:
-            if each in missing or each.rpartition(".")[2] in _DONE:
+            if each in missing or (each.startswith(_HIVES) and each.rpartition(".")[2] in _DONE) or each in _DONE:
                 continue
             told = next((text for word, text in _INSTEAD.items() if word in each.lower()), _BY_KEY.get(name, ""))
             raise InvalidInputError(

@@ -25,6 +25,7 @@ def of(**keys):
     ("pre.event.listeners", "org.apache.hadoop.hive.ql.security.authorization.AuthorizationPreEventListener", "TLS with client certificates"),
     ("pre.event.listeners", "org.apache.ranger.authorization.hive.authorizer.RangerHiveMetastoreAuthorizer", "TLS with client certificates"),
     ("filter.hook", "org.apache.hadoop.hive.ql.security.authorization.plugin.metastore.HiveMetaStoreAuthorizer", "TLS with client certificates"),
+    ("filter.hook", "com.acme.DefaultMetaStoreFilterHookImpl", "TLS with client certificates"),
     ("end.function.listeners", "com.acme.Own", "does not run. To start"), ("init.hooks", "com.acme.Own", "does not run. To start"),
     ("rawstore.impl", "com.acme.Store", "does not run. To start"), ("fs.handler.class", "com.acme.Trash", "does not run. To start"),
     ("alter.handler", "com.acme.Alter", "does not run. To start"), ("expression.proxy", "com.acme.Proxy", "does not run. To start"),
