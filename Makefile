@@ -121,7 +121,7 @@ interop-upstream: setup ## In front of the real Hive metastores 2.3.10 and 4.2.0
 
 interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3A for Spark (fetches them with pip and Maven)
 	@bash tools/interop_s3.sh
-	@.data/interop/s3/python/bin/python -m pytest -n0 tests/interop/s3/objects.py tests/interop/s3/tables.py tests/interop/s3/in_place.py tests/interop/s3/catalog.py $(ARGS)
+	@.data/interop/s3/python/bin/python -m pytest -n0 tests/interop/s3/objects.py tests/interop/s3/tables.py tests/interop/s3/in_place.py tests/interop/s3/catalog.py tests/interop/s3/drop_in.py $(ARGS)
 
 soak: setup ## Everything at once for half an hour, harmed without end and judged at the end (MINUTES=3 SEED=7)
 	@$(bin)/python -m tests.robustness.soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) $(ARGS)

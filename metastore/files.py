@@ -9,7 +9,7 @@ nothing is made. Removing what is absent is fine everywhere.
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from metastore.object_stores import ObjectStores
 from metastore.roots import Roots, local_path
 
 _FSSPEC_SCHEME = {
@@ -79,12 +80,12 @@ class FileSystem(Protocol):
 class Files:
     """Every file system by URI: the `FileSystem` of this process, and the way to list and read without a JVM.
 
-    ``options``: keyword arguments for fsspec, by scheme. ``roots``: the directories that may be changed; None: all.
+    ``stores``: where object stores are, and who asks them. ``roots``: the directories that may be changed; None: all.
     Every change raises OutsideError beyond them. ``cmroot``: the directory for files that a replica may still need; "":
     none.
     """
 
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stores: ObjectStores = field(default_factory=ObjectStores)
     roots: Roots | None = None
     cmroot: str = ""
 
@@ -347,7 +348,7 @@ class Files:
         # Otherwise fsspec would answer from earlier listings of the process.
         options = {"use_listings_cache": False} if name in _OBJECT_STORES else {}
         try:
-            fs, key = fsspec.core.url_to_fs(f"{name}{uri[len(scheme) :]}", **options, **self.options.get(scheme, {}))
+            fs, key = fsspec.core.url_to_fs(f"{name}{uri[len(scheme) :]}", **options, **self.stores.options(uri))
         except (ImportError, ValueError) as error:
             raise OSError(f"{uri}: no file system for {scheme!r} here: {error}") from error
         try:

@@ -10,7 +10,7 @@ import re
 
 MASK = "********"
 _NAME = re.compile(
-    r"passw|pwd|bindpw|secret|token|credential|(?:access|private|account|encryption|signing|api)[._-]?key|[.-]key(?:[.-]|$)",
+    r"passw|pwd|bindpw|secret|token|credential|[.]sas[.]|(?:access|private|account|encryption|signing|api)[._-]?key|[.-]key(?:[.-]|$)",
     re.IGNORECASE,
 )
 _PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]{0,200}:)[^@\s]{0,500}(?=@)")

@@ -13,7 +13,7 @@ LABEL org.opencontainers.image.title="transaction-metastore server" \
 # PostgreSQL and Java want to know what the user is called.
 RUN echo 'metastore:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd && echo 'metastore:x:10001:' >> /etc/group
 COPY --from=build /opt/metastore /opt/metastore
-ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp METASTORE_READY_FILE=/tmp/metastore-ready.json
+ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp METASTORE_READY_FILE=/tmp/metastore-ready.json METASTORE_IMAGE=true
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 9083 9084

@@ -16,7 +16,7 @@ RUN mkdir -p /usr/share/man/man1 && apt-get update && apt-get install -y --no-in
 RUN echo 'metastore:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd && echo 'metastore:x:10001:' >> /etc/group
 COPY --from=build /opt/metastore /opt/metastore
 COPY --from=build --chmod=755 /source/deploy/images/worker-entrypoint.sh /usr/local/bin/worker-entrypoint
-ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp METASTORE_READY_FILE=/tmp/metastore-ready.json
+ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp METASTORE_READY_FILE=/tmp/metastore-ready.json METASTORE_IMAGE=true
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 9084

@@ -166,7 +166,11 @@ class Process:
         self.metrics.add(CompactionCollector(lambda: measuring.seen))
         self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working, lambda: backlog.wanted)
         runner = SubprocessRunner(
-            self.settings.compaction, self.thrift_uri, environment, self.settings.catalog.storage_classes
+            self.settings.compaction,
+            self.thrift_uri,
+            environment,
+            self.settings.catalog.storage_classes,
+            self.settings.stores,
         )
         self.running.callback(runner.close)
         return [

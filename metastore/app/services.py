@@ -182,7 +182,11 @@ class Services:
         upstream = None if forwarding is None else UpstreamServices.of(db, forwarding)
         purges = PurgeService.of_new_server(db, settings.txns, started_at)
         # If an upstream has the catalog, its log reports changes to it; ours could not.
-        wanted = settings.events if upstream is None else dataclasses.replace(settings.events, listeners="")
+        wanted = (
+            settings.events
+            if upstream is None
+            else dataclasses.replace(settings.events, listeners="", plain_listeners=())
+        )
         events = EventService(db, wanted)
         recorder = CatalogEvents(EventTexts() if events.of_catalog else None, together=wanted.together)
         return cls(
@@ -213,6 +217,7 @@ def _files(settings: Settings, pool: FilePool, *, gives_up_removals: bool = Fals
     cmroot = (catalog.cmroot or f"{catalog.warehouse.rstrip('/')}/.cmroot") if catalog.cm_enabled else ""
     places = (catalog.warehouse, catalog.external_warehouse, cmroot, *catalog.more_roots)
     return BoundedFiles(
+        stores=settings.stores,
         roots=Roots(tuple(filter(None, places))),
         cmroot=cmroot,
         pool=pool,

@@ -91,7 +91,7 @@ def restore(
     """
     from metastore.db import backup as backups
 
-    recovery = _Recovery(directories=directories)
+    recovery = _Recovery(place, directories=directories)
     if sha256 is not None:
         backups.require_digest(file, sha256)
     if file.is_dir():
@@ -141,7 +141,7 @@ def restored(*, nothing_lost: bool, directories: bool, place: DatabasePlace, for
     """
     from metastore.db import backup as backups
 
-    recovery = _Recovery(directories=directories)
+    recovery = _Recovery(place, directories=directories)
     place.require_made()
     with place.database() as url:
         backups.change(url, (lambda _pg: None) if nothing_lost else recovery.run)
@@ -185,15 +185,16 @@ def move(to: str | None, to_data_dir: Path | None, *, replace: bool, place: Data
 class _Recovery:
     """The recovery after a restore, and its report."""
 
-    def __init__(self, *, directories: bool) -> None:
-        self._directories = directories
+    def __init__(self, place: DatabasePlace, *, directories: bool) -> None:
+        self._place, self._directories = place, directories
         self._report: Any = None
 
     def run(self, pg: Any) -> None:
         from metastore.files import Files
         from metastore.recovery import service
 
-        self._report = service.recover(pg, Files() if self._directories else None)
+        files = Files(stores=self._place.settings.stores) if self._directories else None
+        self._report = service.recover(pg, files)
 
     def show(self, form: str) -> None:
         report = self._report

@@ -1,11 +1,13 @@
 """The command ``metastore table check``: violations in a table's files."""
 
 import sys
+from pathlib import Path
 
 import click
 
 from metastore.cli.compactions import table_argument
 from metastore.cli.connected import connected, uri_option
+from metastore.cli.options import settings_of, settings_options
 from metastore.cli.output import form_option, say, show_rows
 from metastore.errors import MetaError
 
@@ -30,13 +32,24 @@ _COLUMNS = ("partition", "path", "violation", "detail", "moved_to")
 )
 @click.option("--listing-only", is_flag=True, help="Look at names only, not into files.")
 @uri_option
+@settings_options
 @form_option
-def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, uri: str | None, form: str) -> None:
+def check(
+    *,
+    name: tuple[str, str],
+    move: bool,
+    mend: bool,
+    listing_only: bool,
+    uri: str | None,
+    files: tuple[Path, ...],
+    assignments: tuple[str, ...],
+    form: str,
+) -> None:
     """Walk a transactional table and name every violation of the ACID format.
 
     Nested or overlapping directories, files in the wrong bucket or order, footers without what Hive needs, side files,
     leftovers of aborted writers, rows that were written past the transactions. The exit code is 1 when something was
-    found.
+    found. Object stores are found by the settings, as a server finds them.
     """
     try:
         from metastore.spark.check import table_check
@@ -48,13 +61,13 @@ def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, 
     from metastore.files import Files
     from metastore.ids import table_name
 
-    files = Files()
+    table_files = Files(stores=settings_of(files, assignments).stores)
     with connected(uri) as client:
-        report = table_check.check_table(client, files, table_name(*name), with_files=not listing_only)
+        report = table_check.check_table(client, table_files, table_name(*name), with_files=not listing_only)
     if move:
-        report = table_check.quarantine(files, report)
+        report = table_check.quarantine(table_files, report)
     if mend:
-        report = table_check.repair(files, report)
+        report = table_check.repair(table_files, report)
     if report or form != "table":
         rows = [
             (

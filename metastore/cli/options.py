@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from metastore.config import Settings, build, sources
+from metastore.config import Settings, build, hive_image, sources
 from metastore.config.settings import SettingsSource
+from metastore.tls import credential_files
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,7 +33,7 @@ def settings_options(command: Command) -> Command:
         metavar="FILE",
         multiple=True,
         type=click.Path(path_type=Path),
-        help="Settings in YAML, or a hive-site.xml or metastore-site.xml; may be repeated.",
+        help="Settings in YAML or a hive-site.xml, or a directory of such files (Hive's own); may be repeated.",
     )(command)
 
 
@@ -68,11 +70,16 @@ def settings_of(files: tuple[Path, ...], assignments: tuple[str, ...], **options
     ``options``: values of options that stand for keys, by key with ``__`` for each dot.
     """
     values = {name.replace("__", "."): str(value) for name, value in options.items() if value is not None}
+    given = chain.from_iterable(map(sources.files, (*hive_image.files(os.environ), *files)))
+    sites = list(sources.expanded([*given, *hive_image.sources(os.environ)], os.environ))
+    assigned = sources.command_line(assignments)
     return build(
         [
-            *map(sources.file, files),
+            *hive_image.defaults(os.environ),
+            *sites,
+            *credential_files.sources([*sites, assigned], os.environ),
             sources.environment(os.environ),
-            sources.command_line(assignments),
+            assigned,
             SettingsSource("command line", values),
         ]
     )

@@ -1,7 +1,8 @@
 """Settings of the catalog."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Self
 
 from metastore.config import values
 from metastore.config.keys import inert, key
@@ -22,6 +23,10 @@ class CatalogSettings:
     warehouse: str = key(
         values.TEXT, "hive.metastore.warehouse.dir", "",
         "Directory of managed tables; empty: `warehouse` below the data directory.")
+    default_fs: str = key(
+        values.TEXT, "fs.defaultFS", "",
+        "File system of directories that settings name without a scheme; empty: the local disk. What a client names "
+        "without one is on the file system of its database. Hive: on this one.", "fs.default.name")
     external_warehouse: str = key(
         values.TEXT, "hive.metastore.warehouse.external.dir", "",
         "Directory of external tables; empty: as managed ones.")
@@ -85,3 +90,19 @@ class CatalogSettings:
     default_catalog: str = inert(
         values.TEXT, "metastore.catalog.default", "hive",
         "The default catalog is always hive; Impala asks for its name.")
+
+    def on_default_fs(self) -> Self:
+        """Return the settings with directories on ``default_fs`` where they have no scheme."""
+        store = self.default_fs.rstrip("/")
+
+        def placed(directory: str) -> str:
+            return f"{store}{directory}" if directory.startswith("/") else directory
+
+        return replace(
+            self,
+            warehouse=placed(self.warehouse),
+            external_warehouse=placed(self.external_warehouse),
+            cmroot=placed(self.cmroot),
+            more_roots=tuple(map(placed, self.more_roots)),
+            readable=tuple(map(placed, self.readable)),
+        )

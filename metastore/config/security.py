@@ -118,7 +118,6 @@ class TlsSettings:
 _PREFIXES = ("hive.metastore.", "metastore.", "hive.")
 _OFF = frozenset(("", "false"))
 _REFUSED: Mapping[str, tuple[frozenset[str], str]] = {
-    "pre.event.listeners": (_OFF, "calls are not authorized one by one here"),
     "thrift.transport.mode": (frozenset(("", "binary")), "only the binary transport is served"),
     "server.thrift.transport.mode": (frozenset(("", "binary")), "only the binary transport is served"),
     "dbaccess.ssl.use.ssl": (_OFF, "write sslmode=verify-full and sslrootcert=FILE into the database URL instead"),

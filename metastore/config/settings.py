@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from metastore import object_stores
 from metastore.config.abilities import AbilitySettings
 from metastore.config.catalog import CatalogSettings
 from metastore.config.clients import ClientSettings
 from metastore.config.compaction import CompactionSettings, of_pools
 from metastore.config.database import DatabaseSettings
+from metastore.config.hooks import HookSettings, require_known
 from metastore.config.identity import IdentitySettings
 from metastore.config.inert import InertSettings
 from metastore.config.keys import Key, keys_of
@@ -27,6 +29,7 @@ from metastore.config.server import LogSettings, ServerSettings
 from metastore.config.txns import EventSettings, TxnSettings
 from metastore.config.upstream import UpstreamSettings
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
+from metastore.object_stores import ObjectStores
 from metastore.redaction import MASK, is_secret, redacted
 
 PROXY_USER = "hadoop.proxyuser."
@@ -70,7 +73,9 @@ class Settings:
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
     clients: ClientSettings = ClientSettings()
+    hooks: HookSettings = HookSettings()
     inert: InertSettings = InertSettings()
+    stores: ObjectStores = field(default_factory=ObjectStores)
     foreign: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -81,9 +86,10 @@ class Settings:
         """
         row = ROWS.get(name)
         if row is None:
-            if name in self.foreign and is_secret(name):
+            text = self.stores.keys.get(name, self.foreign.get(name))
+            if text is not None and is_secret(name):
                 raise ConfigValueSecurityError(f"The value of {name} is not shown to clients.")
-            return redacted(self.foreign[name]) if name in self.foreign else None
+            return None if text is None else redacted(text)
         if row.is_secret:
             raise ConfigValueSecurityError(f"The value of {name} is not shown to clients.")
         return redacted(row.text(self))
@@ -98,6 +104,9 @@ class Settings:
                 self.origins.get(row.key.name, "default"),
                 f"none: {row.key.without_effect}" if row.key.without_effect else "",
             )
+        for name, text in sorted(self.stores.keys.items()):
+            shown = MASK if is_secret(name) and text else redacted(text)
+            yield Shown(name, shown, self.origins[name], object_stores.effect(name))
 
 
 class Row(NamedTuple):
@@ -119,7 +128,7 @@ class Row(NamedTuple):
 
 def _rows() -> Iterator[tuple[str, Row]]:
     for concept in dataclasses.fields(Settings):
-        if concept.name in {"foreign", "origins"}:
+        if concept.name in {"stores", "foreign", "origins"}:
             continue
         for attribute, key in keys_of(type(concept.default)):
             for name in key.names:
@@ -141,6 +150,7 @@ def build(sources: Iterable[SettingsSource]) -> Settings:
     Raises: InvalidInputError naming the key, the value, its place and the expected values.
     """
     changed: dict[str, dict[str, Any]] = {}
+    stores: dict[str, str] = {}
     foreign: dict[str, str] = {}
     origins: dict[str, str] = {}
     for source in sources:
@@ -148,6 +158,9 @@ def build(sources: Iterable[SettingsSource]) -> Settings:
         for name, text in of_pools(source.values).items():
             require_honoured(name, text, source.name)
             row = ROWS.get(name)
+            if row is None and object_stores.is_key(name):
+                stores[name], origins[name] = text, source.name
+                continue
             if row is None:
                 if not source.foreign and not name.startswith(PROXY_USER):
                     raise InvalidInputError(_unknown(name, text, source.name))
@@ -161,7 +174,29 @@ def build(sources: Iterable[SettingsSource]) -> Settings:
             changed.setdefault(row.concept, {})[row.attribute] = _parsed(row.key, name, text, source.name)
             origins[row.key.name] = source.name
     concepts = {name: dataclasses.replace(getattr(Settings(), name), **values) for name, values in changed.items()}
-    return Settings(**concepts, foreign=foreign, origins=origins)
+    if "catalog" in concepts:
+        concepts["catalog"] = concepts["catalog"].on_default_fs()
+    settings = Settings(**concepts, stores=_usable(stores, origins), foreign=foreign, origins=origins)
+    require_known(_classes(settings), settings.hooks.may_be_missing)
+    return settings
+
+
+def _usable(keys: Mapping[str, str], origins: Mapping[str, str]) -> ObjectStores:
+    stores = ObjectStores(keys)
+    try:
+        stores.require_usable()
+    except ValueError as error:
+        name = next((name for name in sorted(keys, key=len, reverse=True) if name in str(error)), "")
+        raise InvalidInputError(f"{error}{f' ({origins[name]})' if name else ''}.") from error
+    return stores
+
+
+def _classes(settings: Settings) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the keys that name Java classes, with their sources and the classes."""
+    named = {attribute: row for attribute, row in keys_of(HookSettings) if row.without_effect}
+    of_hooks = [(row.name, getattr(settings.hooks, attribute)) for attribute, row in named.items()]
+    for name, classes in (*of_hooks, *settings.events.named_classes()):
+        yield name, settings.origins.get(name, "default"), classes
 
 
 def _parsed(key: Key, name: str, text: str, source: str) -> Any:

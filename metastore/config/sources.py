@@ -3,16 +3,30 @@
 Rule: this module does not know the meaning of keys; a source is read whole or refused with a sentence.
 """
 
-import xml.parsers.expat
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from metastore.config import hadoop_xml
 from metastore.config.settings import ROWS, SettingsSource
 from metastore.errors import InvalidInputError
 
 # Not METASTORE_ alone: Kubernetes sets METASTORE_PORT for a Service of that name, and the CLI reads METASTORE_URI.
 PREFIX = "METASTORE_CONF_"
+_SITES = (
+    "core-site.xml",
+    "hdfs-site.xml",
+    "hive-site.xml",
+    "hivemetastore-site.xml",
+    "metastore-site.xml",
+    "metastore.yaml",
+)
+_VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
+_DEFAULT = re.compile(r"(.*?)(?:(:?-)(.*))?", re.DOTALL)
+_DEEPEST = 20
+"""How often a value may lead to another, as in Hadoop."""
 
 
 def command_line(assignments: Iterable[str]) -> SettingsSource:
@@ -37,6 +51,54 @@ def environment(environ: Mapping[str, str]) -> SettingsSource:
     )
 
 
+def files(path: Path) -> Iterator[SettingsSource]:
+    """Yield the source of a file; of a directory one for each file that Hadoop and Hive look for, the last winning."""
+    if not path.is_dir():
+        yield file(path)
+        return
+    found = [path / name for name in _SITES if (path / name).exists()]
+    if not found:
+        raise InvalidInputError(f"The directory {path} has no settings: expected some of {', '.join(_SITES)}.")
+    yield from map(file, found)
+
+
+def expanded(given: Sequence[SettingsSource], environ: Mapping[str, str]) -> Iterator[SettingsSource]:
+    """Yield sources in which ``${name}`` stands for another value, of whatever file; as in Hadoop, unknown ones stay.
+
+    ``${env.NAME}``, ``${env.NAME-default}`` and ``${env.NAME:-default}`` are variables of the environment.
+    """
+    texts = dict(chain.from_iterable(source.values.items() for source in given if source.foreign))
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if not name.startswith(("env.", "env:")):
+            return texts.get(name, found[0])
+        variable, mark, default = _DEFAULT.fullmatch(name[4:]).groups()  # type: ignore[union-attr]
+        text = environ.get(variable, "" if mark == ":-" else None)
+        return (
+            text or default
+            if mark == ":-"
+            else default
+            if text is None and mark
+            else found[0]
+            if text is None
+            else text
+        )
+
+    for source in given:
+        if not source.foreign:
+            yield source
+            continue
+        whole = {}
+        for name, text in source.values.items():
+            for _ in range(_DEEPEST):
+                before, text = text, _VARIABLE.sub(value, text)  # noqa: PLW2901
+                if text == before:
+                    break
+            whole[name] = text
+        yield source._replace(values=whole)
+
+
 def file(path: Path) -> SettingsSource:
     """Return a .yaml file of ours, or a Hadoop .xml file (hive-site.xml, metastore-site.xml)."""
     try:
@@ -44,7 +106,7 @@ def file(path: Path) -> SettingsSource:
     except OSError as error:
         raise InvalidInputError(f"The configuration file {path} cannot be read: {error.strerror}.") from error
     if path.suffix == ".xml":
-        return SettingsSource(str(path), dict(_hadoop_xml(content, path)), foreign=True)
+        return SettingsSource(str(path), hadoop_xml.read(content, path), foreign=True)
     if path.suffix in {".yaml", ".yml"}:
         return SettingsSource(str(path), dict(_yaml(content, path)))
     raise InvalidInputError(f"The configuration file {path} is of no known kind: expected .yaml or .xml.")
@@ -80,39 +142,3 @@ def _flat(mapping: dict[Any, Any], prefix: str, path: Path) -> Iterator[tuple[st
             yield full, ""
         else:
             yield full, str(value)
-
-
-def _hadoop_xml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
-    """Parse <configuration><property><name/><value/>: later properties win, as in Hadoop.
-
-    A document with a DOCTYPE is refused: with entities a small file can become large, or show another file.
-    """
-    stack: list[str] = []
-    text: list[str] = []
-    value: list[tuple[str, str]] = []
-    current: dict[str, str] = {}
-
-    def refuse(*_: object) -> None:
-        raise InvalidInputError(f"The configuration file {path} has a DOCTYPE: remove it, entities are not expanded.")
-
-    def start(tag: str, _: object) -> None:
-        stack.append(tag)
-        text.clear()
-        if tag == "property":
-            current.clear()
-
-    def end(tag: str) -> None:
-        stack.pop()
-        if tag in {"name", "value"} and stack and stack[-1] == "property":
-            current[tag] = "".join(text).strip()
-        elif tag == "property" and "name" in current and "value" in current:
-            value.append((current["name"], current["value"]))
-
-    parser = xml.parsers.expat.ParserCreate()
-    parser.StartDoctypeDeclHandler, parser.StartElementHandler, parser.EndElementHandler = refuse, start, end
-    parser.CharacterDataHandler = text.append
-    try:
-        parser.Parse(content, True)  # noqa: FBT003 - expat's own signature
-    except xml.parsers.expat.ExpatError as error:
-        raise InvalidInputError(f"The configuration file {path} is not XML: {error}.") from error
-    return iter(value)

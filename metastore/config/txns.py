@@ -1,5 +1,6 @@
 """Settings of transactions and of the notification log."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -69,6 +70,9 @@ class EventSettings:
         "Java classes, two of which are known: CatalogEventListener, which is ours, writes events of the catalog to "
         "the notification log; DbNotificationListener, Hive's, those of transactions and write ids as well, for which "
         "the server that started last decides for all servers of the database. Empty: no events. Hive: empty.")
+    plain_listeners: tuple[str, ...] = key(
+        values.WORDS, "hive.metastore.event.listeners", "",
+        "As hive.metastore.transactional.event.listeners: what is written is always in the change's transaction.")
     message_factory: str = key(
         values.TEXT, "hive.metastore.event.message.factory",
         "org.apache.hadoop.hive.metastore.messaging.json.JSONMessageEncoder",
@@ -88,3 +92,8 @@ class EventSettings:
         _S, "hive.metastore.event.db.listener.timetolive", "86400s", "How long events are kept.")
     clean_interval: timedelta = key(
         _S, "hive.metastore.event.db.listener.clean.interval", "7200s", "Pause between removals of older ones.")
+
+    def named_classes(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the keys of listeners, with their classes."""
+        yield "hive.metastore.transactional.event.listeners", values.WORDS.parse(self.listeners)
+        yield "hive.metastore.event.listeners", self.plain_listeners

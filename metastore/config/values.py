@@ -11,6 +11,8 @@ from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
+from metastore.config.jdbc import ONLY_POSTGRES, libpq_url
+
 _DURATION = re.compile(r"\s*(-?\d+)\s*([a-zA-Z]*)\s*")
 _SIZE = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
 
@@ -113,17 +115,6 @@ def _fraction(text: str) -> float:
     return value if 0 <= value < float("inf") else _no(text)
 
 
-def _database_url(text: str) -> str:
-    """Convert Hive's JDBC form to libpq's; user and password may come from keys of their own."""
-    text = text.strip().removeprefix("jdbc:")
-    if not text:
-        return ""
-    scheme, mark, rest = text.partition("://")
-    if not mark or scheme not in {"postgresql", "postgres"}:
-        raise ValueError(text)
-    return f"postgresql://{rest}"
-
-
 def _user_or_network(word: str) -> str | IPv4Network | IPv6Network:
     try:
         return ip_network(word)
@@ -181,7 +172,7 @@ CLIENTS = ValueKind(
     lambda clients: ",".join(map(str, clients)),
 )
 DATABASE_URL = ValueKind(
-    "postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name; PostgreSQL is the "
-    "only database that can be used",
-    _database_url,
+    "postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name?sslmode=...&currentSchema=... with "
+    f"parameters that libpq has, too; {ONLY_POSTGRES}",
+    libpq_url,
 )

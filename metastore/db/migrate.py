@@ -134,6 +134,7 @@ def upgrade(url: str) -> Versions:
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         before = _migratable(session, beside_newer=True)
         if not before.database:
+            _require_none_of_hive(session)
             _make(url, before.schema)
         elif before.database < before.release:
             _run_alembic(url, before.schema)
@@ -265,6 +266,18 @@ def database_version(session: connection, schema: str) -> str:
             return ""
         cursor.execute("SELECT max(version_num) FROM alembic_version")
         return str(cursor.fetchall()[0][0] or "")
+
+
+def _require_none_of_hive(session: connection) -> None:
+    """Raise InvalidInputError if the namespace has a Hive metastore's tables: a hive-site.xml leads there."""
+    with session.cursor() as cursor:
+        cursor.execute("""SELECT current_database() WHERE to_regclass('"TBLS"') IS NOT NULL""")
+        for (database,) in cursor.fetchall():
+            raise InvalidInputError(
+                f"The database {database} has the tables of a Hive metastore, which this service does not read: give "
+                "this service a database of its own (CREATE DATABASE, and --database-url), and see "
+                "docs/how-to/start-with-your-hive-site.md."
+            )
 
 
 def _make(url: str, schema: str) -> None:

@@ -30,10 +30,12 @@ from metastore.compaction.working.job_specification import (
 from metastore.config import CompactionSettings
 from metastore.loops.job_process import JobProcess
 from metastore.loops.warm_sparks import IdleReport, WarmSparks
+from metastore.object_stores import ObjectStores
 
 JOB_MODULE = "metastore.spark.compaction.process"
 KEPT_LOGS = 20
 _LOG_TAIL = 100_000
+_NO_STORES = ObjectStores()
 _DEPLOY_MODE = "spark.submit.deployMode"
 _STORAGE_CLASSES = "spark.metastore.storage.classes"
 """The property that ``SerdeTable.java`` reads: classes that may store insert-only tables."""
@@ -79,11 +81,13 @@ class SubprocessRunner:
         metastore_uri: str = "",
         environment: Mapping[str, str] | None = None,
         storage_classes: Sequence[Classes] = (),
+        stores: ObjectStores = _NO_STORES,
     ) -> None:
         """Prepare a runner.
 
         ``environment``: variables by which the job reaches the metastore: passwords belong on no command line.
-        ``storage_classes``: classes that the job may load besides the known ones.
+        ``storage_classes``: classes that the job may load besides the known ones. ``stores``: the object stores of its
+        files, which the job is told in its specification, a file that only this user reads.
         """
         self.settings = settings
         self.metastore_uri = metastore_uri
@@ -91,6 +95,7 @@ class SubprocessRunner:
         self.sparks = WarmSparks(
             [sys.executable, "-m", JOB_MODULE], self.environment, settings.spark_idle, settings.spark_jobs
         )
+        self.stores = stores
         self._storage_classes = ",".join(map(":".join, storage_classes))
         self._kept: deque[Path] = deque()
         """Directories of the logs of failed jobs, oldest first."""
@@ -119,8 +124,11 @@ class SubprocessRunner:
                 spec,
                 metastore_uri=spec.metastore_uri or self.metastore_uri,
                 spark_conf=self._spark_conf(spec),
+                hadoop_conf=self.stores.of_jobs(),
                 result_path=str(result_path),
             )
+            path = _job_file(complete)
+            path.write_text(complete.to_json(), encoding="utf-8")
 
             def beat() -> None:
                 pulse(_progress(Path(complete.progress_path)))
@@ -128,8 +136,6 @@ class SubprocessRunner:
             if self.settings.submit == "spark-submit":
                 code = self._submitted(complete, log, beat)
             else:
-                path = work / "job.json"
-                path.write_text(complete.to_json(), encoding="utf-8")
                 code = self.sparks.run(complete.spark_conf, path, log, beat)
             result = _result(result_path)
             if code != 0:
@@ -184,7 +190,7 @@ class SubprocessRunner:
             "client",
             *conf,
             (job.origin if job else None) or JOB_MODULE,
-            spec.to_json(),
+            str(_job_file(spec)),
         ]
 
     def _spark_conf(self, spec: CompactionJobSpec) -> dict[str, str]:
@@ -196,6 +202,11 @@ class SubprocessRunner:
 
     def _own_conf(self) -> dict[str, str]:
         return dict(pair.split("=", 1) for pair in self.settings.spark_conf if "=" in pair)
+
+
+def _job_file(spec: CompactionJobSpec) -> Path:
+    """Return the file of a specification: its secrets belong on no command line, which everybody can see."""
+    return Path(spec.result_path).with_name("job.json")
 
 
 def _last_words(log: Path) -> str:

@@ -31,6 +31,7 @@ class PlannerProcess:
             requires_proof=settings.identity.requires_proof,
             limits=AddressLimits(settings.limits),
             catalog=settings.catalog,
+            stores=settings.stores,
         )
         self._scheme = "https" if settings.tls.use_ssl else "http"
         self._inherited = inherited

@@ -17,6 +17,7 @@ from metastore.client.client import ActingFor
 from metastore.config import CatalogSettings, PlannerSettings, TlsSettings
 from metastore.errors import AccessDeniedError, InvalidInputError, NoSuchObjectError
 from metastore.file_work import FilePool
+from metastore.object_stores import ObjectStores
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, PlannerCall
 from metastore.planner.call_files import CallFiles
@@ -56,6 +57,7 @@ class PlannerServer:
         requires_proof: bool = False,
         limits: AddressLimits | None = None,
         catalog: CatalogSettings | None = None,
+        stores: ObjectStores | None = None,
     ) -> None:
         """Prepare the server. ``requires_proof``: the metastore answers only clients that prove who they are.
 
@@ -63,6 +65,7 @@ class PlannerServer:
         """
         self.metastores, self.tls, self.limits = metastores, tls, limits
         self._requires_proof = requires_proof or (tls.use_ssl and tls.client_certificates == "required")
+        self._stores = stores or ObjectStores()
         self.turns, self._large = Turns(settings.threads), Turns(_LARGE_AT_A_TIME)
         files = catalog or CatalogSettings()
         self._files = FilePool(files.files_threads, files.files_timeout.total_seconds(), self.turns.aside)
@@ -160,7 +163,13 @@ class PlannerServer:
             acting_for = ActingFor(user, f"{request.address}:0")  # The caller's port changes with each connection.
             client = held.enter_context(self.metastores.lent(acting_for))
             settings = self.metastores.settings(client)
-            files = CallFiles(pool=self._files, schemes=settings.schemes, readable=settings.readable, gone=request.gone)
+            files = CallFiles(
+                stores=self._stores,
+                pool=self._files,
+                schemes=settings.schemes,
+                readable=settings.readable,
+                gone=request.gone,
+            )
             return method.answer(PlannerCall(body, client, settings, files, user, request.gone, request.address))
 
 

@@ -9,7 +9,7 @@ import hmac
 from typing import NamedTuple
 
 MAGIC = b"\xfe\xed\xfe\xed"
-_WHITENER = b"Mighty Aphrodite"
+WHITENER = b"Mighty Aphrodite"
 _DIGEST_BYTES = 20
 _SALT_BYTES = 20
 _KEY_ENTRY, _CERTIFICATE_ENTRY = 1, 2
@@ -32,9 +32,9 @@ def read(data: bytes, password: str) -> JavaKeyStore:
     secret = password.encode("utf-16-be")
     if not data.startswith(MAGIC):
         raise ValueError("it is not a JKS store")
-    if not hmac.compare_digest(hashlib.sha1(secret + _WHITENER + body).digest(), digest):  # noqa: S324 - the format's
+    if not hmac.compare_digest(hashlib.sha1(secret + WHITENER + body).digest(), digest):  # noqa: S324 - the format's
         raise ValueError("the password is wrong, or the file is damaged")
-    fields = _Fields(body, len(MAGIC))
+    fields = Fields(body, len(MAGIC))
     version, entries = fields.number(4), fields.number(4)
     key, chain, trusted = b"", tuple[bytes, ...](), []
     for _ in range(entries):
@@ -53,13 +53,14 @@ def read(data: bytes, password: str) -> JavaKeyStore:
     return JavaKeyStore(key, chain, tuple(trusted))
 
 
-class _Fields:
+class Fields:
     """A reader of numbers and blocks, one after the other."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at
 
     def take(self, length: int) -> bytes:
+        """Return the next bytes. Raises: ValueError with a phrase."""
         end = self._at + length
         if end > len(self._data):
             raise ValueError("it is cut short")
@@ -67,16 +68,19 @@ class _Fields:
         return taken
 
     def number(self, length: int) -> int:
+        """Return the next bytes as a number."""
         return int.from_bytes(self.take(length))
 
     def text(self) -> bytes:
+        """Return the next bytes, behind two with their number."""
         return self.take(self.number(2))
 
     def block(self) -> bytes:
+        """Return the next bytes, behind four with their number."""
         return self.take(self.number(4))
 
 
-def _certificate(fields: _Fields, version: int) -> bytes:
+def _certificate(fields: Fields, version: int) -> bytes:
     if version > 1:
         fields.text()  # X.509
     return fields.block()
@@ -84,7 +88,7 @@ def _certificate(fields: _Fields, version: int) -> bytes:
 
 def _unprotected(protected: bytes, secret: bytes) -> bytes:
     """Decrypt the key of an EncryptedPrivateKeyInfo: whitened with a chain of SHA-1, and followed by a digest."""
-    info = _Der(protected).inside()
+    info = Der(protected).inside()
     info.inside()  # This is the algorithm: there is only one.
     sealed = info.value()
     salt, text, check = (sealed[:_SALT_BYTES], sealed[_SALT_BYTES:-_DIGEST_BYTES], sealed[-_DIGEST_BYTES:])
@@ -98,16 +102,18 @@ def _unprotected(protected: bytes, secret: bytes) -> bytes:
     return key
 
 
-class _Der:
+class Der:
     """A reader of the part of ASN.1 that an EncryptedPrivateKeyInfo needs."""
 
     def __init__(self, data: bytes) -> None:
-        self._fields = _Fields(data, 0)
+        self._fields = Fields(data, 0)
 
     def value(self) -> bytes:
+        """Return the next value."""
         self._fields.number(1)
         length = self._fields.number(1)
         return self._fields.take(self._fields.number(length & 0x7F) if length & 0x80 else length)
 
-    def inside(self) -> "_Der":
-        return _Der(self.value())
+    def inside(self) -> "Der":
+        """Return a reader of the next value."""
+        return Der(self.value())

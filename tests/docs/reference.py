@@ -33,12 +33,15 @@ Hive gives the key. Where a `hive.` key is listed, its `metastore.` spelling is 
 Later sources win:
 
 1. the defaults below;
-2. `--config FILE`, in the order given: YAML (keys nested or with dots), or a Hadoop `hive-site.xml` / `metastore-site.xml`;
+2. `--config FILE`, in the order given: YAML (keys nested or with dots), or a Hadoop `hive-site.xml` / `metastore-site.xml`, or a directory
+   of [Hive's and Hadoop's files](../how-to/start-with-your-hive-site.md); passwords in credential files that they name;
 3. the environment: `{PREFIX}HIVE_TXN_TIMEOUT=300s` stands for `hive.txn.timeout` (dots and dashes become underscores);
 4. the command line: `--set KEY=VALUE` and options like `--port`.
 
 A value that cannot be read stops the start, and so does an unknown key, with the closest known one; only in a
 `hive-site.xml` keys of other programs are expected: they are listed in the log, and `get_config_value` answers with them.
+In our images the variables of Apache's Hive image (`SERVICE_OPTS` and others) come between the files and the environment.
+Keys of object stores (`fs.s3a.*`, `fs.gs.*`, `fs.azure.*`) are settings, too, in every source but the environment: they are Hadoop's.
 `metastore config show` prints every key with the value in force and where it comes from.
 """
     for concept in dataclasses.fields(Settings):

@@ -18,7 +18,7 @@ from alembic.script import ScriptDirectory
 import metastore.db.catalog_tables
 from metastore.db import embedded, migrate
 from metastore.db.tables import metadata
-from metastore.errors import UnavailableError
+from metastore.errors import InvalidInputError, UnavailableError
 from tests.docs import schema
 
 BASELINE = 41
@@ -239,6 +239,18 @@ def test_the_functions_beside_the_stores_are_those_of_the_newest_migration(empty
         cursor.execute(path.read_text())
 
     assert sorted(rows(empty_url, FUNCTIONS)) == sorted(migrated)
+
+
+def test_the_database_of_a_hive_metastore_is_refused(empty_url):
+    """Its hive-site.xml names it; a namespace of our own in it is fine, and so are such tables where ours are already."""
+    with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
+        cursor.execute('CREATE TABLE "TBLS" ("TBL_ID" bigint); CREATE SCHEMA ours')
+    with pytest.raises(InvalidInputError, match=r"has the tables of a Hive metastore, .*start-with-your-hive-site.md"):
+        migrate.upgrade(empty_url)
+    assert migrate.versions(empty_url).database == ""
+    before = migrate.upgrade(f"{empty_url}{'&' if '?' in empty_url else '?'}options=-csearch_path%3Dours")
+    assert (before.database, before.schema) == ("", "ours")
+    assert migrate.upgrade(empty_url).database == migrate.release_version()
 
 
 def test_two_servers_start_together(empty_url):

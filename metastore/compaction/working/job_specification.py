@@ -24,7 +24,8 @@ class CompactionJobSpec:
     ``delete_delta_`` ``<min>_<highest_write_id>_v<txn_id>``, where min is the smallest write id of its inputs.
     ``statistics``: the columns for which a major job reports statistics. ``max_num_delta``: how many files of a bucket
     the job may have open at a time; with more it sorts the rows instead.
-    ``spark_conf``: settings of the session that the job makes, ``spark.master`` among them. ``result_path``: a local
+    ``spark_conf``: settings of the session that the job makes, ``spark.master`` among them. ``hadoop_conf``: keys of
+    object stores, for Hadoop and for the job's own files. ``result_path``: a local
     file for a ``CompactionJobResult``; "" if it is not needed.
     """
 
@@ -48,6 +49,7 @@ class CompactionJobSpec:
     max_num_delta: int = 500
     spark_conf: dict[str, str] = field(default_factory=dict)
     result_path: str = ""
+    hadoop_conf: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def progress_path(self) -> str:

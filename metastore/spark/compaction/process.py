@@ -30,7 +30,9 @@ from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
 from metastore.compaction.working.job_specification import IN_UTC, CompactionJobResult, CompactionJobSpec, reason
 from metastore.compaction.working.rules import UnprovenError
+from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName
+from metastore.object_stores import ObjectStores
 from metastore.spark.compaction.job import run_for
 from metastore.spark.compaction.progress import reported
 from metastore.spark.jvm.compiled import jvm_of
@@ -83,9 +85,11 @@ def carried_out(spec: CompactionJobSpec, session: Callable[[], SparkSession]) ->
     try:
         table = described_table(spec)
         spark = session()
+        _tell_hadoop(spark, spec.hadoop_conf)
+        files = Files(stores=ObjectStores(spec.hadoop_conf))
         spark.sparkContext.setJobDescription(f"{spec.kind} compaction {spec.compaction_id} of {table.name}")
         with reported(spark, spec.progress_path) as expects:
-            result = run_for(spark, spec, table, may_publish=lambda: _require_claim(spec), expects=expects)
+            result = run_for(spark, spec, table, files, may_publish=lambda: _require_claim(spec), expects=expects)
         spark.catalog.clearCache()
         jvm_of(spark).System.gc()  # Spark removes the files of shuffles only after a garbage collection
     except Exception as error:  # noqa: BLE001 - the Worker shows its text to an operator
@@ -120,6 +124,17 @@ def _session(conf: Mapping[str, str], name: str) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     return spark
+
+
+def _tell_hadoop(spark: SparkSession, keys: Mapping[str, str]) -> None:
+    """Set keys of Hadoop, except those that Spark's own settings have.
+
+    As settings of the session they would stand on Java's command line, which everybody sees.
+    """
+    own, hadoop = spark.sparkContext.getConf(), spark._jsc.hadoopConfiguration()  # noqa: SLF001 - PySpark's only way
+    for key, value in keys.items():
+        if not own.contains(f"spark.hadoop.{key}"):
+            hadoop.set(key, value)
 
 
 def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:

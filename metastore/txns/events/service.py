@@ -89,7 +89,7 @@ class EventService:
         )
 
     def _names(self, *listeners: str) -> bool:
-        return any(name.strip().endswith(listeners) for name in self.settings.listeners.split(","))
+        return any(name.endswith(listeners) for _, names in self.settings.named_classes() for name in names)
 
     def _in_batches(self, delete: Callable[[PgTx, datetime], int], batch: int) -> int:
         count, removed = 0, batch

@@ -29,7 +29,7 @@ LISTENER = "org.apache.hive.hcatalog.listener.DbNotificationListener"
 
 @pytest.fixture
 def server_settings(request):
-    return {"hive.metastore.transactional.event.listeners": getattr(request, "param", f"org.example.Other, {LISTENER}")}
+    return {"hive.metastore.transactional.event.listeners": getattr(request, "param", f"org.apache.hadoop.hive.metastore.HMSMetricsListener, {LISTENER}")}
 
 
 def opened(client, size=1, **more):

@@ -14,11 +14,13 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAU
 
 
 class Request(NamedTuple):
-    """One that the server was sent. ``kind``: what S3's manual calls it."""
+    """One that the server was sent. ``kind``: what S3's manual calls it; ``key_id``: of the keys that signed it."""
 
     kind: str
     key: str
     size: int
+    bucket: str = ""
+    key_id: str = ""
 
 
 class Store:
@@ -73,8 +75,9 @@ def served() -> Iterator[Store]:
     moto = DomainDispatcherApplication(create_backend_app)
 
     def noting(environ: dict[str, Any], start: Any) -> Any:
-        _, _, key = environ["PATH_INFO"].lstrip("/").partition("/")
-        request = Request(_kind(environ, key), key, int(environ.get("CONTENT_LENGTH") or 0))
+        bucket, _, key = environ["PATH_INFO"].lstrip("/").partition("/")
+        signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition("/")[0]
+        request = Request(_kind(environ, key), key, int(environ.get("CONTENT_LENGTH") or 0), bucket, signed)
         requests.append(request)
         if (status := store.answer(request)) is None:
             return moto(environ, start)

@@ -163,6 +163,46 @@ def test_user_and_password_of_their_own_keys(url, user, password, full):
     assert DatabaseSettings(url, user, password).full_url == full
 
 
+def test_a_directory_has_the_files_of_hadoop_and_hive_the_last_winning(tmp_path):
+    for name, value in [("core-site.xml", "1"), ("hive-site.xml", "2"), ("metastore-site.xml", "3"), ("log4j2.xml", "4")]:
+        (tmp_path / name).write_text(f"<configuration><property><name>hive.max.open.txns</name><value>{value}</value></property></configuration>")
+    assert [Path(source.name).name for source in sources.files(tmp_path)] == ["core-site.xml", "hive-site.xml", "metastore-site.xml"]
+    assert build(sources.files(tmp_path)).txns.max_open_txns == 3
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidInputError, match=r"empty has no settings: expected some of core-site.xml, "):
+        list(sources.files(tmp_path / "empty"))
+
+
+def test_a_file_takes_in_others_as_hadoop_does(tmp_path):
+    included = "<configuration><property name='hive.txn.timeout' value='7s'/><property><name>hive.max.open.txns</name><value>1</value></property></configuration>"
+    (tmp_path / "more.xml").write_text(included)
+    site = tmp_path / "core-site.xml"
+
+    def written(inside):
+        site.write_text(f"<configuration xmlns:xi='http://www.w3.org/2001/XInclude'>{inside}<property><name>hive.max.open.txns</name>"
+                        "<value>2</value></property></configuration>")
+        return sources.file(site).values
+
+    assert written("<xi:include href='more.xml'/>") == {"hive.txn.timeout": "7s", "hive.max.open.txns": "2"}
+    assert written("<xi:include href='none.xml'><xi:fallback/></xi:include>") == {"hive.max.open.txns": "2"}
+    for name in ("none.xml", "core-site.xml", ""):
+        with pytest.raises(InvalidInputError, match=r"core-site.xml includes .*, which is not there"):
+            written(f"<xi:include href='{name}'/>")
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("${a}/x", "1/x"), ("${b}", "1"), ("${c}", "own"), ("${env.SET}-${env:SET}", "s-s"), ("${env.NO}", "${env.NO}"), ("${env.NO-d}", "d"),
+    ("${env.NO:-d:e}", "d:e"), ("${env.EMPTY-d}", ""), ("${env.EMPTY:-d}", "d"), ("${env.SET:-d}", "s"), ("${unknown.key}", "${unknown.key}"),
+    ("${loop}", "${loop}"), ("${", "${"), ("$a {b}", "$a {b}")])
+def test_hadoops_variables(text, value):
+    """Hadoop itself gives these values (`Configuration.get`), over all of its files."""
+    given = [SettingsSource("core-site.xml", {"a": "1", "b": "${a}", "loop": "${loop}", "c": "core"}, foreign=True),
+             SettingsSource("hive-site.xml", {"x": text, "c": "own"}, foreign=True), SettingsSource("--set", {"y": "${a}"})]
+    core, hive, ours = sources.expanded(given, {"SET": "s", "EMPTY": ""})
+    assert hive.values["x"] == value
+    assert (core.values["b"], ours.values["y"]) == ("1", "${a}")
+
+
 BOMB = "<!DOCTYPE c [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;'>]><configuration/>"
 
 

@@ -49,6 +49,8 @@ def test_sizes(text, size):
     (values.SIZE, "-1"), (values.SIZE, "1tb2"), (values.FLAG, "yes"), (values.FLAG, ""), (values.FRACTION, "-0.1"),
     (values.FRACTION, "inf"), (values.FRACTION, "nan"), (values.FRACTION, "ten"), (integer(1, 5), "0"), (integer(1, 5), "6"),
     (integer(), "1.0"), (choice("a", "b"), "c"), (values.DATABASE_URL, "jdbc:mysql://h/db"),
+    (values.DATABASE_URL, "jdbc:oracle:thin:@//h:1521/x"), (values.DATABASE_URL, "jdbc:postgresql://h/d?sslfactory=com.acme.Own"),
+    (values.DATABASE_URL, "jdbc:postgresql://h/d?targetServerType=preferSecondary"), (values.DATABASE_URL, "jdbc:postgresql://h/d?socketFactory=x"),
     (values.DATABASE_URL, "jdbc:derby:;databaseName=metastore_db;create=true"), (values.DATABASE_URL, "h/db"),
 ], ids=lambda value: value if isinstance(value, str) else value.expected[:20])
 def test_refusals(kind, text):
@@ -58,7 +60,16 @@ def test_refusals(kind, text):
 
 @pytest.mark.parametrize(("text", "url"), [
     ("jdbc:postgresql://db.example:5432/hive", "postgresql://db.example:5432/hive"),
-    ("postgres://u:p@h/db?sslmode=require", "postgresql://u:p@h/db?sslmode=require"), ("", "")])
+    ("postgres://u:p@h/db?sslmode=require", "postgresql://u:p@h/db?sslmode=require"), ("", ""),
+    ("jdbc:postgresql://h1:5432,h2:5433/hive?targetServerType=primary&loadBalanceHosts=false", "postgresql://h1:5432,h2:5433/hive?target_session_attrs=read-write"),
+    ("jdbc:postgresql://h/hive?ssl=true", "postgresql://h/hive?sslmode=verify-full"),
+    ("jdbc:postgresql://h/hive?sslmode=require&ssl=true", "postgresql://h/hive?sslmode=require"),
+    ("jdbc:postgresql://h/hive?ssl=true&sslfactory=org.postgresql.ssl.NonValidatingFactory", "postgresql://h/hive?sslmode=require"),
+    ("jdbc:postgresql://h/hive?currentSchema=a,b&user=u&password=p%26q", "postgresql://h/hive?options=-c%20search_path%3Da%2Cb&user=u&password=p%26q"),
+    ("jdbc:postgresql://h/hive?tcpKeepAlive=true&loginTimeout=5&ApplicationName=x&prepareThreshold=0&reWriteBatchedInserts=true",
+     "postgresql://h/hive?keepalives=1&connect_timeout=5&application_name=x"),
+    ("jdbc:postgresql:hive", "postgresql://localhost/hive"), ("jdbc:postgresql://h:1/", "postgresql://h:1"),
+    (" jdbc:postgresql://h/hive?createDatabaseIfNotExist=true ", "postgresql://h/hive")])
 def test_database_urls(text, url):
     assert values.DATABASE_URL.parse(text) == url
 

@@ -21,6 +21,7 @@ from metastore.config import CompactionSettings
 from metastore.loops import job_process, job_runner
 from metastore.loops.job_process import JobLivesError
 from metastore.loops.job_runner import SubprocessRunner
+from metastore.object_stores import ObjectStores
 from tests.support.thrift_server import until
 
 SPEC = CompactionJobSpec(
@@ -298,13 +299,13 @@ def test_a_driver_in_the_cluster_is_refused():
 
 def test_spark_submit_gets_master_settings_and_the_spec_itself(monkeypatch, tmp_path):
     submit = tmp_path / "spark-submit"
-    submit.write_text(f"#!{sys.executable}\nimport os, sys\nsys.exit('|'.join([os.environ['SPARK_SUBMIT_OPTS'], *sys.argv[1:]]))\n")
+    submit.write_text(f"#!{sys.executable}\nimport os, sys\nsys.exit('|'.join([os.environ['SPARK_SUBMIT_OPTS'], *sys.argv[1:], open(sys.argv[-1]).read()]))\n")
     submit.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Da=b")
     settings = replace(CompactionSettings(), submit="spark-submit", spark_master="yarn", job_queue="low",
                        log_dir=str(tmp_path))
-    chosen = SubprocessRunner(settings)
+    chosen = SubprocessRunner(settings, stores=ObjectStores({"fs.s3a.secret.key": "hush", "hadoop.security.credential.x": "y"}))
 
     assert chosen.unavailable() is None
     told = chosen.run(SPEC, nothing).message.partition("status 1: ")[2].rpartition(" (its log: ")[0].split("|")
@@ -312,3 +313,5 @@ def test_spark_submit_gets_master_settings_and_the_spec_itself(monkeypatch, tmp_
     assert told[1:5] == ["--master", "yarn", "--deploy-mode", "client"]
     assert "spark.yarn.queue=low" in told
     assert CompactionJobSpec.from_json(told[-1]).txn_id == 9
+    assert CompactionJobSpec.from_json(told[-1]).hadoop_conf == {"fs.s3a.secret.key": "hush"}
+    assert "hush" not in "".join(told[:-1]), "anybody on the machine sees a command line"
