@@ -60,8 +60,9 @@ coverage: .coverage
 .coverage: | setup
 	@$(pytest) $(cover) -m "$(quick) and not spark" tests/unit tests/model tests/scripts tests/integration
 
-lint: setup ## ruff: what it finds, and how it formats
+lint: setup ## ruff: what it finds, and how it formats; subjects of new commits
 	@$(bin)/ruff check . && $(bin)/ruff format --check .
+	@$(bin)/python -m tests.docs.commits
 
 fmt: setup ## Let ruff repair and format what it can
 	@$(bin)/ruff check --fix . && $(bin)/ruff format .

@@ -1,0 +1,1 @@
+"""Benchmarks of the metastore, beside its peers."""

@@ -43,6 +43,7 @@ SHORTER = {
 
 # fmt: on
 def main() -> int:
+    """Run the benchmarks that were named, or all. Return 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(BENCHMARKS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="a single short run of each")

@@ -43,6 +43,7 @@ def broadcast_mb(frame: DataFrame) -> float:
 
 
 def main() -> None:
+    """Measure the queries on the table with deletes and on the flat files, and print a line for each."""
     chosen = options(__doc__, 20_000_000, 3)
     with with_store_sales(chosen) as (session, work, rows):
         session.overwrite(TABLE, rows)

@@ -64,12 +64,15 @@ class Lake(NamedTuple):
     drop: Callable[[], object]
 
     def run(self, statement: str, **places: object) -> None:
+        """Run a statement with the table's name and ``places`` filled in."""
         self.spark.sql(statement.format(table=self.table, **places)).collect()
 
     def fill(self) -> None:
+        """Insert all rows."""
         self.run("INSERT INTO {table} SELECT * FROM rows")
 
     def empty(self) -> None:
+        """Drop the table and create it without rows."""
         self.drop()
         self.run(self.create)
 
@@ -104,6 +107,7 @@ def lakes(session: AcidSession, work: Path, flat: str) -> list[Lake]:
 
 
 def line(title: str, contestants: list[Lake], runs: int, action: Callable[[Lake], Action]) -> None:
+    """Measure ``action`` of each contestant in alternating runs and print the line of the table."""
     costs = alternating({lake.title: action(lake) for lake in contestants}, runs).values()
     print(
         f"| {title} | {_numbers([run.seconds for run in costs])} | {_numbers([run.cpu for run in costs])} |", flush=True
@@ -154,6 +158,7 @@ def compare(contestants: list[Lake], runs: int, only: list[str]) -> None:
 
 
 def chosen(work: Mapping[str, str], only: list[str]) -> list[tuple[str, str]]:
+    """Return the lines of ``work`` that ``only`` names; all if it names none."""
     return [(title, text) for title, text in work.items() if not only or title in only]
 
 
@@ -163,10 +168,12 @@ def _numbers(ours_first: list[float]) -> str:
 
 
 def place() -> Path:
+    """Return the directory of the fetched Spark and jars."""
     return cache().with_name("lakes") / f"spark-{SPARK}-delta-{DELTA}-iceberg-{ICEBERG}"
 
 
 def fetch_all(partly: Path) -> None:
+    """Fetch Spark and the jars of Delta Lake and Iceberg into ``partly``. Raises: MissingError."""
     done = subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", "--target", str(partly / "python"), f"pyspark=={SPARK}"],
         capture_output=True,
@@ -192,6 +199,7 @@ def in_its_spark() -> int:
 
 
 def main() -> int:
+    """Compare the three table formats and print a line for each action. Return 0."""
     if _AGAIN not in os.environ:
         return in_its_spark()
     asked = options(__doc__, 2_800_000, 3, {"--only": "which lines, with a comma between them; all without it"})

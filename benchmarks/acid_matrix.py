@@ -20,14 +20,17 @@ from metastore.spark.session import AcidSession
 
 
 def scan(frame: DataFrame) -> None:
+    """Read all rows."""
     consume(frame)
 
 
 def aggregate(frame: DataFrame) -> list[Row]:
+    """Return sums by store."""
     return frame.groupBy("ss_store_sk").agg(F.sum("ss_quantity"), F.sum("ss_net_paid")).sort("ss_store_sk").collect()
 
 
 def selective(frame: DataFrame) -> list[Row]:
+    """Return totals of a few tickets."""
     few = frame.where(F.col("ss_ticket_number").between(100_000, 100_100))
     return few.agg(F.count("*"), F.sum("ss_net_profit"), F.max("ss_sold_time_sk")).collect()
 
@@ -47,16 +50,19 @@ QUERIES = {
 
 
 def delete(session: AcidSession, *rests: int) -> None:
+    """Delete a hundredth of the rows for each of ``rests``."""
     for rest in rests:
         session.sql(f"DELETE FROM {TABLE} WHERE hash(ss_ticket_number, ss_item_sk) % 100 = {rest}")
 
 
 def insert(session: AcidSession, rows: DataFrame, *rests: int) -> None:
+    """Insert a hundredth of ``rows`` for each of ``rests``."""
     for rest in rests:
         session.insert(TABLE, rows.where(f"hash(ss_item_sk, ss_ticket_number) % 100 = {rest}").coalesce(2))
 
 
 def compare(session: AcidSession, work: Path, runs: int, state: str, limit: float) -> None:
+    """Measure each query on the ACID table and on the same rows as flat files, and print a line for each."""
     spark, flat = session.spark, work / "flat"
     shutil.rmtree(flat, ignore_errors=True)
     session.table(TABLE).write.option("compression", "zlib").orc(str(flat))
@@ -74,6 +80,7 @@ def compare(session: AcidSession, work: Path, runs: int, state: str, limit: floa
 
 
 def main() -> None:
+    """Measure the table state by state, with more and more deltas."""
     chosen = options(__doc__, 10_000_000, 5)
     with with_store_sales(chosen) as (session, work, rows):
         session.overwrite(TABLE, rows)

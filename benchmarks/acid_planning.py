@@ -33,6 +33,7 @@ def jobs(frame: DataFrame) -> int:
 
 
 def compare_small(session: AcidSession) -> None:
+    """Measure the planning of a read of ten rows, beside a plain table."""
     spark = session.spark
     spark.sql("CREATE TABLE bench.small (id BIGINT, note STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     spark.sql("INSERT INTO bench.small SELECT id, 'note' FROM range(10)")
@@ -51,6 +52,7 @@ def compare_small(session: AcidSession) -> None:
 
 
 def main() -> None:
+    """Measure the planning of reads of many deltas and of a small table."""
     chosen = options(__doc__, 10_000, 3)
     with lakehouse() as (session, _):
         spark = session.spark

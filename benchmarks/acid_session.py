@@ -73,6 +73,7 @@ def with_store_sales(
 
 
 def create_table(session: AcidSession) -> None:
+    """Create the ACID table of the benchmarks."""
     session.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
 
 
@@ -87,6 +88,7 @@ def options(about: str | None, rows: int, runs: int, more: Mapping[str, str] | N
 
 
 def circumstances(rows: int, runs: int) -> str:
+    """Return the sentence that says how and with what was measured."""
     return (
         f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Spark {pyspark.__version__} local[{CORES}]; {rows} rows of "
         f"TPC-DS store_sales; medians of {runs} alternating runs, and of the ratios of neighbours, after one that "

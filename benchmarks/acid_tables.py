@@ -32,6 +32,7 @@ CORES = os.cpu_count() or 1
 
 
 def spark_on(uri: str, work: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start a Spark session on the metastore at ``uri``, with its files below ``work``."""
     builder = (
         SparkSession.builder.master(f"local[{CORES}]")
         .appName("benchmark")
@@ -55,6 +56,7 @@ def spark_on(uri: str, work: Path, settings: Mapping[str, str] | None = None) ->
 
 
 def fill(session: AcidSession, rows: int) -> None:
+    """Create the ACID table and insert ``rows`` rows."""
     spark = session.spark
     spark.sql("CREATE DATABASE bench")
     session.sql(
@@ -113,20 +115,25 @@ class Table:
         self.output = self.plain.with_name("rewritten")
 
     def acid_read(self) -> list[tuple]:
+        """Return totals, read from the ACID table."""
         return totals(self.session.table("bench.events"))
 
     def plain_read(self) -> list[tuple]:
+        """Return totals, read from the plain files."""
         return totals(self.spark.read.orc(str(self.plain)))
 
     def compact(self) -> CompactionJobResult:
+        """Run a major compaction whose result no reader uses."""
         txn_id = 1_000_000  # never committed: no reader uses the result, and the next run removes it
         return run(self.spark, replace(self.spec, txn_id=txn_id), self.columns)
 
     def remove_compacted(self) -> None:
+        """Remove the results of compactions."""
         for directory in self.location.glob("*_v*"):
             shutil.rmtree(directory)
 
     def plain_rewrite(self) -> None:
+        """Read the plain files and write them again."""
         self.spark.read.orc(str(self.plain)).write.mode("overwrite").option("compression", "zlib").orc(str(self.output))
 
 
@@ -142,6 +149,7 @@ def seconds(action: Callable[[], object], runs: int, tidy: Callable[[], object] 
 
 
 def main() -> None:
+    """Start a server and a Spark, and compare both on them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
@@ -162,6 +170,7 @@ def main() -> None:
 
 
 def compare(session: AcidSession, work: Path, options: argparse.Namespace) -> None:
+    """Measure reads and rewrites of both contestants and print a line for each."""
     print(
         f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Spark {pyspark.__version__} local[{CORES}]; {options.rows} "
         f"rows; median of {options.runs} runs after one that does not count"

@@ -25,16 +25,20 @@ class Contest:
         self.parts = {"acid": count(1), "flat": count(1)}
 
     def recreate(self) -> None:
+        """Drop the ACID table and create it without rows."""
         self.session.sql(f"DROP TABLE {TABLE}")
         create_table(self.session)
 
     def remove_written(self) -> None:
+        """Remove the files that Spark alone wrote."""
         shutil.rmtree(self.written)
 
     def write(self, rows: DataFrame) -> None:
+        """Write ``rows`` as plain ORC files."""
         rows.write.option("compression", "zlib").orc(self.written)
 
     def part(self, contestant: str) -> str:
+        """Return the condition of a hundredth of the rows that ``contestant`` has not changed yet."""
         return f"pmod(hash(ss_ticket_number, ss_item_sk), 100) = {next(self.parts[contestant])}"
 
     def source(self, part: str) -> None:
@@ -46,15 +50,19 @@ class Contest:
         ).createOrReplaceTempView("source")
 
     def flat_rows(self) -> DataFrame:
+        """Return the rows of the flat files."""
         return self.spark.read.orc(self.flat)
 
     def insert(self) -> None:
+        """Insert all rows into the ACID table."""
         self.session.insert(TABLE, self.rows)
 
     def update(self) -> None:
+        """Update a hundredth of the ACID table's rows."""
         self.session.sql(f"UPDATE {TABLE} SET ss_quantity = ss_quantity + 1 WHERE {self.part('acid')}")
 
     def update_flat(self) -> None:
+        """Write the flat files with a hundredth of the rows updated."""
         new = f"IF({self.part('flat')}, ss_quantity + 1, ss_quantity)"
         self.write(
             self.flat_rows().selectExpr(
@@ -63,12 +71,15 @@ class Contest:
         )
 
     def delete(self) -> None:
+        """Delete a hundredth of the ACID table's rows."""
         self.session.sql(f"DELETE FROM {TABLE} WHERE {self.part('acid')}")
 
     def delete_flat(self) -> None:
+        """Write the flat files without a hundredth of the rows."""
         self.write(self.flat_rows().where(f"NOT coalesce({self.part('flat')}, false)"))
 
     def merge(self) -> None:
+        """Merge the source into the ACID table."""
         self.source(self.part("acid"))
         self.session.sql(
             f"MERGE INTO {TABLE} t USING source s ON t.ss_item_sk = s.ss_item_sk AND t.ss_ticket_number = "
@@ -78,6 +89,7 @@ class Contest:
         )
 
     def merge_flat(self) -> None:
+        """Write the flat files with the source merged into them."""
         self.source(self.part("flat"))
         self.flat_rows().createOrReplaceTempView("flat")
         chosen = ", ".join(
@@ -97,6 +109,7 @@ class Contest:
 
 
 def main() -> None:
+    """Measure each statement on both contestants and print a line for each."""
     chosen = options(__doc__, 10_000_000, 3)
     with with_store_sales(chosen) as (session, work, rows):
         contest = Contest(session, work, rows)

@@ -36,6 +36,7 @@ PATIENCE_S = 5
 
 
 def get_table(index: int, tally: Tally) -> Steps:
+    """Call get_table again and again."""
     message = request("get_table_req", ttypes.GetTableRequest(large_states.DB, "t"))
     while True:
         yield message
@@ -71,6 +72,7 @@ class Turn(NamedTuple):
 
 
 async def take_turns(address: Address, turns: list[Turn], until: float) -> None:
+    """Take and release one lock until the time is over; append a Turn for each grant."""
     caller = Caller(*await asyncio.open_connection(*address))
     component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, large_states.DB, "wanted")
     try:
@@ -89,6 +91,7 @@ async def take_turns(address: Address, turns: list[Turn], until: float) -> None:
 
 
 async def compete(address: Address, clients: int, seconds: float) -> list[Turn]:
+    """Let ``clients`` clients want one lock. Return their turns within ``seconds``."""
     turns: list[Turn] = []
     ends = time.perf_counter() + seconds
     work = [asyncio.create_task(take_turns(address, turns, ends)) for _ in range(clients)]
@@ -102,6 +105,7 @@ async def compete(address: Address, clients: int, seconds: float) -> list[Turn]:
 
 
 def alone(servers: dict[str, Contestant], options: argparse.Namespace) -> None:
+    """Measure each call with few clients and print a line for each."""
     print(
         "| alone | clients | ours /s | server | pg | Hive 2.3.10 /s | x | Hive 4.2.0 /s | x | goal met |\n"
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"
@@ -134,6 +138,7 @@ def alone(servers: dict[str, Contestant], options: argparse.Namespace) -> None:
 
 
 def contended(servers: dict[str, Contestant], options: argparse.Namespace) -> None:
+    """Measure the hand-overs of one lock and print a line for each server."""
     print(
         "\n| one lock | clients | hand-overs /s | wait p50, ms | p99, ms | fair, ms | overtaken "
         "| server | pg | client | goal met |\n"
@@ -164,6 +169,7 @@ def contended(servers: dict[str, Contestant], options: argparse.Namespace) -> No
 
 
 def main() -> None:
+    """Start the servers and measure them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     numbers = {"type": lambda text: [int(part) for part in text.split(",")]}
     parser.add_argument("--runs", type=int, default=3)

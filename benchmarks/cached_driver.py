@@ -25,6 +25,7 @@ def full_collections(pid: int) -> tuple[int, float]:
 
 
 def main() -> None:
+    """Use a cached ACID table for minutes and print the collections that ``jstat`` counted."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--memory", default="4g", help="the driver's heap")

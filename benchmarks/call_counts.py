@@ -182,6 +182,7 @@ def differences(then: Mapping[str, Counts], now: Mapping[str, Counts]) -> str:
 
 
 def main() -> None:
+    """Print the counts of every case, write them, or print what differs from a revision."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"write {EXPECTED.name}")
     parser.add_argument("--against", metavar="REVISION", help="of git")

@@ -54,6 +54,7 @@ class Contest:
         self.write_id = SMALL_DELTAS
 
     def compaction(self, kind: str) -> Action:
+        """Return the action that compacts the table, by the given ``kind``."""
         db, name = TABLE.split(".")
         described = self.session.client.get_table(db, name)
         location = unquote(urlsplit(described.sd.location).path)
@@ -80,6 +81,8 @@ class Contest:
         return Action(lambda: run(self.spark, spec, table.columns), tidy)
 
     def plain(self, *order: str, spread: bool = False) -> Action:
+        """Return the action by which Spark alone rewrites the flat files, sorted by ``order`` if it names columns."""
+
         def write() -> None:
             rows = self.spark.read.orc(self.flat)
             if spread:
@@ -97,6 +100,7 @@ class Contest:
 
 
 def main() -> None:
+    """Measure each kind of compaction beside plain Spark and print a line for each."""
     chosen = options(__doc__, rows=10_000_000, runs=3)
     with with_store_sales(chosen, server_options=_SERVER) as (session, work, rows):
         contest = Contest(session, work, rows)

@@ -57,6 +57,7 @@ class Held(NamedTuple):
 
 
 def events(operation: int, write_id: int, bucket: int, row_ids: pa.Array, current: int) -> pa.Table:
+    """Return a table of ACID events, one for each row id."""
     rows = len(row_ids)
     mask = pa.repeat(pa.scalar(value=True), rows) if operation == DELETE_EVENT else None
     row = pa.StructArray.from_arrays([compute.cast(row_ids, pa.int32())], ["id"], mask=mask)
@@ -85,6 +86,7 @@ def write(directory: Path, bucket: int, pieces: Iterator[pa.Table]) -> None:
 
 
 def write_deltas(location: Path, count: int) -> None:
+    """Write ``count`` delta directories of a few rows each."""
     row_ids = pa.array(range(_ROWS_OF_A_DELTA), pa.int64())
     for write_id in range(1, count + 1):
         name = DeltaName(write_id, write_id, 0)
@@ -136,6 +138,7 @@ def compact(spec: CompactionJobSpec, gc_log: str) -> None:
 
 
 def watched(spec: CompactionJobSpec, work: Path) -> Held:
+    """Run a compaction in a process of its own. Return the most memory and files that it held."""
     gc_log, begin = work / "gc.log", time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.compaction_memory", "--job", spec.to_json(), str(gc_log)]
     most: dict[str, int] = {}
@@ -183,12 +186,14 @@ def _peak(pid: int) -> int:
 
 
 def row(title: str, held: Held) -> str:
+    """Return the line of a measurement."""
     return (
         f"| {title} | {held.seconds:.0f} | {held.python} | {held.driver} | {held.heap} | {held.tasks} | {held.files} |"
     )
 
 
 def main() -> None:
+    """Measure compactions of many deltas and of many deletes; with ``--job``, run one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     numbers = {"type": lambda text: [int(part) for part in text.split(",") if part]}
     parser.add_argument("--deltas", **numbers, default=[1000, 10_000])

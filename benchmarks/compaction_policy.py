@@ -65,6 +65,7 @@ class Table:
         return self.name.partition("/")[0]
 
     def measured(self) -> Measured:
+        """Return the sizes that the Initiator would measure."""
         return Measured(int(self.base), int(sum(self.deltas)), len(self.deltas), self.delete_deltas)
 
     def read_until(self, at: float) -> None:
@@ -83,6 +84,7 @@ class Table:
         return (self.first_s + number * self.every_s for number in count())
 
     def write(self) -> None:
+        """Add the deltas of one write."""
         self.deltas.append(self.delta)
         if self.deletes:
             self.deltas.append(self.delta / 10)
@@ -111,6 +113,8 @@ class Waiting(NamedTuple):
 
 
 class Result(NamedTuple):
+    """The outcome of a simulated month."""
+
     amplification: float
     rewritten: float
     jobs: int
@@ -148,10 +152,12 @@ class Simulation:
         self.jobs = 0
 
     def at(self, seconds: float, what: Callable[[float], None]) -> None:
+        """Schedule ``what`` at ``seconds``."""
         self.numbers += 1
         heapq.heappush(self.events, (seconds, self.numbers, what))
 
     def run(self, days: float) -> Result:
+        """Simulate ``days`` days. Return what they cost."""
         end = days * 86400
         for table in self.tables:
             self.write_later(table, table.writes())
@@ -167,17 +173,20 @@ class Simulation:
         return Result(cost / reads, self.rewritten, self.jobs, self.busy / (end * self.load.workers), self.longest)
 
     def write_later(self, table: Table, moments: Iterator[float]) -> None:
+        """Schedule the next of the writes at ``moments``."""
         moment = next(moments, None)
         if moment is not None:
             self.at(moment, partial(self.write, table, moments))
 
     def write(self, table: Table, moments: Iterator[float], now: float) -> None:
+        """Write to the table and schedule its next write."""
         table.read_until(now)
         table.write()
         self.written[id(table)] = table
         self.write_later(table, moments)
 
     def initiate(self, now: float) -> None:
+        """Queue compactions of the tables that are due, and schedule the next cycle."""
         candidates, self.written = self.written, {}
         for key, table in candidates.items():
             if table.queued:
@@ -197,6 +206,7 @@ class Simulation:
         self.at(now + CYCLE_S, self.initiate)
 
     def assign(self, now: float) -> None:
+        """Give waiting requests to the Workers that are free."""
         while self.waiting and len(self.working) < self.load.workers:
             request = self.next()
             self.longest = max(self.longest, now - request.since)
@@ -219,6 +229,7 @@ class Simulation:
         return chosen[1]
 
     def done(self, request: Waiting, measured: Measured, now: float) -> None:
+        """Replace the deltas that were merged and free the Worker."""
         table = request.table
         table.read_until(now)
         merged, table.deltas = table.deltas[: measured.deltas], table.deltas[measured.deltas :]
@@ -244,6 +255,7 @@ def spread(number: int, low: float, high: float, steps: int = 16) -> float:
 
 
 def trickle() -> Iterator[Table]:
+    """Return many tables with a small write every minute."""
     for number in range(120):
         yield Table(
             f"d.t{number}",
@@ -256,6 +268,7 @@ def trickle() -> Iterator[Table]:
 
 
 def hourly_merges() -> Iterator[Table]:
+    """Return tables into which a MERGE writes every hour."""
     for number in range(160):
         base = spread(number, GB / 4, 30 * GB)
         yield Table(
@@ -264,6 +277,7 @@ def hourly_merges() -> Iterator[Table]:
 
 
 def hot_and_cold() -> Iterator[Table]:
+    """Return a few tables with many writes and reads, and many with few."""
     for number in range(200):
         yield Table(f"d.hot/day={number}", GB, MB / 2, 120, 20, number / 2)
     for number in range(5000):
@@ -278,6 +292,7 @@ def hot_and_cold() -> Iterator[Table]:
 
 
 def daily_deletes() -> Iterator[Table]:
+    """Return tables with deletes four times a day."""
     for number in range(400):
         base = spread(number, GB / 4, 60 * GB)
         yield Table(
@@ -307,6 +322,7 @@ def recorded(record: recorded_load.Record) -> Load:
 
 
 def main() -> int:
+    """Simulate each load under both orders and print a line for each. Return 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--days", type=float, default=30)
     parser.add_argument("--load", nargs="*", choices=[load.name for load in LOADS], default=[])

@@ -65,6 +65,7 @@ class Worker:
         self.ms: dict[str, list[float]] = {}
 
     def timed(self, name: str, call: Callable[..., Answer], *arguments: object) -> Answer:
+        """Call ``call`` after the pause and note its time below ``name``."""
         self.pause()
         began = time.perf_counter()
         answer = call(*arguments)
@@ -72,6 +73,7 @@ class Worker:
         return answer
 
     def work(self) -> None:
+        """Claim and complete requests until none is left."""
         while (claimed := self.timed("claim", self.worker.claim, self.name, "1", None)) is not None:
             self.claims.append(claimed)
             started = self.timed("begin", self.worker.begin, claimed, "ann", "h")
@@ -80,6 +82,7 @@ class Worker:
             self.timed("complete", self.worker.complete, started)
 
     def clean(self, ready: Iterable[Compaction]) -> None:
+        """Clean the requests that are ready."""
         for request in ready:
             cleaning = self.timed("start of a cleaning", self.cleaner.start, request)
             if isinstance(cleaning, Cleaning):
@@ -119,6 +122,7 @@ def run(requests: int, count: int, pause_ms: float) -> bool:
 
 
 def main() -> int:
+    """Empty a full queue for each pause and print the times. Return 1 if a request was given twice."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=8)

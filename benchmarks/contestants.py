@@ -29,9 +29,11 @@ class Contestant:
     database_url: str
 
     def client(self) -> MetastoreClient:
+        """Return a new client of the server."""
         return MetastoreClient(f"thrift://{self.address[0]}:{self.address[1]}")
 
     def run(self, scenario: Scenario, clients: int, seconds: float, warmup: float, processes: int = 1) -> Measured:
+        """Measure a scenario with ``clients`` clients."""
         return measure(
             self.address,
             scenario,
@@ -87,12 +89,14 @@ class Hive23(Contestant):
     """Hive's metastore 2.3.10."""
 
     def end(self, txn_ids: Sequence[int]) -> None:
+        """End the transactions: by calls if they are few, else in the database."""
         if len(txn_ids) <= BATCH:
             super().end(txn_ids)
         else:  # calls would take minutes
             run_sql(self.database_url, "TRUNCATE txns CASCADE")
 
     def finish(self, count: int) -> None:
+        """Insert ``count`` finished transactions into the database."""
         self.fill(f"""
             INSERT INTO completed_txn_components (ctc_txnid, ctc_database, ctc_table, ctc_partition)
             SELECT ntxn_next + n - 1, '{DB}', '{FINISHED_TABLE}', '{PARTITION}'
@@ -104,12 +108,14 @@ class Hive42(Contestant):
     """Hive's metastore 4.2.0."""
 
     def end(self, txn_ids: Sequence[int]) -> None:
+        """End the transactions: by calls if they are few, else in the database."""
         if len(txn_ids) <= BATCH:
             super().end(txn_ids)
         else:
             run_sql(self.database_url, """UPDATE "TXNS" SET "TXN_STATE" = 'c' WHERE "TXN_STATE" = 'o'""")
 
     def finish(self, count: int) -> None:
+        """Insert ``count`` finished transactions into the database."""
         with self.client() as client:
             mark = client.get_open_txns().txn_high_water_mark
         self.fill(f"""

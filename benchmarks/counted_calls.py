@@ -68,6 +68,7 @@ class World:
         return self._number
 
     def begun(self, size: int = 1, **more: Any) -> list[int]:
+        """Open ``size`` transactions and return their ids."""
         return list(
             self.client.open_txns(ttypes.OpenTxnRequest(num_txns=size, user="ann", hostname="h1", **more)).txn_ids
         )
@@ -102,10 +103,12 @@ class World:
         return ttypes.GetValidWriteIdsRequest(fullTableNames=["db.t"], **more)
 
     def snapshot(self) -> str:
+        """Open a transaction and return its list of valid transactions."""
         [txn_id] = self.begun()
         return f"{txn_id}:{txn_id}::"
 
     def table(self, name: str, keys: tuple[str, ...] = ("day", "n")) -> ttypes.Table:
+        """Return an external table, partitioned by ``keys``."""
         return ttypes.Table(
             name,
             "lake",
@@ -117,11 +120,13 @@ class World:
         )
 
     def created(self) -> str:
+        """Create a table without partitions and return its name."""
         name = f"t{self.fresh()}"
         self.client.create_table(self.table(name, keys=()))
         return name
 
     def partitions(self, table: str, numbers: range) -> list[ttypes.Partition]:
+        """Return the partitions of these numbers."""
         return [
             ttypes.Partition(
                 [f"d{n % _DAYS}", str(n)],
@@ -148,6 +153,7 @@ class World:
 
     @staticmethod
     def names(numbers: range) -> list[str]:
+        """Return the names of the partitions of these numbers."""
         return [f"day=d{n % _DAYS}/n={n}" for n in numbers]
 
     def _descriptor(self, path: str) -> ttypes.StorageDescriptor:
@@ -165,12 +171,14 @@ class World:
 
 
 def allocation(*txn_ids: int, table: str = "t") -> ttypes.AllocateTableWriteIdsRequest:
+    """Return a request for a write id for each transaction."""
     return ttypes.AllocateTableWriteIdsRequest(dbName="db", tableName=table, txnIds=list(txn_ids))
 
 
 def wish(
     txn_id: int, *partitions: str, operation: int = _UPDATE, kind: int = ttypes.LockType.SHARED_WRITE
 ) -> ttypes.LockRequest:
+    """Return a request for locks of these partitions."""
     return ttypes.LockRequest(
         txnid=txn_id,
         user="ann",
@@ -191,10 +199,12 @@ def wish(
 
 
 def reading(txn_id: int) -> ttypes.LockRequest:
+    """Return a request for a shared lock of one partition."""
     return wish(txn_id, "p=1", operation=_SELECT, kind=ttypes.LockType.SHARED_READ)
 
 
 def exclusive() -> ttypes.LockRequest:
+    """Return a request for an exclusive lock without a transaction."""
     return wish(0, "p=1", kind=ttypes.LockType.EXCLUSIVE)
 
 

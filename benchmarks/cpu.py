@@ -27,6 +27,7 @@ class Spent(NamedTuple):
     """PostgreSQL transactions that wrote something."""
 
     def since(self, before: "Spent") -> "Spent":
+        """Return what was spent since ``before``."""
         return Spent(*(now - then for now, then in zip(self, before, strict=True)))
 
 
@@ -38,6 +39,7 @@ class Meter:
     database_url: str
 
     def start(self) -> "Reader":
+        """Connect a reader of this meter."""
         return Reader(self)
 
 
@@ -54,6 +56,7 @@ class Reader:
         self.postmaster = int(_stat(backend)[1])
 
     def read(self) -> Spent:
+        """Return what was spent until now."""
         self.cursor.execute(
             "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint, "
             "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"

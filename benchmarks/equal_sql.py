@@ -1,9 +1,9 @@
-"""pgbench scripts with the SQL of our server, derived again in each run: they cannot go stale.
+r"""pgbench scripts with the SQL of our server, derived again in each run: they cannot go stale.
 
 A server of ours runs behind a ``Wiretap``. Two clients, one after the other, run a scenario. A value that differs
 between two rounds of a client, or between the clients, is an id, and the script gets a variable in its place:
 
-- an id that an earlier answer of PostgreSQL has in a column: pgbench reads it from there (``\\aset``);
+- an id that an earlier answer of PostgreSQL has in a column: pgbench reads it from there (``\aset``);
 - an id that the server took out of a longer answer or made itself: a counter of each pgbench client;
 - a part of a client's own names: pgbench's ``client_id``.
 

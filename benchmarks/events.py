@@ -41,6 +41,7 @@ class Server(NamedTuple):
 
 
 def descriptor(location: str | None = None) -> ttypes.StorageDescriptor:
+    """Return a storage descriptor of text files."""
     return ttypes.StorageDescriptor(
         cols=COLUMNS,
         location=location,
@@ -51,6 +52,7 @@ def descriptor(location: str | None = None) -> ttypes.StorageDescriptor:
 
 
 def table(name: str, *keys: str, **parameters: str) -> ttypes.Table:
+    """Return a table with these partition keys."""
     return ttypes.Table(
         tableName=name,
         dbName="b",
@@ -62,6 +64,7 @@ def table(name: str, *keys: str, **parameters: str) -> ttypes.Table:
 
 
 def create_and_drop(client: MetastoreClient, mine: str, _number: int) -> None:
+    """Create a table and drop it."""
     client.create_table(table(f"t{mine}"))
     client.drop_table("b", f"t{mine}", deleteData=False)
 
@@ -85,6 +88,7 @@ def iceberg_commit(client: MetastoreClient, mine: str, number: int) -> None:
 
 
 def open_and_commit(client: MetastoreClient, _mine: str, _number: int) -> None:
+    """Open a transaction and commit it: no event is written by default."""
     client.commit_txn(ttypes.CommitTxnRequest(client.open_txns(ttypes.OpenTxnRequest(1, "u", "h")).txn_ids[0]))
 
 
@@ -123,6 +127,7 @@ def measured(server: Server, work: Work, clients: int, seconds: float, first: in
 
 
 def main() -> int:
+    """Measure each kind of call with and without events."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2)

@@ -66,6 +66,7 @@ class Caller:
         self.reader, self.writer = reader, writer
 
     async def call(self, method: str, *arguments: Any) -> Any:
+        """Send a call and return its result. Raises: ConnectionError."""
         self.writer.write(request(method, *arguments))
         reply = b""
         while not reply or reply[-1] or not skipped_to_the_end(reply):
@@ -107,6 +108,7 @@ async def commit(caller: Caller, tally: Counted, number: int) -> None:
 
 
 async def writer(address: Address, tally: Counted, number: int, until: float) -> None:
+    """Commit to the table until the time is over, and note the first failure."""
     caller = Caller(*await asyncio.open_connection(*address))
     try:
         while time.perf_counter() < until:
@@ -118,6 +120,7 @@ async def writer(address: Address, tally: Counted, number: int, until: float) ->
 
 
 async def compete(address: Address, writers: int, seconds: float) -> Counted:
+    """Let ``writers`` writers commit to one table at once."""
     tally = Counted()
     begin = time.perf_counter()
     await asyncio.gather(*(writer(address, tally, number, begin + seconds) for number in range(writers)))
@@ -162,6 +165,7 @@ def make_table(server: Contestant, work: Path) -> None:
 
 
 def measure(server: Contestant, work: Path, writers: int, seconds: float) -> Counted:
+    """Create the table, let the writers commit, and count the commits that it shows."""
     make_table(server, work)
     tally = asyncio.run(compete(server.address, writers, seconds))
     with server.client() as client:
@@ -170,11 +174,13 @@ def measure(server: Contestant, work: Path, writers: int, seconds: float) -> Cou
 
 
 def percentile(values: list[float], percent: float) -> float:
+    """Return the value below which ``percent`` of the values are."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else float("nan")
 
 
 def report(title: str, tally: Counted, *, goal: bool) -> None:
+    """Print the line of a measurement, and whether the goal is met."""
     turns = sorted(tally.turns, key=lambda turn: turn.granted)
     pairs = list(pairwise(turns))
     waited = [pair for pair in pairs if pair[1].asked < pair[0].released]  # otherwise no writer waited for a hand-over
@@ -198,6 +204,7 @@ def report(title: str, tally: Counted, *, goal: bool) -> None:
 
 
 def main() -> None:
+    """Start the servers and measure them with many writers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--writers", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=20)

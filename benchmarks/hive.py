@@ -44,6 +44,7 @@ class MissingError(Exception):
 
 
 def cache() -> Path:
+    """Return the directory where fetched peers are kept."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "transaction-metastore" / "peers"
 
@@ -180,10 +181,12 @@ def once(place: Path, fill: Callable[[Path], None]) -> None:
 
 
 def fetch(artifact: str, place: Path) -> None:
+    """Fetch one artifact into ``place`` with Maven. Raises: MissingError."""
     maven(place, "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={place}")
 
 
 def fetch_hive_4_2(place: Path) -> None:
+    """Fetch Hive 4.2.0's metastore and its dependencies. Raises: MissingError."""
     with_pom = place / "pom.xml"
     shutil.copy(HERE / "pom.xml", with_pom)
     maven(place, "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={place}")
@@ -204,6 +207,7 @@ def fetch_java_21(place: Path) -> None:
 
 
 def maven(place: Path, *arguments: str) -> None:
+    """Run a goal of Maven in ``place``. Raises: MissingError."""
     if shutil.which("mvn") is None:
         raise MissingError("its jars and schema scripts are fetched with Maven (mvn), which is not on this machine")
     done = subprocess.run(["mvn", "-q", "-B", *arguments], cwd=place, capture_output=True, text=True, check=False)

@@ -53,6 +53,7 @@ UPDATE next_write_ids SET next_write_id = 6
 
 
 def fill(place: Path, partitions: int) -> None:
+    """Write the directories of ``partitions`` partitions."""
     for number in range(1, partitions + 1):
         for name, size in FILES.items():
             directory = place / f"p={number}" / name
@@ -61,6 +62,7 @@ def fill(place: Path, partitions: int) -> None:
 
 
 def timed(name: str, threads: int, initiator: Initiator) -> None:
+    """Run a cycle and print its time."""
     began, computing = time.perf_counter(), time.process_time()
     report = initiator.tick()
     seconds, computing = time.perf_counter() - began, time.process_time() - computing
@@ -70,6 +72,7 @@ def timed(name: str, threads: int, initiator: Initiator) -> None:
 
 
 def run(database: Database, partitions: int, threads: int) -> None:
+    """Measure cycles: without listings, with them, after writes to a tenth, and with listings that are too old."""
     settings = replace(CompactionSettings(), initiator_checks=threads)
 
     def initiator(settings: CompactionSettings = settings) -> Initiator:
@@ -87,6 +90,7 @@ def run(database: Database, partitions: int, threads: int) -> None:
 
 
 def main() -> int:
+    """Write the directories and measure cycles with each number of threads. Return 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 4])

@@ -103,6 +103,7 @@ class Asker:
         return first * 1000, (time.perf_counter() - began) * 1000
 
     def close(self) -> None:
+        """Close the connection."""
         self._socket.close()
 
 
@@ -266,6 +267,7 @@ class Comparison:
                 print(f"without {name}: {missing}")
 
     def run(self) -> None:
+        """Measure every row, state by state, and print its line."""
         few, many, locks = (max(20, int(n * self.options.scale)) for n in (10_000, 100_000, 20_000))
         for name in list(self.servers):
             self.trying(name, lambda server: large_states.make_tables(server, t=few, large=many, new=0))
@@ -281,6 +283,7 @@ class Comparison:
             self.written(few, max(2, few // 10))
 
     def is_late(self, title: str) -> bool:
+        """Return True, and say so in the row's line, if there is no time left."""
         late = time.monotonic() > self.ends
         if late:
             print(f"| {title} | not measured: no time left |", flush=True)
@@ -330,6 +333,7 @@ class Comparison:
 
     @staticmethod
     def report(row: Row, figures: dict[str, Figures]) -> None:
+        """Print the line of a row, and which goals it misses."""
         ours = figures[OURS]
         others = [each.ms for name, each in figures.items() if name != OURS]
         times = min(others) / ours.ms if others else 0.0
@@ -378,19 +382,23 @@ def once(server: Contestant, call: Callable[[str], bytes]) -> Figures:
 
 
 def added(place: str, count: int) -> bytes:
+    """Return a request that adds ``count`` partitions."""
     return request("add_partitions", list(partitions("new", place, range(count))))
 
 
 def altered(place: str, count: int, run: int) -> bytes:
+    """Return a request that alters ``count`` partitions."""
     return request("alter_partitions", DB, "new", list(partitions("new", place, range(count), numRows=f"20{run}")))
 
 
 def dropped(_place: str, count: int) -> bytes:
+    """Return a request that drops ``count`` partitions."""
     wanted = ttypes.RequestPartsSpec(names=[name_of(n) for n in range(count)])
     return request("drop_partitions_req", ttypes.DropPartitionsRequest(DB, "new", wanted, deleteData=False))
 
 
 def main() -> None:
+    """Start the servers and compare them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument(

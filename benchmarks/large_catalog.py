@@ -78,6 +78,8 @@ PARTS: dict[str, Callable[[World], tuple[Any, ...]]] = {
 
 
 class Cost(NamedTuple):
+    """The cost of a call: pages that PostgreSQL read, and time."""
+
     pages: int
     ms: float
 
@@ -135,6 +137,7 @@ def _fetched(tap: Wiretap, url: str) -> int:
 
 
 def main() -> None:
+    """Make the large catalog and print the cost of calls on it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=200_000)
     parser.add_argument("--partitions", type=int, default=1_000_000)

@@ -102,6 +102,7 @@ def describe_columns(server: Contestant, count: int) -> None:
 
 
 def descriptor(location: str) -> ttypes.StorageDescriptor:
+    """Return the storage descriptor of a partition at ``location``."""
     return ttypes.StorageDescriptor(
         cols=[ttypes.FieldSchema(f"column_{n}", "string", "") for n in range(COLUMNS)],
         location=location,
@@ -117,6 +118,7 @@ def descriptor(location: str) -> ttypes.StorageDescriptor:
 
 
 def name_of(number: int) -> str:
+    """Return the name of the partition of this number."""
     return f"day=d{number % DAYS:02}/n={number}"
 
 

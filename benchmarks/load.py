@@ -111,10 +111,12 @@ class Measured:
 
     @property
     def calls_per_second(self) -> float:
+        """Return the rate of calls."""
         return self.calls / self.seconds
 
     @property
     def per_second(self) -> float:
+        """Return the rate of sequences."""
         return self.units / self.seconds
 
     def latency_ms(self, percentile: float) -> float:

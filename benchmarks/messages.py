@@ -34,6 +34,7 @@ def pieces(method: str, *args: Any) -> tuple[bytes, ...]:
 
 
 def occurrences(message: bytes, mark: bytes) -> list[int]:
+    """Return all positions of ``mark`` in ``message``."""
     positions = []
     at = message.find(mark)
     while at >= 0:

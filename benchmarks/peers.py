@@ -42,12 +42,14 @@ def run_sql(url: str, text: str) -> list[tuple[Any, ...]]:
 
 
 def free_port() -> int:
+    """Return a port that nothing listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
+    """Terminate the process, and kill it after 30 seconds."""
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(30)
@@ -107,6 +109,7 @@ def ours(work: Path, database_url: str, *arguments: str) -> Iterator[tuple[Addre
 
 
 def await_port(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    """Wait until ``port`` takes connections. Raises: RuntimeError with the end of the log."""
     for _ in range(1200):
         if process.poll() is not None:
             raise RuntimeError("The server ended:\n" + log.read_text()[-3000:])

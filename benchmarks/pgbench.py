@@ -56,6 +56,7 @@ class Least:
         run_sql(self.url, (SCRIPTS / "schema.sql").read_text())
 
     def hold_open(self, count: int) -> None:
+        """Put ``count`` open transactions into the database."""
         run_sql(
             self.url,
             "TRUNCATE txns, locks, components, completed; INSERT INTO txns (state, started, "
@@ -64,4 +65,5 @@ class Least:
         )
 
     def run(self, script: str, clients: int, seconds: float) -> float:
+        """Run a script of the smallest possible schema. Return its rate."""
         return run(self.url, SCRIPTS / f"{script}.sql", clients, seconds, "-M", "prepared")

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 
 def main() -> None:
+    """Rewrite the files of the first argument into the second until the process is ended."""
     source, target = sys.argv[1:]
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     while True:

@@ -64,6 +64,7 @@ class Reader:
         self.answer = self.session.sql(QUERY).collect()
 
     def read(self, state: str = "") -> Read:
+        """Read the table once, and note an error or a wrong answer."""
         begin, spent = time.perf_counter(), self._spent()
         try:
             found = self.session.sql(QUERY).collect()
@@ -123,11 +124,13 @@ class Neighbour:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
+        """Let the neighbour run within the block."""
         os.killpg(self.process.pid, signal.SIGCONT)
         yield
         os.killpg(self.process.pid, signal.SIGSTOP)
 
     def end(self) -> None:
+        """Kill the neighbour."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
@@ -147,6 +150,7 @@ def beside(reader: Reader, client: MetastoreClient) -> list[Read]:
 
 
 def row(title: str, reads: list[Read], quiet: list[Read]) -> str:
+    """Return the line of some reads, beside the quiet ones."""
     if not reads:
         return f"| {title} | 0 | | | | | | |"
     times, before = [each.seconds * 1000 for each in reads], [each.seconds * 1000 for each in quiet]
@@ -163,6 +167,7 @@ def _late(times: list[float]) -> float:
 
 
 def main() -> None:
+    """Measure reads in quiet, beside a neighbour and beside compactions, and print a line for each."""
     chosen = options(__doc__, rows=2_000_000, runs=2)
     os.sched_setaffinity(0, {SERVING_CORE})
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the neighbour is resumed

@@ -62,6 +62,7 @@ class Writer:
         self.seconds: dict[str, list[float]] = {}
 
     def timed(self, name: str, call: Callable[..., object], *arguments: object) -> object:
+        """Call ``call`` and note its time below ``name``."""
         began = time.perf_counter()
         answer = call(*arguments)
         self.seconds.setdefault(name, []).append(time.perf_counter() - began)
@@ -171,6 +172,7 @@ def states(finished: int, calls: int) -> Iterator[tuple[str, dict[str, float]]]:
 
 
 def main() -> int:
+    """Measure the calls in each state and print their times. Return 1 if one became slower."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--finished", type=int, default=1_000_000, help="transactions in each of the two fillings")
     parser.add_argument("--calls", type=int, default=300, help="rounds of calls in each state")

@@ -33,6 +33,7 @@ class Row(NamedTuple):
 
 
 def snapshots(state: str, held: int, finished: int = 0) -> list[Row]:
+    """Return the rows of snapshots while ``held`` transactions are open."""
     return [
         Row(
             f"get_open_txns{state}",

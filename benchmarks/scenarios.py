@@ -32,6 +32,7 @@ UNLOCK = pieces("unlock", ttypes.UnlockRequest(LOCK_ID))
 
 
 def table_of(index: int) -> str:
+    """Return the name of a client's own table."""
     return f"t{os.getpid()}_{index}"
 
 
@@ -43,6 +44,7 @@ def lock_request(
     dynamic: bool = False,
     operation: int = ttypes.DataOperationType.INSERT,
 ) -> tuple[Any, ...]:
+    """Return the arguments of ``lock`` for one table."""
     component = ttypes.LockComponent(kind, ttypes.LockLevel.TABLE, DB, table)
     if txn_id is not None:
         component.operationType, component.isTransactional = operation, True
@@ -51,6 +53,7 @@ def lock_request(
 
 
 def open_commit(index: int, tally: Tally) -> Steps:
+    """Open and commit a transaction again and again."""
     before, after = COMMIT
     while True:
         txn_id = opened((yield OPEN))
@@ -90,6 +93,7 @@ class FullWriter:
         )
 
     def steps(self) -> Steps:
+        """Write once: all calls of a statement of Hive."""
         txn_id = opened((yield OPEN))
         snapshot = snapshot_of((yield OPEN_TXNS), int.from_bytes(txn_id, "big"))
         granted((yield txn_id.join(self.lock)))
@@ -121,6 +125,7 @@ def heartbeat(index: int, tally: Tally) -> Steps:
 
 
 def get_open_txns(index: int, tally: Tally, least: int = 0) -> Steps:
+    """Ask for the snapshot again and again. Raises: RuntimeError for an answer that is too short."""
     tally.whole = whole_open_txns
     while True:
         reply = yield OPEN_TXNS

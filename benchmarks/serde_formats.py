@@ -58,25 +58,32 @@ class Contest:
             self.spark.sql(f"CREATE TABLE {self.theirs} {self.shape}")
 
     def create(self) -> None:
+        """Create our table."""
         self.session.sql(f"CREATE TABLE {self.ours} {self.shape} {_ONLY}")
 
     def recreate(self) -> None:
+        """Drop our table and create it without rows."""
         self.session.sql(f"DROP TABLE {self.ours}")
         self.create()
 
     def write_ours(self) -> None:
+        """Insert all rows into our table."""
         self.session.insert(self.ours, self.rows)
 
     def write_theirs(self) -> None:
+        """Insert all rows into Hive's table."""
         self.rows.write.insertInto(self.theirs)
 
     def write_files(self) -> None:
+        """Write all rows with Spark's own source."""
         self.rows.write.format(self.form.source).save(self.files)
 
     def read_files(self) -> DataFrame:
+        """Return the rows of the files, by Spark's own source."""
         return self.spark.read.schema(self.rows.schema).format(self.form.source).load(self.files)
 
     def writes(self) -> dict[str, Action]:
+        """Return how each contestant writes, keyed by its name."""
         return self._present(
             Action(self.write_ours, self.recreate),
             Action(self.write_theirs, lambda: self.spark.sql(f"TRUNCATE TABLE {self.theirs}")),
@@ -84,6 +91,7 @@ class Contest:
         )
 
     def reads(self) -> dict[str, Action]:
+        """Return how each contestant reads, keyed by its name. Raises: RuntimeError if they differ."""
         self.write_ours()
         frames: dict[str, Callable[[], DataFrame]] = {"ours": lambda: self.session.table(self.ours)}
         if self.form.in_hive:
@@ -107,6 +115,7 @@ class Contest:
 
 
 def chosen_options() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
@@ -135,6 +144,7 @@ HEAD = (
 
 
 def main() -> None:
+    """Measure each format and print a line for each."""
     chosen = chosen_options()
     with lakehouse() as (session, work):
         spark = session.spark

@@ -105,11 +105,13 @@ def writes(client: DomainClient, count: int) -> None:
 
 
 def repeated(call: Callable[[int], object], count: int) -> None:
+    """Call ``call`` with each number below ``count``."""
     for number in range(count):
         call(number)
 
 
 def main() -> None:
+    """Measure what each kind of object takes and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="how many of each, beside 1,000 tables")
     scale = parser.parse_args().scale

@@ -91,6 +91,7 @@ class Measured:
         self.memory: list[float] = []
 
     def note(self, title: str, value: float) -> None:
+        """Add a value below ``title``."""
         self.rows.setdefault(title, []).append(value)
 
     def run(self, idle_s: float) -> None:
@@ -118,6 +119,7 @@ class Measured:
 
 
 def main() -> None:
+    """Start each version several times and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--idle", type=float, default=10, help="seconds before memory is read")

@@ -42,6 +42,7 @@ class Input(NamedTuple):
 
 
 def rows(count: int, row_bytes: int) -> Iterator[tuple[int, str, float, str]]:
+    """Return ``count`` rows of about ``row_bytes`` bytes."""
     chance = random.Random(7)
     words = [f"{chance.getrandbits(40):x}" for _ in range(5000)]
     for number in range(count):
@@ -116,10 +117,13 @@ class Rates(NamedTuple):
 
 
 class Stopwatch:
+    """A watch of elapsed time and of processor time."""
+
     def __init__(self) -> None:
         self._begin = time.perf_counter(), time.process_time()
 
     def rates(self, rows: int) -> Rates:
+        """Return ``rows`` a second since the start, by both times."""
         return Rates(rows / (time.perf_counter() - self._begin[0]), rows / (time.process_time() - self._begin[1]))
 
 
@@ -136,6 +140,7 @@ def plain(source: Input, compression: str, folder: Path) -> Rates:
 
 
 def parsed(source: Input, block: Any) -> pa.Table:
+    """Return a block of records as an Arrow table."""
     if isinstance(source.records, Delimited):
         return csv.read_csv(
             io.BytesIO(b"\n".join(block)),
@@ -155,6 +160,7 @@ class Streamed(NamedTuple):
 
 
 def stream(source: Input, client: MetastoreClient, compression: str, per_transaction: int, batch: int) -> Streamed:
+    """Write all blocks through a streaming connection."""
     commits, count = [], 0
     watch = Stopwatch()
     with connect(
@@ -171,10 +177,12 @@ def stream(source: Input, client: MetastoreClient, compression: str, per_transac
 
 
 def grouped(blocks: list[Any], size: int) -> Iterable[list[Any]]:
+    """Return the blocks in lists of ``size``."""
     return (blocks[at : at + size] for at in range(0, len(blocks), size))
 
 
 def main() -> None:
+    """Start a server and measure the connection beside pyarrow."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--row-bytes", type=int, default=1000)
@@ -194,6 +202,7 @@ def main() -> None:
 
 
 def compare(client: MetastoreClient, work: Path, options: argparse.Namespace) -> None:
+    """Measure each kind of record and compression, and print a line for each."""
     print(
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, pyarrow {pa.__version__}; {options.rows} rows of "
         f"{options.row_bytes} bytes in blocks of {_BLOCK}, {options.per_transaction} rows a transaction, one thread; "
@@ -223,6 +232,7 @@ def compare(client: MetastoreClient, work: Path, options: argparse.Namespace) ->
 
 
 def median(rates: list[Rates]) -> Rates:
+    """Return the medians of both rates."""
     return Rates(*(statistics.median(values) for values in zip(*rates, strict=True)))
 
 

@@ -53,19 +53,24 @@ class Work:
         self.full_writer = FullWriter(table)
 
     def insert(self) -> Steps:
+        """Insert once."""
         return self.transaction(self.write_lock)
 
     def slow_insert(self) -> Steps:
+        """Insert once, with a heartbeat."""
         return self.transaction(self.write_lock, beats=1)
 
     def update(self) -> Steps:
+        """Update once."""
         return self.transaction(self.update_lock)
 
     def full(self) -> Steps:
+        """Write once, with all calls of a statement of Hive."""
         return self.full_writer.steps()
 
     @staticmethod
     def transaction(lock: tuple[bytes, ...], beats: int = 0) -> Steps:
+        """Open a transaction, lock, heartbeat and commit."""
         txn_id = opened((yield OPEN))
         granted((yield txn_id.join(lock)))
         for _ in range(beats):
@@ -73,17 +78,20 @@ class Work:
         void("commit_txn", (yield txn_id.join(COMMIT)))
 
     def read(self) -> Steps:
+        """Read once: a snapshot, a lock, a commit."""
         txn_id = opened((yield READ))
         yield OPEN_TXNS
         granted((yield txn_id.join(self.read_lock)))
         void("commit_txn", (yield txn_id.join(COMMIT)))
 
     def abort(self) -> Steps:
+        """Open a transaction, lock and abort."""
         txn_id = opened((yield OPEN))
         granted((yield txn_id.join(self.read_lock)))
         void("abort_txn", (yield txn_id.join(ABORT)))
 
     def iceberg(self) -> Steps:
+        """Take and release the lock of an Iceberg commit."""
         lock_id = granted((yield self.iceberg_lock))
         void("unlock", (yield lock_id.join(UNLOCK)))
 
@@ -115,6 +123,7 @@ class Sizes(NamedTuple):
 
 
 def sizes(url: str) -> Sizes:
+    """Return the sizes and rows of the database's tables."""
     rows = peers.run_sql(
         url,
         "SELECT relname, pg_table_size(relid), pg_indexes_size(relid), n_live_tup, n_dead_tup FROM pg_stat_user_tables",
@@ -135,6 +144,7 @@ class Line(NamedTuple):
 
 
 def load(pipe: Any, server: Contestant, clients: int, interval: float, intervals: int) -> None:
+    """Send the mixed work and report each interval through ``pipe``."""
     drive(
         server.address,
         mixed,
@@ -148,6 +158,7 @@ def load(pipe: Any, server: Contestant, clients: int, interval: float, intervals
 
 
 def run(server: Contestant, clients: int, interval: float, intervals: int) -> list[Line]:
+    """Run the load in a process of its own. Return a line for each interval."""
     print(
         "| after s | write txns /s | p50 ms | p99 ms | server cores | PostgreSQL cores | load cores | "
         "server RSS MB | tables MB | indexes MB | rows | dead rows |\n" + "|--:" * 12 + "|",
@@ -208,6 +219,7 @@ def verdict(lines: list[Line], interval: float) -> bool:
 
 
 def main() -> None:
+    """Run the mixed work for minutes and print whether anything grew."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--interval", type=float, default=60, help="seconds per line")

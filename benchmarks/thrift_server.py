@@ -50,13 +50,16 @@ class Handlers:
     """Handlers that answer without work."""
 
     def get_all_databases(self, call: Call) -> list[str]:
+        """Return one name."""
         return ["default"]
 
     def get_table(self, call: Call, db: str, name: str) -> ttypes.Table:
+        """Return the same table for every name."""
         return TABLE
 
     @coalesced("locks")
     def lock(self, calls: list[Call]) -> list[ttypes.LockResponse]:
+        """Grant every lock."""
         return [ttypes.LockResponse(1, 1) for _ in calls]
 
 
@@ -64,19 +67,24 @@ class PlainHandlers:
     """The same handlers for the peer."""
 
     def getStatus(self) -> int:
+        """Return ALIVE."""
         return 2
 
     def get_all_databases(self) -> list[str]:
+        """Return one name."""
         return ["default"]
 
     def get_table(self, db: str, name: str) -> ttypes.Table:
+        """Return the same table for every name."""
         return TABLE
 
     def lock(self, request: ttypes.LockRequest) -> ttypes.LockResponse:
+        """Grant the lock."""
         return ttypes.LockResponse(1, 1)
 
 
 def serve_ours(pipe: Any) -> None:
+    """Serve with our server until ``pipe`` says stop."""
     stats = CallStats()
     server = Server(ServerSettings(host="127.0.0.1", port=0), handlers_of(Handlers(), Fb303Handlers(stats, 1)), stats)
     pipe.send(server.start())
@@ -85,6 +93,7 @@ def serve_ours(pipe: Any) -> None:
 
 
 def serve_peer(pipe: Any) -> None:
+    """Serve with Thrift's own server."""
     listener = TServerSocket("127.0.0.1", 0)
     listener.listen()
     server = TThreadPoolServer(
@@ -105,24 +114,29 @@ def measured(process: Any, address: Any, scenario: Any, clients: int, seconds: f
 
 
 def repeat(message: bytes, tally: Tally) -> Generator[bytes, bytes, None]:
+    """Send the same message again and again."""
     while True:
         yield message
         tally.done()
 
 
 def get_status(index: int, tally: Tally) -> Generator[bytes, bytes, None]:
+    """Call getStatus again and again."""
     return repeat(request("getStatus"), tally)
 
 
 def get_all_databases(index: int, tally: Tally) -> Generator[bytes, bytes, None]:
+    """Call get_all_databases again and again."""
     return repeat(request("get_all_databases"), tally)
 
 
 def lock(index: int, tally: Tally) -> Generator[bytes, bytes, None]:
+    """Call lock again and again."""
     return repeat(request("lock", LOCK), tally)
 
 
 def get_table(index: int, tally: Tally) -> Generator[bytes, bytes, None]:
+    """Call get_table again and again."""
     return repeat(request("get_table", "sales", "orders"), tally)
 
 
@@ -135,6 +149,7 @@ SCENARIOS = {
 
 
 def main() -> None:
+    """Measure both servers with each number of clients."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--runs", type=int, default=3)

@@ -184,6 +184,7 @@ def hand_over(pipe: Connection, sock: socket.socket, next_up: socket.socket, wor
 
 
 def main() -> None:
+    """Measure the parts of a call and print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=1000)
     options = parser.parse_args()

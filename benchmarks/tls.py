@@ -106,6 +106,7 @@ def serve(pipe: Any, keystore: str) -> None:
 
 
 def started(keystore: str, running: ExitStack) -> Served:
+    """Start the server in a process of its own, with TLS if ``keystore`` is given."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=serve, args=(there, keystore), daemon=True)
@@ -176,6 +177,7 @@ def idle(pair: list[Served], count: int) -> None:
 
 
 def greeting() -> bytes:
+    """Return the first message of a TLS handshake."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(incoming, outgoing, server_hostname="localhost")
     with suppress(ssl.SSLWantReadError):
@@ -227,10 +229,12 @@ def strangers(title: str, first: bytes, served: Served, options: argparse.Namesp
 
 
 def met(value: float, most: float) -> str:
+    """Return yes or NO for the table."""
     return "yes" if value <= most else "NO"
 
 
 def main() -> None:
+    """Measure the parts that were chosen, and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--runs", type=int, default=3)

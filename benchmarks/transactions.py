@@ -48,6 +48,7 @@ class Costs(NamedTuple):
 
     @classmethod
     def of(cls, runs: list[Measured]) -> "Costs":
+        """Add up the costs of runs, a call or a sequence."""
         spent = [run.spent for run in runs if run.spent]
         calls, units = (max(1, sum(getattr(run, name) for run in runs)) for name in ("calls", "units"))
         server, postgres, wal, writes = (sum(share[field] for share in spent) for field in range(4))
@@ -63,6 +64,7 @@ class Costs(NamedTuple):
 
 
 def main() -> None:
+    """Start the servers and measure each row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--warmup", type=float, default=0.5)
@@ -89,6 +91,7 @@ def main() -> None:
 
 
 def own_postgres(work: Path, running: ExitStack) -> str:
+    """Start an embedded PostgreSQL below ``work`` and return its URL."""
     postgres = EmbeddedPostgres(work / "postgres", ends_with_us=True)
     postgres.start()
     running.callback(postgres.stop)
@@ -96,6 +99,7 @@ def own_postgres(work: Path, running: ExitStack) -> str:
 
 
 def settings(url: str) -> str:
+    """Return the sentence that says on what was measured."""
     [(version, fsync, synchronous, buffers)] = peers.run_sql(
         url,
         "SELECT current_setting('server_version'), current_setting('fsync'), "
@@ -121,6 +125,7 @@ class Comparison:
         self.start(running, options.peers.split(","))
 
     def start(self, running: ExitStack, names: list[str]) -> None:
+        """Start our server, and those peers of ``names`` that can be fetched."""
         how = [f"--set={key}={value}" for key, value in MANY_OPEN.items()]
         if self.options.processes > 1:
             how += ["--processes", str(self.options.processes)]
@@ -139,6 +144,7 @@ class Comparison:
             self.equal = running.enter_context(EqualSql(self.work / "equal", self.url))
 
     def run(self, rows: list[Row]) -> None:
+        """Measure every row and print its line."""
         options = self.options
         print(
             f"{settings(self.url)}; median of {options.runs} runs of {options.seconds:g} s\n"
@@ -204,6 +210,7 @@ class Comparison:
         return wanted
 
     def script(self, row: Row) -> Path | None:
+        """Return the pgbench script with the SQL of the row; None if there is none."""
         if self.equal is None or row.held > LARGE or row.finished:
             return None
         try:
@@ -236,6 +243,7 @@ class Comparison:
 
     @staticmethod
     def print_profile(row: Row, clients: int, runs: list[Measured]) -> None:
+        """Print what our server's runs cost."""
         costs = Costs.of(runs)
         print(
             f"{row.title:34}{clients:8}{middle(runs, per_second):8.0f}{middle(runs, latency(50)):8.2f}"
@@ -264,14 +272,17 @@ class Comparison:
 
 
 def middle(runs: list[Measured], figure: Callable[[Measured], float]) -> float:
+    """Return the median of ``figure`` of the runs."""
     return statistics.median(map(figure, runs))
 
 
 def per_second(run: Measured) -> float:
+    """Return the rate of a run."""
     return run.per_second
 
 
 def latency(percentile: float) -> Callable[[Measured], float]:
+    """Return the function that takes this percentile of a run's latencies."""
     return lambda run: run.latency_ms(percentile)
 
 

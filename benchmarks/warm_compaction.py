@@ -58,6 +58,7 @@ def prepared(client: MetastoreClient, tables: int, deltas: int, rows: int) -> li
 
 
 def compacted(client: MetastoreClient, table: str, server: int) -> Took:
+    """Request a compaction of ``table`` and wait for its end. Raises: SystemExit if it fails."""
     types, begin, spent = client.types, time.perf_counter(), tree_seconds(server)
     request = types.CompactionRequest(dbname="bench", tablename=table, type=compaction_type("major"))
     wanted = types.ShowCompactRequest(id=client.compact2(request).id)
@@ -77,6 +78,7 @@ def resident(pid: int) -> float:
 
 
 def row(title: str, took: Sequence[Took], *, is_kept: bool) -> str:
+    """Return the line of some compactions."""
     whole = [each.whole for each in took]
     figures = f"{statistics.median(whole):.2f} | {min(whole):.2f} | {max(whole):.2f}"
     waited, cpu = (statistics.median(each) for each in ([one.waited for one in took], [one.cpu for one in took]))
@@ -84,6 +86,7 @@ def row(title: str, took: Sequence[Took], *, is_kept: bool) -> str:
 
 
 def main() -> None:
+    """Measure compactions one after the other, with and without a kept Spark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=12)
     parser.add_argument("--deltas", type=int, default=10)

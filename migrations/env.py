@@ -11,6 +11,7 @@ from metastore.db.tables import metadata
 
 
 def run() -> None:
+    """Run the migrations on the connection that was handed over. Raises: SystemExit without one."""
     connection = context.config.attributes.get("connection")
     if connection is None:
         from metastore.db import migrate

@@ -9,8 +9,10 @@ depends_on = None
 
 
 def upgrade() -> None:
+    """Bring the schema to this revision."""
     ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
+    """Bring the schema back to the revision before."""
     ${downgrades if downgrades else "pass"}

@@ -12,8 +12,6 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.own_database import *  # noqa: F403
-
 # Other examples each time; what fails says how to see it again.
 settings.register_profile("fresh", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 # A Spark of a test ends before it has earned what the second compiler costs, and that runs beside other tests.
@@ -35,6 +33,31 @@ def postgres():
     server = TestPostgres()
     yield server
     server.close()
+
+
+@pytest.fixture
+def database_url(postgres):
+    """URL of a database with the newest schema, which is the test's own."""
+    with postgres.cloned() as url:
+        yield url
+
+
+@pytest.fixture
+def database(database_url):
+    """A Database with the newest schema, which is the test's own."""
+    from metastore.db.engine import Database
+
+    opened = Database(database_url, pool_size=12)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def t(database):
+    """Transactions, write ids and locks on the database, in short words."""
+    from tests.support.transactions import Transactions
+
+    return Transactions(database)
 
 
 @pytest.fixture

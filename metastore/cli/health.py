@@ -33,10 +33,11 @@ class NotReadyError(MetastoreError):
     help="How long it may take to answer.",
 )
 def health(ready_file: Path | None, alive: bool, timeout: float) -> None:
-    """Ask a metastore or a worker on this machine whether it is ready (exit code 0), by its ready file.
+    """Ask whether a process on this machine is ready, for probes.
 
-    1: a part is not ready, and which. 3: it is not up yet, or does not answer. The address, and whether it speaks TLS,
-    are in the file; its certificate is not checked, since it is the process that wrote the file.
+    The process is a metastore or a worker; its ready file tells where it answers. Exit code 0: it is ready. 1: a part
+    is not, and which. 3: it is not up yet, or does not answer. The address, and whether it speaks TLS, are in the file;
+    its certificate is not checked, since it is the process that wrote the file.
     """
     if ready_file is None:
         raise click.UsageError("Say with --ready-file (or METASTORE_READY_FILE) which ready file the process writes.")

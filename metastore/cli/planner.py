@@ -26,7 +26,7 @@ def planner(
     ready_file: Path | None,
     inherited: int | None,
 ) -> None:
-    """Plan scans and writes of ACID tables for Spark until told to stop (SIGTERM).
+    """Run a process that plans scans and writes of ACID tables for Spark.
 
     Engines find the planner beside their metastore by themselves; for another one, set metastore.planner.uri there. It
     needs the table's files and the metastore at --uri, and keeps nothing: any number of them may run.

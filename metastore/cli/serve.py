@@ -48,7 +48,10 @@ def serve(
     no_loops: bool,
     ready_file: Path | None,
 ) -> None:
-    """Run the metastore until it is told to stop (SIGTERM), then finish the calls in flight and exit with 0."""
+    """Run the metastore.
+
+    At SIGTERM it finishes the calls in flight and exits with 0.
+    """
     stopping = lifecycle.stop_signals()
     settings = settings_of(
         files,

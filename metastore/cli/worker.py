@@ -28,7 +28,9 @@ def worker(
     assignments: tuple[str, ...],
     ready_file: Path | None,
 ) -> None:
-    """Claim compactions and run their Spark jobs until told to stop (SIGTERM); then hand back what is not finished.
+    """Run a process that only compacts.
+
+    It claims compactions and runs their Spark jobs; at SIGTERM it hands back what is not finished.
 
     Requests are claimed from the database; jobs take their snapshots from the metastore at --uri. A worker that dies
     loses its claim after metastore.compactor.worker.lease, and another begins anew.

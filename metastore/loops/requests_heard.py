@@ -6,6 +6,7 @@ it looks once, to make up for missed notifications.
 
 import os
 import select
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Thread
@@ -28,6 +29,7 @@ class RequestsHeard:
         self._listener, self._wake = Listener(url, CHANNEL), wake
         self._stopping = Event()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._bell)  # The thread may outlive stop(), and still polls it.
         self._thread = Thread(target=self._run, name="compactions-heard", daemon=True)
 
     def start(self) -> None:

@@ -56,7 +56,7 @@ class Runner:
     def lookup(self, name: str) -> AcidTable:
         """Return the table ``db.table`` or ``table``, quoted or not. Raises: NoSuchObjectError."""
         db, _, table = name.replace("`", "").lower().rpartition(".")
-        found = table_name(db or self.spark.catalog.currentDatabase(), table)
+        found = table_name(db or self.spark.catalog.currentDatabase().replace("`", ""), table)
         try:
             return AcidTable.of(found, self.client.get_table(found.db, found.table))
         except NoSuchObjectError:

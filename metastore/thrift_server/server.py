@@ -10,6 +10,7 @@ import select
 import sys
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
@@ -178,6 +179,7 @@ class Server:
         self._epoll = select.epoll()
         self._listener.watch(self._epoll)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._wake)  # Threads may still write to it after the loop has ended.
         self._epoll.register(self._wake, select.EPOLLIN)
         self._waits = FiberWaits(self._epoll)
         self._pool.start()

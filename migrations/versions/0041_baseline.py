@@ -11,8 +11,10 @@ depends_on = None
 
 
 def upgrade() -> None:
+    """Bring the schema to this revision."""
     op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text().replace("%", "%%"))
 
 
 def downgrade() -> None:
+    """Bring the schema back to the revision before."""
     raise NotImplementedError("There is nothing before the schema of release 0.2.")

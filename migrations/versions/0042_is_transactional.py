@@ -59,10 +59,12 @@ def _commit(condition: str, compared: str) -> str:
 
 
 def upgrade() -> None:
+    """Bring the schema to this revision."""
     op.get_bind().exec_driver_sql(_IS_TRANSACTIONAL)
     op.get_bind().exec_driver_sql(_commit("is_transactional(t.parameters)", ""))
 
 
 def downgrade() -> None:
+    """Bring the schema back to the revision before."""
     op.get_bind().exec_driver_sql(_commit("lower(t.parameters ->> 'transactional')", " = 'true'"))
     op.execute("DROP FUNCTION is_transactional")

@@ -82,6 +82,7 @@ CREATE TRIGGER tables_meta_again BEFORE UPDATE OF catalog, db, name, type, param
 
 
 def upgrade() -> None:
+    """Bring the schema to this revision."""
     op.execute(_LOCK_UNCONTENDED.format(column="", value=""))
     op.execute(_FORGET)  # most rows, while other transactions go on
     op.execute(
@@ -91,5 +92,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Bring the schema back to the revision before."""
     op.execute(_KEEP_LINES)
     op.execute(_LOCK_UNCONTENDED.format(**_KEPT))

@@ -20,10 +20,12 @@ _HELPERS = ("id(text)", "millis(timestamp with time zone)", "owner_type(smallint
 
 
 def upgrade() -> None:
+    """Create the function that makes the views, and run it."""
     op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text().replace("%", "%%"))
     op.execute("SELECT make_hive_views()")
 
 
 def downgrade() -> None:
+    """Drop the views and the function, unless the schema is somebody else's."""
     op.execute(_OURS)
     op.execute(f"DROP FUNCTION make_hive_views(), {', '.join(f'hive_{name}' for name in _HELPERS)}")

@@ -9,6 +9,7 @@ depends_on = None
 
 
 def upgrade() -> None:
+    """Create the table and the numbers of its changes."""
     op.execute("""
 CREATE SEQUENCE rare_object_number;
 CREATE TABLE rare_objects (
@@ -21,4 +22,5 @@ CREATE INDEX rare_objects_catalog_db_idx ON rare_objects (catalog, db) WHERE db 
 
 
 def downgrade() -> None:
+    """Drop the table."""
     op.execute("DROP TABLE rare_objects; DROP SEQUENCE rare_object_number")

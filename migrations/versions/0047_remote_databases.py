@@ -9,10 +9,12 @@ depends_on = None
 
 
 def upgrade() -> None:
+    """Add the connector of a database, and its name there."""
     op.execute(
         "ALTER TABLE databases ADD COLUMN IF NOT EXISTS connector text, ADD COLUMN IF NOT EXISTS remote_name text"
     )
 
 
 def downgrade() -> None:
+    """Drop the columns."""
     op.execute("ALTER TABLE databases DROP COLUMN connector, DROP COLUMN remote_name")

@@ -89,6 +89,7 @@ def _rename(function: str, before: str, after: str) -> None:
 
 
 def upgrade() -> None:
+    """Create the queue of events, and name types as Hive does."""
     op.execute("ALTER TABLE notification_log ADD COLUMN body bytea")
     op.execute(_QUEUE)
     for statement in (_NUMBER, _APPEND):
@@ -98,6 +99,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Go back to the counter of events."""
     for function, name in _NAMES:
         _rename(function, f"{name}_EVENT", name)
     op.get_bind().exec_driver_sql(_APPEND_BEFORE)

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -205,10 +206,11 @@ def test_a_page_without_its_markers_is_refused(tmp_path, monkeypatch):
         list(figures.page())
 
 
-def test_help_loads_nothing_heavy():
+def test_help_lists_the_commands_in_their_own_words_and_loads_nothing_heavy():
     code = ("import sys; from metastore.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
             "print(sorted({'sqlalchemy', 'thrift', 'psycopg2', 'fsspec', 'pyspark', 'structlog'} & set(sys.modules)))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "120"})
 
     assert done.stdout.splitlines()[-1] == "[]"
-    assert all(name in done.stdout for name in COMMANDS)
+    listed = dict(re.findall(r"^  ([a-z]+) {2,}(\S.*)$", done.stdout, re.MULTILINE))
+    assert listed == {name: cli.get_command(click.Context(cli), name).help.splitlines()[0] for name in COMMANDS}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from threading import Event
+from threading import Event, Thread
 
 from metastore.catalog.service.statistics import StatisticsService
 from metastore.compaction.cleaning.service import CleanerService
@@ -82,3 +82,26 @@ class Compacting:
 
     def clean(self):
         return self._cleaner.tick()
+
+
+class Working:
+    """A Worker that works until the block ends."""
+
+    def __init__(self, worker):
+        self.worker, self.over, self.outcomes = worker, Event(), []
+        self.thread = Thread(target=self.work)
+
+    def work(self):
+        while not self.over.is_set():
+            report = self.worker.tick()
+            if report.compaction_id is not None:
+                self.outcomes.append(report.outcome.value)
+            self.over.wait(0.1)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()

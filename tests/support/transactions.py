@@ -1,11 +1,9 @@
 """Transactions, write ids and locks on a database, without a server in front: short words for long requests."""
 
-from contextlib import contextmanager
 from datetime import timedelta
 
 from metastore.config import TxnSettings
 from metastore.db import catalog_tables
-from metastore.db.engine import Database
 from metastore.housekeeping.service import PurgeService
 from metastore.ids import TableName, table_name
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, WantedLock
@@ -25,15 +23,6 @@ LOCK_OPERATIONS = {Operation.INSERT: LockOperation.INSERT, Operation.UPDATE: Loc
 # As after the migrations: far quicker than a new database.
 EMPTY = "".join(f'DELETE FROM "{table.name}"; ' for table in reversed(catalog_tables.metadata.sorted_tables)) + """
     INSERT INTO txn_counter (id) VALUES (1); ALTER SEQUENCE lock_ext_id RESTART; UPDATE test_clock SET ahead = '0'"""
-
-
-@contextmanager
-def emptied(url):
-    """A Database on this URL, with nothing in it."""
-    opened = Database(url, pool_size=12)
-    opened.once(EMPTY)
-    yield opened
-    opened.close()
 
 
 def raised(answers):

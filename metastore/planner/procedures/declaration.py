@@ -44,17 +44,20 @@ class Procedure:
     """A query whose only row the engine sends to a call, before it shows the rows: sql, call, arguments."""
 
 
-TABLE = Parameter("table", TEXT, "db.table, or the name of a table of the database default", None)
-ONLY_TABLE = Parameter("table", TEXT, "only of this table: db.table")
+TABLE = Parameter("table", TEXT, "db.table, or the name of a table of the current database", None)
+ONLY_TABLE = Parameter("table", TEXT, "only of this table: db.table, or a table of the current database")
 
 
 def existing_table(call: PlannerCall, arguments: Body) -> TableName:
-    """Return the table that an argument names. Raises: NoSuchObjectError; InvalidOperationError: no ACID table."""
+    """Return the table that an argument names; without a database, it is in the caller's current one.
+
+    Raises: NoSuchObjectError; InvalidOperationError: no ACID table.
+    """
     try:
         db, table = split_table_name(arguments.text("table"))
     except ValueError as error:
         raise InvalidInputError(f"table => {error}") from None
-    return acid_table(call.client, table_name(db or DEFAULT_DATABASE, table)).name
+    return acid_table(call.client, table_name(db or call.body.text("database", DEFAULT_DATABASE), table)).name
 
 
 def required_ids(arguments: Body, name: str, what: str) -> list[int]:

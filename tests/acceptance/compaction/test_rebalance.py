@@ -1,13 +1,12 @@
 """A rebalance as a user asks for it, carried out by the real loops; the Spark job runs in the session of the tests."""
 
 from collections import Counter
-from threading import Event, Thread
 
 import pytest
 from pyspark.errors import PySparkException
 
 from metastore.acid.bucket import decode
-from tests.support.compacting import Compacting
+from tests.support.compacting import Compacting, Working
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -17,29 +16,6 @@ def compacting(lakehouse, spark, nobody_reads):
     loops = Compacting(lakehouse.database_url, lakehouse.uri, spark)
     yield loops
     loops.close()
-
-
-class Working:
-    """A Worker that works until the block ends."""
-
-    def __init__(self, worker):
-        self.worker, self.over, self.outcomes = worker, Event(), []
-        self.thread = Thread(target=self.work)
-
-    def work(self):
-        while not self.over.is_set():
-            report = self.worker.tick()
-            if report.compaction_id is not None:
-                self.outcomes.append(report.outcome.value)
-            self.over.wait(0.1)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
 
 
 def test_a_user_asks_for_it_waits_for_it_and_writes_on(acid_session, db, compacting):

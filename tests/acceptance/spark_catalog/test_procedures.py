@@ -91,3 +91,42 @@ def test_restore_gives_back_the_rows_of_a_write_id_or_a_time(catalog, db, open_t
     with pytest.raises(Exception, match="write ids up to 6; as_of_write_id=9"):
         catalog.sql(f"CALL system.restore('{db}.r', to_write_id => 9)")
     assert open_transactions() == []
+
+
+@pytest.fixture
+def numbered(catalog, db):
+    """A database whose name is a number, which Spark quotes when it is asked for the current one."""
+    name = db.removeprefix("db_").translate(str.maketrans("abcdef", "123456"))
+    catalog.sql(f"CREATE DATABASE `{name}`")
+    yield name
+    catalog.sql("USE default")
+    catalog.sql(f"DROP DATABASE `{name}` CASCADE")
+
+
+def test_a_table_without_a_database_is_in_the_current_one(catalog, db, numbered) -> None:
+    """For every procedure that has a table."""
+    for database in (db, numbered):
+        catalog.sql(f"USE `{database}`")
+        catalog.sql("CREATE TABLE t (n INT) PARTITIONED BY (k STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+        catalog.sql("INSERT INTO t VALUES (1, 'a')")
+        catalog.sql("INSERT INTO t VALUES (2, 'b')")
+
+        assert catalog.sql("CALL system.analyze('t')").first().table == f"{database}.t"
+        assert catalog.sql("CALL system.restore('t', to_write_id => 1)").first().table == f"{database}.t"
+        assert {row.write_id for row in catalog.sql("CALL system.history('t')").collect()} == {1, 2, 3}
+        assert catalog.sql("CALL system.repair('t')").collect() == []
+        assert catalog.sql("CALL system.compact('t', partition => 'k=a')").first().accepted
+        assert catalog.sql("CALL system.show_compactions('t')").first().db == database
+        assert catalog.sql("CALL system.show_locks('t')").collect() == []
+        assert catalog.sql("CALL system.stream_positions('t')").collect() == []
+    catalog.sql("USE default")
+    with pytest.raises(Exception, match=r"default\.t"):
+        catalog.sql("CALL system.history('t')")
+
+
+def test_so_it_is_for_a_session_of_acid(session, catalog, numbered) -> None:
+    catalog.sql(f"USE `{numbered}`")
+    catalog.sql("CREATE TABLE t (n INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+
+    assert session.insert("t", catalog.range(3).selectExpr("CAST(id AS INT) AS n")) == 3
+    assert session.table("t").count() == 3

@@ -12,7 +12,6 @@ import pytest
 from metastore.client import MetastoreClient
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from tests.support.catalog_events import decoded, events, last_id
-from tests.support.own_database import *  # noqa: F403 - the cache begins with the first event
 
 CHANGES = 2000
 SERVICE, VERSION = "impala.events.catalogServiceId", "impala.events.catalogVersion"

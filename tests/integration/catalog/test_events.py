@@ -8,7 +8,6 @@ from thrift.Thrift import TApplicationException
 from metastore.client import MetastoreClient
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from tests.support.catalog_events import decoded, events, last_id, told
-from tests.support.own_database import *  # noqa: F403 - ids of events begin with 1
 
 ORC = {"inputFormat": "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
        "outputFormat": "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"}

@@ -4,12 +4,7 @@ import pytest
 
 from metastore.errors import InvalidRequestError
 from metastore.write_ids.service import ReplicatedState
-from tests.support.transactions import Transactions, named
-
-
-@pytest.fixture
-def t(database):
-    return Transactions(database)
+from tests.support.transactions import named
 
 
 def allocated(t, table="d.t", times=1):

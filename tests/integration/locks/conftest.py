@@ -8,7 +8,6 @@ from metastore.locks.rules import LockObject, LockRequest, LockType, Operation, 
 from metastore.locks.service import LockService
 from metastore.loops.reaper import Reaper
 from metastore.txns.core.service import AbortRequest, OpenRequest, TxnService
-from tests.support.shared_database import *  # noqa: F403
 
 LETTERS = {"S": LockType.SHARED_READ, "W": LockType.SHARED_WRITE, "E": LockType.EXCL_WRITE, "X": LockType.EXCLUSIVE}
 

@@ -4,7 +4,6 @@ import pytest
 
 from metastore.db.sessions import PLANNING
 from metastore.thrift_gen.hive_metastore import ttypes as types
-from tests.support.own_database import *  # noqa: F403 - those of the folder share one, without a catalog
 
 
 def table(name, kind="MANAGED_TABLE", metadata=None):

@@ -338,3 +338,12 @@ def test_what_is_wrong_is_said_with_its_name(client, call):
             ("abort_transactions", {"txn_ids": ["x"]}, "txn_ids must be ids of transactions, as in array(17, 18)."),
             ("nothing", {}, "There is no procedure nothing: procedures are compact, ")):
         assert refusal in call.refused("procedure", procedure=name, arguments=arguments)[2]
+
+
+def test_a_table_without_a_database_is_in_that_of_the_caller(client, call):
+    create_table(client, "t", {"id": "int"})
+    arguments = {"table": "t", "type": "minor"}
+    assert call("procedure", procedure="compact", database="d", arguments=arguments, **WHO)["rows"][0][:2] == [1, True]
+
+    status, _, message = call.refused("procedure", procedure="compact", arguments=arguments, **WHO)
+    assert (status, "default.t" in message) == (404, True)

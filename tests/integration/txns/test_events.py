@@ -16,7 +16,6 @@ from metastore.txns.core import store
 from metastore.txns.core.rules import AbortCode
 from metastore.txns.events import store as event_store
 from metastore.txns.events.service import EventReport
-from tests.support.own_database import *  # noqa: F403 - the triggers of the log belong to the database
 from tests.support.transactions import seconds
 
 

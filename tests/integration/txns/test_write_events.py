@@ -8,7 +8,6 @@ from thrift.transport.TTransport import TMemoryBuffer
 from metastore.thrift_gen.hive_metastore import ttypes as types
 from metastore.txns.events import store as event_store
 from metastore.txns.write_events import store as write_event_store
-from tests.support.own_database import *  # noqa: F403 - the triggers of the log belong to the database
 from tests.support.transactions import seconds
 
 ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"

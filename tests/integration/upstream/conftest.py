@@ -6,12 +6,32 @@ import pytest
 
 from metastore.app import App
 from metastore.config.settings import SettingsSource, build
+from metastore.db.engine import Database
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from tests.support.able import AbleClient
 from tests.support.scripts.server import RESET
-from tests.support.shared_database import database, database_url, shared_url
+from tests.support.transactions import EMPTY
 
-__all__ = ["database", "database_url", "shared_url"]
+
+@pytest.fixture(scope="module")
+def shared_url(postgres):
+    """The database of the server in front, which stays for a module."""
+    with postgres.cloned() as url:
+        yield url
+
+
+@pytest.fixture
+def database_url(shared_url):
+    return shared_url
+
+
+@pytest.fixture
+def database(shared_url):
+    """It is emptied before each test."""
+    opened = Database(shared_url, pool_size=12)
+    opened.once(EMPTY)
+    yield opened
+    opened.close()
 
 
 def settings(database_url, tmp_path, **more):

@@ -3,25 +3,18 @@
 import random
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from metastore.ids import TableName
 from metastore.txns.core.rules import Operation, TxnType
 from metastore.txns.core.service import DynamicPartitions
 from metastore.write_ids import store
 from metastore.write_ids.rules import Allocation
-from tests.support.transactions import EMPTY, Transactions
+from tests.support.transactions import EMPTY
 
 STORED = {
     "owners": 'SELECT txn_id, db, "table", write_id FROM txn_write_ids ORDER BY 1, 2, 3, 4',
     "next": 'SELECT db, "table", next_write_id, purged_write_id FROM next_write_ids ORDER BY 1, 2'}
 
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-
-
-@pytest.fixture
-def t(database):
-    return Transactions(database)
 
 
 def table(name):

@@ -1,5 +1,6 @@
 """The server over real sockets: what clients do wrong, and what is promised to all others meanwhile."""
 
+import gc
 import os
 import select
 import socket
@@ -7,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import structlog
@@ -124,6 +126,20 @@ def test_health_calls(serve):
         assert peer.call(message("aliveSince"))[2] == b"\x0a\0\0" + (1_700_000_000).to_bytes(8) + b"\0"
         assert b"new db based metaserver" in peer.call(message("getName"))[2]
         assert b"calls.lock" in peer.call(message("getCounters"))[2]
+
+
+def test_a_server_that_nobody_has_any_more_holds_no_descriptor(handlers):
+    """Whoever still has it may wake it: until then its bell is open, so that no number is rung that is another's by now."""
+    def held():
+        gc.collect()
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = held()
+    for _ in range(3):
+        with serving(handlers, Fb303Handlers(Stats(), 0)) as server, Peer(server.address) as peer:
+            assert peer.call(message("getStatus"))[2] == ALIVE
+        del server, peer
+    assert held() == before
 
 
 def test_unknown_methods_and_methods_that_nobody_serves(serve):

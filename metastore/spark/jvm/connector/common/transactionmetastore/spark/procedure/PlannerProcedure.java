@@ -99,6 +99,7 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
         Map<String, Object> whole = new HashMap<>(AcidTransaction.caller());
         whole.put("procedure", name());
         whole.put("catalog", catalog);
+        if (SparkSession.active().catalog().currentCatalog().equals(catalog)) whole.put("database", currentDatabase());
         whole.put("arguments", arguments);
         JsonNode answer = planner.call("procedure", whole, LONGEST);
         if (answer.path("statement").isTextual()) SparkSession.active().sql(answer.path("statement").asText());
@@ -106,6 +107,11 @@ final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
         List<InternalRow> rows = new ArrayList<>();
         for (JsonNode row : answer.path("rows")) rows.add(row(row));
         return Collections.<Scan>singletonList(new Answer(columns, rows.toArray(new InternalRow[0]))).iterator();
+    }
+
+    /** Returns the session's current database. Spark quotes a name like 2024. */
+    private static String currentDatabase() {
+        return SparkSession.active().catalog().currentDatabase().replace("`", "");
     }
 
     /**
