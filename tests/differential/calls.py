@@ -5,7 +5,9 @@ is an id that the asked server has given before.
 """
 
 import copy
+import json
 import random
+from pathlib import Path
 
 from tests.differential.codec import FACTS, fields_of, kind_of
 
@@ -36,6 +38,10 @@ def column_statistics(table="u", part=None):
     return {"statsDesc": described, "statsObj": [{"colName": "id", "colType": "int", "statsData": LONGS}], "engine": "hive"}
 
 
+VECTORS = json.loads((Path(__file__).parents[1] / "unit" / "catalog" / "kryo_vectors.json").read_text())
+# Hive's own bytes of a condition on the key ``dt``, which is ``p`` here.
+EXPRESSION = bytes.fromhex(next(each["hex"] for each in VECTORS if each["condition"] == "dt = '1'" and each["hive"] != "2.3.10"))
+EXPRESSION = EXPRESSION.replace(b"d\xf4", b"\x82p").decode("latin-1")
 EXTERNAL = {"EXTERNAL": "TRUE"}
 VALUES = {
     # Structs.
@@ -73,7 +79,7 @@ VALUES = {
     **dict.fromkeys(("part_name", "partName", "partitionname", "AppendPartitionsRequest.name", "partname", "partitionName"), "p=a/q=1"),
     **{key: ["p=a/q=1", "p=b/q=1"] for key in ("names", "partNames", "part_names", "partitionnames")},
     "col_name": "id", "colNames": ["id"], "col_names": ["id"], "engine": "hive", "filter": 'p = "a"', "max_parts": -1, "maxParts": -1, "pattern": "*",
-    "PartitionsByExprRequest.expr": "", "db_patterns": "*", "tbl_patterns": "*", "tbl_types": [], "tbl_names": ["t", "u"], "tblNames": ["t", "u"],
+    "PartitionsByExprRequest.expr": EXPRESSION, "DropPartitionsExpr.expr": EXPRESSION, "db_patterns": "*", "tbl_patterns": "*", "tbl_types": [], "tbl_names": ["t", "u"], "tblNames": ["t", "u"],
     "get_table_names_by_filter.filter": 'hive_filter_field_owner__ = "ann"', "max_tables": -1, "tableType": "VIRTUAL_VIEW",
     "funcName": "f", "constraintname": "pk", "tableNamePattern": "*", "requestedFields": 1, "catalog": "hive",
     "partitionKeys": [KEYS[0]], "partitionSpecs": {"p": "a", "q": "1"}, "source_table_name": "t", "dest_table_name": "t2",

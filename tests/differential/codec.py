@@ -89,7 +89,7 @@ def read(source, declared):
             return [read(source, kind[1]) for _ in range(size)]
         case "map":
             _, _, size = source.readMapBegin()
-            pairs = [(read(source, kind[1]), read(source, kind[2])) for _ in range(size)]
+            pairs = [[read(source, kind[1]), read(source, kind[2])] for _ in range(size)]
             return dict(pairs) if kind[1] == "string" else sorted(pairs)
         case "enum":
             return source.readI32()

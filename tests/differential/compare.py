@@ -10,7 +10,7 @@ TIMES = {"createTime", "lastAccessTime", "transient_lastDdlTime", "lastAnalyzed"
          "lastHeartbeatTime", "enqueueTime", "endTime", "commitTime", "createdAt", "nextExecution", "txnheartbeatcount", "heartbeatCount"}
 IDS = {"id", "txnid", "txnId", "txn_ids", "lockid", "txn_high_water_mark", "min_open_txn", "open_txns", "txnids", "lockIdInternal", "eventId", "writeId",
        "highestWriteId", "lastCompactionId", "invalidWriteIds", "minOpenWriteId", "writeIdHighWaterMark", "materializationTime", "idHighWaterMark", "aborted", "nosuch"}
-KEPT = {"Table.writeId", "Partition.writeId", "Table.id"}  # -1 and "absent" count here
+KEPT = {"Table.writeId", "Partition.writeId"}  # -1 and "absent" count here
 WHOLE = {  # answers whose value is a clock's, a counter's or a host's
     "aliveSince": "a time", "getCounters": "counters", "getCounter": "a counter", "get_metastore_db_uuid": "an id", "getOptions": "options of the process",
     "get_current_notificationEventId": "an id", "get_max_allocated_table_write_id": "an id", "get_latest_txnid_in_conflict": "an id"}

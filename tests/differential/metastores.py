@@ -63,9 +63,11 @@ def ours(work, database_url):
         "metastore.http.port": "0", "hive.metastore.warehouse.dir": f"file:{work}/warehouse", "metastore.database.pool.size": "12",
         "metastore.lock.check.wait": "0", "metastore.warehouse.roots": f"file:{work}"})]), loops=False)
     app.start()
+    asked = Asked("ours", address_of(app.thrift_uri), work)
     try:
-        yield Asked("ours", address_of(app.thrift_uri), work)
+        yield asked
     finally:
+        asked.connection.close()
         app.stop()
 
 

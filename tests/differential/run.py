@@ -106,6 +106,7 @@ class Run:
             self.asked += 1
             if asked["ours"][1][0] != "unknown":
                 self.judge(method, where, asked["ours"], answers, {})
+        self.pool.shutdown()
 
     def set_up(self, parts):
         if self._scene is None or self._parts != parts:
