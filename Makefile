@@ -12,7 +12,7 @@ quick := not slow and not long and not robustness
 pytest := $(bin)/python -m pytest -n $(WORKERS) $(ARGS)
 cover := --cov=metastore --cov-branch --cov-report=
 
-.PHONY: interop-auth wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 robustness-tables help setup run demo test test-all test-fast checks tests slow-tests coverage model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
+.PHONY: interop-auth wheel spark-versions spark-clients dbt-check manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-yarn interop-upstream interop-s3 differential robustness-tables help setup run demo test test-all test-fast checks tests slow-tests coverage model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness soak fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ interop-yarn: setup ## Compactions submitted to a YARN of one node (fetches it w
 
 interop-upstream: setup ## In front of the real Hive metastores 2.3.10 and 4.2.0, with Spark and Hive's clients before it (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/upstream/real_metastores.py $(ARGS)
+
+differential: setup ## The same generated calls to Hive's metastores 2.3.10 and 4.0.1 and to ours, answers compared (MOST=100 SEED=1 ARGS="--only .*function.* | --record"; fetches them with Maven)
+	@$(bin)/python -m tests.differential --most $(or $(MOST),100) --seed $(or $(SEED),1) $(ARGS)
 
 interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3A for Spark (fetches them with pip and Maven)
 	@bash tools/interop_s3.sh

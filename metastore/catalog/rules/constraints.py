@@ -28,7 +28,7 @@ def named(
     """Return the constraints with the names under which they are stored.
 
     Columns of a key come one after the other, and only the first one's position is 1.
-    Raises: InvalidObjectError for a name that the table has already.
+    Raises: MetaError for a name that the table has already.
     """
     done: list[ConstraintColumn] = []
     used, current = set(taken), ""
@@ -44,9 +44,11 @@ def named(
 
 
 def require_columns(table: Table, constraints: Iterable[ConstraintColumn]) -> None:
-    """Raise InvalidObjectError for a column that the table does not have, MetaError for a refused expression."""
+    """Raise InvalidObjectError for an unknown column, MetaError for none or for a refused expression."""
     known = {*(column["name"] for column in table.sd["cols"]), *table.partition_key_names}
     for constraint in constraints:
+        if constraint.kind in _OF_COLUMNS and constraint.column is None:
+            raise MetaError(f"{constraint.kind.upper()} constraint {constraint.name} of {table.name} names no column")
         if constraint.kind in _OF_COLUMNS and constraint.column not in known:
             raise InvalidObjectError(f"Parent column not found: {table.name} has no column {constraint.column}")
         if constraint.kind in (ConstraintKind.DEFAULT, ConstraintKind.CHECK) and constraint.value is None:
@@ -119,7 +121,7 @@ def renamed_columns(old: Table, new: Table) -> dict[str, str | None]:
 
 def _free(name: str, used: Collection[str], draft: ConstraintColumn) -> str:
     if name in used:
-        raise InvalidObjectError(f"Constraint name already exists: {'.'.join(draft.table)} has a constraint {name}")
+        raise MetaError(f"Constraint name already exists: {'.'.join(draft.table)} has a constraint {name}")
     return name
 
 

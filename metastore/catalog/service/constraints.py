@@ -15,7 +15,7 @@ from metastore.catalog.store import constraints as store
 from metastore.catalog.store import tables
 from metastore.db.engine import Database as Postgres
 from metastore.db.engine import PgTx
-from metastore.errors import InvalidObjectError, NoSuchObjectError
+from metastore.errors import InvalidObjectError
 from metastore.ids import TableName
 
 
@@ -47,9 +47,9 @@ class ConstraintService:
                 )
             self.events.record(pg, events.constraint_dropped, name, constraint.strip().lower())
 
-    def get(self, name: TableName, kind: ConstraintKind) -> list[ConstraintColumn]:
-        """Return the constraints of one kind, by name and position; none if there is no such table."""
-        return [store.constraint_of(row) for row in self.db.once(store.SELECT_CONSTRAINTS, ([kind], *name))]
+    def get(self, name: TableName, *kinds: ConstraintKind) -> list[ConstraintColumn]:
+        """Return the constraints of these kinds, by name and position; none if there is no such table."""
+        return [store.constraint_of(row) for row in self.db.once(store.SELECT_CONSTRAINTS, (list(kinds), *name))]
 
     def get_foreign_keys(
         self, catalog: str, child: tuple[str | None, str | None], parent: tuple[str | None, str | None]
@@ -59,13 +59,6 @@ class ConstraintService:
         twice = [name for name in names for _ in range(2)]
         rows = self.db.once(store.SELECT_FOREIGN_KEYS, ([ConstraintKind.FOREIGN_KEY], catalog, *twice))
         return [store.constraint_of(row) for row in rows]
-
-    def get_all(self, name: TableName) -> list[ConstraintColumn]:
-        """Return all constraints of a table. Raises: NoSuchObjectError."""
-        rows = self.db.once(store.SELECT_TABLE_AND_CONSTRAINTS, (list(ConstraintKind), *name))
-        if not rows:
-            raise NoSuchObjectError(f"{name} table not found")
-        return [store.constraint_of(row) for row in rows if store.is_constraint(row)]
 
 
 def add_to_table(pg: PgTx, table: Table, drafts: Sequence[ConstraintColumn]) -> list[ConstraintColumn]:

@@ -18,7 +18,7 @@ from metastore.catalog.store.statistics_wires import StatisticsList
 from metastore.db.engine import Database as Postgres
 from metastore.db.engine import PgTx
 from metastore.db.pieces import Pieces
-from metastore.errors import MetaError, NoSuchObjectError
+from metastore.errors import InvalidObjectError, MetaError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
 
@@ -49,12 +49,15 @@ class StatisticsService:
         """Store statistics of a table and its partitions, or join them with the stored ones (``merge``).
 
         Serialises on: the table's row.
-        Raises: NoSuchObjectError without table or partition, MetaError for an unknown column of the table.
+        Raises: NoSuchObjectError without table or partition (InvalidObjectError without a partition's table), MetaError
+        for an unknown column of the table.
         """
         statistics = [replace(statistic, partition=canonical(statistic.partition)) for statistic in statistics]
         with self.db.begin() as pg:
-            table = _locked(pg, name)
+            table = _locked(pg, name, of_partition=any(statistic.partition for statistic in statistics))
             _require_columns(table, statistics)
+            kinds = {column["name"]: column["type"] for column in table.sd["cols"]}
+            statistics = [replace(each, type=kinds.get(each.column, each.type)) for each in statistics]
             if is_transactional(table.parameters):
                 origin = rules.origin(by.own, by.write_ids)
                 statistics = [replace(statistic, origin=origin) for statistic in statistics]
@@ -180,13 +183,14 @@ class StatisticsService:
             return [statistic.column for statistic in older]
 
     def delete(self, name: TableName, partition: str, columns: Sequence[str] | None, engine: str | None) -> None:
-        """Remove statistics; ``columns`` None: of all. Raises: NoSuchObjectError if there are none.
+        """Remove statistics; ``columns`` None: of all.
 
+        Raises: NoSuchObjectError if there are none, InvalidObjectError without a partition's table.
         Serialises on: the table's row.
         """
         gone = None if columns is None else [column.strip().lower() for column in columns]
         with self.db.begin() as pg:
-            table = _locked(pg, name)
+            table = _locked(pg, name, of_partition=bool(partition))
             deleted = store.delete_statistics(pg, table, canonical(partition), gone, engine)
             if not deleted:
                 what = f"partition {partition} of {name}" if partition else str(name)
@@ -216,10 +220,10 @@ class StatisticsService:
         return marked
 
 
-def _locked(pg: PgTx, name: TableName) -> Table:
+def _locked(pg: PgTx, name: TableName, *, of_partition: bool = False) -> Table:
     table = tables.lock_table(pg, name)
     if table is None:
-        raise NoSuchObjectError(f"{name} table not found")
+        raise (InvalidObjectError if of_partition else NoSuchObjectError)(f"{name} table not found")
     return table
 
 

@@ -16,27 +16,15 @@ from metastore.ids import TableName
 _SELECT = (
     'SELECT t.catalog, t.db, t.name, c.kind, c.name, c."column", c.position, c.value, c.is_enabled, '
     "c.is_validated, c.is_relied_on, p.catalog, p.db, p.name, c.parent_column, c.parent_key, c.update_rule, "
-    "c.delete_rule FROM tables AS t {join} table_constraints AS c ON c.table_id = t.id AND c.kind = ANY(%s) "
+    "c.delete_rule FROM tables AS t JOIN table_constraints AS c ON c.table_id = t.id AND c.kind = ANY(%s) "
     "LEFT JOIN tables AS p ON p.id = c.parent_id WHERE {where} ORDER BY t.db, t.name, c.name, c.position"
 )
 _NAMED = "t.catalog = %s AND t.db = %s AND t.name = %s"
-SELECT_CONSTRAINTS = _SELECT.format(join="JOIN", where=_NAMED)
-# There is at least one row if the table exists.
-SELECT_TABLE_AND_CONSTRAINTS = _SELECT.format(join="LEFT JOIN", where=_NAMED)
+SELECT_CONSTRAINTS = _SELECT.format(where=_NAMED)
 SELECT_FOREIGN_KEYS = _SELECT.format(
-    join="JOIN",
     where="t.catalog = %s AND (%s::text IS NULL OR t.db = %s) AND (%s::text IS NULL OR t.name = %s) "
-    "AND (%s::text IS NULL OR p.db = %s) AND (%s::text IS NULL OR p.name = %s)",
+    "AND (%s::text IS NULL OR p.db = %s) AND (%s::text IS NULL OR p.name = %s)"
 )
-
-
-def is_constraint(row: Row) -> bool:
-    """Return True if a row of ``SELECT_TABLE_AND_CONSTRAINTS`` holds a constraint.
-
-    A table without any has a row as well.
-    """
-    _, _, _, kind, *_ = row
-    return kind is not None
 
 
 def constraint_of(row: Row) -> ConstraintColumn:

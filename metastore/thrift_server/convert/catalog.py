@@ -61,11 +61,14 @@ def catalog_to_thrift(catalog: Catalog) -> Any:
     )
 
 
-def database_from_thrift(database: Any) -> DatabaseDraft:
-    """Decode a request for a database. Raises: MetaError without a name."""
+def database_from_thrift(database: Any, name: str | None = None) -> DatabaseDraft:
+    """Decode a request for a database. ``name``: what is altered, which need not be named again.
+
+    Raises: MetaError without a name.
+    """
     required_struct(database, "database")
     return DatabaseDraft(
-        database_name(required_name(database.name, "database"), database.catalogName),
+        database_name(required_name(name or database.name, "database"), database.catalogName),
         database.locationUri,
         database.description,
         database.managedLocationUri,

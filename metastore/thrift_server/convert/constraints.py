@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from metastore.catalog.model import ConstraintColumn, ConstraintKind, Reference
-from metastore.errors import InvalidObjectError
+from metastore.errors import MetaError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert.catalog import table_name_of
 
@@ -20,7 +20,7 @@ _KEYED = (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE)
 
 
 def constraints_from_thrift(kind: ConstraintKind, rows: Iterable[Any] | None) -> list[ConstraintColumn]:
-    """Decode the constraints of one kind. Raises: MetaError, InvalidObjectError for missing required names."""
+    """Decode the constraints of one kind. Raises: MetaError for missing required names."""
     convert = _foreign_key_from_thrift if kind is ConstraintKind.FOREIGN_KEY else _from_thrift
     return [convert(kind, row, number) for number, row in enumerate(rows or [], start=1)]
 
@@ -70,7 +70,7 @@ def _foreign_key_from_thrift(kind: ConstraintKind, row: Any, number: int) -> Con
     parent = table_name_of(row.pktable_db, row.pktable_name, row.catName)
     column = _lower(row.pkcolumn_name)
     if column is None:
-        raise InvalidObjectError(f"A foreign key of {row.fktable_name} names no column of {parent}")
+        raise MetaError(f"A foreign key of {row.fktable_name} names no column of {parent}")
     reference = Reference(parent, column, None, row.update_rule or 0, row.delete_rule or 0)
     return ConstraintColumn(
         table_name_of(row.fktable_db, row.fktable_name, row.catName),

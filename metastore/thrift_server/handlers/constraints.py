@@ -97,7 +97,9 @@ class ConstraintHandlers:
         self, _call: Call, request: ttypes.AllTableConstraintsRequest
     ) -> ttypes.AllTableConstraintsResponse:
         """Return a table's constraints of every kind."""
-        constraints = self._constraints.get_all(table_name_of(request.dbName, request.tblName, request.catName))
+        constraints = self._constraints.get(
+            table_name_of(request.dbName, request.tblName, request.catName), *ConstraintKind
+        )
         return ttypes.AllTableConstraintsResponse(
             ttypes.SQLAllTableConstraints(
                 primaryKeys=constraints_to_thrift(ConstraintKind.PRIMARY_KEY, constraints),

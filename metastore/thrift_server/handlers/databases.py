@@ -81,11 +81,13 @@ class DatabaseHandlers:
 
     def alter_database(self, _call: Call, name: str | None, database: ttypes.Database) -> None:
         """Replace a database's description."""
-        self._databases.alter_database(_name_of(name), database_from_thrift(database))
+        self._databases.alter_database(_name_of(name), database_from_thrift(database, name))
 
     def alter_database_req(self, _call: Call, request: ttypes.AlterDatabaseRequest) -> None:
         """Replace a database's description."""
-        self._databases.alter_database(_name_of(request.oldDbName), database_from_thrift(request.newDb))
+        self._databases.alter_database(
+            _name_of(request.oldDbName), database_from_thrift(request.newDb, request.oldDbName)
+        )
 
     def drop_database(self, call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
         """Remove a database."""

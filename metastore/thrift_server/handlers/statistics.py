@@ -10,6 +10,7 @@ from metastore.catalog.model import ColumnStatistics
 from metastore.catalog.service.statistics import HIVE, NOBODY, Seen, StatisticsService
 from metastore.errors import InvalidInputError, MetaError
 from metastore.ids import TableName
+from metastore.partition_names import parse_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert.catalog import (
     column_statistics,
@@ -75,8 +76,8 @@ class StatisticsHandlers:
         by_table: dict[TableName, list[ColumnStatistics]] = {}
         for sent in list_any:
             description = required_struct(required_struct(sent, "column statistics").statsDesc, "statsDesc")
-            if not description.isTblLevel and not description.partName:
-                raise MetaError("Statistics of a partition need its name")
+            if not description.isTblLevel:
+                _partition(description.partName)
             name = table_name_of(description.dbName, description.tableName, description.catName)
             by_table.setdefault(name, []).extend(statistics_from_thrift(sent, engine))
         if len(by_table) > 1:
@@ -97,7 +98,7 @@ class StatisticsHandlers:
         self, _call: Call, db: str | None, table: str | None, partition: str | None, column: str | None
     ) -> ttypes.ColumnStatistics:
         """Return one column of a partition."""
-        return self._one(table_name_of(db, table), partition or "", column)
+        return self._one(table_name_of(db, table), _partition(partition), column)
 
     def get_table_statistics_req(self, _call: Call, request: ttypes.TableStatsRequest) -> ttypes.TableStatsResult:
         """Return statistics of a table's columns that have any."""
@@ -155,9 +156,9 @@ class StatisticsHandlers:
         engine: str | None,
     ) -> bool:
         """Remove the statistics of a partition's column, or of all its columns."""
-        if not partition:
-            raise InvalidInputError("The name of the partition is missing")
-        self._statistics.delete(_input(db, table), partition, None if column is None else [column], engine or HIVE)
+        self._statistics.delete(
+            _input(db, table), _partition(partition), None if column is None else [column], engine or HIVE
+        )
         return True
 
     def delete_column_statistics_req(self, _call: Call, request: ttypes.DeleteColumnStatisticsRequest) -> bool:
@@ -166,6 +167,13 @@ class StatisticsHandlers:
         for partition in [""] if request.tableLevel or not request.part_names else request.part_names:
             self._statistics.delete(name, partition, request.col_names, request.engine or HIVE)
         return True
+
+
+def _partition(name: str | None) -> str:
+    """Return the name of a partition. Raises: MetaError for what is none."""
+    if not name or not parse_name(name):
+        raise MetaError(f"Partition name is invalid: {name}. Write it as key=value, with a slash between the keys")
+    return name
 
 
 def _input(db: str | None, table: str | None) -> TableName:

@@ -34,9 +34,9 @@ def test_names_are_generated_where_there_are_none():
 def test_a_given_name_is_that_of_one_constraint():
     assert names(one(PK, "k"), one(PK, "k", position=2), one(PK, "l", position=2)) == ["k", "k", "l"]
     for drafts in ([one(name="k"), one(name="k")], [one(PK, "k"), one(UQ, "k", position=2)]):
-        with pytest.raises(InvalidObjectError, match=r"hive\.d\.t has a constraint k"):
+        with pytest.raises(MetaError, match=r"hive\.d\.t has a constraint k"):
             names(*drafts)
-    with pytest.raises(InvalidObjectError, match="already exists"):
+    with pytest.raises(MetaError, match="already exists"):
         names(one(name="k"), taken=["k"])
 
 
