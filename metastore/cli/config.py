@@ -33,11 +33,13 @@ def show(files: tuple[Path, ...], assignments: tuple[str, ...], form: str, chang
 
 @config.command("hash-password")
 @click.argument("user")
-@click.password_option(help="The password; asked for if it is not given.")
-def hash_password(user: str, password: str) -> None:
+@click.option("--password", help="The password; asked for if it is not given.")
+def hash_password(user: str, password: str | None) -> None:
     """Print the line of a user for metastore.authentication.users.file: the password itself is not in it."""
     from metastore.thrift_server.auth.passwords import hashed
 
     if not user or ":" in user:
         raise InvalidInputError(f"{user!r} cannot be a user's name: it must not be empty, and have no colon.")
+    if password is None:
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
     say(f"{user}:{hashed(password)}")

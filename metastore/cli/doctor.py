@@ -23,10 +23,10 @@ WARNINGS, WRONG = 1, 2
 @with_place
 @form_option
 def doctor(*, place: DatabasePlace, form: str) -> None:
-    """Say what is wrong right now, why it matters, and the command that ends it; it takes seconds and changes nothing.
+    """Say what is wrong right now, why it matters, and the command that ends it.
 
-    Give it the options of a server. Exit code 0: nothing is wrong; 1: there are warnings; 2: something is lost, refused
-    or stands still (or the options are wrong). 3: PostgreSQL cannot be reached.
+    It takes seconds and changes nothing. Give it the options of a server. Exit code 0: nothing is wrong; 1: there are
+    warnings; 2: something is lost, refused or stands still (or the options are wrong); 3: PostgreSQL cannot be reached.
     """
     from metastore.db import migrate
     from metastore.db.engine import Database
