@@ -44,7 +44,7 @@ def database_url(postgres):
 
 @pytest.fixture
 def database(database_url):
-    """A Database with the newest schema, which is the test's own."""
+    """Yield a Database with the newest schema, which is the test's own."""
     from metastore.db.engine import Database
 
     opened = Database(database_url, pool_size=12)
@@ -76,7 +76,7 @@ def server_settings():
 
 @pytest.fixture
 def server(database_url, database, tmp_path, server_settings):
-    """A whole server in this process on free ports, over ``database``; no loop runs."""
+    """Yield a whole server in this process on free ports, over ``database``; no loop runs."""
     from metastore.app import App
     from metastore.config.settings import SettingsSource, build
 
@@ -92,7 +92,7 @@ def server(database_url, database, tmp_path, server_settings):
 
 @pytest.fixture
 def client(server):
-    """A connected MetastoreClient, which may look at every table."""
+    """Yield a connected MetastoreClient, which may look at every table."""
     from tests.support.able import AbleClient
 
     with AbleClient(server.thrift_uri) as connected:

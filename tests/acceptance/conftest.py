@@ -43,7 +43,7 @@ def spark(lakehouse, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def planner(lakehouse) -> str:
-    """The address of a planner in this process."""
+    """Return the address of a planner in this process."""
     return lakehouse.planner
 
 
@@ -56,7 +56,7 @@ def oracle(tmp_path_factory) -> Iterator[HiveOracle]:
 
 @pytest.fixture(scope="session")
 def catalog(spark, planner):
-    """The shared Spark with our catalog, in a session of its own."""
+    """Return a session of the shared Spark with our catalog."""
     from metastore.spark.catalog import CATALOG
     from tests.support.spark_sessions import connector
 
@@ -125,7 +125,7 @@ def nobody_reads(lakehouse):
 
 @pytest.fixture
 def db(spark, lakehouse):
-    """A database of the test's own. It goes in the end whatever drivers that were killed still hold."""
+    """Yield a database of the test's own; drop it in the end, whatever killed drivers still hold."""
     name = f"db_{uuid4().hex[:10]}"
     spark.sql(f"CREATE DATABASE {name}")
     yield name

@@ -143,7 +143,7 @@ def csv(spark: SparkSession, path: str) -> DataFrame:
 
 
 def tree(root: Path, *, most: int = 14) -> None:
-    """The ACID directories below a table, as a person would list them."""
+    """Print the ACID directories below a table, as a person would list them."""
     directories = sorted(path.relative_to(root).as_posix() for path in root.rglob("*")
                          if path.is_dir() and not path.name.startswith("."))
     leaves = [path for path in directories if not any(other.startswith(f"{path}/") for other in directories)]

@@ -53,7 +53,7 @@ def tell_stories(world, ideal=Model, *, found=FOUND, **limits):
 
 
 def machine(world, ideal):
-    """The machine that tells stories to two worlds."""
+    """Return the machine that tells stories to two worlds."""
 
     class Stories(RuleBasedStateMachine):
         failed = ()
@@ -77,7 +77,7 @@ def machine(world, ideal):
             return f"{kind}{len(self.real.txns if kind == 't' else self.real.requests) + 1}"
 
         def has_written(self, name, operation, kind, places):
-            """The usual writer: a write id for each table and one lock request."""
+            """Write as usual: a write id for each table and one lock request."""
             for table in dict.fromkeys(place.partition("/")[0].lower() for place in places):
                 self.tell(f"write {name} {table}")
             wanted = ", ".join(f"{kind} {place}" for place in places)
@@ -165,7 +165,7 @@ def machine(world, ideal):
 
         @rule(what=st.sampled_from(["open", "commit", "abort", "write"]), replayed=sources, write_id=st.integers(1, 9))
         def replays(self, what, replayed, write_id):
-            """What a mixture of known and new sources means, or write ids that go backwards, is not said anywhere."""
+            """Replay a call; an open never mixes known and new sources, and write ids never go backwards: no rule says what either means."""
             known = [source for source in replayed if ("p", source) in self.ideal.world.replicated]
             highest = max(self.ideal.world.owned("db", "r"), default=0)
             if what == "open":

@@ -19,7 +19,7 @@ class Witness:
         self.turn = 0
 
     def note(self, line, answers):
-        """A command was done."""
+        """Note a command that was done, and its answers."""
         command, *words = line.split()
         for answer in answers:
             name, _, said = answer.partition(": ")
@@ -37,7 +37,7 @@ class Witness:
             self._note_owners(words[0], re.findall(r"(\S+) (\d+)", answers[0].partition(": ")[2]))
 
     def complaints(self):
-        """What does not hold now."""
+        """Return a sentence for each property that does not hold now."""
         self.open = {one.id for one in self.world.get_open_txns_info().open_txns
                      if one.state == self.world.types.TxnState.OPEN}
         self.changes |= {(place, txn_id, commit_id) for txn_id, place, commit_id, _ in self.world.writes()

@@ -28,7 +28,7 @@ class Telling:
         self.look()
 
     def look(self):
-        """The same without a command."""
+        """Check that both worlds look the same, and that all properties hold."""
         for look in LOOKS:
             expected, answered = self.ideal.tell(look), self.real.tell(look)
             if expected != answered:
@@ -39,7 +39,7 @@ class Telling:
 
 
 def shortened(lines, fails):
-    """The lines without those that it fails without, too: pieces go first, single lines last."""
+    """Return the lines that the failure needs: pieces are left out first, single lines last."""
     size = len(lines) // 2
     while size:
         start = len(lines) - size
@@ -66,7 +66,7 @@ def failure(lines, ideal, real):
 
 
 def script(lines):
-    """A script of these commands and a look around, with the answers of the model."""
+    """Return a script of these commands and a look around, with the answers of the model."""
     return play("\n".join([*lines, *LOOKS, DASHES, "", ""]), Model())
 
 

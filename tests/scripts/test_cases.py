@@ -30,7 +30,7 @@ def test_every_script_is_in_the_list():
 
 
 def cases_of(path):
-    """The cases that the headings of a script name."""
+    """Return the cases that the headings of a script name."""
     headings = re.findall(r"^# ((?:[A-Z]\d\d(?:, )?)+):", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {case for heading in headings for case in heading.split(", ")}
 

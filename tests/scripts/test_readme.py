@@ -11,7 +11,7 @@ COMMANDS = {words.split()[0] for row in re.findall(r"^\| (`.+?`) \|", README, re
 
 
 def used(text):
-    """The commands of a story."""
+    """Return the commands of a story."""
     return {words[0] for commands, _ in blocks(text) for line in commands if (words := line.partition("#")[0].split())}
 
 

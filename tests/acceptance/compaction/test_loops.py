@@ -55,7 +55,7 @@ def loops(lakehouse, nobody_reads, runner):
 
 
 def shown(lakehouse, db):
-    """The compactions of a database, by table."""
+    """Return the compactions of a database, keyed by table."""
     from tests.support.able import AbleClient
 
     with AbleClient(lakehouse.uri) as client:
@@ -64,7 +64,7 @@ def shown(lakehouse, db):
 
 
 def worked(loops, kind, db, table):
-    """What became of a request."""
+    """Request a compaction, run the Worker up to it, and return the Worker's report."""
     from metastore.compaction.queue.rules.requests import CompactionType, Entity
     from metastore.compaction.queue.service import CompactionService
     from metastore.compaction.queue.store.requests import NewRequest

@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.robustness, pytest.mark.timeout(900
 
 @contextmanager
 def part(folder: Path, name: str, says: str, *arguments: str):
-    """A part of a cluster, and the match of what its log says once it is there."""
+    """Run a part of a cluster, and yield the match of ``says`` in its log."""
     log = folder / f"{name}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -50,7 +50,7 @@ def part(folder: Path, name: str, says: str, *arguments: str):
 
 @pytest.fixture
 def cluster(tmp_path):
-    """The address of the Master."""
+    """Yield the address of the Master of a cluster with one Worker."""
     with part(tmp_path, "Master", r"Starting Spark master at (spark://\S+)", "--port", "0") as master, part(
             tmp_path, "Worker", "Successfully registered with master", "--cores", "1", "--memory", "1g",
             "--work-dir", str(tmp_path / "work"), master[1]):

@@ -84,7 +84,7 @@ def test_killed_at_work_it_leaves_nothing_visible_and_the_next_attempt_succeeds(
 
 
 def _claimed(client: Any) -> tuple[int, int]:
-    """A compaction that a Worker has claimed, and its transaction."""
+    """Claim a compaction as a Worker does, and return its id and its transaction."""
     types = client.types
     client.compact2(types.CompactionRequest("default", "t", None, types.CompactionType.MAJOR))
     found = client.find_next_compact2(types.FindNextCompactRequest("w-1", "1")).ci

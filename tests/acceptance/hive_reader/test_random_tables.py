@@ -50,7 +50,7 @@ def read_by_hive(table: RandomTable, oracle: HiveOracle) -> None:
 
 
 def merged_by_hive(table: RandomTable, oracle: HiveOracle) -> None:
-    """What Hive's compactor would write of each bucket."""
+    """Check that Hive's compactor would write the expected rows of each bucket."""
     place, state = table.for_hive(), table.state()
     base = state.base and plain(state.base.path)
     deltas = [plain(delta.path) for delta in state.deltas]

@@ -62,7 +62,7 @@ def _hive(n: int, text: str) -> list[Any]:
 
 
 def _all_the_same(n: int, *shown: str | None) -> tuple[int, str | None, str | None]:
-    """A row whose columns show one date and one time."""
+    """Check that all columns of a row show one date and one time, and return (n, date, time)."""
     d, t, in_list, in_struct, beside, in_map = shown
     assert (d, t, t, t) == (in_struct, in_list, beside, in_map)
     return n, d, t
@@ -232,7 +232,7 @@ def test_a_changed_type_shows_the_same_in_every_reader(client: MetastoreClient, 
 
 
 def _plain(text: Any, kind: str) -> str | None:
-    """A value as text, whatever reader shows it: blanks of a CHAR and zeros of a number do not count."""
+    """Return a value as text, the same for all readers: blanks of a CHAR and zeros of a number do not count."""
     if text in ("", None):
         return None
     if kind in ("float", "double"):

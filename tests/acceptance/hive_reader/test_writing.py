@@ -63,7 +63,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def _events(spark: SparkSession, rows: int, *, write_id: int = 1, tasks: int = 1) -> DataFrame:
-    """A fresh INSERT, one writer a task."""
+    """Return the events of a fresh INSERT, one writer a task."""
     return spark.range(0, rows, 1, tasks).select(
         F.lit(0).alias("operation"), F.lit(write_id).cast("bigint").alias("originalTransaction"),
         F.expr(f"{B0} + shiftleft(spark_partition_id(), 16)").alias("bucket"),

@@ -27,7 +27,7 @@ OWN_SPARK = re.compile(r"^builder = .*\n|^spark = configure\(.*\n", re.MULTILINE
 
 @pytest.fixture
 def session(catalog, lakehouse):
-    """A session of Spark's that has the catalog, with the database ``sales``."""
+    """Yield a session of Spark that has the catalog, with the database ``sales``."""
     if is_before(catalog, "4.2"):
         pytest.skip("the pages show what Spark 4.2 has")
     session = catalog.newSession()
@@ -53,7 +53,7 @@ def worker(lakehouse, spark, nobody_reads):
 
 @pytest.fixture
 def opened():
-    """Closes in the end what a page opens."""
+    """Yield a stack that closes in the end all that a page opens."""
     with ExitStack() as stack:
         yield stack
 

@@ -41,7 +41,7 @@ def connect(server):
 
 @pytest.fixture
 def catalog(connect):
-    """A catalog with the namespace ``ns``."""
+    """Return a catalog with the namespace ``ns``."""
     opened = connect()
     opened.create_namespace("ns")
     return opened

@@ -14,7 +14,7 @@ def client(lakehouse):
 
 @pytest.fixture
 def open_transactions(catalog, lakehouse):
-    """A function that lists transactions that the test has left open, once Spark's listeners know what has ended."""
+    """Yield a function that waits for Spark's listeners and lists transactions that the test has left open."""
     def look() -> list[int]:
         catalog.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         with MetastoreClient(lakehouse.uri) as client:
@@ -40,7 +40,7 @@ def session(catalog):
 
 @pytest.fixture
 def days(catalog, db):
-    """A table with partitions, and a row in each of two."""
+    """Create a table with a row in each of two partitions, and return its name."""
     catalog.sql(f"CREATE TABLE {db}.days (id INT) PARTITIONED BY (day INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     catalog.sql(f"INSERT INTO {db}.days VALUES (1, 1), (2, 2)")
     return f"{db}.days"

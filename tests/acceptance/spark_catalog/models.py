@@ -25,7 +25,7 @@ class Models:
         typed.localCheckpoint().createOrReplaceTempView(f"model_{change.table}")
 
     def answer(self, query: str) -> DataFrame:
-        """What a query over the tables answers."""
+        """Return the answer of a query over the tables."""
         return self.session.sql(query.format(**{name: f"model_{name}" for name in TABLES}))
 
     def drop(self) -> None:

@@ -54,12 +54,12 @@ class Mistake(NamedTuple):
 
 
 def added(table: str, sql: str, query: str) -> Change:
-    """An INSERT of a query's rows."""
+    """Return the Change of an INSERT of a query's rows."""
     return Change(table, sql, f"SELECT * FROM {{m}} UNION ALL ({query})")
 
 
 def kept(table: str, sql: str, condition: str) -> Change:
-    """A statement that leaves the rows of a condition."""
+    """Return the Change of a statement that leaves only rows where ``condition`` holds."""
     return Change(table, sql, f"SELECT * FROM {{m}} WHERE {condition}")
 
 
@@ -69,7 +69,7 @@ def values(table: str, rows: str) -> Change:
 
 
 def updated(table: str, sets: str, condition: str) -> Change:
-    """An UPDATE; ``sets``: ``column = expression`` pairs, parted by semicolons, of whole columns."""
+    """Return the Change of an UPDATE; ``sets``: ``column = expression`` pairs of whole columns, parted by semicolons."""
     pairs = [one.strip().split(" = ", 1) for one in sets.split(";")]
     changed = ", ".join(f"IF({condition}, {value}, {name}) AS {name}" for name, value in pairs)
     columns = ", ".join(name for name, _ in pairs)

@@ -40,7 +40,7 @@ def parted(catalog, db):
 
 @pytest.fixture
 def block(catalog, monkeypatch, open_transactions):
-    """``sql``, and ``call("begin")``; in the end no transaction is open. ``call.began``: the kinds of all that there were."""
+    """Yield a function that calls a procedure by name; ``call.began``: the kinds of all transactions that began. In the end none is open."""
     began, answer = [], planner_server.CALLS["begin"].answer
     monkeypatch.setitem(planner_server.CALLS, "begin", Method(lambda call: began.append(call.body.text("kind")) or answer(call)))
 
@@ -59,7 +59,7 @@ def rows(session, name):
 
 
 def committed(lakehouse, name):
-    """What others see, read without Spark."""
+    """Return the committed rows, read without Spark."""
     return sorted(tuple(row.values()) for row in scan(name, uri=lakehouse.uri).to_arrow().to_pylist())
 
 

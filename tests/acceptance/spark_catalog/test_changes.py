@@ -33,7 +33,7 @@ def now(catalog, name):
 
 
 def applied(state, changes):
-    """The rows that ``changes``, collected, make of those of ``state``."""
+    """Return the rows of ``state`` with the collected ``changes`` applied."""
     result = Counter(state)
     for change in changes:
         result[change.id, change.name, change.p] += {"insert": 1, "delete": -1}[change["_change_type"]]
@@ -117,7 +117,7 @@ def test_changes_make_the_later_state_of_the_earlier(catalog, lakehouse, spark, 
 
 @pytest.fixture
 def keyed(catalog, client, db):
-    """A table with a key, to which write id 1 inserted 1 and 2, 2 changed 2 and inserted 3, 3 deleted 1 and 4 changed 2 again."""
+    """Create a table with a key: write id 1 inserts 1 and 2, 2 changes 2 and inserts 3, 3 deletes 1 and 4 changes 2 again."""
     name = f"{db}.keyed"
     catalog.sql(f"CREATE TABLE {name} (id INT, name STRING) {_ACID}")
     types = client.types

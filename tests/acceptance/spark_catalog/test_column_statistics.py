@@ -14,7 +14,7 @@ _SELECTED = """CAST(id AS INT), id % 2 = 1, CAST(id % 100 AS TINYINT), CAST(id /
 
 @pytest.fixture
 def cbo(catalog):
-    """A function that turns the cost-based optimizer on."""
+    """Yield a function that turns the cost-based optimizer on."""
     keys = ("spark.sql.cbo.enabled", "spark.sql.cbo.joinReorder.enabled")
     yield lambda: [catalog.conf.set(key, "true") for key in keys]
     for key in keys:

@@ -53,7 +53,7 @@ def tables(catalog, db):
 
 @pytest.fixture
 def optimized(catalog):
-    """A function: the plan of a query, also without the rule. Spark numbers columns anew in each."""
+    """Yield a function that returns the plan of a query, also without the rule. Spark numbers columns anew in each plan."""
 
     def plan(query: str, without: str = "") -> str:
         catalog.conf.set("spark.sql.optimizer.excludedRules", without)

@@ -92,7 +92,7 @@ def test_what_hives_types_do_not_hold_is_refused(catalog, db, column, why) -> No
 
 @pytest.fixture
 def altered(monkeypatch, client):
-    """A function: the next statement finds a table with other columns once it has waited for its locks."""
+    """Return a function that alters a table's columns when the next statement asks for its locks."""
     def soon(altered: str, /, **columns: str) -> None:
         def lock(call):
             monkeypatch.setitem(planner_server.CALLS, "lock", Method(answer))

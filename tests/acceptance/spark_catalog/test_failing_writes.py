@@ -63,7 +63,7 @@ def around(monkeypatch):
 
 
 def hang_up(call, _=None):
-    """The caller's connection breaks before it has an answer."""
+    """Break the caller's connection before it has an answer."""
     call.gone.set()
     raise ConnectionAbortedError
 
@@ -74,7 +74,7 @@ def refuse(_):
 
 @pytest.fixture
 def unchanged(catalog, client, table, around):
-    """The transactions that statements begin to write in; of those nothing is left in the end."""
+    """Yield a list of transactions that statements begin to write in; check in the end that nothing of them is left."""
     before, begun = files(client, table), []
 
     def note(call, answer):

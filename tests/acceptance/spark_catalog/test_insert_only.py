@@ -23,7 +23,7 @@ def place(acid_session, db: str) -> Path:
 
 
 def files(acid_session, db: str) -> list[str]:
-    """What lies below ``t``, hidden files and staging left out."""
+    """List the files below ``t`` whose names do not begin with a dot."""
     root = place(acid_session, db)
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if not path.name.startswith(".") and path.is_file())
 

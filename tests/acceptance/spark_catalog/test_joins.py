@@ -15,7 +15,7 @@ _ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 
 @pytest.fixture
 def settings(catalog):
-    """Joins are made of shuffles; Spark may do without where tables let it."""
+    """Make Spark shuffle for joins, except where tables let it do without; yield the settings."""
     chosen = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.sources.v2.bucketing.enabled": "true",
               "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true", "spark.sql.requireAllClusterKeysForCoPartition": "false",
               "spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled": "false"}
@@ -29,7 +29,7 @@ def settings(catalog):
 
 @pytest.fixture
 def make(catalog, db):
-    """A function that makes a table in buckets, in some of whose files rows are changed and deleted."""
+    """Return a function that makes a table in buckets, and changes and deletes some of its rows."""
     def of(name, count, kind):
         catalog.sql(f"CREATE TABLE {db}.{name} (id {kind}, name STRING) PARTITIONED BY (day INT) CLUSTERED BY (id) INTO {count} BUCKETS {_ACID}")
         catalog.sql(f"INSERT INTO {db}.{name} SELECT CAST(id AS {kind}), concat('{name}', id), id % 3 FROM range(40)")

@@ -30,7 +30,7 @@ NOT_ASKED = {
 
 @pytest.fixture
 def changes(catalog, tmp_path):
-    """Views of files, and of rows that Python made."""
+    """Create views of files, and of rows that Python made."""
     catalog.sql("SELECT CAST(id * 4 AS INT) AS id, concat('c', id) AS name FROM range(60)").write.parquet(f"{tmp_path}/changes")
     catalog.read.parquet(f"{tmp_path}/changes").createOrReplaceTempView("changes")
     catalog.createDataFrame(catalog.sparkContext.parallelize([(1, "x"), (500, "y")]), "id INT, name STRING").createOrReplaceTempView("made")

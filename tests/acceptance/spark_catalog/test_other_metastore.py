@@ -16,7 +16,7 @@ _ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 
 @pytest.fixture(scope="module")
 def other(postgres, tmp_path_factory):
-    """The address of another metastore, which names a planner."""
+    """Yield the address of another metastore, which names a planner."""
     warehouse = tmp_path_factory.mktemp("other").as_uri()
     with postgres.cloned() as url, planned_server({
             "metastore.database.url": url, "hive.metastore.warehouse.dir": warehouse, "metastore.warehouse.roots": warehouse}) as (app, _):
@@ -25,7 +25,7 @@ def other(postgres, tmp_path_factory):
 
 @pytest.fixture
 def lake(catalog, other):
-    """A session in which the other metastore is ``lake``, with a database ``far``."""
+    """Yield a session in which the other metastore is ``lake``, with a database ``far``."""
     session = catalog.newSession()
     for key in ("spark.sql.catalog.spark_catalog", "spark.sql.catalog.spark_catalog.planner"):
         session.conf.set(key, catalog.conf.get(key))
@@ -39,7 +39,7 @@ def lake(catalog, other):
 
 @pytest.fixture
 def namesakes(lake, db):
-    """The names of two tables, ``db.t`` here and in the other metastore, with the rows 1 and 2."""
+    """Create ``db.t`` with row 1 here and with row 2 in the other metastore, and yield both names."""
     lake.sql(f"CREATE DATABASE lake.{db}")
     names = f"{db}.t", f"lake.{db}.t"
     for row, name in enumerate(names, 1):

@@ -95,7 +95,7 @@ def test_restore_gives_back_the_rows_of_a_write_id_or_a_time(catalog, db, open_t
 
 @pytest.fixture
 def numbered(catalog, db):
-    """A database whose name is a number, which Spark quotes when it is asked for the current one."""
+    """Yield a database whose name is a number; Spark quotes such a name when it is asked for the current database."""
     name = db.removeprefix("db_").translate(str.maketrans("abcdef", "123456"))
     catalog.sql(f"CREATE DATABASE `{name}`")
     yield name

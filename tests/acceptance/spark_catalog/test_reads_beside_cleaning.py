@@ -58,7 +58,7 @@ def ids(frame):
 
 
 def slow(frame, pipe):
-    """The rows, of which each waits for what the test writes into a pipe."""
+    """Return rows that wait until the test writes into a pipe."""
     return frame.select("id", F.udf(lambda _: pipe.read_text())("id").alias("said")).where("id = 1")
 
 

@@ -24,7 +24,7 @@ def rows(frame):
 
 
 def committed(lakehouse, name):
-    """What others see, read without Spark."""
+    """Return the committed rows, read without Spark."""
     return sorted(tuple(row.values()) for row in scan(name, uri=lakehouse.uri).to_arrow().to_pylist())
 
 

@@ -20,7 +20,7 @@ LONGEST = 30
 
 @pytest.fixture
 def names(catalog, lakehouse):
-    """What the placeholders of statements stand for: tables of a database of the test's own."""
+    """Yield the values of the placeholders of statements: tables in a database of the test's own."""
     db = f"db_{uuid4().hex[:10]}"
     catalog.sql(f"CREATE DATABASE {db}")
     for name, columns in TABLES.items():

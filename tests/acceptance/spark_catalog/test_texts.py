@@ -52,7 +52,7 @@ SOME_COLUMNS = ["INSERT INTO {t} (n, kc, kv, c) VALUES (10, 'c', 'd', 'z')", "IN
 
 
 def answers(catalog, statements, name, how):
-    """What each statement answers: its rows, or the beginning of the error with another name in it."""
+    """Return the rows of each statement, or the beginning of its error up to the table's name."""
     found = []
     for statement in statements:
         try:
@@ -75,7 +75,7 @@ def refused(catalog, statement):
 
 @pytest.fixture
 def unchecked(catalog):
-    """A function that runs statements as sessions did to which CHAR and VARCHAR were STRING."""
+    """Return a function that runs statements as sessions did to which CHAR and VARCHAR were STRING."""
     def run(statement):
         catalog.conf.set("spark.sql.legacy.charVarcharAsString", "true")
         try:

@@ -22,7 +22,7 @@ _ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 
 @pytest.fixture
 def two(catalog, db):
-    """The names of two tables, with the rows 1 and 11."""
+    """Create two tables with the rows 1 and 11, and return their names."""
     for name, row in (("a", 1), ("b", 11)):
         catalog.sql(f"CREATE TABLE {db}.{name} (id INT) {_ACID}")
         catalog.sql(f"INSERT INTO {db}.{name} VALUES ({row})")
@@ -31,7 +31,7 @@ def two(catalog, db):
 
 @pytest.fixture
 def called(monkeypatch):
-    """The calls by which the planner begins and ends transactions that write; a read may end later."""
+    """Return a list of the calls by which the planner begins and ends transactions that write; a read may end later."""
     names = []
     for name in ("begin", "commit", "abort"):
         def answer(call, name=name, answer=planner_server.CALLS[name].answer):

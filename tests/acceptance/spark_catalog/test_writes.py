@@ -30,7 +30,7 @@ def rows(frame):
 
 
 def arrow_rows(lakehouse, name):
-    """The same, read without Spark."""
+    """Return (n, c.a, k) of each row, read without Spark."""
     return sorted(((row["n"], row["c"] and row["c"]["a"], row["k"]) for row in scan(name, uri=lakehouse.uri).to_arrow().to_pylist()), key=repr)
 
 

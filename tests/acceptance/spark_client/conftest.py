@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def spark(spark):
-    """A session without our catalog, which others give to the shared one."""
+    """Return a session without our catalog; other tests give the catalog to the shared session."""
     return spark.newSession()
 
 
@@ -22,7 +22,7 @@ def acid_session(spark):
 
 @pytest.fixture(autouse=True)
 def settings(spark):
-    """What these statements need; other tests share the session, so it is put back."""
+    """Set the keys that these statements need, and restore them in the end: other tests share the session."""
     chosen = {"hive.exec.dynamic.partition": "true", "hive.exec.dynamic.partition.mode": "nonstrict"}
     before = {key: spark.conf.get(key, None) for key in chosen}
     for key, value in chosen.items():
@@ -56,7 +56,7 @@ def refused(spark):
 
 @pytest.fixture
 def hive(lakehouse):
-    """A client of ours, to see what Spark stored."""
+    """Yield a client of ours, which shows the objects that Spark stored."""
     from metastore.client import MetastoreClient
 
     with MetastoreClient(lakehouse.uri) as client:

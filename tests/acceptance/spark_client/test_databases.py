@@ -10,7 +10,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def name(spark, db):
-    """The name of a database that does not exist yet."""
+    """Yield the name of a database that does not exist yet."""
     yield f"{db}_x"
     spark.sql(f"DROP DATABASE IF EXISTS {db}_x CASCADE")
 

@@ -68,7 +68,7 @@ def tables(acid_session, spark, db):
 
 
 def state(session, name):
-    """What a refused write would have changed: the table, its rows, its files."""
+    """Return all that a refused write would have changed: the table, its rows, its files."""
     table = session.client.get_table(*name.split("."))
     place = Path(table.sd.location.removeprefix("file:"))
     return table, sorted(row.id for row in session.table(name).collect()), sorted(map(str, place.rglob("*")))

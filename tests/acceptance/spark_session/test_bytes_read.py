@@ -53,7 +53,7 @@ def _place(acid_session, name) -> Path:
 
 
 def _must_need(acid_session, name, question, needed, answer) -> None:
-    """The answer is right when nothing else is there, and there is none when any of it is not."""
+    """Check that a query needs exactly these columns: their bytes suffice for the answer, and without one of them the query fails."""
     file = _place(acid_session, name) / "delta_0000001_0000001_0000" / "bucket_00000"
     whole = file.read_bytes()
 

@@ -21,7 +21,7 @@ def parted(acid_session, db):
 
 @pytest.fixture
 def rival(acid_session, parted, monkeypatch):
-    """An engine that changes partition p=1 under no lock while each of the next statements runs, ``times`` times."""
+    """Return an engine that changes partition p=1 under no lock while each of the next ``times`` statements runs."""
     db, table = parted.split(".")
     announce = calls.CALLS["announce"].answer
 

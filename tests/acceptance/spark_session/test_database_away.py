@@ -19,7 +19,7 @@ _ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 
 
 def _asking(spark, metastores):
-    """The session, with a planner of these metastores, which ends with this process."""
+    """Give the session a planner of these metastores, which ends with this process, and return the session."""
     host, port = PlannerServer(metastores, PlannerSettings(), TlsSettings()).start("127.0.0.1", 0)
     spark.conf.set("spark.sql.catalog.spark_catalog.planner", f"http://{host}:{port}")
     return spark

@@ -25,9 +25,9 @@ NESTED = {
 
 
 def _says(spark, path) -> dict[str, object]:
-    """An ORC file's type, rows, and what it tells of each column: counts, NULLs, the least, the greatest, the sum.
+    """Return an ORC file's type, rows, and statistics of each column: counts, NULLs, the least, the greatest, the sum.
 
-    Not how many bytes it takes, and not how long lists are, which ORC counts in batches.
+    Leave out the bytes it takes, and the lengths of lists, which ORC counts in batches.
     """
     orc, conf = spark._jvm.org.apache.orc.OrcFile, spark._jsc.hadoopConfiguration()
     reader = orc.createReader(spark._jvm.org.apache.hadoop.fs.Path(str(path)), orc.readerOptions(conf))
@@ -41,7 +41,7 @@ def _says(spark, path) -> dict[str, object]:
 
 
 def _plain(spark, rows, folder, *, is_delete) -> Path:
-    """A file of Spark's own with an event for each row."""
+    """Write a file of Spark's own with an event for each row, and return its path."""
     values = F.struct(*map(F.col, rows.columns))
     events = rows.select(
         F.lit(2 if is_delete else 0).alias("operation"), F.lit(1).cast("bigint").alias("originalTransaction"),

@@ -33,7 +33,7 @@ def location(session, name):
 
 @pytest.fixture
 def flat(acid_session, db):
-    """A table to which write id 1 inserted 1 and 2, 2 changed 2 and inserted 3, 3 deleted 1."""
+    """Create a table: write id 1 inserts 1 and 2, 2 changes 2 and inserts 3, 3 deletes 1."""
     name = f"{db}.flat"
     acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) {_ACID}")
     acid_session.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
@@ -168,7 +168,7 @@ def test_plain_tables_made_from_transactional_ones(acid_session, flat, db, spark
 
 
 def database_time(lakehouse):
-    """The metastore's clock, to the millisecond; the next one is later."""
+    """Return the metastore's time, to the millisecond; the next call returns a later one."""
     with closing(psycopg2.connect(lakehouse.database_url)) as session, session.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(0.002)")
         cursor.execute("SELECT date_trunc('milliseconds', metastore_now() - interval '1 ms')")

@@ -78,7 +78,7 @@ def test_both_read_what_the_other_writes(acid_session, spark, db, columns, row_f
 
 
 def padded(row, columns):
-    """A row with the blanks of CHAR(5)."""
+    """Return a row with the blanks of CHAR(5)."""
     if "CHAR(5)" not in columns:
         return row
     return (*row[:7], None if row[7] is None else row[7].ljust(5), *row[8:])

@@ -28,7 +28,7 @@ def days(acid_session, spark, db) -> str:
 
 @pytest.fixture
 def seen(monkeypatch) -> SimpleNamespace:
-    """``listed``: the directories in which the planner, which is in this process, has listed anything."""
+    """Record in ``listed`` the directories in which the planner, which is in this process, has listed anything."""
     found = SimpleNamespace(listed=set())
     listing = Files.listing
 

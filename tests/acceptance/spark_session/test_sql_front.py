@@ -16,7 +16,7 @@ def rows(frame):
 
 @pytest.fixture
 def table(acid_session, db):
-    """The ids 1 and 2 by write id 1, 2 deleted by write id 2, 3 inserted by write id 3."""
+    """Create a table: write id 1 inserts the ids 1 and 2, 2 deletes 2, 3 inserts 3."""
     name = f"{db}.t"
     acid_session.sql(f"CREATE TABLE {name} (id INT) {ACID}")
     acid_session.sql(f"INSERT INTO {name} VALUES (1), (2)")

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def flat(acid_session, db):
-    """An unpartitioned table with the rows (1, a), (2, b), (3, c), (4, d)."""
+    """Create an unpartitioned table with the rows (1, a), (2, b), (3, c), (4, d)."""
     name = f"{db}.flat"
     acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     acid_session.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')")
@@ -35,7 +35,7 @@ def flat(acid_session, db):
 
 @pytest.fixture
 def parted(acid_session, db):
-    """A table partitioned by a string with awkward values."""
+    """Create a table partitioned by a string with awkward values."""
     name = f"{db}.parted"
     acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (day STRING) STORED AS ORC "
                      "TBLPROPERTIES ('transactional'='true')")
@@ -57,7 +57,7 @@ def locks_of(session, txn_id):
 
 
 def hive_rows(oracle, session, name):
-    """What Hive's reader shows of an unpartitioned table with the newest snapshot."""
+    """Return the rows of an unpartitioned table that Hive's reader shows with the newest snapshot."""
     db, table = name.split(".")
     types = session.client.types
     [answer] = session.client.get_valid_write_ids(types.GetValidWriteIdsRequest(fullTableNames=[name])).tblValidWriteIds
@@ -509,7 +509,7 @@ def test_show_and_compact(acid_session, flat, parted):
 
 
 def _write_directory(session, name, directory, frame, file_format="orc"):
-    """What another engine does: a transaction that puts one directory into the table."""
+    """Put one directory into the table in an open transaction, as another engine does, and return the transaction."""
     db, table = name.split(".")
     types = session.client.types
     [txn_id] = session.client.open_txns(types.OpenTxnRequest(num_txns=1, user="other", hostname="engine")).txn_ids

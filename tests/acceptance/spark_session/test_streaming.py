@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def table(acid_session, db):
-    """An empty table, partitioned."""
+    """Create an empty, partitioned table, and return its name."""
     name = f"{db}.events"
     acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (part INT) STORED AS ORC "
                      "TBLPROPERTIES ('transactional'='true')")

@@ -109,7 +109,7 @@ def test_a_driver_killed(point, acid_session, db, killed, compacting, expire):
 
 
 def goes_on_after(point, acid_session, db, killed, compacting, expire, nothing_written=NOTHING_WRITTEN):
-    """A driver killed at the point, and all that the table went through afterwards."""
+    """Kill a driver at the point, and check all that the table goes through afterwards."""
     name, files = f"{db}.t", Files()
     client = acid_session.client
     acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (p STRING) STORED AS ORC "

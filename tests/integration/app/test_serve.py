@@ -32,7 +32,7 @@ def place():
 
 @pytest.fixture(scope="module")
 def made():
-    """The data directory that a server has made and left."""
+    """Yield the data directory that a server has made and left."""
     with tempfile.TemporaryDirectory(prefix="metastore-serve-") as path:
         Path(path).chmod(0o711)
         with serving(Path(path)) as (process, _):
@@ -43,7 +43,7 @@ def made():
 
 @pytest.fixture
 def kept(place, made):
-    """A place with such a directory, which takes longer to be made than to be served from."""
+    """Copy the directory of ``made`` into the place, and return the place: to make a new directory takes longer."""
     subprocess.run(["cp", "-a", made, place / "data"], check=True)
     return place
 
@@ -108,20 +108,20 @@ def test_after_sigkill_the_next_one_goes_on(kept):
 
 
 def planned(uri):
-    """What the planner says of a table that is not there; it may be killed under the call."""
+    """Return the planner's answer about a table that does not exist."""
     request = urllib.request.Request(f"{uri}/v1/table", b'{"db": "default", "table": "nothing"}', {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.loads(answer.read())["kind"]
 
 
 def planners(place):
-    """The processes of the planner that the server has started, the latest one last."""
+    """Return the processes of the planner that the server has started, the latest one last."""
     lines = [json.loads(line) for line in (place / "log").read_text().splitlines() if '"planner_started"' in line]
     return [line["pid"] for line in lines]
 
 
 def has_ended(pid):
-    """A process that nobody has waited for yet has no command line any more."""
+    """Return True if a process has ended; an ended process has no command line any more, even before its parent waits for it."""
     try:
         return not Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -259,7 +259,7 @@ def test_a_server_without_its_loop_ends(place, database_url):
 
 
 def served_by(process):
-    """Calls that a process has answered, as its own /metrics say."""
+    """Return the number of getName calls that a process has answered, by its own /metrics."""
     with urllib.request.urlopen(f"{process['http']}/metrics") as answer:
         lines = answer.read().decode().splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith('metastore_calls_total{') and "getName" in line)

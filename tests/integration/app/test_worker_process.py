@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def app(database_url, tmp_path):
-    """A server whose loops do not compact."""
+    """Yield a server whose loops do not compact."""
     app = App(build([SettingsSource("test", {
         "metastore.database.url": database_url, "hive.metastore.port": "0", "metastore.http.port": "0",
         "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), "hive.compactor.worker.threads": "0",

@@ -59,7 +59,7 @@ class Hive:
         return T.StorageDescriptor(cols=[T.FieldSchema(*pair) for pair in pairs], **fields)
 
     def table(self, name="t", columns="id int, name string", db="d", keys="", sd=None, **fields):
-        """What create_table is to be sent; ``sd``: further fields of the descriptor."""
+        """Return a table for create_table; ``sd``: further fields of the descriptor."""
         keys = [T.FieldSchema(*key.split(":")) for key in keys.split()]
         return T.Table(tableName=name, dbName=db, sd=self.sd(columns, **(sd or {})), partitionKeys=keys, **fields)
 
@@ -73,7 +73,7 @@ class Hive:
         self.append_partition(db, table, list(values))
 
     def path(self, location):
-        """The local path of a stored location."""
+        """Return the local path of a stored location."""
         assert location.startswith(f"file:{self.warehouse.parent}"), location
         return type(self.warehouse)(location.removeprefix("file:"))
 

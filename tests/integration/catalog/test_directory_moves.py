@@ -35,7 +35,7 @@ def replica(database):
 
 @pytest.fixture
 def t(d):
-    """The directory of ``d.t``, with data in two parts."""
+    """Create ``d.t`` with data in two parts, and return its directory."""
     directory = d.path(d.create().sd.location)
     (directory / "p=1").mkdir()
     (directory / "data").write_text("x")
@@ -57,7 +57,7 @@ def rename(hive, old="t", new="new"):
 
 
 def renaming(hive):
-    """A rename on its way, in this thread: the move, announced."""
+    """Announce the move of a rename, in this thread, and return the move."""
     place = hive.get_table("d", "t").sd.location
     with hive.moves.db.begin() as pg:
         return hive.moves.announce(pg, hive.get_table("d", "t").id, place, f"{place.removesuffix('t')}new")

@@ -124,7 +124,7 @@ class Changes:
         return self.dice.choice(DATABASES), self.dice.choice(TABLES)
 
     def name(self):
-        """A table that was there a while ago, most of the time."""
+        """Return a table that was there a while ago, most of the time."""
         return self.dice.choice(self.there) if self.there and self.dice.random() < 0.9 else self.any_name()
 
     def table(self, **parameters):
@@ -152,7 +152,7 @@ class Changes:
         self.client.drop_database(self.dice.choice(DATABASES), True, self.dice.random() < 0.5)
 
     def marks(self):
-        """The parameters of a change of the cache's own; none for another's."""
+        """Return the parameters of a change of the cache's own, or none for a change of another's."""
         if self.dice.random() < 0.6:
             return {}
         self.cache.own.add(("me", str(self.number)))
@@ -218,7 +218,7 @@ class Changes:
 
 
 def of_catalog(client):
-    """What the catalog has, in the cache's shape."""
+    """Return the content of the catalog, in the cache's shape."""
     databases = {name: client.get_database(name) for name in client.get_all_databases() if name != "default"}
     tables = {(db, name): client.get_table(db, name) for db in databases for name in client.get_all_tables(db)}
     partitions = {name: {tuple(one.values): one for one in client.get_partitions(*name, -1)} for name in tables}

@@ -54,7 +54,7 @@ def _named(table, name):
 
 
 def asked(client, fields=None, mode=None, filters=None):
-    """The partitions of get_partitions_with_specs."""
+    """Return the partitions of get_partitions_with_specs."""
     specs = client.get_partitions_with_specs(T.GetPartitionsRequest(
         dbName="d", tblName="t", projectionSpec=fields, filterSpec=T.GetPartitionsFilterSpec(mode, filters))).partitionSpec
     return [T.Partition(one.values, spec.dbName, spec.tableName, one.createTime, one.lastAccessTime, located(spec, one), one.parameters,
@@ -62,7 +62,7 @@ def asked(client, fields=None, mode=None, filters=None):
 
 
 def located(spec, partition):
-    """The descriptor of a partition as Hive's client puts it together."""
+    """Return the descriptor of a partition as Hive's client puts it together."""
     sd = copy(spec.sharedSDPartitionSpec.sd)
     sd.location = None if spec.rootPath is None else f"{spec.rootPath}{partition.relativePath}"
     return sd

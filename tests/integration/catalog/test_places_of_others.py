@@ -12,7 +12,7 @@ DELTA = "delta_0000001_0000001_0000"
 
 @pytest.fixture
 def victim(d):
-    """A transactional table with a committed delta, and what must be there at the end."""
+    """Yield the location of a transactional table with a committed delta; check in the end that only this delta is there."""
     table = d.create("victim", sd={"inputFormat": "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
                                    "outputFormat": "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"}, parameters=ACID)  # fmt: skip
     rows = d.path(table.sd.location) / DELTA / "bucket_00000"
@@ -68,7 +68,7 @@ WAYS = {
 
 @pytest.fixture
 def attacker(d):
-    """What whoever has the calls may have made before."""
+    """Create objects that any caller may have made before, and return the calls."""
     d.create("mine")
     d.create("p", keys="k:string")
     d.add("0", table="p")
@@ -78,7 +78,7 @@ def attacker(d):
 
 
 def refusals(hive, ways, place):
-    """What each way of giving a place says; None: it was given."""
+    """Return the error of each way of giving a place; None: the place was given."""
     said = {}
     for way in ways:
         try:
@@ -132,7 +132,7 @@ def test_what_may_share(d):
 
 @pytest.fixture
 def placed(d):
-    """Puts an object where it could not be given a place any more: it is there from before."""
+    """Return a function that stores a location past the checks, as if the object were from before they existed."""
 
     def put(location, table="old", partition=None):
         with d.moves.db.begin() as pg:

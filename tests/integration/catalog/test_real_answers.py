@@ -31,7 +31,7 @@ def part(db, table, value="1"):
 
 
 def row(null, empty_db, no_db, empty_table, no_table, no_catalog, upper):
-    """What a call answers to each of ``NAMES``: a null table as a null database, another catalog as one that is not."""
+    """Return the answers to each of ``NAMES``: a null table is answered as a null database, another catalog as a missing one."""
     return dict(zip(NAMES, (null, empty_db, no_db, null, empty_table, no_table, no_catalog, no_catalog, upper), strict=True))
 
 
@@ -102,7 +102,7 @@ def spec_parts(table, *, at=()):
 
 
 def plain(value):
-    """A struct as a map of what is there, without what two servers cannot have in common."""
+    """Return a struct as a map of its set fields, without values that two servers cannot have in common."""
     if hasattr(value, "thrift_spec"):
         fields = {entry[2]: getattr(value, entry[2]) for entry in value.thrift_spec if entry}
         return {name: plain(field) for name, field in fields.items()
@@ -115,7 +115,7 @@ def plain(value):
 
 
 def without(*values, **fields):
-    """A PartitionWithoutSD for each list of values."""
+    """Return a PartitionWithoutSD for each list of values."""
     return [{"values": value.split(), "createTime": 0, "lastAccessTime": 0, **fields} for value in values]
 
 

@@ -15,7 +15,7 @@ def server_settings():
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """A stranger's directory, with a file in it."""
+    """Yield a stranger's directory with a file in it; check in the end that the file is unchanged and alone."""
     directory = tmp_path / "elsewhere"
     directory.mkdir()
     (directory / "kept").write_text("x")

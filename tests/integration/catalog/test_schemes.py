@@ -12,7 +12,7 @@ FOREIGN = "ftp://10.255.255.1/x"
 
 @pytest.fixture
 def given(client):
-    """What gives a location, by name."""
+    """Return the calls that give a location, by name."""
     create_database(client)
     create_table(client, "t", {"id": "int"}, keys={"p": "int"}, transactional="false")
     client.add_partition(T.Partition(dbName="d", tableName="t", values=["1"], sd=client.get_table("d", "t").sd))

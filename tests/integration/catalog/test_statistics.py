@@ -36,7 +36,7 @@ def aggregate(hive, columns, partitions):
 
 @pytest.fixture
 def parted(d):
-    """A table with partitions a, b and c."""
+    """Create a table with partitions a, b and c."""
     d.create(keys="p:string")
     for value in "abc":
         d.add(value)

@@ -64,7 +64,7 @@ def test_every_field_is_there():
 
 @pytest.fixture
 def both(database, described):
-    """A function that gives both forms of an answer: what a client reads, and the same made of objects."""
+    """Return a function that gives both forms of an answer: as a client reads it, and the same made of objects."""
     service = StatisticsService(database)
 
     def of(names, columns=described, write_ids=None):

@@ -74,7 +74,7 @@ def described(filled):
 
 
 def read(table):
-    """A table as a client reads it from objects: a field that is not sent has its default."""
+    """Return a table as a client reads it from objects: a field that is not sent has its default."""
     answer, spec = T.Table(), [T.Table, T.Table.thrift_spec]
     fastbinary.decode_binary(answer, MessageSource(fastbinary.encode_binary(table_to_thrift(table), spec), 0), spec)
     return answer

@@ -455,7 +455,7 @@ def remember(database, table, partition=""):
 
 
 def remembered(database, table):
-    """The tables of the transaction side that know this table."""
+    """Return the tables of the transaction side that know this table."""
     every = (*TRANSACTION_SIDE, "compaction_queue", "completed_compactions")
     return {name for name in every
             if database.once(f'SELECT 1 FROM {name} WHERE catalog = %s AND db = %s AND "table" = %s', ("hive", "d", table))}

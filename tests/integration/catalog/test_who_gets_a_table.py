@@ -21,14 +21,14 @@ def server_settings(request):
 
 @pytest.fixture
 def client(server):
-    """It says get_table as the wire has it, that is, nothing of what it can do."""
+    """Yield a client that calls get_table as the wire has it: without its capabilities."""
     with MetastoreClient(server.thrift_uri) as connected:
         yield connected
 
 
 @pytest.fixture
 def tables(server, tmp_path):
-    """A database ``d`` with a table of each kind, as whoever knows how has made it."""
+    """Create a database ``d`` with a table of each kind, through a DomainClient, and return the server."""
     with DomainClient(server.thrift_uri) as client:
         client.create_database(T.Database("d", "", (tmp_path / "d").as_uri(), {}))
         for name, parameters in KINDS.items():

@@ -8,7 +8,7 @@ from tests.support.transactions import named
 
 
 def allocated(t, table="d.t", times=1):
-    """The ids that so many transactions get, each of which commits."""
+    """Return the write ids that so many transactions get, each of which commits."""
     ids = []
     for _ in range(times):
         txn_id = t.open()

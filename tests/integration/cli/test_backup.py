@@ -49,7 +49,7 @@ def run(capsys):
 
 @contextmanager
 def served(url, tmp_path):
-    """A server over a database, with the warehouse of this test."""
+    """Run a server over a database, with the warehouse of this test, and yield its client."""
     app = App(build([SettingsSource("test", {
         "metastore.database.url": url, "hive.metastore.port": "0", "metastore.http.port": "0",
         "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), "metastore.lock.check.wait": "0"})]), loops=False)
@@ -68,13 +68,13 @@ def rows(url, query):
 
 
 def everything(url):
-    """What the tables hold, the sequences apart."""
+    """Return the rows of all tables, keyed by table, but for ``txn_id_block``."""
     return {name: sorted(rows(url, f'SELECT t::text FROM "{name}" AS t')) for name in sorted(migrate.table_names())
             if name != "txn_id_block"}
 
 
 def created(client, name):
-    """The place of a new transactional table."""
+    """Create a transactional table, and return its place."""
     types = client.types
     client.create_table(types.Table(
         tableName=name, dbName="default", owner="ann", tableType="MANAGED_TABLE", parameters={"transactional": "true"},
@@ -109,7 +109,7 @@ def delta(place, write_id, name="delta_{0:07d}_{0:07d}_0000"):
 
 
 def readable(client, name, place):
-    """The write ids of the deltas that a reader who begins now would read."""
+    """Return the write ids of the deltas that a reader who begins now would read."""
     types = client.types
     [valid] = client.get_valid_write_ids(types.GetValidWriteIdsRequest(fullTableNames=[f"default.{name}"])).tblValidWriteIds
     there = {int(path.name.split("_")[1]) for path in place.glob("delta_*")}
@@ -270,7 +270,7 @@ def test_what_is_there_is_not_overwritten_unasked(run, two, tmp_path, monkeypatc
 
 @pytest.fixture
 def saved(run, two, tmp_path):
-    """A backup of a metastore with a table; and the digest that was printed."""
+    """Back up a metastore with a table, and return the path of the backup and the digest that was printed."""
     url, _ = two
     path = tmp_path / "one.backup"
     with served(url, tmp_path) as client:

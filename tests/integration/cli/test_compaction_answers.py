@@ -41,7 +41,7 @@ class Writers:
             1, user, "h1", agentInfo="nightly load", txn_type=getattr(self.types.TxnType, kind))).txn_ids[0]
 
     def begin(self, name, rows=1):
-        """An open transaction with a delta."""
+        """Open a transaction, write a delta in it, and return its id."""
         types, txn_id = self.types, self.open()
         [allocated] = self.client.allocate_table_write_ids(types.AllocateTableWriteIdsRequest("db", name, [txn_id])).txnToWriteIds
         self.client.lock(types.LockRequest(

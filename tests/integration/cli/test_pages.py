@@ -27,14 +27,14 @@ def server_settings():
 
 
 def shape(text):
-    """A text without what differs from one run to the next."""
+    """Return a text without its parts that differ from one run to the next."""
     text = re.sub(r"\d{4}-\d\d-\d\d[T ][\d:.]+( UTC|Z)", "T", text)
     text = re.sub(r"[\d.,]+ (B|[kMGT]B)\b", "SIZE", text)
     return re.sub(r"\s+", " ", re.sub(r"\b\d[\d.,:e-]*\b", "N", text)).strip()
 
 
 def compare(shown, printed):
-    """A page may leave out lines, where it has dots."""
+    """Check that a page shows what is printed; the page may leave out lines, where it has dots."""
     parts = [shape(part) for part in re.split(r"^\.\.\.$", shown, flags=re.MULTILINE)]
     at = 0
     for part in parts:

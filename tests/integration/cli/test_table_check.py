@@ -37,7 +37,7 @@ def run(server, monkeypatch, capsys):
 
 @pytest.fixture
 def table(client, tmp_path):
-    """The place of a table ``db.t`` that is partitioned by ``p`` and has the partition ``p=1``."""
+    """Create a table ``db.t`` with the partition ``p=1``, and return the partition's place."""
     types = client.types
     client.create_database(types.Database("db", locationUri=(tmp_path / "db").as_uri()))
     keys = [types.FieldSchema("p", "string")]
@@ -50,7 +50,7 @@ def table(client, tmp_path):
 
 
 def _created(client, name, parameters, keys=(), buckets=()):
-    """The place of a new table ``db.<name>``; ``buckets``: how many, by which column."""
+    """Create a table ``db.<name>``, and return its place; ``buckets``: their number, then their columns."""
     types = client.types
     count, *columns = buckets or (-1,)
     client.create_table(types.Table(
@@ -63,7 +63,7 @@ def _created(client, name, parameters, keys=(), buckets=()):
 
 
 def _delta(client, place, *, commit=True, rows=((0, 0), (1, 1)), table="t", name="delta_{0:07d}_{0:07d}_0000", file="bucket_00000"):
-    """A transaction that wrote a delta, or what ``name`` says, with rows of these (row id, value)."""
+    """Write a delta, or the directory that ``name`` says, in a transaction, with rows of these (row id, value); return its path."""
     txn = TxnManager(client).open()
     write_id = txn.write_id("db", table)
     path = place / name.format(write_id)

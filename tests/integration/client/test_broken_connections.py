@@ -25,7 +25,7 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose(self, method, *what):
-        """The next requests of this method: lose the "request", its "answer", or nothing ("")."""
+        """Lose the "request", its "answer", or nothing (""), for each of the next requests of this method."""
         self.method, self.plan = method.encode(), list(what)
 
     def close(self):

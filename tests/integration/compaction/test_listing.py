@@ -34,7 +34,7 @@ def millis(instant):
 
 
 def element(compaction):
-    """A row as clients get it."""
+    """Return a row as clients get it."""
     return ttypes.ShowCompactResponseElement(
         dbname=compaction.entity.table.db,
         tablename=compaction.entity.table.table,

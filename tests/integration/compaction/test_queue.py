@@ -42,7 +42,7 @@ def of(claimed):
 
 
 def finish(lake, claimed, mark=5):
-    """A remote worker's way through: its transaction commits right after mark_compacted."""
+    """Finish a compaction as a remote worker does: its transaction commits right after mark_compacted."""
     from metastore.txns.core.rules import TxnType
 
     txn_id = lake.t.open(kind=TxnType.COMPACTION)
@@ -53,7 +53,7 @@ def finish(lake, claimed, mark=5):
 
 
 def clean(lake, request_id, keep=()):
-    """What the Cleaner does once the files are gone."""
+    """Finish a cleaning as the Cleaner does once the files are gone."""
     with lake.db.begin() as pg:
         request = queue.select_queued(pg, request_id)
         txns = components.select_lists(pg, request.entity.table).txns
@@ -477,7 +477,7 @@ def test_a_place_is_the_same_however_a_client_writes_it(lake):
 
 
 def dropped(lake, what, place):
-    """A soft drop, committed."""
+    """Commit a soft drop of a table or a partition."""
     from metastore.txns.core.rules import TxnType
 
     place.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from metastore.db.engine import Database
 
 @pytest.fixture
 def data_dir():
-    """A directory of a test's own, with a short name."""
+    """Yield a directory of a test's own, with a short name."""
     path = Path(tempfile.mkdtemp(prefix="metastore-data-"))
     path.chmod(0o711)
     yield path
@@ -20,7 +20,7 @@ def data_dir():
 
 @pytest.fixture
 def own_postgres(data_dir):
-    """A PostgreSQL that the test may kill; durable, as an installation's."""
+    """Yield a PostgreSQL that the test may kill; durable, as an installation's."""
     postgres = EmbeddedPostgres(data_dir, ends_with_us=True)
     postgres.start()
     migrate.upgrade(postgres.url)

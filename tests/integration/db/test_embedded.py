@@ -231,7 +231,7 @@ def test_a_port_that_others_took_meanwhile_is_given_up(data_dir):
 
 @pytest.fixture
 def deep(data_dir, monkeypatch):
-    """A PostgreSQL whose path is too long for a socket, and the place where its socket will be."""
+    """Return a PostgreSQL whose path is too long for a socket; its socket will be in ``tmp`` of the data directory."""
     (data_dir / "tmp").mkdir()
     (data_dir / "tmp").chmod(0o1777)
     monkeypatch.setattr("tempfile.tempdir", str(data_dir / "tmp"))

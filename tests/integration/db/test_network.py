@@ -49,7 +49,7 @@ def resolver(monkeypatch):
 
 @pytest.fixture
 def by_name(own_postgres):
-    """A way to PostgreSQL by a name that the resolver of a test knows."""
+    """Yield a Database that reaches PostgreSQL by a name that the resolver of a test knows."""
     database = Database(own_postgres.tcp_url.replace("127.0.0.1", "postgres.example"), pool_size=2)
     yield database
     database.close()

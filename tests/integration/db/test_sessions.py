@@ -33,7 +33,7 @@ def execute(url, *statements):
 
 @pytest.fixture
 def hostile_url(postgres, database_url):
-    """A database whose defaults are all wrong for us."""
+    """Return the URL of a database whose defaults are all wrong for us."""
     name = make_url(database_url).database
     execute(database_url, *(f"ALTER DATABASE {name} SET {key} = {value}" for key, value in HOSTILE.items()))
     return database_url

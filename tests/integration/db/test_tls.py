@@ -33,7 +33,7 @@ def front(postgres, authority):
 
 @pytest.fixture
 def secured(postgres, front, authority):
-    """A function for the URL of an empty database by way of the front."""
+    """Yield a function that returns the URL of an empty database by way of the front."""
     with postgres.empty() as url:
         def through(mode="verify-full", host="localhost", trusted=authority.path, front=front):
             return make_url(postgres.postgres.tcp_url).set(

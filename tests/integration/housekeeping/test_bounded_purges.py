@@ -50,7 +50,7 @@ def left(t):
 
 
 def newest(rows):
-    """What the one statement over everything would leave."""
+    """Return the rows that one statement over everything would leave."""
     return sorted((partition, write_id, change) for partition, write_id, change in rows if not any(
         other[0] == partition and other[1] > write_id and (other[2] or not change) for other in rows))
 

@@ -16,7 +16,7 @@ MANY = 300
 
 
 def both(t, steps):
-    """The reports of two house-keepers that begin at once."""
+    """Run two house-keepers that begin at once, and return their reports."""
     together = Barrier(2)
 
     def tick(_):

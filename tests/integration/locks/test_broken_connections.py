@@ -48,7 +48,7 @@ def orphans(server):
 
 @pytest.fixture
 def killed(server):
-    """A client process takes a lock, makes these calls, and is killed with SIGKILL; its lock, once the server knows."""
+    """Return a function: a client process takes a lock, makes these calls and is killed; the lock's id returns once the server knows."""
     def run(*calls):
         process = subprocess.Popen([sys.executable, "-c", CLIENT, server.thrift_uri, *calls], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
@@ -62,7 +62,7 @@ def killed(server):
 
 @pytest.fixture
 def lock(server):
-    """A lock over a connection of its own, which ends right after the answer without a farewell, as Trino's do."""
+    """Return a function that takes a lock over a connection of its own, and ends it after the answer without a farewell, as Trino does."""
     def locked(agent):
         client = MetastoreClient(server.thrift_uri)
         component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, "db", "t")

@@ -42,7 +42,7 @@ def other(server):
 
 @pytest.fixture
 def hold(other):
-    """A lock of eve, over a connection of her own; all go in the end."""
+    """Yield a function that takes a lock of eve, over a connection of her own; release all in the end."""
     held = []
 
     def holding(kind, table="t", partition=None, txn_id=0, client=other, operation=ttypes.DataOperationType.NO_TXN):

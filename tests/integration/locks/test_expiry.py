@@ -41,7 +41,7 @@ def other(database):
 
 @pytest.fixture
 def look(database, locks):
-    """A client that asks again, over a server that started long ago or that starts now."""
+    """Return a function that calls check_lock of a server that started long ago or that starts now."""
     connection = SimpleNamespace(closed=False, peer="p", user=None)
 
     def looked(lock_id, purges=None):

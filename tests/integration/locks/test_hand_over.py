@@ -161,7 +161,7 @@ def test_a_request_of_a_transaction_that_has_ended_is_answered_so(server, client
 
 @pytest.fixture
 def settings_at_commit(server, direct_url):
-    """What synchronous_commit is when a release is committed, in a list."""
+    """Return a function that lists the values of synchronous_commit at the commits of releases."""
     with closing(psycopg2.connect(direct_url)) as session:
         session.set_isolation_level(ISOLATION_LEVEL_AUTOCOMMIT)
         session.cursor().execute("""

@@ -58,7 +58,7 @@ def millis(instant):
 
 
 def element(row):
-    """A lock as clients get it."""
+    """Return a lock as clients get it."""
     waits = row.state == LockState.WAITING
     return ttypes.ShowLocksResponseElement(
         lockid=row.ext_id, lockIdInternal=row.int_id, dbname=row.db, tablename=row.table or None,

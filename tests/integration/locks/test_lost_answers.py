@@ -114,7 +114,7 @@ def stats():
 
 @pytest.fixture
 def serve(database, stats):
-    """A server with nothing but locks."""
+    """Yield a server with nothing but locks."""
     with serving(LockHandlers(LockService(database, stats=stats))) as server:
         yield server
 

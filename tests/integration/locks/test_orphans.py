@@ -41,7 +41,7 @@ def stub(peer="p"):
 
 
 def leave(connection, after=5.0):
-    """The client ends it, so many seconds from now."""
+    """Mark the connection as ended by its client, so many seconds from now."""
     connection.closed, connection.left = True, monotonic() + after
 
 
@@ -70,7 +70,7 @@ def connection():
 
 @pytest.fixture
 def send(locks, holders):
-    """A call over a connection, through the handlers."""
+    """Return a function that makes a call over a connection, through the handlers."""
     handlers = LockHandlers(locks, holders=holders)
 
     def sent(method, argument, connection):

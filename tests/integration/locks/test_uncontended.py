@@ -29,7 +29,7 @@ def request(chance, txn_id):
 
 
 def story(t, seed):
-    """A few batches of requests, with releases and ends between; what was told and what is stored afterwards."""
+    """Run a few batches of requests, with releases and ends between; return the answers and the rows stored afterwards."""
     t.db.once(EMPTY)
     chance = random.Random(seed)
     txn_ids = t.open(4)

@@ -37,7 +37,7 @@ def server(server):
 
 @pytest.fixture
 def replica(database_url, tmp_path, server_settings):
-    """A function that starts another server on the same database."""
+    """Yield a function that starts another server on the same database."""
     started = []
 
     def start(**settings):
@@ -64,7 +64,7 @@ def background():
 
 @pytest.fixture
 def heard(database_url):
-    """What NOTIFY has said until now."""
+    """Yield a function that lists the payloads of NOTIFY until now."""
     with closing(psycopg2.connect(database_url)) as session:
         session.set_isolation_level(ISOLATION_LEVEL_AUTOCOMMIT)
         session.cursor().execute(f"LISTEN {CHANNEL}")
@@ -210,7 +210,7 @@ def test_waiting_costs_no_thread_and_no_connection(server, client):
 
 @contextmanager
 def sent(app, lock_id):
-    """A connection on which a check_lock was sent; nobody reads the answer."""
+    """Yield a connection on which a check_lock was sent; nobody reads the answer."""
     with Peer((app.settings.server.host, int(app.thrift_uri.rpartition(":")[2]))) as peer:
         peer.send(message("check_lock", b"\x0c\0\1\x0a\0\1" + lock_id.to_bytes(8) + b"\0\0"))
         yield peer

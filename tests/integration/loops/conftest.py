@@ -13,7 +13,7 @@ def lake(database, tmp_path):
 
 @pytest.fixture
 def new_lake(database, tmp_path):
-    """A lake with settings of its own."""
+    """Return a function that makes a lake with settings of its own."""
     return lambda **settings: Lake(database, tmp_path, **settings)
 
 

@@ -301,7 +301,7 @@ def test_cleaning_forgets_aborted_writes_up_to_its_mark_only(lake):
 
 
 def replicated(lake):
-    """The database becomes a source of replication: (the Cleaner's files, cmroot)."""
+    """Make the database a source of replication, and return (the Cleaner's files, cmroot)."""
     lake.db.once("UPDATE databases SET parameters = '{\"repl.source.for\": \"policy\"}' WHERE name = 'd'")
     root = lake.folder / ".cmroot"
     return Files(cmroot=f"file://{root}"), root
@@ -400,7 +400,7 @@ def test_another_partition_inside_of_a_partitions_directory_stays(lake):
 
 
 def elsewhere(lake, place, table="u", partition="x=1", **parameters):
-    """A partition of another table, whose own directory is beside."""
+    """Create another table with a partition whose directory is at ``place``."""
     lake.table(table, keys=["x"], **parameters)
     lake.partition(partition, table)
     lake.db.once("UPDATE partitions SET location = %s WHERE name = %s AND table_id = (SELECT id FROM tables WHERE name = %s)",

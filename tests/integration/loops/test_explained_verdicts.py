@@ -38,7 +38,7 @@ def remembered_aborts(lake, _clock):
 
 
 def aborts_covered_by_a_compaction(lake, clock):
-    """It is committed and waits for the Cleaner: another one would do the same again."""
+    """Prepare aborts with a committed compaction that waits for the Cleaner: another compaction would do the same again."""
     aborts(4)(lake, clock)
     reader = lake.t.open()
     lake.compact()
@@ -54,7 +54,7 @@ def a_partition_with_aborts(lake, _clock):
 
 
 def a_trace_without_a_partition(lake, clock):
-    """A dynamic insert that was aborted before it named its partitions."""
+    """Abort a dynamic insert before it names its partitions."""
     lake.table(keys=["x"])
     lake.partition("x=0")
     lake.insert("d.t/x=0")

@@ -24,7 +24,7 @@ def test_an_empty_system(lake):
 
 
 def with_base(lake, base, deltas, rows=2, what="d.t"):
-    """A base of so many rows and then so many deltas, all through transactions but the base."""
+    """Write a base of so many rows and then so many deltas, all through transactions but the base."""
     lake.put(what, f"base_{base:07d}", rows=base)
     lake.seed(base, what)
     lake.insert(what, rows=rows, times=deltas)

@@ -164,7 +164,7 @@ def overwrite(lake):
 
 
 def rows_at(lake, write_id, expected):
-    """The write ids of the rows that are read as of a write id; a base has all that was expected at its own."""
+    """Return the write ids of the rows that are read as of a write id; a base has all that was expected at its own."""
     client = SimpleNamespace(types=ttypes, show_compact=partial(shown_compactions, lake.service))
     location, name = f"file://{lake.path('d.t')}", named("d.t")
     past = as_of_write_id(lake.t.reads("d.t", ValidTxnList.everything().format()), write_id)

@@ -106,7 +106,7 @@ class Story:
         self.lake.worker(self).tick()
 
     def orphan(self):
-        """The server is killed while the job runs; another takes the claim back."""
+        """Kill the server while the job runs; another server takes the claim back."""
         self.lake.request(self.random.choice(["major", "minor"]))
         self.orphaned = True
         try:
@@ -120,7 +120,7 @@ class Story:
             self.orphaned = False
 
     def appear(self):
-        """What an orphaned job has made gets its final name."""
+        """Give the results of an orphaned job their final name."""
         if self.late:
             self.publish(self.late.pop(self.random.randrange(len(self.late))))
 
@@ -129,7 +129,7 @@ class Story:
         self.lake.t.reaper.tick()
 
     def hold(self):
-        """A reader that begins now; or one that ends."""
+        """Begin a reader, or end one."""
         if self.readers and self.random.random() < 0.6:
             self.lake.t.commit(self.readers.pop()[0])
         else:

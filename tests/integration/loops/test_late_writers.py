@@ -35,14 +35,14 @@ def expire(lake, test_clock):
 
 
 def clean(lake):
-    """What the Cleaner and the house-keeper do in any number of rounds."""
+    """Run the Cleaner and the house-keeper, two rounds of each."""
     for _ in range(2):
         lake.cleaner().tick()
         lake.t.reaper.tick()
 
 
 def read(lake, what="d.t"):
-    """The write ids of the directories that somebody reads who begins now."""
+    """Return the paths of the base and the insert deltas that a reader who begins now reads."""
     txns = reader_snapshot(lake.t.txns.get_open_txns())
     write_ids = lake.t.reads(what.partition("/")[0], txns.format())
     state = acid_state(lake.files.listing(f"file://{lake.path(what)}"), write_ids, ValidTxnList.parse(txns.format()),

@@ -52,7 +52,7 @@ def lake(new_lake):
 
 
 def on(loop, catalog, files=None):
-    """The loop, with this catalog."""
+    """Return the loop with this catalog."""
     return replace(loop, compactions=replace(loop.compactions, catalog=catalog), files=files or loop.files)
 
 

@@ -38,7 +38,7 @@ def reader(lake):
 
 @pytest.fixture
 def other(database):
-    """The calls of another server."""
+    """Yield the calls of another server."""
     opened = Database(database.url, pool_size=2)
     yield Transactions(opened)
     opened.close()

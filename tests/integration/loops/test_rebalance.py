@@ -20,7 +20,7 @@ def work(lake, runner=None, what="d.t"):
 
 
 def delete(lake, what="d.t"):
-    """An open transaction that has deleted rows: (transaction, write id)."""
+    """Delete rows in a transaction that stays open, and return (transaction, write id)."""
     txn_id = lake.t.open()
     lake.t.lock(txn_id, what, Operation.DELETE)
     write_id = lake.t.allocate(what.partition("/")[0], txn_id)[txn_id]
@@ -29,7 +29,7 @@ def delete(lake, what="d.t"):
 
 
 def insert(lake):
-    """An open transaction that has inserted rows, as ours do: beside everybody but who drops the table."""
+    """Insert rows in a transaction that stays open, under a SHARED_READ lock as ours do, and return the transaction."""
     txn_id = lake.t.open()
     assert lake.t.lock(txn_id, "d.t", Operation.INSERT, LockType.SHARED_READ) > 0
     write_id = lake.t.allocate("d.t", txn_id)[txn_id]

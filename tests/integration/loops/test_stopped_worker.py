@@ -44,7 +44,7 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothing(lak
 
 
 def _said(child):
-    """The next line that is no log."""
+    """Return the next line that is no log."""
     for line in child.stdout:
         if line.strip() in ("here", "LOST", "COMPACTED", "FAILED", "RELEASED", "IDLE"):
             return line.strip()

@@ -185,7 +185,7 @@ def test_a_stopped_worker_gives_its_work_back(lake, test_clock):
 
 
 def failing(worker, monkeypatch, step, *errors, done=False):
-    """The first calls of a step of the Worker's service raise; ``done``: after they were done. Returns all calls."""
+    """Make the first calls of a step of the Worker's service raise; ``done``: after they were done. Return all calls."""
     real, left, calls = getattr(type(worker.compactions), step), list(errors), []
 
     def called(self, *arguments):
@@ -363,7 +363,7 @@ def test_a_crash_before_the_commit_never_looks_like_a_success(lake, monkeypatch,
 
 
 def dies(lake, test_clock):
-    """A Worker claims, and is never heard of again."""
+    """Claim as a Worker that is never heard of again, revoke the claim, and return the compaction's id."""
     [claimed] = [WorkerService(lake.db, lake.settings).claim("host-9", "v", None)]
     test_clock.advance(timedelta(minutes=3))
     assert len(lake.initiator().compactions.revoke_dead_claims()) == 1

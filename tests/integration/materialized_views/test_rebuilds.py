@@ -58,7 +58,7 @@ def test_m04_stale_ones_are_swept(t, rebuilds, test_clock):
 
 
 def stored(t, *tables):
-    """A view's snapshot, as Hive writes it: of a reader who starts now."""
+    """Return a view's snapshot as Hive writes it: of a reader who starts now."""
     lists = t.lists(list(tables))
     return "$".join(["9", *(one.format() for one in lists)])
 

@@ -38,7 +38,7 @@ class Caller:
         return self("begin", kind=kind, **WHO)["txn"]
 
     def planned(self, table, name="plan", **more):
-        """The answer of a call that plans, in a snapshot of its own."""
+        """Return the answer of a call that plans, in a snapshot of its own."""
         txn = self.begin("READ_ONLY")
         seen = self("snapshot", txn=txn, tables=[table])
         plan = self(name, table=table, txns=seen["txns"], write_ids=seen["write_ids"][table], **more)

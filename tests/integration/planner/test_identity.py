@@ -18,7 +18,7 @@ def authority(tmp_path):
 
 @pytest.fixture
 def secure(server, authority):
-    """A planner that wants certificates; the metastore behind it is in the clear."""
+    """Yield the address of a planner that wants certificates; the metastore behind it is in the clear."""
     tls = TlsSettings(use_ssl=True, keystore=(str(authority.server()),), truststore=(str(authority.path),), client_certificates="required")
     planner = PlannerServer(Metastores(server.thrift_uri), PlannerSettings(), tls)
     address = planner.start("127.0.0.1", 0)

@@ -49,7 +49,7 @@ def started(server):
 
 @pytest.fixture
 def call(caller, server, monkeypatch):
-    """Calls of a Spark that knows the metastore alone; ``call.planner``: where that says that the planner is."""
+    """Return a function that calls as a Spark that knows the metastore alone; ``call.planner``: the planner's address that the metastore tells."""
     def called(name, **arguments):
         return caller(name, {"hive.metastore.uris": server.thrift_uri}, **arguments)
 
@@ -142,7 +142,7 @@ def test_a_planner_is_beside_the_metastore_that_names_it(call, caller, server, s
 
 @pytest.fixture
 def cut_off(started):
-    """The address of a planner that answers, but reaches no metastore: that beside which it was is down."""
+    """Yield the address of a planner that answers, but reaches no metastore: the metastore beside it is down."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.2", 0))
         planner = PlannerServer(Metastores(f"thrift://127.0.0.2:{unused.getsockname()[1]}"), PlannerSettings(), TlsSettings())

@@ -19,7 +19,7 @@ from tests.support.thrift_server import until
 
 @pytest.fixture
 def process(server, tmp_path):
-    """A planner as a process of its own: (process, address)."""
+    """Run a planner as a process of its own, and yield (process, address)."""
     ready = tmp_path / "planner.json"
     started = subprocess.Popen([sys.executable, "-m", "metastore", "planner", "--uri", server.thrift_uri, "--ready-file", str(ready)],
                                stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

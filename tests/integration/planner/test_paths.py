@@ -42,7 +42,7 @@ def passed():
 
 
 def named(heading):
-    """The files that a list of CONTRIBUTING names."""
+    """Return the files that a list of CONTRIBUTING names."""
     section = (ROOT / "CONTRIBUTING.md").read_text().partition(heading)[2].partition("\n\n")[0]
     return set(re.findall(r"`([\w/]+\.py)`", section))
 
@@ -63,7 +63,7 @@ def test_a_lock_passes_these_files(client, passed):
 
 
 def update(call, table):
-    """The calls of an UPDATE through Spark's catalog, with files that are names only."""
+    """Make the calls of an UPDATE through Spark's catalog, with files that are names only."""
     call("table", db="d", table=table)
     txn = call.begin()
     call("lock", txn=txn, reads=[f"d.{table}"], writes=[{"table": f"d.{table}", "kind": "UPDATE"}], wait_s=0, **WHO)

@@ -26,7 +26,7 @@ def database_d(client):
 
 @pytest.fixture
 def run(call):
-    """The rows of a procedure, by the names of its columns; arguments that are not given are null, as Spark sends them."""
+    """Return a function for the rows of a procedure, by the names of its columns; absent arguments are null, as Spark sends them."""
     def rows(name, **arguments):
         listed = {one["name"]: one for one in call("procedures")["procedures"]}[name]
         whole = {one["name"]: None for one in listed["parameters"]} | arguments

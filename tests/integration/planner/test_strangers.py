@@ -29,7 +29,7 @@ NOTHING = json.dumps({"db": "default", "table": "nothing"})
 
 @pytest.fixture
 def started(server):
-    """``started(**)``: the address of a planner with these settings."""
+    """Yield ``started(**)``, which starts a planner with these settings and returns its address."""
     with ExitStack() as running:
         def start(tls=TlsSettings(), limits=None, **settings):  # noqa: B008 - frozen
             planner = PlannerServer(Metastores(server.thrift_uri), PlannerSettings(**settings), tls, limits=limits)

@@ -16,7 +16,7 @@ def staged(path, key=None, *, bucket=0, is_delete=False):
 
 
 def begun(call, kind="INSERT"):
-    """A transaction that holds the lock for a write, and what it is told of it."""
+    """Begin a transaction that holds the lock for a write; return it and the answer of ``write``."""
     txn = call.begin()
     call("lock", txn=txn, reads=[], writes=[{"table": "d.t", "kind": kind}], wait_s=0, **WHO)
     return txn, call("write", txn=txn, table="d.t", statement=0, kind=kind)

@@ -125,7 +125,7 @@ def fields(struct, path=()):
 
 
 def variants(name, arguments):
-    """(number of the argument, path in it, bad value) for every field of a call."""
+    """Yield (number of the argument, path in it, bad value) for every field of a call."""
     entries = [entry for entry in getattr(ThriftHiveMetastore, f"{name}_args").thrift_spec if entry]
     for place, (entry, argument) in enumerate(zip(entries, arguments, strict=True)):
         if entry[1] == TType.STRUCT:
@@ -138,12 +138,12 @@ def variants(name, arguments):
 
 
 def step_into(place, step):
-    """An item or a field."""
+    """Return an item or a field."""
     return place[step] if isinstance(step, int) else getattr(place, step)
 
 
 def spoiled(arguments, place, path, value):
-    """The arguments with one field set."""
+    """Return the arguments with one field set."""
     root = value if not path else copy.deepcopy(arguments[place])
     if path:
         setattr(reduce(step_into, path[:-1], root), path[-1], value)
@@ -151,7 +151,7 @@ def spoiled(arguments, place, path, value):
 
 
 def outcome(client, name, arguments):
-    """What became of a call: "ok", or its exception."""
+    """Make a call, and return "ok" or its exception."""
     try:
         getattr(client, name)(*arguments)
     except (TExceptionBase, TApplicationException) as error:
@@ -160,7 +160,7 @@ def outcome(client, name, arguments):
 
 
 def complaint(found):
-    """What is wrong with an answer, None if it is fine."""
+    """Return the fault of an answer, None if it is fine."""
     if found == "ok":
         return None
     if isinstance(found, TApplicationException):
@@ -179,7 +179,7 @@ def complaint(found):
 
 
 def everything(database):
-    """What is stored, heartbeats apart: whatever is changed or removed shows in one of these."""
+    """Return a summary of the stored rows, heartbeats apart: it differs after any change or removal."""
     rows = database.once("SELECT " + ", ".join(
         f"(SELECT count(*) || ' ' || coalesce(max(xmin::text::bigint), 0) FROM {table})" for table in TABLES)
         + """, (SELECT md5(string_agg(id || state, ',' ORDER BY id)) FROM txns),
@@ -204,7 +204,7 @@ def app(postgres, tmp_path_factory):
 
 @pytest.fixture
 def prepared(app):
-    """A client, and a function that makes a transaction and a lock for one case."""
+    """Yield a client, a function that makes a transaction and a lock for one case, and the database."""
     app.database.once(EMPTY)
     with MetastoreClient(app.thrift_uri) as client:
         def prepare():

@@ -64,7 +64,7 @@ def crash(postgres):
 
 
 def gone(process):
-    """Raises: DatabaseError while it is there."""
+    """Raise a DatabaseError while the process is there."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -73,7 +73,7 @@ def gone(process):
 
 
 def again(call, *arguments, tries=1200):
-    """A call that the crash may disturb a few times."""
+    """Repeat a call that the crash may disturb, until it succeeds or ``tries`` are over."""
     from threading import Event
 
     for _ in range(tries):

@@ -26,7 +26,7 @@ BINARY = [call for call in CALLS if call["protocol"] == "binary" and call["metho
 
 
 def asked(server, call):
-    """The reply to one message, or the TApplicationException."""
+    """Return the reply to one message, or the TApplicationException."""
     host, port = server.thrift_uri.removeprefix("thrift://").split(":")
     transport = TSocket(host, int(port))
     transport.open()
@@ -88,7 +88,7 @@ def message(version, method, what):
 
 
 def open_as(t, txn_id):
-    """A transaction with the id that the messages name."""
+    """Open a transaction with the id that the messages name."""
     t.txns.seed_txn_id(txn_id)
     assert t.open() == txn_id
 

@@ -21,7 +21,7 @@ def forget_aborted(pg, entity, covered):
 
 
 def writer(t):
-    """A transaction that writes partitions of db.t, whichever they are."""
+    """Open a transaction with a lock for dynamic partitions of db.t, and return its id."""
     txn_id = t.open()
     t.allocate("db.t", txn_id)
     t.lock(txn_id, "db.t", Operation.UPDATE, dynamic=True)
@@ -29,7 +29,7 @@ def writer(t):
 
 
 def valid(t):
-    """What somebody may read of db.t who begins now."""
+    """Return the write ids of db.t that are valid for a reader who begins now."""
     return t.reads("db.t", reader_snapshot(t.txns.get_open_txns()).format())
 
 

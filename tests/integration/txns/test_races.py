@@ -135,7 +135,7 @@ def test_the_four_properties_of_snapshots(t, seed):
 
 
 def seen_later_than_it_should(told):
-    """(a) committed before the reader opened, yet not valid."""
+    """Return pairs (writer, reader) that contradict (a): committed before the reader opened, yet not valid."""
     return [(writer.txn_id, reader.txn_id) for writer in told for reader in told
             if writer.committed and writer.ended < reader.open_called and not reader.txns.is_valid(writer.txn_id)]
 

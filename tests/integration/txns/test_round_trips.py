@@ -13,7 +13,7 @@ from tests.support.transactions import named
 
 @pytest.fixture
 def trips(monkeypatch):
-    """What is sent besides COMMIT alone, and whether it may wait for the disk for all that its caller knows."""
+    """Return a list of (query, True if it may wait for the disk), COMMIT alone left out."""
     sent = []
     once, sql, finish = Database.once, PgTx.sql, PgTx.finish
     monkeypatch.setattr(Database, "once", lambda self, query, *args, **more: (
@@ -26,7 +26,7 @@ def trips(monkeypatch):
 
 @pytest.fixture
 def warm(t):
-    """A store that has reserved its ids and counted its transactions a moment ago."""
+    """Return a store that has reserved its ids and counted its transactions a moment ago."""
     t.open()
     t.open()
     return t

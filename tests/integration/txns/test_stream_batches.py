@@ -17,7 +17,7 @@ FIRST, SECOND = StreamBatch("q", 0, "a"), StreamBatch("q", 1, "b")
 
 @pytest.fixture
 def table_id(t):
-    """The table db.t in the catalog."""
+    """Create the table db.t in the catalog, and return its id."""
     t.rows("INSERT INTO catalogs (name, location) VALUES ('hive', '/w') ON CONFLICT DO NOTHING")
     t.rows("INSERT INTO databases (catalog, name, location) VALUES ('hive', 'db', '/w/db') ON CONFLICT DO NOTHING")
     [(found,)] = t.rows("""INSERT INTO tables (catalog, db, name, type, sd)

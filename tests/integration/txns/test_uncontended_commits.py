@@ -31,7 +31,7 @@ def outcome(t):
 
 
 def story(t, seed):
-    """A random life of a few transactions, ended in batches; what was told and what is stored afterwards."""
+    """Run a random life of a few transactions, ended in batches; return the answers and the outcome that is stored."""
     t.db.once(EMPTY)
     chance = random.Random(seed)
     answers, alive = [], []
@@ -61,7 +61,7 @@ def test_the_decision_would_have_come_to_the_same(t, monkeypatch):
 
 
 def beaten(t):
-    """A transaction whose update somebody else has committed meanwhile."""
+    """Return one transaction, in a list; another one has committed a change of the same partition meanwhile."""
     loser = t.write("db.t/p=1", U)
     t.commit(t.write("db.t/p=1", D, t.open()))
     return [loser]

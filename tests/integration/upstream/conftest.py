@@ -15,7 +15,7 @@ from tests.support.transactions import EMPTY
 
 @pytest.fixture(scope="module")
 def shared_url(postgres):
-    """The database of the server in front, which stays for a module."""
+    """Yield the URL of the database of the server in front, which stays for a module."""
     with postgres.cloned() as url:
         yield url
 
@@ -27,7 +27,7 @@ def database_url(shared_url):
 
 @pytest.fixture
 def database(shared_url):
-    """It is emptied before each test."""
+    """Yield a database that is emptied before each test."""
     opened = Database(shared_url, pool_size=12)
     opened.once(EMPTY)
     yield opened
@@ -66,7 +66,7 @@ def running_front(running_behind, shared_url, place):
 
 @pytest.fixture
 def behind(running_behind, place):
-    """The server that has the catalog, which is empty."""
+    """Empty the catalog of the server that has it, and return the server."""
     running_behind.database.once(RESET)
     shutil.rmtree(place / "warehouse", ignore_errors=True)
     return running_behind
@@ -74,20 +74,20 @@ def behind(running_behind, place):
 
 @pytest.fixture
 def front(running_front, behind, database):
-    """The server that has the transactions, of which there are none."""
+    """Return the server that has the transactions, of which there are none."""
     return running_front
 
 
 @pytest.fixture
 def catalog(behind):
-    """A client of the catalog's server alone."""
+    """Yield a client of the catalog's server alone."""
     with AbleClient(behind.thrift_uri) as connected:
         yield connected
 
 
 @pytest.fixture
 def client(front):
-    """A client of the one address."""
+    """Yield a client of the one address."""
     with AbleClient(front.thrift_uri, user="ann") as connected:
         yield connected
 
@@ -96,7 +96,7 @@ ACID = {"transactional": "true", "bucketing_version": "2"}
 
 
 def table(name="t", db="d", keys="", **parameters):
-    """A table to create: transactional unless told otherwise."""
+    """Return a table to create: transactional unless told otherwise."""
     sd = T.StorageDescriptor(
         cols=[T.FieldSchema("id", "int"), T.FieldSchema("name", "string")], serdeInfo=T.SerDeInfo(
             serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde"),

@@ -25,7 +25,7 @@ _PLAIN = {TType.BOOL: True, TType.BYTE: 1, TType.I16: 1, TType.I32: 1, TType.I64
 
 
 def value_of(ttype, arguments, depth, empty):
-    """A value of this type with everything set, or with structs that have nothing set."""
+    """Return a value of this type with everything set, or with structs that have nothing set."""
     if ttype == TType.STRING:
         return b"a" if arguments == "BINARY" else "a"
     if ttype == TType.STRUCT:
@@ -65,7 +65,7 @@ def places(value, level):
 
 
 def variants(method):
-    """The arguments of a method, in all these ways, with a name for each."""
+    """Yield (name, arguments) for each variant of a method's arguments."""
     codec = CODECS[method]
     cls = codec.arguments_class
     yield "nothing at all", cls()

@@ -23,7 +23,7 @@ def t(database):
 
 @pytest.fixture
 def opened(t, database):
-    """A replica's readers open the table so often, and the replica writes that down."""
+    """Return a function that opens the table ``times`` times, as readers of a replica, which writes that down."""
     def open_(times, name="db.t"):
         replica = WriteIdService(database)
         for _ in range(times):

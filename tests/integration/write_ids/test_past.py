@@ -22,7 +22,7 @@ NAME = table_name("db", "t")
 
 @pytest.fixture
 def now(t, test_clock):
-    """The metastore's clock, after all that was done before and before all that is done after."""
+    """Return a function for the metastore's time, after all that was done before and before all that is done after."""
     def tell():
         test_clock.advance(timedelta(seconds=1))
         [(at,)] = t.rows("SELECT date_trunc('milliseconds', metastore_now())")

@@ -76,7 +76,7 @@ class Rpc:
 
     def part(self, values: Sequence[str], table: str = "t", location: str | None = None, db: str = "d",
              **fields: Any) -> ttypes.Partition:
-        """A partition as Spark sends it."""
+        """Return a partition as Spark sends it."""
         sd = ttypes.StorageDescriptor(
             cols=[ttypes.FieldSchema("id", "int", ""), ttypes.FieldSchema("value", "string", "")], location=location,
             serdeInfo=ttypes.SerDeInfo(serializationLib=SERDE, parameters={}), parameters={})
@@ -102,7 +102,7 @@ def shared_database(postgres: Any) -> Iterator[Postgres]:
 
 @pytest.fixture
 def rpc(shared_database: Postgres, tmp_path: Path) -> Rpc:
-    """The calls, over an empty catalog ``hive``."""
+    """Return the calls, over an empty catalog ``hive``."""
     with shared_database.begin() as pg:
         for name in ("tables", "databases", "catalogs", "directory_changes", "locks", "compaction_queue", "completed_txn_components"):
             pg.sql(f"DELETE FROM {name}")
