@@ -47,7 +47,7 @@ def debian():
 
 
 def in_root(root, command, environment):
-    """A build step: as root, in the root, with the network and the package clients' settings of this machine."""
+    """Run a Dockerfile's command in ``root``, as root, with this machine's network and its settings of pip."""
     outside = {name: value for name, value in os.environ.items() if name.startswith("PIP_") and name != "PIP_FIND_LINKS"}
     script = 'mount -t proc proc "$0/proc"; mount --bind /dev "$0/dev"; exec chroot "$0" bash -c "$1"'
     run("unshare", "--mount", "--pid", "--fork", "bash", "-c", script, root, command,
@@ -61,7 +61,7 @@ def source_files():
 
 
 def replayed(kind, debian):
-    """The image's root directory, and what its Dockerfile says of the start. Nothing is done again for the same source."""
+    """Return the image that a Dockerfile describes, its root directory built by the same steps. An unchanged source is not built again."""
     image, stage, stamp = SimpleNamespace(env={}, labels=""), None, IMAGES / f"{kind}.made"
     made = hashlib.sha256(b"".join(one.encode() + (ROOT / one).read_bytes() for one in source_files())).hexdigest()
     is_made = stamp.exists() and stamp.read_text() == made
@@ -146,7 +146,7 @@ def wait_for(condition):
 
 
 def done(image, warehouse, command, beside, **environment):
-    """What a command says that runs in the image beside a container."""
+    """Return the output of a command that runs in the image beside a container."""
     with container(image, warehouse, beside=beside, entrypoint=command, environment=environment) as one:
         said, _ = one.process.communicate()
     assert one.process.returncode == 0, said
@@ -154,7 +154,7 @@ def done(image, warehouse, command, beside, **environment):
 
 
 def health(image, running):
-    """The exit code of the image's health check, run as a runtime does: in the container."""
+    """Return the exit code of the image's health check, run in the container as a runtime does."""
     return subprocess.run(
         ["nsenter", f"--target={running.pid}", "--mount", "--pid", "--net", "--root", "--wd", f"--setuid={USER}", f"--setgid={USER}",
          *image.health], env=image.env, check=False, stderr=subprocess.DEVNULL).returncode

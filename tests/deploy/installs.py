@@ -47,7 +47,7 @@ def run(*command, check=True, **more):
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
-    """The wheel, built of a copy: a build leaves directories behind."""
+    """Build the wheel from a copy of the source: a build leaves directories behind."""
     place = tmp_path_factory.mktemp("wheel")
     source = place / "source"
     for name in run("git", "-C", ROOT, "ls-files", "-co", "--exclude-standard").stdout.splitlines():
@@ -61,7 +61,7 @@ def wheel(tmp_path_factory):
 
 
 def installed(place, python, wheel, extras=""):
-    """An empty environment with the wheel; its directory of programs."""
+    """Install the wheel into an empty environment and return its directory of programs."""
     run(python, "-m", "venv", place)
     run(place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c",
         ROOT / "constraints.txt", f"{wheel}{extras}", env={"PIP_CONSTRAINT": ""})
@@ -96,7 +96,7 @@ def test_the_base_has_no_server(base, tmp_path):
 
 
 def served(server, tmp_path):
-    """A server over a PostgreSQL of its own; its process and its addresses."""
+    """Start a server over a PostgreSQL of its own; return its process and its addresses."""
     ready = tmp_path / "ready.json"
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(

@@ -22,7 +22,7 @@ def test_what_they_are_variations_of_is_rendered():
 
 
 def manifest(kind, *values, drop=""):
-    """The manifests of a kind."""
+    """Return the rendered manifests of a kind."""
     done = rendered(*values, drop=drop)
     assert done.returncode == 0, done.stderr
     return [found for found in yaml.safe_load_all(done.stdout) if found and found["kind"] == kind]

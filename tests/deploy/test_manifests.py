@@ -112,7 +112,7 @@ def test_values_are_those_of_the_schema():
 
 
 def whole_pod(template, **container):
-    """A pod template with what Spark adds, judged by Kubernetes' schema."""
+    """Add Spark's fields to a pod template, validate the pod with Kubernetes' schema, and return it."""
     [own] = template["spec"]["containers"]
     pod = {**template, "metadata": {"name": "pod", **template["metadata"]},
            "spec": {**template["spec"], "containers": [{"image": "spark", **own, **container}]}}
@@ -260,7 +260,7 @@ def test_jobs_reach_only_what_the_values_name():
 
 
 def pods_of_company():
-    """The pod of each workload of company.yaml, by its component, and the values."""
+    """Return the pod templates of company.yaml by component, with the executor's, and the values of ci/company.yaml."""
     pods = {document["metadata"]["labels"]["app.kubernetes.io/component"]: document["spec"]["template"]
             for document in objects(DEPLOY / "k8s" / "company.yaml") if document["kind"] in {"Deployment", "Job"}}
     executor = of_kind("company", "ConfigMap", "hive-metastore")["data"]["executor.yaml"]
@@ -334,7 +334,7 @@ def test_the_database_by_its_parts_is_one_that_our_settings_take(component):
 
 @pytest.fixture
 def administrator(postgres):
-    """A role that may make databases and roles, and is no superuser, as in a managed PostgreSQL."""
+    """Yield a role that may create databases and roles but is no superuser, as in a managed PostgreSQL."""
     postgres.sql("CREATE ROLE administrator LOGIN CREATEDB CREATEROLE")
     yield "administrator"
     postgres.sql('DROP DATABASE IF EXISTS "the ""lake"""')

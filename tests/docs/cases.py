@@ -11,7 +11,7 @@ _CASE = re.compile(r"COMP-[IQWC]\d\d")
 
 
 def page() -> Iterator[str]:
-    """The whole page."""
+    """Yield the whole page in pieces."""
     yield """# The cases of compaction, and what proves them
 
 Each case of [docs/spec](../spec/compaction.md) with the tests that name its id. `I`: the Initiator, `Q`: the queue and its calls, `W`: the Worker,
@@ -50,7 +50,7 @@ def _tests(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """The tables of cases: what stands above each, and its rows."""
+    """Yield the title and the rows of each table of cases."""
     _, _, cases = spec.texts()[PAGE].partition("\n## Cases\n")
     for part in re.split(r"\n(?=[A-Z][^|\n]*:\n)", cases)[1:]:
         rows = re.findall(r"^\| ((?:COMP-[IQWC]\d\d(?:, )?)+) \| (.*) \|$", part, re.MULTILINE)

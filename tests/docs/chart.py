@@ -13,7 +13,7 @@ _LINE = re.compile(r"(?P<indent> *)(?:# ?(?P<comment>.*)|(?P<key>[\w.-]+):.*)$")
 
 
 def page() -> Iterator[str]:
-    """The README."""
+    """Yield the README in pieces."""
     about = yaml.safe_load((CHART / "Chart.yaml").read_text())
     yield f"""<!-- Generated from values.yaml and Chart.yaml by `make docs`; do not edit. -->
 
@@ -35,7 +35,7 @@ shapes, and `deploy/k8s` what they render to:
 
 
 def meanings(text: str) -> dict[str, str]:
-    """What the comments right above the keys say, by the key's path."""
+    """Return the comments right above the keys, by the key's path."""
     found, path, comment = {}, [], []
     for line in text.splitlines():
         match = _LINE.match(line)

@@ -41,7 +41,7 @@ def texts() -> dict[str, str]:
 
 
 def _bytes(path: Path) -> bytes:
-    """What is in a file; nothing if it is one that another test has just removed."""
+    """Return the bytes of a file, or none if another test has just removed it."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -49,7 +49,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def expanded(text: str) -> Iterator[str]:
-    """The ids that a text names, ranges written out."""
+    """Yield the ids that a text names, with ranges written out."""
     for first, last in _IDS.findall(text):
         if not last:
             yield first
@@ -93,7 +93,7 @@ def files_named(text: str) -> set[str]:
 
 
 def dangling(path: str, text: str) -> Iterator[Reference]:
-    """What a text refers to and is not there."""
+    """Yield the references of a text whose targets do not exist."""
     for name in sorted(facts_named(text) - facts().keys()):
         yield Reference(name, path)
     for number in sorted(decisions_named(text)):
@@ -110,7 +110,7 @@ def dangling(path: str, text: str) -> Iterator[Reference]:
 
 
 def _is_page(name: str, path: str) -> bool:
-    """A page is named from the root, from the page that names it, or by its bare name."""
+    """Return True if a page is named from the root, from the page ``path``, or by its bare name."""
     beside = ((ROOT / path).parent / name).resolve()
     return (ROOT / name).exists() or beside.exists() or ("/" not in name and name in _page_names())
 

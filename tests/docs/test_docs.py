@@ -83,7 +83,7 @@ def test_make_targets_that_are_named_exist(page):
 
 
 def code_in(page):
-    """What a page shows as code, each piece in one line."""
+    """Return the lines of a page's code blocks, and each of its code spans as one line."""
     text = page.read_text()
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     spans = re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))

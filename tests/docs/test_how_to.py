@@ -79,7 +79,7 @@ def test_each_block_is_read_by_its_language(page):
 
 
 def commands_of(page):
-    """The words of each command of ours, behind a prompt or without one, in blocks and in the text."""
+    """Yield the words of each `metastore` command in blocks and in the text, with or without a prompt."""
     text = path_of(page).read_text()
     spans = re.findall(r"`(metastore [^`]+)`", re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL))
     lines = "\n".join([block.text for block in all_blocks(page)] + spans).replace("\\\n", " ").splitlines()

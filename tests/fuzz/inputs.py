@@ -18,12 +18,12 @@ NUMBERS = (0, 1, 127, 128, 255, 1 << 16, (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 
 
 
 def dice_of(seed, target, number):
-    """The dice of one input."""
+    """Return the random generator of one input."""
     return random.Random(f"{seed}:{target}:{number}")
 
 
 def damaged(dice, data, most=4):
-    """Some bytes changed, cut out, repeated or put in; sometimes none."""
+    """Change, cut out, repeat or insert up to ``most`` pieces of the bytes; sometimes none."""
     data = bytearray(data)
     for _ in range(dice.randint(0, most)):
         at, size = dice.randint(0, len(data)), dice.randint(1, 1 << dice.randint(0, 6))
@@ -44,12 +44,12 @@ def damaged(dice, data, most=4):
 
 
 def damaged_text(dice, text, most=3):
-    """The same for a text, which may then have any character."""
+    """Damage a text as ``damaged`` does bytes; the result may have any character."""
     return damaged(dice, text.encode(), most).decode("utf-8", "replace")
 
 
 def expression(dice, depth=4):
-    """A tree as Hive's clients send it, with columns and constants of any type."""
+    """Build a tree as Hive's clients send it, with columns and constants of any type."""
     column, constant = Column(dice.choice(KEYS)[0]), Constant(dice.choice([True, None, 5, 300, "ab", "2020-02-29", [1, None, 7]]))
     if depth and dice.random() < 0.5:
         children = tuple(expression(dice, depth - 1) for _ in range(dice.randint(1, 3)))
@@ -71,19 +71,19 @@ def expression(dice, depth=4):
 
 
 def serialised(dice):
-    """A serialised expression, mostly damaged; Kryo 4 cannot write lists as constants."""
+    """Serialise an expression and mostly damage it; Kryo 4 cannot write lists as constants."""
     tree = expression(dice, dice.choice([0, 2, 4]))
     return damaged(dice, dice.choice([kryo_4, kryo_5])(tree))
 
 
 def constant(dice):
-    """A constant of the filter language."""
+    """Choose a constant of the filter language."""
     return dice.choice([str(dice.choice(NUMBERS)), f"-{dice.choice(NUMBERS)}", "'ab'", '"a\\"b"', "2020-02-29", "date '2020-02-30'",
                         "timestamp '2020-02-29 01:02:03.5'", "'" + "%a" * dice.randint(1, 40) + "'", "'ü'", "''"])
 
 
 def filter_text(dice, keys=tuple(name for name, _ in KEYS), depth=4):
-    """A filter over these keys."""
+    """Build a filter over these keys."""
     key = dice.choice(keys)
     if depth and dice.random() < 0.5:
         word = dice.choice([" and ", " OR ", ") or ("])
@@ -122,18 +122,18 @@ def _ids(dice):
 
 
 def txn_list(dice):
-    """A text of ValidTxnList."""
+    """Build a text of ValidTxnList."""
     fields = [str(dice.choice([9, 100, *NUMBERS])), str(dice.choice([3, *NUMBERS])), _ids(dice), _ids(dice)]
     return damaged_text(dice, ":".join(fields[:dice.choice([2, 4, 4, 4])]), most=2)
 
 
 def write_id_lists(dice):
-    """A text of ValidTxnWriteIdList: the transaction, then each table's."""
+    """Build a text of ValidTxnWriteIdList: the transaction, then the list of each table."""
     return "$".join([str(dice.choice(NUMBERS)), *(f"db.t{number}:{txn_list(dice)}" for number in range(dice.randint(0, 3)))])
 
 
 def path(dice):
-    """A path of an ACID directory's listing, of the forms of Hive and beside them."""
+    """Build a path in the listing of an ACID directory, in a form of Hive's or close to one."""
     low, high, more = (dice.choice([1, 2, 3, 5, 9, -(2**63), *NUMBERS]) for _ in range(3))
     directory = dice.choice([f"base_{low:07d}", f"base_{low}_v{more:07d}", f"delta_{low:07d}_{high:07d}_{more:04d}",
                              f"delete_delta_{low}_{high}", f"delta_{low:07d}_{low:07d}", f"delta_{low}_{high}_v{more}",
@@ -152,7 +152,7 @@ PARAMETERS = ("field.delim", "avro.schema.url", "avro.schema.literal", "fs.s3a.e
 
 
 def definition(dice):
-    """A table's storage descriptor and parameters, as a client may send them."""
+    """Build a table's storage descriptor and parameters, as a client may send them."""
     def parameters():
         return {dice.choice(PARAMETERS): damaged_text(dice, dice.choice(["1", "http://h/x", "\t", "{}", "x" * 99]))
                 for _ in range(dice.randint(0, 4))}
@@ -163,7 +163,7 @@ def definition(dice):
 
 
 def sql_expression(dice, depth=3):
-    """What a CHECK may say, with calls that are allowed and calls that are not."""
+    """Build an expression of a CHECK, with calls that are allowed and calls that are not."""
     if depth and dice.random() < 0.7:
         inner = ", ".join(sql_expression(dice, depth - 1) for _ in range(dice.randint(0, 3)))
         name = dice.choice(["lower", "reflect", "`reflect`", "db.lower", "cast", "if", "java_method", "exists", '"f"', "MAP", "identifier"])
@@ -176,7 +176,7 @@ def check_expression(dice):
 
 
 def archive_script(dice):
-    """What pg_restore prints of a backup, changed by somebody."""
+    """Build the output of pg_restore for a backup that somebody has changed."""
     blocks = ["--\n-- PostgreSQL database dump\n--\n", "SET client_encoding = 'UTF8';\n", "\\restrict abc\n",
               "SELECT pg_catalog.set_config('search_path', '', false);\n", "COPY public.txns (id, state) FROM stdin;\n1\topen\n\\N\t\\.\n\\.\n",
               'COPY public."column" ("a""b", "column") FROM stdin;\n\\.\n', "SELECT pg_catalog.setval('public.s', 1, true);\n",
@@ -227,7 +227,7 @@ def value(dice, depth=4):
 
 
 def planner_body(dice, names):
-    """A call's name and body; some fields are what they should be, more than a few are not."""
+    """Build a call's name and body; some fields are valid, and several are not."""
     usual = {"table": "d.t", "db": "d", "txn": 5, "txns": "9:9223372036854775807::", "write_ids": "d.t:9:9223372036854775807::", "statement": 0,
              "kind": "DEFAULT", "procedure": dice.choice(["repair", "history", "restore", "compact"])}
     fields = {name: usual[name] for name in usual if dice.random() < 0.8}

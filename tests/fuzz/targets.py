@@ -121,7 +121,7 @@ def _read_write_ids(text: str) -> None:
 
 
 def _read_listing(made: Any) -> None:
-    """What readers choose must be what `table check` sees, or its error."""
+    """Check a listing as `table check` does, and choose files from it as readers do."""
     entries, metadata, _ = made
     listed = [ListedFile(*one) for one in entries]
     snapshot, txns = ValidWriteIdList("db.t", 9, 2, (2, 5), frozenset({5})), ValidTxnList.everything()
@@ -130,7 +130,7 @@ def _read_listing(made: Any) -> None:
 
 
 def _read_files(made: Any) -> None:
-    """The same on a disk, as a reader of a table lists it, and file by file."""
+    """Create the listing's files on a disk, list them as a reader of a table does, and read them one by one."""
     entries, metadata, _ = made
     with tempfile.TemporaryDirectory(prefix="fuzz") as root:
         for name, size, is_dir in entries:
@@ -160,7 +160,7 @@ def _sound_orc(dice: Any) -> bytes:
 
 
 def _orc(dice: Any) -> bytes:
-    """A file whose bytes are damaged, mostly behind its stripes."""
+    """Damage the bytes of an ORC file, mostly behind its stripes."""
     data = _sound_orc(dice)
     at = len(data) - dice.choice([30, 300, len(data)]) if len(data) > 300 else 0
     return data[:at] + inputs.damaged(dice, data[at:])
@@ -183,7 +183,7 @@ def _read_orc(data: bytes) -> None:
 
 
 def _read_definition(made: Any) -> None:
-    """What a class is told is known, whatever a definition says; and what is refused says why."""
+    """Check that an accepted insert-only definition names only known classes, and that no class gets an unsafe key."""
     sd, parameters = made
     refused = refused_storage(sd, parameters)
     if refused is None and is_insert_only(parameters):
@@ -216,7 +216,7 @@ def _read_archive(script: bytes) -> None:
 
 
 def read_nested_rows(made: Any) -> None:
-    """What the writers without Spark make of nested rows must be these rows, whatever pieces they come in."""
+    """Check that the writers without Spark write these nested rows, in pieces of any size."""
     kinds, rows, ends = made
     columns = [Column(name, parse_type(kind)) for name, kind in kinds.items()]
     given = from_mappings(rows, columns)
@@ -275,7 +275,7 @@ TARGETS = {
 
 
 def tried(target: Target, made: object) -> str:
-    """The failure of one input, "" where there is none."""
+    """Return the traceback of one input's failure, or "" if it did not fail."""
     signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
     try:
         target.read(made)

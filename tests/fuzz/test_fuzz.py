@@ -46,7 +46,7 @@ def corpus():
 
 
 def mutated(dice, data):
-    """Some bytes changed, cut, repeated, or a text replaced by an odd one of any length."""
+    """Change, cut or repeat some bytes, or replace a text by an odd one of any length."""
     data = bytearray(data)
     head = 12 + int.from_bytes(data[4:8])
     for _ in range(dice.randint(1, 5)):
@@ -71,7 +71,7 @@ def mutated(dice, data):
 
 
 def call(method, *values):
-    """A message of this method with these arguments, in their declared order."""
+    """Build a message of this method with these arguments, in their declared order."""
     codec = CODECS[method]
     arguments = codec.arguments_class()
     for entry, value in zip(filter(None, codec.arguments_class.thrift_spec), values, strict=False):
@@ -156,7 +156,7 @@ def complaints():
 
 @pytest.fixture
 def partitions(client):
-    """A table with the keys of the expressions and filters, and partitions with values of any kind."""
+    """Create a table with the keys of the expressions and filters, and partitions with values of any kind."""
     client.create_database(ttypes.Database(name=_DB, description="", locationUri=None, parameters={}))
     serde = ttypes.SerDeInfo(name="", serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde", parameters={})
     sd = ttypes.StorageDescriptor(cols=[ttypes.FieldSchema("id", "int", "")], location=None, inputFormat="", outputFormat="", serdeInfo=serde,

@@ -21,7 +21,7 @@ OPENED = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in (
 
 @cache
 def java_home(least: int) -> Path:
-    """The oldest Java on this machine, not older than this, with a compiler; the test is skipped where there is none."""
+    """Return the oldest Java with a compiler on this machine that is not older than ``least``; skip the test if there is none."""
     homes = {Path(shutil.which("javac") or "/").resolve().parents[1], *Path("/usr/lib/jvm").glob("*")}
     found = []
     for home in homes:
@@ -35,7 +35,7 @@ def java_home(least: int) -> Path:
 
 
 def fetched(pom: Path, profile: str, name: str | None = None) -> str:
-    """The class path of a profile of ``pom``, fetched at the first use (and when ``pom`` changed) and kept below ``name``."""
+    """Return the class path of a profile of ``pom``, fetched at the first use (and when ``pom`` changed) and kept below ``name``."""
     jars = BUILT / (name or profile) / "jars"
     used = jars.with_name("pom.xml")
     if not (jars.exists() and used.exists() and used.read_bytes() == pom.read_bytes()):
@@ -52,7 +52,7 @@ def fetched(pom: Path, profile: str, name: str | None = None) -> str:
 
 
 def compiled(source: Path, home: Path, jars: str, name: str) -> str:
-    """The class path with the compiled source before the jars."""
+    """Compile the source and return a class path with its classes before the jars."""
     classes = BUILT / name / "classes"
     classes.mkdir(parents=True, exist_ok=True)
     subprocess.run([home / "bin" / "javac", "-nowarn", "-proc:none", "-cp", jars, "-d", classes, source], check=True)

@@ -33,7 +33,7 @@ class Sender:
         self.client, self.warehouse = client, str(warehouse)
 
     def answer(self, step):
-        """A step's result or error as plain data, without what differs between any two metastores."""
+        """Return a step's result or error as plain data, without what differs between any two metastores."""
         try:
             return self._plain(step(self))
         except TApplicationException:

@@ -39,7 +39,7 @@ def place():
 
 @contextmanager
 def serving(place, *more, before=(), env=None, host="127.0.0.1"):
-    """A server in a process of its own; gives the process and its addresses."""
+    """Run a server in a process of its own; yield the process and its addresses."""
     ready = place / "ready.json"
     command = [*before, sys.executable, "-m", "metastore", "serve", "--host", host, "--port", "0", "--http-port", "0", "--data-dir",
                str(place / "data"), "--ready-file", str(ready), *more,
@@ -59,7 +59,7 @@ def serving(place, *more, before=(), env=None, host="127.0.0.1"):
 
 
 def ready(http, timeout=5.0):
-    """What /readyz says, and how long it took to say it."""
+    """Return the answer of /readyz, and the seconds that it took."""
     began = time.perf_counter()
     try:
         with urllib.request.urlopen(f"{http}/readyz", timeout=timeout) as answer:
@@ -84,7 +84,7 @@ def run(*words):
 
 @pytest.fixture
 def far_side():
-    """A network namespace, and a pair of interfaces between it and us; gives our address and the name of the namespace."""
+    """Yield the name of a network namespace, and our address on a pair of interfaces between the namespace and us."""
     if os.geteuid() != 0 or not shutil.which("ip"):
         pytest.skip("a network namespace needs root and `ip` (package iproute2)")
     name = f"ms{os.getpid()}"

@@ -69,7 +69,7 @@ def port(authority):
 
 @contextmanager
 def owned_directory():
-    """A directory, and the user who owns it: PostgreSQL does not run as root."""
+    """Yield a directory and the user who owns it: PostgreSQL does not run as root."""
     directory = Path(tempfile.mkdtemp(prefix="metastore-tls-"))
     user = "postgres" if os.getuid() == 0 else None
     if user:

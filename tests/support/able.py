@@ -13,5 +13,5 @@ class AbleClient(MetastoreClient):
     """
 
     def get_table(self, db: str, name: str) -> Any:
-        """The table."""
+        """Return the table."""
         return self.get_table_req(table_request(db, name)).table

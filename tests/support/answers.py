@@ -14,7 +14,7 @@ READERS = ((BinaryProtocol(), fastbinary.decode_binary), (CompactProtocol(), fas
 
 
 def decoded(method, answer):
-    """The result that clients read from an answer in pieces, in both protocols."""
+    """Return the result that clients read from an answer in pieces, the same in both protocols."""
     with answer.pieces as coming:
         pieces = list(coming)
     results = []
@@ -31,18 +31,18 @@ def decoded(method, answer):
 
 
 def shown_locks(locks, **filters):
-    """What clients read of show_locks."""
+    """Return the locks that clients read of show_locks."""
     request = ttypes.ShowLocksRequest(**filters)
     return decoded("show_locks", LockHandlers(locks).show_locks(Call("show_locks", (request,), None), request)).locks
 
 
 def shown_txns(txns):
-    """What clients read of get_open_txns_info: the mark and the transactions."""
+    """Return the mark and the transactions that clients read of get_open_txns_info."""
     answer = decoded("get_open_txns_info", TxnHandlers(txns, None, None).get_open_txns_info(None))
     return answer.txn_high_water_mark, answer.open_txns
 
 
 def shown_compactions(service, request):
-    """What clients read of show_compact."""
+    """Return the result that clients read of show_compact."""
     handlers = CompactionHandlers(service, None)
     return decoded("show_compact", handlers.show_compact(Call("show_compact", (request,), None), request))

@@ -20,5 +20,5 @@ class Away:
 
 
 def without_database(client, *lost):
-    """A server, to be used in a with statement; ``handler.lost`` may be changed on the way."""
+    """Return a server, to be used in a with statement; ``handler.lost`` may be changed on the way."""
     return FakeServer(Away(client, *lost))

@@ -17,14 +17,14 @@ STRUCTS = {
 
 
 def struct(kind, text):
-    """A struct from Thrift's JSON; Hive writes base64 without padding, which Python's Thrift reads only with it."""
+    """Read a struct from Thrift's JSON; Hive writes base64 without padding, which Python's Thrift reads only with it."""
     found = kind()
     found.read(TJSONProtocol(TMemoryBuffer(text.encode())))
     return found
 
 
 def decoded(event):
-    """The message's keys; objects as structs under their names without ``Json``."""
+    """Return the message's keys and values; objects are structs under their names without ``Json``."""
     text = event.message
     if event.messageFormat == "gzip(json-2.0)":
         text = gzip.decompress(base64.b64decode(text)).decode()
@@ -50,7 +50,7 @@ def last_id(client):
 
 
 def told(client, action):
-    """The events of an action: type, database, table and message."""
+    """Run an action and return its events: type, database, table and message."""
     before = last_id(client)
     action()
     new = events(client, before)

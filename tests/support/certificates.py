@@ -23,9 +23,9 @@ class Authority:
         self.path.write_bytes(self.certificate.public_bytes(Encoding.PEM))
 
     def issue(self, name, *alternatives, file=None, ended=False, also=()):
-        """The path of a PEM file with key and certificate; ``alternatives``: addresses, names, or ``user@host``.
+        """Issue a certificate and return the PEM file with it and its key; ``alternatives``: addresses, names, or ``user@host``.
 
-        ``ended``: it was valid until yesterday; ``also``: more common names.
+        ``ended``: the certificate was valid until yesterday; ``also``: more common names.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, each) for each in (name, *also) if each])

@@ -43,7 +43,7 @@ class SessionRunner:
 
 
 def wait_until_cleaned(cleaner, number):
-    """A read that is over lets its snapshot go when the JVM has looked: seconds later, minutes where a look takes long."""
+    """Run the Cleaner until it has cleaned a compaction: the JVM may let a finished read's snapshot go minutes later."""
     for _ in range(1200):
         if number in [entry.id for entry in cleaner.tick() if entry.outcome.value == "cleaned"]:
             return
@@ -70,7 +70,7 @@ class Compacting:
         self.database.close()
 
     def compact(self, db, table, kind, partition="", **more):
-        """The outcome, as the Worker names it; None where the request was not accepted. ``more``: of the request."""
+        """Run a compaction and return its outcome, as the Worker names it; None where the request was not accepted. ``more``: of the request."""
         request = NewRequest(Entity(table_name(db, table), partition), CompactionType(kind), **more)
         if not self._service.compact2(request).accepted:
             return None

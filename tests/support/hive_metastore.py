@@ -20,7 +20,7 @@ class HiveMetastore:
     """A running Hive metastore; a context manager."""
 
     def __init__(self, work: Path, **settings: str) -> None:
-        """``settings``: more of its own, with ``__`` for each dot."""
+        """Choose a free port. ``settings``: more of the metastore's own, with ``__`` for each dot."""
         self.work, self.warehouse = work, work / "warehouse"
         self._settings = {name.replace("__", "."): value for name, value in settings.items()}
         self._java: subprocess.Popen[bytes] | None = None

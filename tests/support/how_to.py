@@ -38,12 +38,12 @@ def all_blocks(page):
 
 
 def why_not_run(page, block):
-    """The reason; None for a block that runs."""
+    """Return the reason why a block does not run; None if it runs."""
     return next((why for start, why in NOT_RUN.get(page, {}).items() if block.text.startswith(start)), None)
 
 
 def blocks(page, *languages):
-    """The texts of the blocks of these languages that run."""
+    """Return the texts of the blocks of these languages that run."""
     return [block.text for block in all_blocks(page) if block.language in languages and why_not_run(page, block) is None]
 
 
@@ -66,12 +66,12 @@ def follow(page, places, **run):
 
 
 def statements(block):
-    """The statements of a block of SQL, without what is said behind them."""
+    """Return the statements of a block of SQL, without the comments behind them."""
     return [text.strip() for text in re.split(r"; *(?:--.*)?(?:\n|$)", block) if text.strip()]
 
 
 def commands(page, program="metastore"):
-    """The words of each command of the page that begins with ``program``."""
+    """Return the words of each command of the page that begins with ``program``."""
     lines = "".join(block.text for block in all_blocks(page) if block.language == "sh").replace("\\\n", " ").splitlines()
     return [words for line in lines if (words := shlex.split(os.path.expandvars(line), comments=True)) and words[0] == program]
 

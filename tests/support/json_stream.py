@@ -28,13 +28,13 @@ class JsonStream:
         return query
 
     def to_table(self, name):
-        """The same by Spark's own toTable, which asks the thread's session for the catalog."""
+        """Run the query by Spark's own toTable, which asks the thread's session for the catalog."""
         self.spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.spark._jsparkSession)
         query = self.rows().writeStream.trigger(availableNow=True).option("checkpointLocation", str(self.checkpoint)).toTable(name)
         query.awaitTermination(300)
         return query
 
     def forget(self, batch_id):
-        """What a crash after the table's commit and before the query's own leaves: the batch has no end."""
+        """Remove the end of a batch, as after a crash between the table's commit and the query's own."""
         (self.checkpoint / "commits" / str(batch_id)).unlink()
         (self.checkpoint / "commits" / f".{batch_id}.crc").unlink(missing_ok=True)

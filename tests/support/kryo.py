@@ -9,7 +9,7 @@ NULL, NEW = b"\0", b"\1"
 
 
 def varint(value: int) -> bytes:
-    """An unsigned number, seven bits per byte, the lowest first."""
+    """Encode an unsigned number, seven bits per byte, the lowest first."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -25,7 +25,7 @@ def characters(text: str) -> bytes:
 
 
 def text_field(text: str) -> bytes:
-    """A String behind its reference marker."""
+    """Encode a String behind its reference marker."""
     return NEW + characters(text)
 
 
@@ -72,7 +72,7 @@ class Writer:
     names: list[str] = field(default_factory=list)
 
     def expression(self, tree: Function) -> bytes:
-        """The whole stream: Kryo 4 leaves out the class of the root."""
+        """Encode the whole stream: Kryo 4 leaves out the class of the root."""
         return self._object(tree) if self.kryo_5 else NEW + self._function(tree)
 
     def _class(self, name: str) -> bytes:

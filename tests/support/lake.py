@@ -64,7 +64,7 @@ class Lake:
         return f"d.{table}/{name}"
 
     def drop(self, name="t"):
-        """The catalog forgets the table; the transaction side does not yet."""
+        """Delete the table from the catalog, but not yet from the transaction side."""
         self.db.once("DELETE FROM tables WHERE name = %s", [name])
 
     def drop_for_good(self, name="t"):
@@ -90,7 +90,7 @@ class Lake:
             (place / "bucket_00000").write_bytes(b"x" * rows * ROW)
 
     def state_of(self, what="d.t"):
-        """What a reader who begins now chooses."""
+        """Return the state that a reader who begins now chooses."""
         location = f"file://{self.path(what)}"
         txns = reader_snapshot(self.t.txns.get_open_txns())
         return acid_state(self.files.listing(location), self.t.reads(what.partition("/")[0], txns.format()), txns,
@@ -109,7 +109,7 @@ class Lake:
             [named(what.partition("/")[0]).table, what.partition("/")[2], write_id])
 
     def begin(self, what="d.t", operation=Operation.INSERT, rows=2):
-        """An open transaction that has written a delta: (transaction, write id)."""
+        """Open a transaction and write a delta in it: (transaction, write id)."""
         txn_id = self.t.open()
         self.t.lock(txn_id, what, operation, LockType.SHARED_WRITE)
         write_id = self.t.allocate(what.partition("/")[0], txn_id)[txn_id]
@@ -137,7 +137,7 @@ class Lake:
                        DirectoryMoves(self.db, files or self.files))
 
     def outcomes(self):
-        """What a round of the Cleaner says."""
+        """Run a round of the Cleaner and return its outcomes."""
         return [each.outcome.value for each in self.cleaner().tick()]
 
     def remembered(self):
@@ -146,7 +146,7 @@ class Lake:
             JOIN txn_write_ids AS w USING (txn_id, catalog, db, "table")'''))
 
     def explained(self, what="d.t"):
-        """What `metastore compaction explain` says of a table, or of one partition."""
+        """Return what `metastore compaction explain` says of a table, or of one partition."""
         table, _, partition = what.partition("/")
         return ExplainingService(self.db, self.settings, self.files).examine(named(table), partition, 100).entities
 

@@ -8,7 +8,7 @@ from typing import Any
 
 @contextmanager
 def planned_server(settings: Mapping[str, str]) -> Iterator[tuple[Any, str]]:
-    """The App, and the planner's address."""
+    """Serve an App with a planner; yield the App and the planner's address."""
     from metastore.app import App
     from metastore.config import PlannerSettings, TlsSettings
     from metastore.config.settings import SettingsSource, build

@@ -6,7 +6,7 @@ import urllib.request
 
 
 def readyz(http_uri, **how):
-    """What /readyz says, whether it is yes or no; a probe that is slow for once makes it a no."""
+    """Return the answer of /readyz, whether it is yes or no; a probe that is slow for once makes it a no."""
     try:
         with urllib.request.urlopen(f"{http_uri}/readyz", **how) as answer:
             return json.load(answer)

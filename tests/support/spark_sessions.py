@@ -5,7 +5,7 @@ from typing import Any
 
 
 def spark_on(uri: str, warehouse: str, master: str = "local[2]") -> Any:
-    """A session; ``warehouse``: where Spark puts tables of databases that it makes itself."""
+    """Start a session; ``warehouse``: where Spark puts tables of databases that it makes itself."""
     from pyspark.sql import SparkSession
 
     session = (
@@ -34,7 +34,7 @@ def spark_on(uri: str, warehouse: str, master: str = "local[2]") -> Any:
 
 
 def connector() -> str:
-    """The jar of our Java classes, which no warning passes; "" where none can be made."""
+    """Return the jar of our Java classes, compiled with warnings as errors; "" where none can be made."""
     import pyspark
 
     from metastore.spark.jvm.jars import NoJarError, connector_jar

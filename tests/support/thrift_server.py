@@ -77,9 +77,9 @@ def assert_equal(actual, expected, where="args"):
 
 @contextmanager
 def serving(*concepts, upstream=None, limits=None, tls=None, **settings):
-    """A server with these handler objects; yields it with its address as ``server.address``.
+    """Serve these handler objects; yield the server with its address as ``server.address``.
 
-    ``upstream``: UpstreamSettings of who gets all other calls; ``tls``: TlsSettings.
+    ``upstream``: UpstreamSettings of the metastore that gets all other calls; ``tls``: TlsSettings.
     """
     settings = ServerSettings(**{"host": "127.0.0.1", "port": 0, "worker_threads": 4, **settings})
     forwarded = CallStats("metastore_forwarded_call")
@@ -126,7 +126,7 @@ class Peer:
         return self.answer()
 
     def answer(self):
-        """The next answer: (type, seqid, TApplicationException or the bytes of the result)."""
+        """Return the next answer: (type, seqid, TApplicationException or the bytes of the result)."""
         while True:
             if self.received:
                 parsed = self._parse()
@@ -166,12 +166,12 @@ class Peer:
 
 
 def message(method, body=b"\0", seqid=1, kind=TMessageType.CALL):
-    """A call in the binary protocol."""
+    """Encode a call in the binary protocol."""
     name = method.encode()
     return struct.pack(">HBBi", 0x8001, 0, kind, len(name)) + name + seqid.to_bytes(4) + body
 
 
 def text_field(number, text):
-    """A string field in the binary protocol."""
+    """Encode a string field in the binary protocol."""
     raw = text.encode() if isinstance(text, str) else text
     return b"\x0b" + number.to_bytes(2) + len(raw).to_bytes(4) + raw

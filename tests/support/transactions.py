@@ -26,7 +26,7 @@ EMPTY = "".join(f'DELETE FROM "{table.name}"; ' for table in reversed(catalog_ta
 
 
 def raised(answers):
-    """The answer of a batch with a single member, or its error raised."""
+    """Return the answer of a batch with a single member, or raise its error."""
     [answer] = answers
     if isinstance(answer, Exception):
         raise answer
@@ -64,7 +64,7 @@ class Transactions:
         return raised(self.write_ids.allocate_table_write_ids([Allocation(named(table), txn_ids, reallocate)]))
 
     def lock(self, txn_id, table, operation, kind=LockType.SHARED_WRITE, *, dynamic=False, transactional=True):
-        """A lock on ``db.table`` or ``db.table/partition``."""
+        """Request a lock on ``db.table`` or ``db.table/partition``; return its id, negative if it waits."""
         table, _, partition = table.partition("/")
         component = WantedLock(kind, LockObject(*named(table), partition), LOCK_OPERATIONS.get(operation, operation),
                                is_transactional=transactional, is_dynamic_partition_write=dynamic)
@@ -76,23 +76,23 @@ class Transactions:
             [DynamicPartitions(txn_id, named(table), partitions, operation, write_id)]))
 
     def write(self, table, operation=Operation.UPDATE, txn_id=None, **lock):
-        """A transaction with a write id and a lock that declares a write; the transaction."""
+        """Write a table in a transaction, with a write id and a lock that declares the write; return the transaction."""
         txn_id = txn_id or self.open()
         self.allocate(table.partition("/")[0], txn_id)
         self.lock(txn_id, table, operation, **lock)
         return txn_id
 
     def reads(self, table, txns=None, write_id=None):
-        """The one table's write-id list."""
+        """Return the one table's write-id list."""
         [known] = self.lists([table], txns, write_id)
         return known
 
     def reads_only(self, txn_id, *tables, txns=None):
-        """The snapshot of a transaction that says what it reads: (transactions, lists of write ids)."""
+        """Return the snapshot of a transaction that says what it reads: (transactions, lists of write ids)."""
         return self.write_ids.read_snapshot(txn_id, tables, txns)
 
     def lists(self, tables, txns=None, write_id=None):
-        """The tables' write-id lists."""
+        """Return the tables' write-id lists."""
         return raised(self.write_ids.get_valid_write_ids([Reading(tuple(tables), txns, write_id)]))
 
     def rows(self, query, *parameters):

@@ -86,7 +86,7 @@ def loosely(text):
 
 
 def requested(client, tmp_path):
-    """The events of all changes, and the file that the Java program is given."""
+    """Return the events of all changes, and the file that the Java program is given."""
     changes(client, tmp_path)
     told = events(client)
     lines = tmp_path / "events"
@@ -95,7 +95,7 @@ def requested(client, tmp_path):
 
 
 def require_read(version, told, output):
-    """What the program printed is what was written, by event: the message's keys, and each object in it."""
+    """Check by event that the program printed the written message: its keys, and each object in it."""
     read = defaultdict(list)
     for line in output.splitlines():
         if line.startswith("fact "):

@@ -46,7 +46,7 @@ def trust(authority, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def serve(postgres, tmp_path_factory):
-    """A function that starts a server with settings."""
+    """Yield a function that starts a server with settings."""
     with ExitStack() as running:
         def start(settings):
             url = running.enter_context(postgres.cloned())

@@ -22,14 +22,14 @@ VERSIONS = ["2.3.10", "3.1.3", "4.0.1", "4.1.0", "4.2.0"]
 
 
 def class_path(version: str) -> str:
-    """The client's jars, fetched at the first use."""
+    """Return the class path of the client's jars, fetched at the first use."""
     if version == "2.3.10":
         return str(Path(pyspark.__file__).parent / "jars" / "*")
     return fetched(HERE / "pom.xml", version if "messages" in version else f"hive-{version}", version)
 
 
 def session(version: str, uri: str, program: str = "Session", *arguments: str) -> dict[str, str]:
-    """What the client of this version was told."""
+    """Run a program with the client of this version and return the facts that it printed."""
     done = ran(version, uri, program, *arguments)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return dict(line.removeprefix("fact ").split(" = ", 1) for line in done.stdout.splitlines() if line.startswith("fact "))
@@ -37,7 +37,7 @@ def session(version: str, uri: str, program: str = "Session", *arguments: str) -
 
 def ran(version: str, uri: str, program: str = "Session", *arguments: str,
         configured: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A program with the client of this version; ``configured``: the directory of its hive-site.xml."""
+    """Run a program with the client of this version; ``configured``: the directory of its hive-site.xml."""
     home = java_home(NEEDS_JAVA.get(version.removeprefix("messages-"), 17))
     path = compiled(HERE / f"{program}.java", home, class_path(version), version)
     return subprocess.run(

@@ -32,7 +32,7 @@ def server_settings(request, authority):
 
 
 def configured(directory: Path, authority: Authority, version: str, kind: str = "JKS") -> Path:
-    """A directory with a hive-site.xml that trusts this authority."""
+    """Write a hive-site.xml that trusts this authority into the directory, and return the directory."""
     store = directory / f"trust.{kind}"
     keytool = java_home(NEEDS_JAVA.get(version, 17)) / "bin" / "keytool"
     subprocess.run([keytool, "-importcert", "-file", authority.path, "-keystore", store, "-storetype", kind, "-storepass",

@@ -36,7 +36,7 @@ def compacting(lakehouse, spark):
 
 
 def base_and_deltas(session, name, deltas):
-    """A base, ten deltas, deletes of 1 %; or a hundred small deltas."""
+    """Create a table of a base, ten deltas and deletes of 1 %, or of a hundred small deltas."""
     def rows(first, last):
         return session.spark.range(first, last, 1, 2).selectExpr(*VALUES).toDF(*[one.split()[0] for one in COLUMNS.split(", ")])
 
@@ -51,7 +51,7 @@ def base_and_deltas(session, name, deltas):
 
 
 def copied(client, name, place):
-    """The table again, under another name and over its own files: that name."""
+    """Register a copy of the table over links to its files, and return the copy's name."""
     table = deepcopy(client.get_table(*name.split(".")))
     shutil.copytree(unquote(urlsplit(table.sd.location).path), place, copy_function=os.link)
     table.tableName, table.sd.location = f"{table.tableName}_{place.name}", place.as_uri()

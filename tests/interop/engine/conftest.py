@@ -43,7 +43,7 @@ def hive(engine):
 
 @pytest.fixture
 def db(hive, request):
-    """A database of the test's own, made and dropped by Hive."""
+    """Yield a database of the test's own, created and dropped by Hive."""
     name = f"db_{abs(hash(request.node.name)):x}"
     hive(f"CREATE DATABASE {name}")
     yield name

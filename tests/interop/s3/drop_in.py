@@ -38,7 +38,7 @@ def lake():
 
 @pytest.fixture(scope="module")
 def company(lake, postgres, tmp_path_factory):
-    """The variables of the environment with which the files of the company are complete."""
+    """Yield the variables of the environment that complete the company's files."""
     database = urlsplit(postgres.postgres.tcp_url)
     credentials = tmp_path_factory.mktemp("company") / "credentials.jceks"
     for alias, secret in (("fs.s3a.secret.key", "sec/ret+key"), ("javax.jdo.option.ConnectionPassword", database.password)):

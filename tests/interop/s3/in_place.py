@@ -35,7 +35,7 @@ def some(session, numbers, text="n", tasks=2):
 
 
 def statements(session, name):
-    """An INSERT, an UPDATE and a MERGE; each with its name."""
+    """Yield the names of an INSERT, an UPDATE and a MERGE, each with the function that runs it."""
     yield "INSERT", lambda: session.insert(name, some(session, range(20)))
     yield "UPDATE", lambda: session.update(name, {"name": "'u'"}, "id < 5")
     yield "MERGE", lambda: session.merge(name, some(session, range(15, 25), "m"), "t.id = s.id", [

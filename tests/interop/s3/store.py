@@ -37,7 +37,7 @@ class Store:
 
     @contextmanager
     def watched(self) -> Iterator[list[Request]]:
-        """The requests of a block; complete when it is left."""
+        """Yield a list that holds the requests of the block once the block has ended."""
         before, seen = len(self._requests), []
         yield seen
         seen += self._requests[before:]
@@ -70,7 +70,7 @@ class _Quiet(WSGIRequestHandler):
 
 @contextmanager
 def served() -> Iterator[Store]:
-    """A server with an empty bucket."""
+    """Serve a store with an empty bucket."""
     requests: list[Request] = []
     moto = DomainDispatcherApplication(create_backend_app)
 

@@ -57,7 +57,7 @@ def metastore(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def settings(metastore):
-    """What the how-to names, and what makes a Spark small."""
+    """Return the settings of the how-to, and those that keep a Spark small."""
     return [f"--conf={key}={value}" for key, value in {
         "spark.jars": connector(), "spark.sql.catalog.spark_catalog": CATALOG, "spark.sql.extensions": EXTENSIONS,
         "spark.hadoop.hive.metastore.uris": metastore.uri, "spark.sql.warehouse.dir": metastore.warehouse,
@@ -67,7 +67,7 @@ def settings(metastore):
 
 @contextmanager
 def spark_server(name, settings, place, *arguments, more=()):
-    """A class of Spark's that listens on the port that is given to ``arguments(port)``; the port."""
+    """Run a class of Spark's that listens on the port given to its arguments; yield the port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -119,7 +119,7 @@ def conversation(command, place):
 
 @pytest.fixture(scope="session")
 def jdbc(metastore, settings):
-    """A JDBC client of Spark's Thrift server, whose threads see no jars but those of the driver's class path."""
+    """Serve a JDBC client of Spark's Thrift server, whose threads see no jars but those of the driver's class path."""
     with (spark_server("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", settings, metastore.place,
                        "--hiveconf", "hive.server2.thrift.port={port}", "--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1", more=["--driver-class-path", connector()]) as port,
           conversation(["java", "-cp", str(SPARK / "jars" / "*"), HERE / "JdbcClient.java", f"jdbc:hive2://127.0.0.1:{port}/default"],
@@ -129,7 +129,7 @@ def jdbc(metastore, settings):
 
 @pytest.fixture(scope="session")
 def connect(metastore, settings):
-    """A client of Spark Connect in Python. Connect alone has no Hive support by itself."""
+    """Serve a client of Spark Connect in Python. Connect alone has no Hive support by itself."""
     pytest.importorskip("grpc", reason="grpcio is missing: make spark-clients installs it")
     with (spark_server("org.apache.spark.sql.connect.service.SparkConnectServer", settings, metastore.place,
                        more=["--conf=spark.connect.grpc.binding.port={port}", "--conf=spark.sql.catalogImplementation=hive"]) as port,
@@ -156,7 +156,7 @@ def shell(metastore, settings, tmp_path_factory):
 
 
 def _rows_or_error(lines):
-    """It says how long a statement took that did not fail; first that of the one which printed its number."""
+    """Return the rows, or the error's text: a statement that failed prints no time, but the SELECT of its number always does."""
     shown = [line for line in lines if not line.startswith("Time taken: ")]
     if len(lines) - len(shown) == 1:
         return "\n".join(shown)

@@ -23,7 +23,7 @@ def rows_of(table):
 
 @pytest.fixture(scope="session")
 def expected(tmp_path_factory):
-    """The sorted rows of each change's table after it, then those of each query."""
+    """Return the sorted rows of each change's table after the change, then those of each query."""
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2").config("spark.sql.session.timeZone", "UTC")

@@ -43,7 +43,7 @@ ROWS = 2500
 
 
 def spelled(kind, text):
-    """A value as any of the readers tells it."""
+    """Spell a value so that those of all readers can be compared."""
     if text is None:
         return None
     match kind.partition("(")[0]:

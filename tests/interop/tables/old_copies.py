@@ -17,7 +17,7 @@ from tests.support.acid.old_names import copied
 
 @contextmanager
 def in_old_names(client: MetastoreClient, name: str, place: Path) -> Iterator[str]:
-    """A copy of a table, and of its partitions, as it is now: the copy's name."""
+    """Copy a table and its partitions as they are now, and yield the copy's name."""
     db, table = name.split(".")
     known = described(client, name)
     files, write_ids, txns = Files(), ValidWriteIdList.parse(known.write_ids), ValidTxnList.parse(known.txns)
@@ -43,13 +43,13 @@ def in_old_names(client: MetastoreClient, name: str, place: Path) -> Iterator[st
 
 @contextmanager
 def registered(client: MetastoreClient, table: Any, write_ids: str) -> Iterator[str]:
-    """A table over files that are there, with the history of its write ids; it goes in the end, its files stay."""
+    """Register a table over existing files, with the history of its write ids; drop it at the end, but not its files."""
     yield register(client, table, write_ids)
     client.drop_table(table.dbName, table.tableName, False)
 
 
 def register(client: MetastoreClient, table: Any, write_ids: str) -> str:
-    """A table over files that are there, with the history of its write ids: its name. Aborted ones request a compaction."""
+    """Create a table over existing files with the history of its write ids, and return its name. Aborted ids request a compaction."""
     client.create_table(table)
     client.repl_tbl_writeid_state(client.types.ReplTblWriteIdStateRequest(
         validWriteIdlist=write_ids, user="ann", hostName="host", dbName=table.dbName, tableName=table.tableName))

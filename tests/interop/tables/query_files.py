@@ -31,7 +31,7 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
 
 
 def unpacked(archive: Path, to: Path) -> Path:
-    """The tests of Hive's source release, unpacked at the first use; the root of its tree."""
+    """Unpack the tests of Hive's source release at the first use, and return the root of their tree."""
     if not to.exists():
         with zipfile.ZipFile(archive) as source:
             root = source.namelist()[0].partition("/")[0]

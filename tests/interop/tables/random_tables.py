@@ -81,7 +81,7 @@ def trino_refuses(table):
 
 
 def told(table, row):
-    """A row of the model as all readers spell it."""
+    """Return a row of the model as all readers spell it."""
     return as_spelled(table, [as_text(kind, value) for kind, value in zip(table.columns.values(), row, strict=True)])
 
 

@@ -30,7 +30,7 @@ class Described:
 
 
 def described(client: MetastoreClient, name: str) -> Described:
-    """The table as it is now."""
+    """Return the table's columns, directories and snapshot as they are now."""
     table = client.get_table(*name.split("."))
     places = [Place(table.sd.location, ())]
     if table.partitionKeys:
@@ -77,7 +77,7 @@ class Hive:
                               types=":".join(table.columns.values()), write_ids=table.write_ids, txns=table.txns, **more)
 
     def state(self, directory: str, write_ids: str, txns: str, *, is_compactor: bool) -> Any:
-        """What AcidUtils chooses in a directory."""
+        """Return the files that AcidUtils chooses in a directory."""
         return self._java.ask(question="state", directory=directory, write_ids=write_ids, txns=txns, compactor=is_compactor)
 
     def write(self, client: MetastoreClient, name: str, location: str, **what: Any) -> None:
@@ -93,7 +93,7 @@ class Trino:
         self._java = java
 
     def sql(self, text: str, **properties: str) -> list[tuple[Any, ...]]:
-        """The rows of a query; for a change, none."""
+        """Run a statement and return its rows; a change has none."""
         return [tuple(row) for row in self._java.ask(sql=text, properties=properties)["rows"]]
 
     def rows(self, name: str, **properties: str) -> list[tuple[Any, ...]]:
@@ -102,7 +102,7 @@ class Trino:
 
 
 def text(value: Any) -> str | None:
-    """A value as Java prints it; structs are lists."""
+    """Return a value as Java prints it; structs are lists."""
     return None if value is None else _printed(value)
 
 

@@ -81,7 +81,7 @@ def writing(client):
 
 @pytest.fixture
 def db(client, request):
-    """A database of the test's own."""
+    """Yield a database of the test's own."""
     name = f"d{abs(hash(request.node.name)) % 10**6}"
     client.create_database(T.Database(name=name))
     yield name

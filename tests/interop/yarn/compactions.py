@@ -37,7 +37,7 @@ def worker(yarn, lakehouse, tmp_path, monkeypatch):
 
 
 def said(yarn, tmp_path):
-    """What drivers and containers said, for a failure."""
+    """Return the ends of the logs of drivers and containers, for the message of a failure."""
     return [log.read_text(errors="replace")[-4000:]
             for log in (*tmp_path.glob("failed-*/job.log"), *yarn.glob("target/**/container_*/stderr"))]
 

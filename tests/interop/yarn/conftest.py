@@ -14,7 +14,7 @@ __all__ = ["acid_session", "db", "external_warehouse", "lakehouse", "spark"]
 
 @pytest.fixture(scope="session")
 def yarn(tmp_path_factory):
-    """The folder with the cluster's yarn-site.xml, and below it what its containers say."""
+    """Yield the folder with the cluster's yarn-site.xml; its containers write their logs below it."""
     place = tmp_path_factory.mktemp("yarn")
     with Answering(HERE / "MiniYarn.java", "hadoop-3.5.0", HERE / "pom.xml", str(place), folder=place):
         yield place

@@ -25,7 +25,7 @@ def check(history: History) -> list[Anomaly]:
 
 
 def outcomes(history: History) -> Iterator[Anomaly]:
-    """What was acknowledged is so in the end: commits are there, refused commits and acknowledged aborts are not."""
+    """Check that acknowledged outcomes last: commits are there, refused commits and acknowledged aborts are not."""
     writers = {append.txn for append in history.appends}
     for txn, calls in history.commits.items():
         state = history.states.get(txn)
@@ -73,7 +73,7 @@ def intermediate_reads(history: History) -> Iterator[Anomaly]:
 
 
 def doubled_reads(history: History) -> Iterator[Anomaly]:
-    """An element was found twice: in what a compaction has made, and beside it."""
+    """Yield each element that was found twice: in the result of a compaction, and beside it."""
     for read in history.reads:
         for element, count in Counter(read.elements).items():
             if count > 1:
@@ -81,6 +81,6 @@ def doubled_reads(history: History) -> Iterator[Anomaly]:
 
 
 def readers_let_down(history: History) -> Iterator[Anomaly]:
-    """What an open transaction must read was cleaned away."""
+    """Yield each read of an open transaction that failed because the files were cleaned away."""
     for one in history.unreadable:
         yield Anomaly("cleaned too early", f"T{one.txn} was open, and could not read {one.key}: {one.error}")

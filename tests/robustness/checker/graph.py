@@ -88,7 +88,7 @@ def as_graph(all_edges: Iterable[Edge]) -> dict[int, dict[int, Edge]]:
 
 
 def components(graph: Graph) -> Iterator[set[int]]:
-    """The strongly connected components, each after all that can be reached from it (Tarjan, without recursion)."""
+    """Yield the strongly connected components, each after all that can be reached from it (Tarjan, without recursion)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
@@ -129,7 +129,7 @@ def reachable(graph: Graph) -> dict[int, set[int]]:
 
 
 def path(graph: Graph, start: int, goal: int) -> list[Edge]:
-    """A shortest way that is known to exist, by breadth."""
+    """Return a shortest path, which is known to exist, by breadth-first search."""
     came: dict[int, Edge] = {}
     front = [start]
     while goal not in came:
@@ -144,12 +144,12 @@ def path(graph: Graph, start: int, goal: int) -> list[Edge]:
 
 
 def cycle_within(graph: Graph, members: Collection[int]) -> list[Edge]:
-    """A cycle inside a strongly connected component."""
+    """Return a cycle inside a strongly connected component."""
     inside = {node: {after: edge for after, edge in graph.get(node, {}).items() if after in members} for node in members}
     first = next(iter(inside[min(members)].values()))
     return [first, *path(inside, first.after, first.before)]
 
 
 def story(cycle: Iterable[Edge]) -> str:
-    """The cycle in words."""
+    """Describe the cycle in words."""
     return "; ".join(str(edge) for edge in cycle)

@@ -105,7 +105,7 @@ class History:
     """When PostgreSQL was killed."""
 
     def called(self, *methods: str, answer: Answer | None = None) -> Iterable[Call]:
-        """The attempts of these methods."""
+        """Return the attempts of these methods."""
         return (call for call in self.calls if call.method in methods and answer in {None, call.answer})
 
     @cached_property

@@ -59,7 +59,7 @@ def _appearances(history: History) -> Iterator[_Appearance]:
 
 
 def snapshots_with_the_open(history: History) -> Iterator[Anomaly]:
-    """A transaction that is open during the whole of a snapshot call is at or below the mark only if it is listed."""
+    """Check that a snapshot lists each transaction that was open during the whole call and is committed in the end."""
     ended = {}
     for call in history.called("commit_txn", "abort_txn", "abort_txns"):
         for txn in call.facts.get("txns") or [call.facts["txn"]]:
@@ -75,7 +75,7 @@ def snapshots_with_the_open(history: History) -> Iterator[Anomaly]:
 
 
 def views_in_real_time(history: History) -> Iterator[Anomaly]:
-    """What was committed before a transaction began is visible to it; what it sees had begun to commit by then."""
+    """Check that views see all commits before their transaction began, and no commit first asked for after their snapshot."""
     first_ack = {txn: min((call.end for call in calls if call.answer is Answer.OK), default=inf)
                  for txn, calls in history.commits.items()}
     first_try = {txn: min(call.start for call in calls) for txn, calls in history.commits.items()}
@@ -94,9 +94,9 @@ def views_in_real_time(history: History) -> Iterator[Anomaly]:
 
 
 def reads_agree_with_views(history: History) -> Iterator[Anomaly]:
-    """An element is found if and only if the reader's snapshot has its writer as committed.
+    """Check that a reader finds an element if and only if its snapshot has the element's writer as committed.
 
-    Of readers that committed: what a snapshot may need is kept no longer than its transaction lives, and one that the
+    Only readers that committed are checked: files that a snapshot may need are kept no longer than its transaction lives, and one that the
     reaper has ended may go on reading for a while without knowing it.
     """
     views = {view.txn: view for view in history.views}
@@ -114,9 +114,9 @@ def reads_agree_with_views(history: History) -> Iterator[Anomaly]:
 
 
 def aborted_stay_listed(history: History) -> Iterator[Anomaly]:
-    """A writer that somebody else has aborted is in every later list, since it may go on and publish, until bases cover it.
+    """Check that a writer aborted by somebody else is in every later list until bases cover it: it may go on and publish.
 
-    Of everything that it ever wrote, also afterwards: a base of a committed compaction, with a write id as high.
+    A base covers all that it ever wrote, also afterwards: a base of a committed compaction, with a write id as high.
     """
     written: dict[int, list[Append]] = {}
     for append in history.appends:
@@ -177,7 +177,7 @@ def _unique(what: str, given: list[tuple[str, str, Call, int]]) -> Iterator[Anom
 
 
 def _rising(what: str, given: list[tuple[Call, list[int]]]) -> Iterator[Anomaly]:
-    """A call made after another was answered gets greater ids."""
+    """Check that a call made after another was answered gets greater ids."""
     by_end = sorted(given, key=lambda one: one[0].end)
     by_start = sorted(given, key=lambda one: one[0].start)
     top, place = 0, 0

@@ -44,7 +44,7 @@ def lock_matrix() -> None:
 
 
 def forgetful_cleaner() -> None:
-    """What was aborted is forgotten when its files are gone, whoever may still publish: as Hive does it."""
+    """Make the Cleaner forget aborted writes when their files are gone, whoever may still publish: as Hive does it."""
     from metastore.compaction.cleaning import store
     from metastore.compaction.cleaning.rules import GONE, is_forgettable
 
@@ -52,7 +52,7 @@ def forgetful_cleaner() -> None:
 
 
 def hasty_worker() -> None:
-    """A Worker removes what it has compacted a little before anybody may read the result."""
+    """Make a Worker remove its inputs a little before anybody may read its result."""
     from metastore.acid.names import parse_directory
     from metastore.loops.worker import _Work
 
@@ -70,7 +70,7 @@ def hasty_worker() -> None:
 
 
 def short_compaction() -> None:
-    """A compaction says that it goes up to some write ids less than it does."""
+    """Make a compaction report a highest write id that is some ids too low."""
     from metastore.compaction.working.service import Started
 
     highest: Any = Started.highest_write_id
@@ -78,7 +78,7 @@ def short_compaction() -> None:
 
 
 def deaf_cleaner() -> None:
-    """The Cleaner waits for nobody who says what it reads: as if that could only be other tables."""
+    """Make the Cleaner ignore transactions that declared their tables, as if these could only be other tables."""
     from metastore.compaction.cleaning import store
     from metastore.compaction.cleaning.rules import DeclaredReading, OpenTxn
 
@@ -91,7 +91,7 @@ def deaf_cleaner() -> None:
 
 
 def no_notes() -> None:
-    """The Cleaner does not note whom it did not wait for: that may read the table later."""
+    """Keep the Cleaner from noting transactions that it did not wait for: they may read the table later."""
     from metastore.compaction.cleaning import service, store
     from metastore.compaction.cleaning.rules import may_read
 

@@ -51,7 +51,7 @@ def main(path: str) -> None:
 
 
 def publishing(spec: CompactionJobSpec, rng: Random, *, is_frozen: bool) -> None:
-    """What lies between a complete result and its name."""
+    """Require the job's claim before its complete result gets its name; then wait some time if ``is_frozen``."""
     with MetastoreClient(spec.metastore_uri) as client:
         require_claim(client, spec.compaction_id, spec.txn_id)
     if is_frozen:
@@ -59,7 +59,7 @@ def publishing(spec: CompactionJobSpec, rng: Random, *, is_frozen: bool) -> None
 
 
 def compacted(spec: CompactionJobSpec, publish) -> str:
-    """The directory that was published; "" if there was nothing to compact."""
+    """Compact a directory of the job and return the published directory's name; "" if there was nothing to compact."""
     location = Path(spec.location.removeprefix("file://").removeprefix("file:"))
     valid = ValidWriteIdList.parse(spec.write_ids).for_compactor()
     txns = ValidTxnList.parse(spec.txns)

@@ -49,7 +49,7 @@ class Deltas:
 
 
 def elements(directory: BaseDirectory | DeltaDirectory, valid: ValidWriteIdList) -> list[str]:
-    """The names of the files to read of a directory: ``write id.element``."""
+    """Return the names of the files to read of a directory: ``write id.element``."""
     names = [file.path.rpartition("/")[2] for file in directory.files]
     if isinstance(directory, BaseDirectory) or directory.visible is RangeState.ALL:
         return names

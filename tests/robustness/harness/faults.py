@@ -138,7 +138,7 @@ class Faults:
         self._for_a_while(self._rng.choice((0.5, 1.5)), let_go)
 
     def cut_connections(self) -> None:
-        """The proxies cut requests and answers: of clients, and of one server's sessions in PostgreSQL."""
+        """Let proxies cut requests and answers: of clients, and of one server's sessions in PostgreSQL."""
         for proxy in self._rng.sample(self.proxies, self._rng.choice((1, len(self.proxies)))):
             proxy.harm = self._rng.choice((0.02, 0.1))
 
@@ -148,7 +148,7 @@ class Faults:
             self._for_a_while(self._rng.choice((0.5, 1.5)), stop)
 
     def cut_commits(self) -> None:
-        """A server loses PostgreSQL while commits run there: they wait for a row, and are done when they get it."""
+        """Cut a server off PostgreSQL while commits run there: they wait for a row, and are done when they get it."""
         connection = psycopg2.connect(self.postgres.url)
         connection.cursor().execute(f"SET lock_timeout = '1s'; {_ROWS[0]}")
         waiting = threading.Event()
@@ -186,7 +186,7 @@ class Faults:
         self._rng.choice(self.clients).signal(signal.SIGKILL)
 
     def failpoint(self) -> None:
-        """A server starts again with a point armed at which it crashes, freezes or fails."""
+        """Restart a server with a point armed at which it crashes, freezes or fails."""
         server = self._rng.choice(self.servers)
         point = self._rng.choice(("pg.before_commit", "pg.after_commit"))
         action = self._rng.choice(("kill", "kill", "stop", "error"))
@@ -206,7 +206,7 @@ class Faults:
         self._pause(self._rng.choice(self.compactors))
 
     def worker_failpoint(self) -> None:
-        """A worker dies with a job's result in its hands, before or after the commit."""
+        """Restart a worker with a point armed at which it dies with a job's result in its hands, before or after the commit."""
         worker = self._rng.choice(self.compactors)
         worker.next_failpoints = f"{self._rng.choice(('worker.before_commit', 'worker.after_commit'))}=kill@{self._rng.randrange(1, 4)}"
         worker.signal(signal.SIGKILL)

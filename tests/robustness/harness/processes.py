@@ -50,12 +50,12 @@ def wait_for(condition, what: str) -> None:
 
 
 def port_of_our_own() -> int:
-    """A port that no outgoing connection gets, so that it is still there after what listened on it was killed."""
+    """Return a port that no outgoing connection gets, so that it is still free after its listener was killed."""
     return next(port for port in iter(lambda: SystemRandom().randrange(20_000, 32_000), 0) if _is_free(port))
 
 
 def state_of(pid: int) -> str:
-    """The letter of /proc: R, S, T, Z ...; empty when there is no such process."""
+    """Return the process state's letter of /proc: R, S, T, Z ...; empty if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -124,7 +124,7 @@ class Process:
     """What Python runs, with its first arguments."""
 
     def __init__(self, name: str, directory: Path, database_url: str, planted: str = "", settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        """``settings``: more than those of all histories."""
+        """Start the thread that keeps the process running. ``settings``: more than those of all histories."""
         self.name, self.directory, self.url, self.planted = name, directory, database_url, planted
         self.settings = {**SETTINGS, **settings}
         self.starts = 0
@@ -138,7 +138,7 @@ class Process:
         self._thread.start()
 
     def arguments(self) -> list[str]:
-        """What it is, and its options."""
+        """Return the subcommand of ``metastore`` and its options."""
         raise NotImplementedError
 
     @property

@@ -65,7 +65,7 @@ class RecordingClient(MetastoreClient):
 
 
 def _outcome(error: BaseException) -> Answer:
-    """What a caller may conclude. An exception of the domain is a decision; other answers are what they say they are."""
+    """Return the outcome that a caller may conclude. An exception of the domain is a decision; an error that says so changed nothing."""
     if isinstance(error, MetastoreUnreachableError):
         return Answer.FAIL   # no connection: nothing was sent
     if isinstance(error, ANSWERS) and not isinstance(error, (ttypes.MetaException, TApplicationException)):
@@ -81,7 +81,7 @@ def _text(error: BaseException) -> str:
 
 
 def asked(name: str, args: tuple[Any, ...]) -> dict[str, Any]:  # noqa: PLR0911 - one line per method
-    """What the checker needs to know of a request."""
+    """Return the facts of a request that the checker needs."""
     request = args[0] if args else None
     match name:
         case "open_txns":
@@ -109,7 +109,7 @@ def asked(name: str, args: tuple[Any, ...]) -> dict[str, Any]:  # noqa: PLR0911 
 
 
 def answered(name: str, result: Any) -> dict[str, Any]:
-    """What the checker needs to know of an answer."""
+    """Return the facts of an answer that the checker needs."""
     match name:
         case "open_txns":
             return {"ids": list(result.txn_ids)}

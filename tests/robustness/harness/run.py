@@ -157,7 +157,7 @@ class Cluster:
         return RecordingClient(",".join(server.uri for server in self.servers), log, user="settling", timeout_s=30, tls=self.tls)
 
     def _make_tables(self, db: str, deltas: Path) -> None:
-        """The tables of the keys, where their elements will be."""
+        """Create the tables of the keys over the directories where their elements will be."""
         with MetastoreClient(self.servers[0].uri, tls=self.tls) as client:
             client.create_database(ttypes.Database(name=db, locationUri=deltas.as_uri()))
             for table in sorted({key.partition("/")[0] for key in KEYS}):
@@ -209,7 +209,7 @@ class Cluster:
                 "commit_txn", answer=Answer.UNKNOWN)}
 
             def all_read() -> bool:
-                """Tried again: a connection may still break that PostgreSQL's last crash left behind."""
+                """Return True if everything can be read; a connection that PostgreSQL's last crash left behind may still break."""
                 try:
                     txn = worker.manager.open()
                     worker._view(txn)
@@ -233,14 +233,14 @@ class Cluster:
 
 
 def moved(place: ttypes.StorageDescriptor, location: str) -> ttypes.StorageDescriptor:
-    """The same storage elsewhere."""
+    """Return a copy of the storage descriptor with another location."""
     elsewhere = copy(place)
     elsewhere.location = location
     return elsewhere
 
 
 def assembled(logs: list[Path], states: dict[int, str]) -> History:
-    """The history that the lines of several processes tell."""
+    """Build the history from the log lines of several processes."""
     history = History(timeout=TXN_TIMEOUT_S, states=states)
     calls: dict[str, Call] = {}
     for path in logs:

@@ -42,7 +42,7 @@ class Behind(Protocol):
 
 
 def database(postgres: Postgres, name: str) -> str:
-    """A new database's URL."""
+    """Create a database and return its URL."""
     with closing(psycopg2.connect(postgres.url)) as session:
         session.autocommit = True
         session.cursor().execute(f"CREATE DATABASE {name}")
@@ -154,7 +154,7 @@ def front_dies(renames: Renames, point: str) -> bool:
 
 
 def upstream_dies_before_it_is_asked(renames: Renames) -> bool:
-    """The note is there already. Whether the table was renamed."""
+    """Kill the upstream before it is asked, when the note is there already. Return True if the table was renamed."""
     renames.write()
     renames.front.started("upstream.noted=stop")
     renames.front.server.paused = True

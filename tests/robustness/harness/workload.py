@@ -241,7 +241,7 @@ class Worker:
 
     # ------------------------------------------------------------------------------------------- locks without one
     def section(self) -> None:
-        """A commit as Iceberg does it: an exclusive lock, some work, unlock; or no unlock at all."""
+        """Commit as Iceberg does it: an exclusive lock, some work, unlock; or no unlock at all."""
         kind = self.rng.choice((LockType.EXCLUSIVE,) * 4 + (LockType.SHARED_READ,))
         plan = LockPlan(kind, Operation.UNSET, self.db, self.rng.choice(LOCKS), is_transactional=False)
         wanted = StatementLocks((plan,))

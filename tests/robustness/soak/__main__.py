@@ -100,7 +100,7 @@ class Trouble:
 
 
 def corrupt(directory: Path) -> None:
-    """A file of soak.broken is no longer what was written."""
+    """Overwrite a quarter of a file of soak.broken."""
     [victim, *_] = sorted(directory.rglob("broken/delta_*/bucket_*"))
     content = bytearray(victim.read_bytes())
     content[len(content) // 4:len(content) // 2] = b"\xff" * (len(content) // 2 - len(content) // 4)
@@ -108,7 +108,7 @@ def corrupt(directory: Path) -> None:
 
 
 def obey_permissions() -> None:
-    """What is started from now on may not write where the owner may not, even as root."""
+    """Forbid processes that start from now on to write where the owner may not, even as root."""
     for capability in _PAST_PERMISSIONS:
         ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
 

@@ -26,7 +26,7 @@ class Driver(Role):
         self.spark = session(uris, self.directory, role)
 
     def rows(self, sql: str) -> list[Any]:
-        """The rows of a query, tried again while servers are down. A file that is missing under a reader is an anomaly."""
+        """Return the rows of a query, tried again while servers are down. A file that is missing under a reader is an anomaly."""
         ends_at = time.monotonic() + PATIENCE_S
         while True:
             started = self.clock.silent_s

@@ -65,7 +65,7 @@ class Holder(Role):
             thread.join()
 
     def _look(self, random: Random) -> None:
-        """What everybody sees, about each second: those who hold a snapshot wait most of the time."""
+        """Look at a table about each second, as any reader does: threads that hold a snapshot wait most of the time."""
         while not self.has_to_stop():
             pause(random.uniform(0.5, 1.5))
             self._look_at(random.choice(TABLES))
@@ -148,7 +148,7 @@ def wrong_ids(table: str, seen: Sequence[tuple[Any, ...]]) -> list[str]:
 
 
 def differs(read: ArrowRows | Snapshot, before: Sequence[tuple[Any, ...]]) -> str:
-    """What is wrong with a second look; a file that cannot be read is."""
+    """Describe how a second read differs from the first, or why it failed; "" if both are equal."""
     try:
         after = rows(read.planned() if isinstance(read, Snapshot) else read)
     except TException:

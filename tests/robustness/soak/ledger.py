@@ -29,12 +29,12 @@ class Ledger:
         self._path = path
 
     def begin(self, statement: str, after: Rows) -> None:
-        """A statement is about to run."""
+        """Note that a statement is about to run."""
         self._note({"begun": statement, "after": after})
         self.pending = Change(after, statement)
 
     def end(self, *, made: bool) -> None:
-        """It is certain what became of it."""
+        """Note whether the pending statement was made, once that is certain."""
         self._note({"made": made})
         self._settle(made=made)
 

@@ -52,7 +52,7 @@ class Reader(Driver):
                 pause(1)
 
     def slowly(self) -> None:
-        """A snapshot that is read for many seconds, while what it reads is compacted and cleaned."""
+        """Read a snapshot for many seconds, while its files are compacted and cleaned."""
         silent = self.clock.silent_s
         try:
             self.balance(self._slow_rows())
@@ -67,7 +67,7 @@ class Reader(Driver):
             yield row
 
     def again(self) -> None:
-        """A cached frame shows the same rows when what it was made of was compacted and cleaned."""
+        """Check that a cached frame shows the same rows after its files were compacted and cleaned."""
         silent = self.clock.silent_s
         table, partition = self.random.choice(COMPACTED)
         frame = self.spark.table(f"soak.{table}").cache()
@@ -91,14 +91,14 @@ class Reader(Driver):
         return seen
 
     def balance(self, rows: Iterator[Any]) -> int:
-        """The moves of all accounts, whose money is always the same in all."""
+        """Check that all accounts are there with their constant sum of money, and return the number of their moves."""
         seen = list(rows)
         if sorted(row.id for row in seen) != list(range(ACCOUNTS)) or sum(row.balance for row in seen) != ACCOUNTS * EACH:
             self.anomaly(f"accounts: {len(seen)} rows with {sum(row.balance for row in seen)}, not {ACCOUNTS} with {ACCOUNTS * EACH}")
         return sum(row.moves for row in seen)
 
     def disk_for_statement(self) -> None:
-        """A disk that takes nothing more: a statement fails, and all is as before."""
+        """Check that a statement fails on a disk without room and changes nothing."""
         before = self.on_disk()
         with self.unwritable() as is_so:
             if not is_so:
@@ -112,7 +112,7 @@ class Reader(Driver):
             self.anomaly("a statement for which the disk had no room left rows")
 
     def disk_for_compaction(self) -> None:
-        """The same disk, under a compaction whose job has just begun: it fails, and says why."""
+        """Check that a compaction whose disk has just become unwritable changes no rows, and count its outcome and reason."""
         try:
             self.spark.sql("INSERT INTO soak.on_disk VALUES (3, 'c')")
         except FAILURES as error:

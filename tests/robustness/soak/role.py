@@ -41,7 +41,7 @@ class Role:
             file.write(f"{self.role}: {text}\n")
 
     def count(self, what: str) -> None:
-        """Counts of this process; the lines of all processes of a role are read at the end."""
+        """Count an event of this process; the lines of all processes of a role are read at the end."""
         self.counts[what] += 1
         with (self.directory / f"{self.role}.counts").open("a") as file:
             file.write(what + "\n")
@@ -79,12 +79,12 @@ class Role:
         return number if state == CompactionState.WORKING.display else 0
 
     def end_of(self, number: int) -> str:
-        """The state of a compaction once no job is at work on it; of one that failed also the cause outside of its table that the service sees, or its message."""
+        """Return the state of a compaction once no job is at work on it; of a failed one also the outside cause that the service sees, or its message."""
         _, state, message = self._followed(lambda _: number, lambda state: state not in _GOING_ON)
         return f"{state}, for {outside_cause(message) or message}" if state == CompactionState.FAILED.display else state
 
     def _followed(self, asked_for: Callable[[MetastoreClient], int], is_over: Callable[[str], bool]) -> tuple[int, str, str]:
-        """The number of a compaction, its last state and error, when it is as it is waited for, or after very long."""
+        """Return a compaction's number, last state and error, once ``is_over`` holds or after very long."""
         ends_at = time.monotonic() + 2 * COMPACTION_S
         number, state, message = 0, "", ""
         while time.monotonic() < ends_at and not self.has_to_stop():
@@ -103,7 +103,7 @@ class Role:
         return number, state, message
 
     def _asked_for(self, client: MetastoreClient, table: str, partition: str | None) -> int:
-        """The number of the compaction, also of one that somebody else has asked for."""
+        """Ask for a compaction and return its number, also of one that somebody else has asked for."""
         types: Any = client.types
         answer = client.compact2(types.CompactionRequest(
             dbname="soak", tablename=table, partitionname=partition, type=types.CompactionType.MAJOR))
@@ -112,7 +112,7 @@ class Role:
         return int(answer.id)
 
     def begins(self) -> None:
-        """It is ready to work: the soak begins when all are."""
+        """Note that this process is ready to work: the soak begins when all are."""
         (self.directory / f"{self.role}.begun").touch()
 
     def done(self) -> None:
@@ -144,6 +144,6 @@ def pause(seconds: float) -> None:
 
 
 def note_request(directory: Path, number: int) -> None:
-    """A compaction was accepted: it must be known, and have an end."""
+    """Note an accepted compaction: it must be known, and have an end."""
     with (directory / "accepted").open("a") as file:
         file.write(f"{number}\n")

@@ -75,7 +75,7 @@ class Driver:
             self._stopping.wait(0.3)
 
     def _kill_rest(self) -> None:
-        """A JVM that has outlived its driver."""
+        """Kill a JVM that has outlived its driver."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -108,7 +108,7 @@ class Stage:
         wait_for(lambda: all((self.directory / f"{role}.begun").exists() for role in ROLES), "the drivers to begin")
 
     def accepted(self) -> set[int]:
-        """The numbers of compactions that were accepted, of tables that are never dropped."""
+        """Return the numbers of accepted compactions, of tables that are never dropped."""
         file = self.directory / "accepted"
         return {int(line) for line in file.read_text().splitlines()} if file.exists() else set()
 

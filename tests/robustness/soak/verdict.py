@@ -36,7 +36,7 @@ def without_an_end(rows: Iterable[Any]) -> list[Any]:
 
 
 def wrong_compactions(rows: Sequence[Any], accepted: Collection[int]) -> list[str]:
-    """What is wrong with compactions that are all that are listed. ``accepted``: ids that a requester was given."""
+    """Return the faults of ``rows``, all compactions that are listed. ``accepted``: ids that a requester was given."""
     wrong = [f"compaction {row.id} of {row.tablename} {row.partitionname} is still {row.state}: {row.errorMessage}" for row in without_an_end(rows)]
     wrong += [f"compaction {row.id} of {row.tablename} is {row.state}, and nobody says why"
               for row in rows if row.state in _NEEDS_REASON and not row.errorMessage]
@@ -65,7 +65,7 @@ def wrong_moves(seen: int, lines: Sequence[str]) -> list[str]:
 
 
 def unneeded(state: AcidState, names: Iterable[str]) -> list[str]:
-    """What lies in an ACID directory that no reader needs. ``names``: its children."""
+    """Return the entries of an ACID directory that no reader needs. ``names``: its children."""
     hidden = [name for name in names if name.startswith((".", "_")) and name not in _HIDDEN_OF_READERS]
     return [*(f"obsolete {name}" for name in state.obsolete), *(f"aborted {name}" for name in state.aborted),
             *(f"left behind {name}" for name in hidden)]
@@ -123,7 +123,7 @@ class Verdict:
         return [*wrong, *wrong_accounts([row["balance"] for row in accounts]), *wrong_moves(sum(row["moves"] for row in accounts), lines)]
 
     def _directories(self, client: DomainClient, table: str, ends_at: float) -> list[str]:
-        """What lies about that no reader needs, in each of its ACID directories; until then the Cleaner has time."""
+        """Return the entries of a table's ACID directories that no reader needs; the Cleaner has time until ``ends_at``."""
         described = client.get_table("soak", table)
         if (described.parameters or {}).get("transactional") != "true" or table == "broken":
             return []

@@ -92,7 +92,7 @@ class Writer(Driver):
         raise SystemExit("a transaction could not be rolled back")
 
     def statement(self, table: str, rows: Rows) -> tuple[str, Rows]:
-        """A statement, and what the rows are after it."""
+        """Return a statement, and the rows after it."""
         mine, part = f"w = {self.number}", self.random.randrange(3)
         if len(rows) > MOST_ROWS:
             return f"DELETE FROM soak.{table} WHERE {mine} AND id % 3 <> {part}", {key: row for key, row in rows.items() if key % 3 == part}

@@ -31,7 +31,7 @@ def compact(table: AcidTable, kind: str, write_ids: str, *, highest: int | None 
 
 
 def only(table: AcidTable, *names: str) -> Path:
-    """A copy of some directories, without the ``_v`` that Hive 2.3 cannot read."""
+    """Copy some directories, without the ``_v`` that Hive 2.3 cannot read, and return the directory of the copies."""
     place = table.directory.parent / "only"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()

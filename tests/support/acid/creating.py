@@ -13,14 +13,14 @@ def create_database(client: MetastoreClient, name: str = DATABASE) -> None:
 
 
 def create_table(client: MetastoreClient, name: str, columns: dict[str, str], **more: Any) -> str:
-    """A full ACID table in DATABASE; its location without ``file:``. ``more``: as of ``full_acid``."""
+    """Create a full ACID table in DATABASE and return its location without ``file:``. ``more``: as of ``full_acid``."""
     client.create_table(full_acid(client, DATABASE, name, columns, **more))
     return str(client.get_table(DATABASE, name).sd.location).removeprefix("file:").replace("///", "/")
 
 
 def full_acid(client: MetastoreClient, db: str, name: str, columns: dict[str, str], *, location: str | None = None,
               keys: dict[str, str] | None = None, buckets: tuple[str, ...] = (), bucket_count: int = 0, **parameters: str) -> Any:
-    """What create_table is given for a full ACID table."""
+    """Build the argument of create_table for a full ACID table."""
     types = client.types
     fields = [types.FieldSchema(name=name_of, type=kind, comment=None) for name_of, kind in columns.items()]
     sd = types.StorageDescriptor(
@@ -35,6 +35,6 @@ def full_acid(client: MetastoreClient, db: str, name: str, columns: dict[str, st
 
 
 def snapshot(client: MetastoreClient, table: str) -> ValidWriteIdList:
-    """What a reader that comes now may see of a table in DATABASE."""
+    """Return the write ids of a table in DATABASE that a new reader may see."""
     with TxnManager(client).transaction() as txn:
         return txn.valid_write_ids([f"{DATABASE}.{table}"])[f"{DATABASE}.{table}"]

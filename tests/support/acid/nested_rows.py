@@ -33,12 +33,12 @@ def rows(dice: Random, kinds: dict[str, str], count: int) -> list[dict[str, Any]
 
 
 def shown(row: dict[str, Any], kinds: dict[str, str]) -> list[Any]:
-    """A row as Hive's reader answers it: structs without names, maps as pairs."""
+    """Return a row as Hive's reader answers it: structs without names, maps as pairs."""
     return [_shown(row[name], parse_type(kind)) for name, kind in kinds.items()]
 
 
 def in_order(values: list[Any], kinds: dict[str, str]) -> list[Any]:
-    """A row as Hive's reader answered it, its maps in the order of their keys."""
+    """Sort the maps of a row that Hive's reader answered by their keys."""
     return [_in_order(value, parse_type(kind)) for value, kind in zip(values, kinds.values(), strict=True)]
 
 

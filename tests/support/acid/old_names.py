@@ -11,7 +11,7 @@ MARKER = json.dumps({"thisFileVersion": "0", "dataFormat": "compacted"})
 
 
 def copied(source: Path, target: Path, state: AcidState) -> None:
-    """Base, deltas and original files of a state, into a new directory. A base that a compaction wrote is marked as such."""
+    """Copy base, deltas and original files of a state into a new directory. A base that a compaction wrote is marked as such."""
     target.mkdir(parents=True)
     for original in state.originals:
         (target / original.path).parent.mkdir(parents=True, exist_ok=True)
@@ -23,5 +23,5 @@ def copied(source: Path, target: Path, state: AcidState) -> None:
 
 
 def plain(name: str) -> str:
-    """A directory's name without the ``_v``."""
+    """Return a directory's name without the ``_v``."""
     return name.partition("_v")[0]

@@ -21,7 +21,7 @@ class Stream(NamedTuple):
 
 
 def columns(path: Path, names: Collection[str]) -> set[int]:
-    """The numbers of columns by their names (``row.inside.deep``) and of the structs around them."""
+    """Return the numbers of columns by their names (``row.inside.deep``) and of the structs around them."""
     with path.open("rb") as file:
         schema = pyorc.Reader(file).schema
     parts = (name.split(".") for name in names)
@@ -69,7 +69,7 @@ def streams(content: bytes) -> Iterator[Stream]:
 
 
 def _inflated(chunks: bytes) -> bytes:
-    """What chunks hold: each says in three bytes how long it is, and whether it is compressed."""
+    """Decompress chunks: the header of each has three bytes, with its length and whether it is compressed."""
     inflated, at = b"", 0
     while at < len(chunks):
         header = int.from_bytes(chunks[at:at + 3], "little")

@@ -17,7 +17,7 @@ RowId = tuple[int, int, int]
 
 
 def rows(location: str | Path, write_ids: ValidWriteIdList) -> dict[RowId, tuple[Any, ...]]:
-    """The rows of a snapshot by their ids; every event is checked to be in key order in its file."""
+    """Return the rows of a snapshot by their ids; every event is checked to be in key order in its file."""
     root = local_path(str(location))
     assert root is not None
     state = acid_state(Files().listing(str(root)), write_ids, ValidTxnList.everything(), lambda path: (root / path).read_bytes())

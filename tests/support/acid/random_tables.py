@@ -65,9 +65,9 @@ class RandomTable:
                           lambda path: files.read(f"{self.directory}/{path}"))
 
     def for_hive(self) -> Path:
-        """A copy of what a reader reads, without the ``_v`` that Hive 2.3 cannot read, and without original files.
+        """Copy the files that a reader reads, without the ``_v`` that Hive 2.3 cannot read, and without original files.
 
-        It numbers the rows of those in its own way: deletes of later Hives do not find them.
+        Hive 2.3 numbers the rows of original files in its own way: deletes of later Hives do not find them.
         """
         place = self.directory.parent / "for_hive"
         shutil.rmtree(place, ignore_errors=True)
@@ -78,25 +78,25 @@ class RandomTable:
         return place
 
     def rows_for_hive(self) -> dict[RowId, list[Any]]:
-        """The rows that are in ``for_hive``."""
+        """Return the rows that are in ``for_hive``."""
         return {key: row for key, row in self.rows.items() if key[0] or not self.state().originals}
 
     def rebalanced(self, buckets: int) -> None:
-        """What a rebalance does to ids (COMP-W18): numbers in their order, dealt evenly; write ids stay."""
+        """Renumber rows as a rebalance does (COMP-W18): ids in their order, dealt evenly; write ids stay."""
         count = min(buckets, len(self.rows))
         self.rows = {(row_id[0], encode(number * count // len(self.rows)), number): row
                      for number, (row_id, row) in enumerate(sorted(self.rows.items(), key=lambda pair: pair[0]))}
         self.buckets = max(self.buckets, buckets)
 
     def clean(self) -> None:
-        """What is obsolete goes, as the Cleaner removes it."""
+        """Remove what is obsolete, as the Cleaner does."""
         for path in self.state().obsolete:
             place = self.directory / path
             shutil.rmtree(place) if place.is_dir() else place.unlink()
         self.log.append("clean")
 
     def step(self) -> None:
-        """A statement of somebody."""
+        """Run a random statement."""
         kinds = {self._insert: 4, self._change: 4, self._batch: 1, self._by_hive: 2, self._overwrite: 1, self._add_column: 1,
                  self._widen: 1}
         [kind] = self.random.choices(list(kinds), list(kinds.values()))
@@ -118,7 +118,7 @@ class RandomTable:
         self._statement(self._new_rows, lambda _: [])
 
     def _change(self) -> None:
-        """An UPDATE, a DELETE or a MERGE."""
+        """Run an UPDATE, a DELETE or a MERGE."""
         share = self.random.choice((0.1, 0.5, 1.0))
         gone = [row_id for row_id in self.rows if self.random.random() < share]
         self._statement(self._new_rows if self.random.random() < 0.6 else lambda *_: {}, lambda _: gone)
@@ -140,7 +140,7 @@ class RandomTable:
             self.rows = after
 
     def _batch(self) -> None:
-        """A delta of several write ids, as streaming clients write it; some of them were aborted."""
+        """Write a delta of several write ids, as streaming clients do; some of them were aborted."""
         first, self.mark = self.mark + 1, self.mark + self.random.randint(2, 3)
         events = []
         for write_id in range(first, self.mark + 1):
@@ -192,7 +192,7 @@ class RandomTable:
         return [made(kind, self.random) for kind in self.columns.values()]
 
     def _events(self, name: BaseName | DeltaName, events: list[Event]) -> None:
-        """A file for each bucket; a base is there without rows too."""
+        """Write a file for each bucket with rows; of a base also for each without."""
         schema = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
                   f"row:struct<{self._fields()}>>")
         by_bucket: dict[int, list[Event]] = {}
@@ -221,12 +221,12 @@ class RandomTable:
 
 
 def bucket_of(row_id: RowId) -> int:
-    """The number of the file that a row is in."""
+    """Return the number of the file that a row is in."""
     return decode(row_id[1]).writer_id
 
 
 def made(kind: str, random: Random) -> Any:
-    """A value as Hive's reader answers it."""
+    """Choose a value of the type, as Hive's reader answers it."""
     if random.random() < 0.15:
         return None
     number = random.randrange(1, 100)
@@ -247,7 +247,7 @@ def made(kind: str, random: Random) -> Any:
 
 
 def stored(value: Any, kind: str) -> Any:
-    """The value as it is written into a file."""
+    """Convert the value to the form in which it is written into a file."""
     if value is None:
         return None
     plain = {"decimal(10,2)": Decimal, "decimal(14,2)": Decimal, "binary": base64.b64decode, "date": date.fromisoformat,

@@ -16,7 +16,7 @@ from metastore.spark.read.changes import read_changes
 
 
 def described(directory: Path, columns: dict[str, str], **changes: Any) -> AcidTable:
-    """An unpartitioned full ACID table that lies in ``directory``."""
+    """Describe an unpartitioned full ACID table that lies in ``directory``."""
     values: dict[str, Any] = {
         "name": table_name("db", "t"), "kind": TableKind.FULL_ACID, "location": str(directory),
         "columns": tuple(HiveColumn(name, kind) for name, kind in columns.items()), "partition_keys": (),
@@ -30,7 +30,7 @@ def directories(table: AcidTable, write_ids: ValidWriteIdList) -> list[Directory
 
 
 def snapshot(spark: SparkSession, table: AcidTable, write_ids: ValidWriteIdList, *, row_ids: bool = False) -> DataFrame:
-    """The table's columns, and with ``row_ids`` ``ROW__ID``: what was inserted, without what was deleted."""
+    """Return the inserted rows without the deleted ones: the table's columns, and with ``row_ids`` ``ROW__ID``."""
     changes = read_changes(spark, table, directories(table, write_ids), write_ids, -1)
     inserted, deleted = (changes.where(f"_operation = '{kind}'").drop("_operation", "_write_id") for kind in ("insert", "delete"))
     return inserted.join(deleted.select("ROW__ID"), "ROW__ID", "left_anti").select(*(

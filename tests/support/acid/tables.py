@@ -46,13 +46,13 @@ class AcidTable:
         return self._write([(2, *row_id, current, None) for current, row_id in events], name._replace(is_delete=True))
 
     def state(self, write_ids: ValidWriteIdList) -> AcidState:
-        """What our own rules choose."""
+        """Return the state that our own rules choose."""
         files = Files()
         return acid_state(files.listing(str(self.directory)), write_ids, ValidTxnList.everything(),
                           lambda path: files.read(f"{self.directory}/{path}"))
 
     def names(self) -> list[str]:
-        """The directories that readers may see."""
+        """Return the names of the directories that readers may see."""
         return sorted(child.name for child in self.directory.iterdir() if child.name[0] not in "._")
 
     @property

@@ -72,7 +72,7 @@ class HiveOracle:
             java.stderr.close()
 
     def ask(self, question: str, **details: Any) -> Any:
-        """A question. Raises: OracleError with Hive's message and trace."""
+        """Ask a question and return its answer. Raises: OracleError with Hive's message and trace."""
         java = self._java
         assert java
         assert java.stdin
@@ -93,7 +93,7 @@ class HiveOracle:
 
     def rows(self, directory: Path, write_ids: ValidWriteIdList, columns: dict[str, str], *,
              split_size: int | None = None) -> list[HiveRow]:
-        """What OrcInputFormat returns for an ACID directory; ``split_size`` forces several splits."""
+        """Return the rows that OrcInputFormat reads in an ACID directory; ``split_size`` forces several splits."""
         options = {"split_size": split_size} if split_size else {}
         answer = self.ask("rows", directory=str(directory), snapshot=hive_2_text(write_ids), columns=",".join(columns),
                          types=":".join(columns.values()), **options)

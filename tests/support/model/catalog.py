@@ -16,7 +16,7 @@ class Catalog:
         self.parameters_of[where] = dict(parameters or {})
 
     def drop(self, where):
-        """A partition leaves the write ids alone; a table takes them along. Nobody else may have a lock there (ADR 46)."""
+        """Drop a place: a partition leaves the write ids alone, a table takes them along. Nobody else may have a lock there (ADR 46)."""
         self._require_unlocked(where)
         def below(where_it_is):
             return where_it_is[:len(_named(where))] == _named(where)
@@ -29,7 +29,7 @@ class Catalog:
             self.write_ids = {spot: _anew(ids) if below(spot) else ids for spot, ids in self.write_ids.items()}
 
     def rename(self, where, name):
-        """A table's write ids, components, locks and committed writes follow it; nobody else may have a lock there."""
+        """Rename a table with its write ids, components, locks and committed writes; nobody else may have a lock there."""
         self._require_unlocked(where)
         def moved(spot):
             return spot._replace(table=name) if spot.whole_table == where else spot
@@ -44,7 +44,7 @@ class Catalog:
         self.completed = [completed._replace(place=moved(completed.place)) for completed in self.completed]
 
     def _require_unlocked(self, where):
-        """An exclusive lock in a transaction that writes nothing there is the caller's own: Hive has it when it drops."""
+        """Require that nobody else has a lock. An exclusive lock in a transaction without writes there is the caller's: Hive has it when it drops."""
         def writes(row):
             return any(component.place.db == row.place.db and row.place.table in {"", component.place.table}
                        for component in self.txns[row.txn_id].components)
@@ -61,7 +61,7 @@ class Catalog:
         return self.parameters_of[where].get(key)
 
     def _parameters_to_change(self, request):
-        """What the commit changes in the catalog; nothing if any of it cannot be changed."""
+        """Return the changes of the commit in the catalog. Raises if any of them cannot be made."""
         changes = []
         last = request.replLastIdInfo
         if last is not None:
@@ -91,7 +91,7 @@ class Catalog:
 
 
 def _anew(ids):
-    """What a name keeps when its table goes: its ids go on (ADR 0037)."""
+    """Return the state that a name keeps when its table goes: its ids go on (ADR 0037)."""
     return WriteIds(ids.next, ids.next - 1)
 
 

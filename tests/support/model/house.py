@@ -58,7 +58,7 @@ class House:
             (txn.state == "committed" or not txn.listed) and txn.ended < self.now - RETENTION_MS and txn.id not in owners)}
 
     def clean(self):
-        """The Cleaner has removed the files of what was aborted: that is forgotten, unless more may appear. No base is there."""
+        """Forget the components of aborted transactions whose files the Cleaner removed, unless more may appear. No base is there."""
         for txn in self.txns.values():
             if txn.state == "aborted":
                 txn.components = {component: write_id for component, write_id in txn.components.items()

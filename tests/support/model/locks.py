@@ -48,7 +48,7 @@ class Locks:
         return self._after_deadlocks(txn_id, self._answer(ext_id))
 
     def _asked_before(self, rows):
-        """The stored request that a repetition of would look like this: of a transaction, or of an Iceberg client."""
+        """Return the stored request that these rows repeat: of a transaction, or of an Iceberg client."""
         looks = self._looks(rows)
         if not rows[0].txn_id and not re.fullmatch(r"Iceberg-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", looks[0]):
             return None
@@ -65,7 +65,7 @@ class Locks:
                 [(row.place, row.kind) for row in rows])
 
     def _after_deadlocks(self, txn_id, answer):
-        """The answer, or the death of who asked in a deadlock that the request has closed (LOCK-8)."""
+        """End deadlocks that the request has closed; return the answer, or raise if its transaction died in one (LOCK-8)."""
         doomed = set()
         while self.ends_deadlocks and txn_id and answer.state == WAITING:
             circle = self._circle(txn_id)
@@ -81,7 +81,7 @@ class Locks:
         return answer
 
     def _circle(self, start):
-        """The parties of the shortest circle of waits through a party, None without a circle."""
+        """Return the parties of the shortest circle of waits through a party, None without a circle."""
         paths, seen = [[start]], set()
         for path in paths:
             for row in sorted(self.locks, key=lambda row: (row.ext_id, row.int_id)):

@@ -105,7 +105,7 @@ class Lock:
 
 
 def stored(partition):
-    """A partition name as it is stored: keys in lower case, awkward characters as %XX; what is no name stays."""
+    """Return a partition name as it is stored: keys in lower case, awkward characters as %XX; a text that is no such name stays."""
     segments = [segment for segment in partition.split("/") if segment]
     pairs = [segment.split("=", 1) if re.fullmatch("[^/=]+=.+", segment, re.DOTALL) else None for segment in segments]
     if not pairs or None in pairs:

@@ -211,7 +211,7 @@ class Txns:
         self.rebuilds = {view: held for view, held in self.rebuilds.items() if held[0] != txn.id}
 
     def _open(self, txn_id):
-        """The transaction, which must be open."""
+        """Return the transaction, which must be open."""
         txn = self.txns.get(txn_id)
         if txn is None:
             raise no_such_txn(txn_id)
@@ -233,7 +233,7 @@ class Txns:
 
 
 def internal(text):
-    """What a call answers that declares nothing for it."""
+    """Return the error of a call that declares no exception for it."""
     return TApplicationException(TApplicationException.INTERNAL_ERROR, text)
 
 

@@ -75,7 +75,7 @@ class Tables:
                            for partition in request.partNames or [""]]
 
     def owned(self, db, table):
-        """The write ids of a table whose owners are known."""
+        """Return the write ids of a table whose owners are known."""
         return set(self.write_ids.get(place(db, table), WriteIds()).owners)
 
     def _allocate_replayed(self, table, request):
@@ -129,7 +129,7 @@ class Tables:
         return self.write_ids.get(where.whole_table, WriteIds()).of(txn_id)
 
     def _write_id(self, txn, component):
-        """What the component said, or what the transaction has got by now."""
+        """Return the write id that the component named, or the one that the transaction has got by now."""
         return txn.components[component] or self._owned(component.place, txn.id)
 
     @staticmethod

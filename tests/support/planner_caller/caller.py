@@ -31,7 +31,7 @@ class JavaCaller:
         self._java = java
 
     def __call__(self, name: str, settings: Mapping[str, str], planner: str = "", **arguments: Any) -> Any:
-        """The answer. Raises: RefusedError."""
+        """Call the planner and return its answer. Raises: RefusedError."""
         java = self._java
         assert java.stdin
         assert java.stdout

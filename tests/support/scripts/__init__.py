@@ -12,7 +12,7 @@ DASHES = "----"
 
 
 def blocks(text):
-    """The (lines before the dashes, recorded answer) of a script."""
+    """Return the (lines before the dashes, recorded answer) of a script."""
     stories = []
     commands = []
     lines = iter(text.splitlines())
@@ -31,14 +31,14 @@ def blocks(text):
 
 
 def settings_of(text):
-    """The settings that a script asks for."""
+    """Return the settings that a script asks for."""
     first = next((line for line in text.splitlines() if line and not line.startswith("#")), "")
     words = first.split()
     return dict(word.split("=", 1) for word in words[1:]) if words[:1] == ["settings"] else {}
 
 
 def play(text, world):
-    """The script with the answers of this world."""
+    """Play the script and return it with the answers of this world."""
     story = Story(world)
     played = []
     for commands, _ in blocks(text):

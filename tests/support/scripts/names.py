@@ -40,7 +40,7 @@ class Names:
         self.requests = {}
 
     def txn(self, name):
-        """The number of a transaction or of a lock request."""
+        """Return the number of a transaction."""
         return self.txns.get(name, UNKNOWN)
 
     def id(self, name):
@@ -79,7 +79,7 @@ class Names:
             for stem, low, high, name in ranges) or "none"
 
     def refused(self, error):
-        """What an exception says."""
+        """Describe an exception in the words of the scripts."""
         if isinstance(error, TApplicationException) and error.type == TApplicationException.MISSING_RESULT:
             return "cannot be told"
         text = error.message or ""
@@ -100,7 +100,7 @@ REFUSALS = (TExceptionBase, TApplicationException)
 
 
 def options(words, *known):
-    """The words, and those of the form known=value."""
+    """Split words into a list of plain ones, and a dictionary of those of the form known=value."""
     values = dict(word.split("=", 1) for word in words if word.split("=", 1)[0] in known and "=" in word)
     return [word for word in words if word.split("=", 1)[0] not in known or "=" not in word], values
 

@@ -44,7 +44,7 @@ class Server:
         return getattr(next(self.clients), name)
 
     def reset(self):
-        """A new world: as after the migrations."""
+        """Reset the world to its state after the migrations."""
         self.stored = {}
         self.database.once(RESET)
 
@@ -141,7 +141,7 @@ class Server:
 
 @contextmanager
 def served(url, warehouse, settings=None):
-    """A server over the database, as a world."""
+    """Serve a world over the database."""
     from metastore.app import App
     from metastore.config.settings import SettingsSource, build
     from metastore.db.engine import Database

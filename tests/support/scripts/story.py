@@ -16,7 +16,7 @@ class Story(Names, TxnWords, WriteIdWords, LockWords, CatalogWords):
         self.snapshots, self.highest, self.views = {}, {}, {}
 
     def tell(self, line):
-        """What a command answers, line by line."""
+        """Run a command and return the lines of its answer."""
         words = line.partition("#")[0].split()
         if not words:
             return []

@@ -195,7 +195,7 @@ class TxnWords:
         return [answer for name in names for answer in self.said(name, lambda name=name: command(name) or done)]
 
     def said(self, name, command):
-        """What came of a command, or why not."""
+        """Run a command and return its result, or the reason of its refusal."""
         try:
             return [f"{name}: {command()}"]
         except REFUSALS as error:

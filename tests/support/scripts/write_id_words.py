@@ -29,7 +29,7 @@ class WriteIdWords:
     """Commands about write ids, what is written and who sees it."""
 
     def take(self, txn_id):
-        """The snapshot of a transaction (0: of nobody), now."""
+        """Take the snapshot of a transaction (0: of nobody), now."""
         answer = self.world.get_open_txns()
         flags = int.from_bytes(answer.abortedBits, "little")
         others = [(other, flags >> position & 1) for position, other in enumerate(answer.open_txns)

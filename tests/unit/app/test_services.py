@@ -37,7 +37,7 @@ class Untouched:
 
 
 def kinds(value):
-    """The classes of all services in a set of them."""
+    """Yield the classes of all services in a set of them."""
     for field in dataclasses.fields(value):
         held = getattr(value, field.name)
         if type(held).__module__ == Services.__module__:

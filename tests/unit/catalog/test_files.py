@@ -14,7 +14,7 @@ FILES = Files()
 
 @pytest.fixture(params=["path", "file:", "file://", "memory", "objects"])
 def root(request, tmp_path, monkeypatch):
-    """An empty place, in each spelling; "objects" are without directories."""
+    """Return the address of an empty place, in each spelling; "objects" are without directories."""
     if request.param == "objects":
         monkeypatch.setattr(files, "_OBJECT_STORES", {"memory"})
     if request.param in ("memory", "objects"):

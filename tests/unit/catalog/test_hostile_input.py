@@ -30,7 +30,7 @@ TEXT = "a" * 10_000
 
 
 def quick(run: Callable[[], Any]) -> Any:
-    """What took for ever takes milliseconds; the limit is far from both."""
+    """Run a function within a limit of time. Its input took for ever once and takes milliseconds now."""
     started = time.thread_time()
     found = run()
     assert time.thread_time() - started < 10
@@ -99,7 +99,7 @@ class Kryo4:
         return bytes([1, len(self.classes) - 1]) + text(name)
 
     def function(self, udf: str, *children: bytes) -> bytes:
-        """A function's fields; ``children`` have been written before, as elements."""
+        """Encode a function's fields; ``children`` have been written before, as elements."""
         return (self.kind("java.util.ArrayList") + b"\1" + bytes([len(children)]) + b"".join(children)
                 + self.kind(f"generic.{udf}") + b"\1\0" + b"\0" + b"\0")
 

@@ -87,7 +87,7 @@ def test_marked_inaccurate(before, after):
 
 
 def seen(ids):
-    """A list by its ids: ``5:4`` is up to 5 with 4 open, ``5::4`` with 4 aborted."""
+    """Parse a write-id list from a short form: ``5:4`` is up to 5 with 4 open, ``5::4`` with 4 aborted."""
     mark, _, others = ids.partition(":")
     return ValidWriteIdList.parse(f"d.t:{mark}:{NO_OPEN}:{others or ':'}")
 

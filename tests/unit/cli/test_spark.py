@@ -17,7 +17,7 @@ def printed(*arguments, **environment):
 
 @pytest.fixture
 def wheel(tmp_path, monkeypatch):
-    """A package that was built for Spark 4.2 alone, and a Spark of each of two versions."""
+    """Create a package that was built for Spark 4.2 alone, and a Spark of each of two versions."""
     monkeypatch.setattr("metastore.spark.jvm.jars.HERE", tmp_path)
     (tmp_path / "spark-4.2.jar").touch()
     for version in ("4.2.1", "4.3.0"):

@@ -19,7 +19,7 @@ def answering(**methods):
 
 
 def hangs_up_first(answer):
-    """Closes the connection under the first call, answers the next."""
+    """Close the connection under the first call, answer the next."""
     rest = [Hangup(), answer]
 
     def handler(*_):

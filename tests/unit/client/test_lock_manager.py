@@ -32,9 +32,9 @@ class Pauses(threading.Event):
 
 
 def scripted(first, *then, shown=(), why=None):
-    """A client whose lock() answers ``first`` and whose check_lock() answers the others in turn.
+    """Build a client whose lock() answers ``first`` and whose check_lock() answers the others in turn.
 
-    ``why``: what it says of a wait; None: it cannot be asked that.
+    ``why``: the client's answer about a wait; None: the client does not know that method.
     """
     sent = []
 

@@ -14,7 +14,7 @@ OPTIONS = (f"-Djavax.jdo.option.ConnectionDriverName=org.postgresql.Driver {URL}
 
 @pytest.fixture
 def started(monkeypatch):
-    """The settings of a process with these variables."""
+    """Return a function that gives the settings of a process with these variables."""
     def with_variables(variables, files=(), assignments=()):
         for name, text in variables.items():
             monkeypatch.setenv(name, text)

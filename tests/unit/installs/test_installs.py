@@ -64,7 +64,7 @@ def distribution(requirement):
 
 
 def modules_of(requirements):
-    """The names by which the required distributions are imported."""
+    """Return the names by which the required distributions are imported."""
     wanted = set(map(distribution, requirements))
     return {module for module, names in packages_distributions().items()
             if not module.startswith("_") and set(map(distribution, names)) & wanted}

@@ -77,7 +77,7 @@ def copied(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def said(copied) -> dict[str, str]:
-    """What the linter says of each broken contract once all of them are."""
+    """Break each contract, and return the linter's report of each."""
     for modules, _ in PLANTED.values():
         for name, line in modules.items():
             path = copied / "metastore" / name

@@ -13,7 +13,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def needs(path: Path) -> dict[str, set[str]]:
-    """The functions of a conftest, each with the names of its parameters."""
+    """Return the functions of a conftest, each with the names of its parameters."""
     return {
         one.name: {argument.arg for argument in one.args.args}
         for one in parsed(path).body
@@ -22,7 +22,7 @@ def needs(path: Path) -> dict[str, set[str]]:
 
 
 def taken(path: Path) -> dict[Path, set[str]]:
-    """The conftests that another imports from, and what."""
+    """Return the conftests from which another imports, each with the imported names."""
     return {
         TESTS.parent.joinpath(*one.module.split(".")).with_suffix(".py"): {name.name for name in one.names}
         for one in parsed(path).body

@@ -37,7 +37,7 @@ def code(text: str) -> str:
 
 @cache
 def classes(version: str) -> dict[str, str]:
-    """The code of each class by its name behind ours, as ``write.AcidWrite``."""
+    """Return the code of each class, by its name behind our package's, as ``write.AcidWrite``."""
     found = {}
     for path in jars.sources(version):
         text = code(path.read_text("utf-8"))
@@ -51,7 +51,7 @@ def room(name: str) -> str:
 
 
 def used(text: str) -> set[str]:
-    """The classes of ours that a class imports, or names with their packages."""
+    """Return the classes of ours that a class imports, or names with their packages."""
     return {f"{package}.{name}" for package, name in re.findall(rf"\b{re.escape(OURS)}\.(?:([a-z]\w*)\.)?([A-Z]\w*)", text)}
 
 

@@ -26,13 +26,13 @@ def graph():
 
 @pytest.fixture(scope="module")
 def modules(graph):
-    """The modules with something in them: no packages but those whose ``__init__`` has code."""
+    """Return the modules with something in them: no packages but those whose ``__init__`` has code."""
     return sorted(name for name in graph.modules if name.startswith("metastore.") and (
         not graph.find_children(name) or graph.find_modules_directly_imported_by(name)))
 
 
 def kind(module: str) -> str | None:
-    """The innermost of the words that say what a module is."""
+    """Return the innermost word of a module's name that says what kind of module it is."""
     return next((part for part in reversed(module.split(".")) if part in KINDS), None)
 
 
@@ -41,7 +41,7 @@ def concepts(modules) -> set[str]:
 
 
 def matched(graph, expressions) -> set[str]:
-    """The modules that these expressions of a contract name, with what is in them."""
+    """Return the modules that these expressions of a contract name, with the modules below them."""
     named = {one.name for one in module_expressions_to_modules(graph, [ModuleExpression(text) for text in expressions])}
     return named | {below for one in named if not graph.is_module_squashed(one) for below in graph.find_descendants(one)}
 

@@ -258,7 +258,7 @@ def test_a_job_that_survives_its_killing_is_told_of(monkeypatch):
 
 @pytest.fixture
 def first_process():
-    """Processes whose parents die become children of this one, as in a container; prctl(PR_SET_CHILD_SUBREAPER)."""
+    """Adopt processes whose parents die, as the first process of a container does; prctl(PR_SET_CHILD_SUBREAPER)."""
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(36, 1, 0, 0, 0) == 0
     yield

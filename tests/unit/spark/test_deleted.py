@@ -57,7 +57,7 @@ def _read(root: Path, **lists: object) -> DeletedRows | None:
 
 
 def _holds(rows: DeletedRows, directory: int, write_id: int, bucket: int, row_id: int) -> bool:
-    """The expression of a scan, in Python."""
+    """Evaluate the expression of a scan, in Python."""
     chunk = Chunk(write_id << 31 | bucket, directory << 41 | row_id >> 22)
     place = ((chunk.version ^ chunk.part << rows.shift) & (1 << 63) - 1) % len(rows.versions)
     word = rows.starts[place] + ((row_id & (1 << 22) - 1) >> 6)

@@ -9,7 +9,7 @@ from metastore.spark.jvm import compiled, jars
 
 @pytest.fixture
 def no_compiler(tmp_path, monkeypatch):
-    """A package without any jar, on a machine with a Java runtime alone; SPARK_HOME is a Spark of this PySpark's version."""
+    """Prepare a package without any jar, on a machine with a Java runtime alone; SPARK_HOME is a Spark of this PySpark's version."""
     monkeypatch.setattr(jars, "HERE", tmp_path)
     monkeypatch.setattr(jars.shutil, "which", lambda *_, **__: None)
     monkeypatch.setattr(jars, "sources", lambda _: [])

@@ -30,7 +30,7 @@ def storage(serde=LAZY_SIMPLE, columns=(("a", "int"), ("b", "string")), told=Non
 
 
 def told(one):
-    """What ``java.util.Properties`` makes of the text: every character is written as Java's escape."""
+    """Parse the text as ``java.util.Properties`` does: every character is written as Java's escape."""
     lines = (line.partition("=") for line in one.text().splitlines())
     return {key.encode("ascii").decode("unicode_escape"): value.encode("ascii").decode("unicode_escape")
             for key, _, value in lines}

@@ -19,7 +19,7 @@ def sources():
 
 
 def is_row(node):
-    """A name that stands for a row of a result, or the first of several rows."""
+    """Return True if a name stands for a row of a result, or for the first of several rows."""
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Name) and node.value.id == "rows"
     return isinstance(node, ast.Name) and node.id in {"row", "left", "record"}
@@ -53,7 +53,7 @@ LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 
 
 def events():
-    """What is logged, by place: the event of each call of a logger."""
+    """Yield the place and the event of each call of a logger."""
     for path, tree in sources():
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):

@@ -29,7 +29,7 @@ def server(request):
 
 @st.composite
 def mutated(draw, messages):
-    """A real message with some bytes changed, cut out, or repeated."""
+    """Draw a real message with some bytes changed, cut out, or repeated."""
     data = bytearray(draw(st.sampled_from(messages)))
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, len(data)))

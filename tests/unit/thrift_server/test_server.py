@@ -91,7 +91,7 @@ def handlers():
 
 @pytest.fixture
 def serve(handlers):
-    """A function that starts a server with these handlers."""
+    """Yield a function that starts a server with these handlers."""
     started = []
 
     def start(**settings):
@@ -288,7 +288,7 @@ def test_garbage_closes_its_own_connection_only(serve, garbage):
 
 
 def nested_tables(depth):
-    """A create_table whose table is inside a table inside a table ..., as its own declaration allows."""
+    """Build a create_table whose table is inside a table inside a table ..., as its own declaration allows."""
     # Table.creationMetadata (16), its sourceTables (8), a set of SourceTable, whose table (1) is the next Table
     begin, end = b"\x0c\0\x10" + b"\x0e\0\x08\x0c\0\0\0\1" + b"\x0c\0\1", b"\0" * 3
     return message("create_table", b"\x0c\0\1" + begin * depth + b"\0" + end * depth + b"\0")

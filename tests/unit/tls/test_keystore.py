@@ -74,7 +74,7 @@ def keytool(*arguments):
 
 @pytest.fixture(scope="module")
 def java(authority, server):
-    """A JKS store with a key and one with a trusted certificate, written by Java."""
+    """Create a JKS store with a key and one with a trusted certificate, written by Java."""
     p12, store, trust = (authority.directory / name for name in ("in.p12", "server.jks", "trust.jks"))
     p12.write_bytes(pkcs12.serialize_key_and_certificates(
         b"server", server.key, server.certificates[0], [authority.certificate], BestAvailableEncryption(PASSWORD.encode())))

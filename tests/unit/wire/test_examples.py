@@ -27,7 +27,7 @@ def connection():
 
 
 def feed(messages, pieces):
-    """What `Messages` makes of data that arrives in these pieces."""
+    """Return the messages that `Messages` finds in data that arrives in these pieces."""
     client, found = connection(), []
     for piece in pieces:
         client.received = client.received + piece if client.received else piece

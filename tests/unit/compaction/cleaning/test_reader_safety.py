@@ -195,7 +195,7 @@ class Table(RuleBasedStateMachine):
 
     @rule(target=readers, kind=KINDS)
     def read_during_a_compaction(self, kind):
-        """The reader is the newest transaction when the compaction commits."""
+        """Begin a reader during a compaction: it is the newest transaction when the compaction commits."""
         started = self.compact(kind)
         reader = self.read()
         self.finish(started, commits=True)

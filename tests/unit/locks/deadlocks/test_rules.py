@@ -74,7 +74,7 @@ def test_the_message_begins_with_the_victim():
 
 @st.composite
 def queues(draw):
-    """Requests in order, each granted if and only if nothing is in its way."""
+    """Draw requests in order, each granted if and only if nothing is in its way."""
     locks = []
     for ext_id in range(1, draw(st.integers(2, 9)) + 1):
         names = draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=2, unique=True))

@@ -30,7 +30,7 @@ def call(method, *args):
 
 
 def answer(done):
-    """The answer as Thrift's own client would read it."""
+    """Return the answer as Thrift's own client would read it."""
     reader = TBinaryProtocol(TMemoryBuffer(done.reply))
     name, kind, seqid = reader.readMessageBegin()
     assert (name, seqid) == (done.method, 5)

@@ -28,7 +28,7 @@ def waits():
 
 @pytest.fixture
 def pipes():
-    """Ends of pipes, by what opens them."""
+    """Yield a function that opens pipes; their ends are closed after the test."""
     made = []
 
     def pipe():

@@ -254,7 +254,7 @@ class Asking:
         self.handler = limited(Handler(getattr(self.store, method), method), share, self.limits)
 
     def ask(self, *requests):
-        """``requests``: (address, request); ids, or the texts of refusals."""
+        """Run ``requests``, pairs of (address, request), as one batch; return their ids, or the texts of refusals."""
         calls = [Call(self.method, (request,), SimpleNamespace(usage=host and self.limits.usage(host, self.now)))
                  for host, request in requests]
         return [str(one) if isinstance(one, Exception) else getattr(one, "txn_ids", None) or one.lockid

@@ -51,7 +51,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture
 def serving(authority):
-    """A function that serves with TLS settings and gives the server with its address."""
+    """Yield a function that serves with TLS settings and gives the server with its address."""
     with contextlib.ExitStack() as running:
         def serve(access=None, **settings):
             keystore = settings.pop("keystore", None) or str(authority.server())

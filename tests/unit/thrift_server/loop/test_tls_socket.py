@@ -54,7 +54,7 @@ class Client:
 
 @pytest.fixture
 def sides(contexts):
-    """(the server's socket, the client), through with the handshake; little fits into between."""
+    """Yield (the server's socket, the client), through with the handshake; little fits into between."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for one in (ours, theirs):

@@ -57,7 +57,7 @@ def asked(count):
 
 
 def read(answer, decode=fastbinary.decode_binary):
-    """The partitions of an answer."""
+    """Return the partitions of an answer."""
     kind, _, body = answer
     assert kind == TMessageType.REPLY
     result = ThriftHiveMetastore.get_partitions_result()

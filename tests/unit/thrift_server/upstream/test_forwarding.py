@@ -85,7 +85,7 @@ def client_of(server, user="ann"):
 
 @contextmanager
 def raw_upstream(serve):
-    """An upstream that speaks bytes: ``serve(socket, how many were before)`` for each connection; its settings."""
+    """Run an upstream that speaks bytes: ``serve(socket, how many were before)`` for each connection; yield its settings."""
     listener = socket.create_server(("127.0.0.1", 0))
     count = iter(range(1000))
 
@@ -256,7 +256,7 @@ def test_no_upstream_is_a_declared_exception_and_the_connection_stays():
 
 
 def asked(sock):
-    """What arrives, but for the greeting, which is answered."""
+    """Yield the data that arrives, but answer the greeting."""
     while data := sock.recv(1000):
         if b"set_ugi" in data:
             sock.sendall(reply("set_ugi", b"\x0f\0\0\x0b\0\0\0\0\0", 0))

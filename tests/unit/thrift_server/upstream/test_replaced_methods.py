@@ -75,7 +75,7 @@ def test_tables_large_and_many_on_the_clients_own_connection():
 
 
 def answering(requests, answers):
-    """What an upstream does that gives these answers, and notes the methods."""
+    """Return the function of an upstream that gives these answers and notes the methods."""
     protocol = BinaryProtocol()
 
     def serve(sock, _number):

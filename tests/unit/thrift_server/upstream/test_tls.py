@@ -21,7 +21,7 @@ def authority(tmp_path_factory):
 
 @contextmanager
 def in_front(authority, *, there=None, **upstream):
-    """A server whose catalog is another's, who speaks TLS; ``there``: that one's settings, ``upstream``: ours."""
+    """Serve in front of another catalog's server that speaks TLS; ``there``: that server's settings, ``upstream``: ours."""
     theirs = TlsSettings(**{"use_ssl": True, "keystore": (str(authority.server()),), "truststore": (str(authority.path),),
                             **(there or {})})
     catalog = Catalog()

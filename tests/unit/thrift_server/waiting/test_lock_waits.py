@@ -57,7 +57,7 @@ def ear():
 
 @pytest.fixture
 def place(ear):
-    """A function that makes a waiting place; what it does with waiters is in .woken and .late."""
+    """Yield a function that makes a waiting place; what it does with waiters is in .woken and .late."""
     made = []
 
     def make(patience=LONG, *, start=True):
@@ -241,7 +241,7 @@ def locks():
 
 @pytest.fixture
 def check(place, locks):
-    """The handler, and a call of it whose lane is a list."""
+    """Build a handler and a call of it whose lane is a list."""
     waiting = place(start=False)
     waiting._hears = True
     waiting._wake = Call.again
