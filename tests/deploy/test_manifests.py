@@ -19,7 +19,7 @@ import sqlalchemy
 import yaml
 
 from metastore.cli.main import cli
-from metastore.config import build, sources
+from metastore.config import build, hadoop_xml, sources
 from metastore.config.security import exposure
 from metastore.db import embedded
 from metastore.telemetry.metrics import Metrics
@@ -380,6 +380,6 @@ def test_s3_is_reached_by_servers_jobs_and_executors():
 def test_clients_discover_the_address():
     """HIVE is what Stackable's operators read; hive-site.xml is for Hive's and Spark's clients."""
     data = of_kind("company", "ConfigMap", "hive-metastore-discovery")["data"]
-    properties = dict(sources._hadoop_xml(data["hive-site.xml"].encode(), Path("hive-site.xml")))
+    properties = hadoop_xml.read(data["hive-site.xml"].encode(), Path("hive-site.xml"))
     assert data["HIVE"] == "thrift://hive-metastore.lake.svc.cluster.local:9083"
     assert properties == {"hive.metastore.uris": data["HIVE"], "hive.metastore.use.SSL": "true"}

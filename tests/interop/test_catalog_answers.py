@@ -22,6 +22,7 @@ DIFFERENT = {
     "db regex pattern": "as 4.x: .* is any run; 2.3 takes it for one character and a run",
     "create with uneven skew": "as 4.x: 2.3 stores values that fit no list of columns",
     "get foreign key by parent": "as 4.x: 2.3 fails without the name of the other table",
+    "foreign key to no table": "as 4.0.1: a declared exception",
     "add partition": "2.3 echoes the request; ours is what get_partition answers",
 }
 

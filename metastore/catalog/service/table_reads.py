@@ -152,5 +152,6 @@ class TableReads:
         wanted = dict.fromkeys((whole, TableName(*database, name.partition(".")[0].lower())))
         found = [row for each in wanted for row in self.db.once(store.SELECT_TABLE, each)]
         if not found:
+            remote.refuse_read(self.db.once, database)
             raise UnknownTableError(f"{whole} table not found")
         return store.table_of(found[0])

@@ -69,10 +69,8 @@ class PartitionHandlers:
     def add_partitions_req(self, _call: Call, request: ttypes.AddPartitionsRequest) -> ttypes.AddPartitionsResult:
         """Add several partitions; skip existing ones if the request says so; return those that were added."""
         name, shared = table_of(request.dbName, request.tblName, request.catName), _shared_schema(request)
-        drafts = drafts_of(request.parts or (), name, shared)
-        context = context_of(request.environmentContext)
-        only_new = bool(request.ifNotExists)
-        added = self._partitions.add_partitions(name, drafts, context, if_not_exists=only_new) if drafts else []
+        drafts, context = drafts_of(request.parts or (), name, shared), context_of(request.environmentContext)
+        added = self._partitions.add_partitions(name, drafts, context, if_not_exists=bool(request.ifNotExists))
         return ttypes.AddPartitionsResult(_wanted(request, name, added), partitionColSchema=shared)
 
     def append_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
@@ -112,8 +110,7 @@ class PartitionHandlers:
     ) -> ttypes.Partition:
         """Add a partition as ``append_partition``, with values or a name."""
         req = appendPartitionsReq
-        name = table_of(req.dbName, req.tableName, req.catalogName)
-        context = context_of(req.environmentContext)
+        name, context = table_of(req.dbName, req.tableName, req.catalogName), context_of(req.environmentContext)
         if req.partVals is None:
             return encode_partition(name, self._partitions.append_partition_by_name(name, req.name, context))
         return encode_partition(name, self._partitions.append_partition(name, req.partVals, context))

@@ -98,8 +98,6 @@ def test_the_network_is_not_listened_to_by_accident(settings, said, tmp_path):
 
 
 @pytest.mark.parametrize(("key", "value", "remedy"), [
-    ("hive.metastore.sasl.enabled", "true", "client certificates"),
-    ("metastore.authentication", "LDAP", "client certificates"),
     ("metastore.dbaccess.ssl.use.SSL", "true", "sslmode=verify-full"),
     ("metastore.server.thrift.transport.mode", "http", "binary"),
 ])

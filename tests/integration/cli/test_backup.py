@@ -284,7 +284,7 @@ def test_what_a_backup_says_is_not_run(run, two, tmp_path, saved):
     url, other = two
     tampered = tmp_path / "tampered"
 
-    def has_run(forget="rm -f ran"):
+    def has_run(forget="cat > /dev/null; rm -f ran"):
         [(stat,)] = rows(other, "SELECT pg_stat_file('ran', true)::text")
         with closing(psycopg2.connect(other)) as session, session.cursor() as cursor:
             cursor.execute(f"COPY (SELECT 1) TO PROGRAM '{forget}'")
@@ -292,7 +292,7 @@ def test_what_a_backup_says_is_not_run(run, two, tmp_path, saved):
 
     with closing(psycopg2.connect(url)) as session, session, session.cursor() as cursor:
         cursor.execute("""CREATE FUNCTION evil() RETURNS boolean LANGUAGE plpgsql AS
-            $$BEGIN COPY (SELECT 1) TO PROGRAM 'touch ran'; RETURN true; END$$;
+            $$BEGIN COPY (SELECT 1) TO PROGRAM 'cat > ran'; RETURN true; END$$;
             ALTER TABLE catalogs ADD CONSTRAINT evil CHECK (evil())""")
     assert has_run()
     assert run("db", "backup", str(tampered), "--database-url", url)[0] == 0

@@ -137,12 +137,15 @@ def test_why_is_it_not_compacted(client, run, database, monkeypatch):
             compare(line, printed)
 
 
-def test_follow_what_happens(client, server, capsys):
+def test_follow_what_happens(client, server, capsys, monkeypatch):
+    create_database(client, "sales")
+    monkeypatch.setattr("tests.support.acid.creating.DATABASE", "sales")
+    create_table(client, "orders", {"id": "int"})
     txn_id = client.open_txns(client.types.OpenTxnRequest(1, "ann", "h1")).txn_ids[0]
     client.commit_txn(client.types.CommitTxnRequest(txn_id))
     names = {"txn_id": txn_id}
     follow("follow-what-happens.md", {"thrift://localhost:9083": server.thrift_uri}, text=lambda _: None, python=lambda text: exec(text, names))
-    assert "OPEN_TXN" in capsys.readouterr().out
+    assert "CREATE_TABLE sales orders" in capsys.readouterr().out
 
 
 def test_clients_of_acid_tables(server):
