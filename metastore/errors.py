@@ -74,7 +74,7 @@ class InvalidPartitionError(MetastoreError):
 
 
 class InvalidInputError(MetastoreError):
-    """For the calls that declare InvalidInputException."""
+    """The input is not valid, for the calls that declare InvalidInputException."""
 
 
 class AccessDeniedError(MetastoreError):

@@ -96,7 +96,7 @@ class FilePool:
                 try:
                     return answer.result(min(left, _LOOK_S))
                 except TimeoutError:
-                    if answer.done():  # It came at the last moment, or the error was its own.
+                    if answer.done():  # The answer came at the last moment, or the work itself raised TimeoutError.
                         return answer.result()
                 going()
         if times == 1:
@@ -115,7 +115,7 @@ class FilePool:
                 return work()
             finally:
                 self._local.inside = False
-                self._end(host)  # This comes before the thread waits for its place again.
+                self._end(host)  # The host must be free before the thread waits for its place.
 
     def _is_inside(self) -> bool:
         return getattr(self._local, "inside", False)

@@ -37,7 +37,7 @@ _OBJECT_STORES = {"s3", "gs", "abfs"}
 _ACROSS_BUCKETS = {"s3", "gs"}
 _CHANGED = ("LastModified", "last_modified", "mtime", "updated", "created")
 """The names that stores give to the time of a file's last change."""
-_AT_A_TIME = 32  # It also limits copies between two checks of ``going``.
+_AT_A_TIME = 32  # Also the number of copies between two checks of ``going``.
 _PATTERN = frozenset("*?[")
 """The characters that fsspec takes for a pattern when it removes; in a location they are ordinary characters."""
 T = TypeVar("T")

@@ -127,12 +127,12 @@ def is_bucket_file(name: str) -> bool:
 
 
 def unproven_directory(txn_id: int) -> str:
-    """Return where a compaction with unproven outputs leaves them, for a human to look at."""
+    """Return the directory where a compaction puts refused outputs, for an operator to inspect."""
     return f"{_UNPROVEN_PREFIX}{txn_id:07d}"
 
 
 def unproven_owner(name: str) -> int | None:
-    """Return the transaction of the compaction whose refused outputs a directory holds; None for others."""
+    """Return the transaction of the compaction whose refused outputs a directory holds; None for other directories."""
     match = _UNPROVEN.fullmatch(name)
     return int(match[1]) if match else None
 
@@ -151,7 +151,7 @@ def compaction_staging(txn_id: int, part: int | None = None) -> str:
 
 
 def staging_owner(name: str) -> int | None:
-    """Return the transaction that a hidden directory of unfinished work belongs to; None for others."""
+    """Return the transaction that a hidden directory of unfinished work belongs to; None for any other directory."""
     match = _STAGING.fullmatch(name)
     return int(match[1]) if match else None
 

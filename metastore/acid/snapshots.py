@@ -193,7 +193,7 @@ class ValidTxnList:
         return _format_ids(self.high_watermark, self.min_open_txn, self.exceptions, self.aborted)
 
     def without(self, txn_ids: Iterable[int], high_watermark: int | None = None) -> Self:
-        """Return the list of a reader for whom these, and all above another mark, are open."""
+        """Return the list with these transactions, and all above ``high_watermark``, counted as open."""
         exceptions = tuple(sorted({*self.exceptions, *txn_ids}))
         return replace(
             self,

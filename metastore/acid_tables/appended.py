@@ -30,7 +30,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """The write ids whose transactions changed existing rows, and those whose directories' names do not tell."""
+    """Write ids whose transactions changed existing rows (``certain``) or may have done so (``unclear``)."""
 
     certain: frozenset[int]
     unclear: frozenset[int]
@@ -58,7 +58,7 @@ def changes(directories: Iterable[Directory], wanted: Range, write_ids: ValidWri
             (certain if delta.name.min_write_id == delta.name.max_write_id else unclear).update(touched)
         if state.base is not None and state.base.compacted:
             unclear.update(wanted.overlap(1, state.base.name.write_id))
-        elif state.base is not None:  # It is an overwrite, and the rows before it are gone.
+        elif state.base is not None:  # An overwrite wrote this base and removed all earlier rows.
             certain.update(wanted.overlap(state.base.name.write_id, state.base.name.write_id))
     aborted = write_ids.aborted
     return Changes(frozenset(certain - aborted), frozenset(unclear - certain - aborted))

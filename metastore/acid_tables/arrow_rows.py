@@ -137,7 +137,7 @@ class ArrowRows:
                     names = _known_as(file.schema.names, self._own)
                     batches = (file.read_stripe(at, list(names) or None) for at in range(file.nstripes))
                 else:
-                    file = parquet.ParquetFile(source, coerce_int96_timestamp_unit="us")  # Spark's times are as fine.
+                    file = parquet.ParquetFile(source, coerce_int96_timestamp_unit="us")  # as Spark
                     names = _known_as(file.schema_arrow.names, self._own)
                     batches = file.iter_batches(columns=list(names) or None)
             for batch in _named(path, batches):
@@ -149,7 +149,7 @@ class ArrowRows:
 
     @cached_property
     def _own(self) -> dict[str, int]:
-        """The wanted columns that are in files, with their positions."""
+        """The wanted columns that files store, with their positions in the table."""
         return {column.name: at for at, column in enumerate(self.table.columns) if column.name in self.columns}
 
     def _shaped(self, batch: pa.RecordBatch, keys: Mapping[str, str | None]) -> pa.RecordBatch:
@@ -187,7 +187,7 @@ class _Deleted:
         if directory not in self._named:
             self._named = {
                 directory: self._of_directory(self._directories[directory])
-            }  # It holds a single directory's ids in memory.
+            }  # The cache holds the ids of one directory only, to save memory.
         places = pa.array(np.arange(len(row_ids)))
         rows = pa.table([*map(pa.array, (write_ids, buckets, row_ids)), places], [*_IDS, "place"])
         deleted = np.zeros(len(row_ids), np.bool_)
@@ -229,7 +229,7 @@ def _by_visible(by: Numbers, visible: Visibility) -> Kept:
 
 
 def _named(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same batches; an error in reading one names the file."""
+    """Yield the batches unchanged; an error while reading names the file."""
     while True:
         with damage_named(path):
             batch = next(batches, None)
@@ -239,7 +239,7 @@ def _named(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _known_as(names: Sequence[str], wanted: Mapping[str, int]) -> dict[str, str]:
-    """Return names of a file's columns with the table's names for them.
+    """Map the column names of a file to those of the table.
 
     ``wanted``: the table's names and their positions.
     """

@@ -145,7 +145,7 @@ def _to_proleptic(values: pa.Array) -> pa.Array:
 
 
 def _shifted(values: pa.Array, starts: NDArray[np.int64], differences: NDArray[np.int64]) -> pa.Array:
-    """Add the ``differences`` in days, from each of ``starts`` on, to each value from before the Gregorian calendar."""
+    """Add days to each value from before the Gregorian calendar: from ``starts[i]`` on, ``differences[i]`` days."""
     if not has_julian(values):
         return values
     is_date = pa.types.is_date(values.type)
@@ -167,5 +167,5 @@ def _like(values: pa.Array, numbers: NDArray[np.generic]) -> pa.Array:
 
 
 def with_items(values: pa.Array, kind: pa.DataType, items: pa.Array) -> pa.Array:
-    """Return the same lists or maps with other items; ``items``: those of the whole array that is sliced."""
+    """Return the lists or maps with new items. ``items``: those of the array of which ``values`` is a slice."""
     return pa.Array.from_buffers(kind, len(values), values.buffers()[:2], values.null_count, values.offset, [items])

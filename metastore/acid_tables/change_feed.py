@@ -39,7 +39,7 @@ class ChangeRange:
         return tuple(number for number in self.before.invalid if number <= self.after and self.until.is_valid(number))
 
     def has_any(self, low: int, high: int) -> bool:
-        """Return True if some of these write ids can be among those of the changes. Both ends are included."""
+        """Return True if the changes may include a write id from ``low`` to ``high``, both included."""
         is_new = max(low, self.after + 1) <= min(high, self.until.high_watermark)
         return is_new or any(low <= number <= high for number in self.late)
 

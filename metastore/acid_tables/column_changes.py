@@ -53,7 +53,7 @@ def require_same_rows(
 ) -> None:
     """Raise InvalidOperationError when existing rows would read differently with the columns ``after``.
 
-    ``locations``: of the table's partitions, or its own. ``renamed``: pairs of old and new names.
+    ``locations``: the directories of the partitions or of the table. ``renamed``: pairs of old and new names.
     """
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="ALTER TABLE")
     require_columns(after)

@@ -157,7 +157,7 @@ def _tabled(offsets_of: dict[Chunk, list[Numbers]]) -> DeletedRows | None:
 
 
 def _apart(mixed: Numbers) -> int | None:
-    """Return a divisor by which all of these have different remainders; None: too large a table."""
+    """Return a divisor that leaves a different remainder for each number; None if it would need too large a table."""
     places = len(mixed) | 1
     while places < _MAX_PLACES:
         if len(np.unique(mixed % places)) == len(mixed):

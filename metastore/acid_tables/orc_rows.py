@@ -78,7 +78,7 @@ class OrcRows:
         return pa.RecordBatch.from_arrays(shown, batch.schema.names)
 
     def _as_shown(self, values: pa.Array) -> pa.Array:
-        """Convert dates or times to what is shown; read the footer for its calendar only if that matters."""
+        """Convert dates or times to the values that Spark shows; only old dates need the calendar in the footer."""
         values = values if pa.types.is_date(values.type) else in_microseconds(values)
         return proleptic(values) if has_julian(values) and not self._tail.is_proleptic else values
 
@@ -137,7 +137,7 @@ class _Stripe(NamedTuple):
         return self._alone(self.content, footer, self.described)
 
     def with_zero_seconds(self, count: int) -> bytes:
-        """Return a file of this stripe in which times are fractions of one second; ``count``: a column's, at most."""
+        """Return a file of this stripe with times as fractions of a second; ``count``: the most values of a column."""
         footer = list(fields(self._footer()))
         encodings = [numbers(field.content).get(_KIND, 0) for field in footer if field.number == _ENCODING]
         data, kept, at = [], [], 0
@@ -150,7 +150,7 @@ class _Stripe(NamedTuple):
             content = self.content[at : at + length]
             at += length
             if kind in INDEXES:
-                continue  # Its positions are those of the original stripe.
+                continue  # An index has positions in the original stripe.
             if kind == DATA and self.tail.kinds()[column] == TIMESTAMP:
                 size, run = _ZEROS[encodings[column]]
                 content = stored(run * (count // size + 1), self.tail.block)
@@ -217,7 +217,7 @@ def _time(seconds: pa.Array, fractions: pa.Array, zone: str) -> pa.Array:
     parts = fractions.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     nanos = parts - epoch("UTC") * _NANOSECONDS  # These are below 0 before 1970 in files of Arrow's own writer.
     whole = seconds.fill_null(0).to_numpy(zero_copy_only=False) + epoch(zone)
-    whole -= (whole < 0) & (nanos >= _MILLISECOND)  # Java's writer rounds so, and its reader undoes it.
+    whole -= (whole < 0) & (nanos >= _MILLISECOND)  # Java's writer rounds like this, and its reader reverses it.
     instants = pa.array(whole * _MICROSECONDS + nanos // 1000, mask=seconds.is_null().to_numpy(zero_copy_only=False))
     if zone in ("UTC", "GMT"):
         return instants.view(pa.timestamp("us"))

@@ -87,7 +87,7 @@ class Tail(NamedTuple):
 
 
 def numbers(message: Any) -> dict[int, int]:
-    """Return the numbers among a message's fields."""
+    """Return the fields of a message that hold numbers, by field number."""
     return {field.number: field.value for field in fields(message) if isinstance(field.value, int)}
 
 

@@ -85,7 +85,10 @@ Restriction: TypeAlias = KeyComparison | Missing | AndRestriction | OrRestrictio
 
 
 def exact_texts(where: Restriction, count: int) -> list[str]:
-    """Return for each of ``count`` keys the text that it must have, for look-up in the metastore; "": any."""
+    """Return the text that each partition key must equal, for a look-up in the metastore.
+
+    The list has ``count`` texts; an empty one means that any value is possible.
+    """
     texts = [""] * count
     for part in where.parts if isinstance(where, AndRestriction) else (where,):
         if isinstance(part, KeyComparison) and part.holds is operator.eq and is_text(part.type):

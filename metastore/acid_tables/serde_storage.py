@@ -126,7 +126,7 @@ class HiveStorage:
 
     @property
     def has_own_columns(self) -> bool:
-        """True if its columns are those of a schema among its properties, whatever the metastore says."""
+        """True if the columns come from an Avro schema in the table's properties, not from the metastore."""
         return self.serde == AVRO and bool({_SCHEMA, SCHEMA_URL} & dict(self.properties).keys())
 
     def raw(self) -> "HiveStorage":
@@ -221,7 +221,7 @@ def serde_properties(serde: str, properties: Mapping[str, str]) -> dict[str, str
 
 
 def seen_columns(serde: str, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return columns with the types that the SerDe gives them, whatever is declared: CSV's knows strings only."""
+    """Return columns with the types that the SerDe reads, whatever types are declared: CSV has only strings."""
     if serde == OPEN_CSV:
         return [(name, "string") for name, _ in columns]
     if serde == AVRO:

@@ -94,7 +94,7 @@ class Process:
 
     def _start_web(self) -> None:
         server = self.settings.server
-        settings = dataclasses.replace(self.settings.tls, client_certificates="none")  # The page there is public.
+        settings = dataclasses.replace(self.settings.tls, client_certificates="none")  # /metrics is public.
         secure = settings.use_ssl and settings.http
         web = WebServer(
             server.host,

@@ -92,7 +92,7 @@ class App(Process):
         return {**super().addresses(), **({"planner": configured} if configured else {})}
 
     def _planner_beside(self) -> PlannerBeside | None:
-        """Return the planner beside, whose port clients learn; None: they learn another planner's, or none."""
+        """Return the planner that this server starts; None if it is switched off, is elsewhere, or cannot run here."""
         settings = self.settings.planner
         if self._planner_options is None or not settings.enabled or settings.uri:
             return None

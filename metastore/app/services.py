@@ -127,7 +127,7 @@ class CompactionServices:
 
     @classmethod
     def of(cls, db: Database, settings: Settings, files: Files, catalog: EntityCatalog) -> "CompactionServices":
-        """Build each. ``catalog``: whom to ask about tables."""
+        """Build each service. ``catalog``: answers questions about tables."""
         return cls(
             queue=CompactionService(db, settings.compaction, files.roots, catalog),
             initiator=InitiatorService(db, settings.compaction, catalog),

@@ -101,8 +101,8 @@ class Function:
 class StatisticsOrigin(NamedTuple):
     """The state of a transactional table that statistics describe.
 
-    ``write_id``: the last write id that is counted; None if it is unknown. ``is_whole``: no other write id up to this
-    one was open then, so the statistics cover the whole state.
+    ``write_id``: the last write id that is counted; None if it is unknown. ``is_whole``: no lower write id was open
+    when they were counted, so the statistics cover the whole state.
     """
 
     write_id: int | None = None

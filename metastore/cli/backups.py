@@ -134,7 +134,7 @@ def _go_back(
 @with_place
 @form_option
 def restored(*, nothing_lost: bool, directories: bool, place: DatabasePlace, form: str) -> None:
-    """Make a database fit that PostgreSQL's own means brought back to an earlier time, before a server starts on it.
+    """Repair a database that PostgreSQL's own tools brought back to an earlier time, before a server starts on it.
 
     For point-in-time recovery, copies of volumes, and standbys that had not received everything. Does what restore
     does after the rows are there; it may be repeated.

@@ -67,7 +67,7 @@ def _unwritable(settings: Settings) -> dict[str, str]:
 def _planner(settings: Settings) -> str:
     """Return why the planner that clients are told of does not answer; "" if it does, or if none is named."""
     uri = settings.planner.uri
-    if not uri or urlsplit(uri).scheme != "http":  # With TLS it wants a certificate that a probe need not have.
+    if not uri or urlsplit(uri).scheme != "http":  # With TLS the planner wants a certificate that a probe may lack.
         return ""
     try:
         build_opener(ProxyHandler({})).open(f"{uri.rstrip('/')}/livez", timeout=_PLANNER_S).close()

@@ -101,8 +101,8 @@ def _released(client: DomainClient, lock_id: int, owners: dict[int, int]) -> tup
 def why(question: WhySubject, uri: str | None, form: str) -> None:
     """Walk from a lock request (7 or 7.1), a transaction (txn:5) or a table to those who have to end first.
 
-    Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the reaper
-    may end it, and the command that ends it now. For a table: all holders of its locks, and their waiters.
+    Each line names the owner, the locks held or wanted, the age, the last heartbeat, the time until it expires, and the
+    command that ends it now. For a table: all holders of its locks, and their waiters.
 
     Exit code 1 if there is nothing to explain: it does not wait, no lock is held or wanted there, or there is no such
     lock.

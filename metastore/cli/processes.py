@@ -37,7 +37,7 @@ class ProcessEndedError(MetastoreError):
 
 @dataclass
 class Processes:
-    """A group of ``number`` server processes; ``options``: their other options of ``serve``."""
+    """A group of ``number`` server processes; ``options``: the options of ``serve`` that each process gets."""
 
     settings: Settings
     number: int
@@ -95,7 +95,7 @@ class Processes:
             "--process",
             str(place),
         ]
-        # Ctrl-C is for this process, which then tells the others; its end shows at the end of their input.
+        # A new session keeps Ctrl-C from the children: this process stops them. If it dies, their input ends.
         self._children.append(
             subprocess.Popen(  # noqa: S603 - our own program
                 command, env=environment, stdin=subprocess.PIPE, start_new_session=True
@@ -135,7 +135,7 @@ def _reserved(host: str, port: int) -> socket.socket:
     """Return a port on which only several of our processes can listen from now on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        with socket.socket(family) as alone:  # Without sharing: a metastore that shares the port is in the way too.
+        with socket.socket(family) as alone:  # An unshared bind also notices a metastore that shares the port.
             alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             alone.bind((host, port))
             port = alone.getsockname()[1]

@@ -37,11 +37,11 @@ def describe(name: tuple[str, str], uri: str | None, form: str) -> None:
 @uri_option
 @form_option
 def top(most: int, uri: str | None, form: str) -> None:
-    """Show tables and partitions by what a read must open beside the base, as the Initiator saw it last.
+    """Show the tables and partitions whose deltas cost readers most, as the Initiator measured them last.
 
-    The score is in files: those of the deltas, and their bytes divided by 4 MiB, which could be read while a file is
-    opened. Nothing is beside a base after a major compaction. Usual is the mean of the score, half of it of the last
-    twelve hours; above it, reads cost more than they used to.
+    The score is the number of files in deltas, plus their size divided by 4 MiB: opening a file takes as long as
+    reading that much. After a major compaction the score is 0. "usual" is the mean of earlier scores; the last twelve
+    hours count for half of it. A score above "usual" means that reads cost more than before.
     """
     with connected(uri) as client:
         costs = client.metastore_table_top(most)

@@ -43,7 +43,7 @@ def domain_errors() -> Iterator[None]:
 def is_undeclared(error: errors.MetastoreError) -> bool:
     """Return True if the server's answer was an error that the method does not declare.
 
-    Such an answer has no type, but its text.
+    Such an answer has only a text, no type.
     """
     return isinstance(error.__cause__, TApplicationException)
 

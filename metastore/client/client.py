@@ -284,7 +284,7 @@ class MetastoreClient:
         except ANSWERS as error:
             if caller.user and getattr(error, "type", None) != TApplicationException.UNKNOWN_METHOD:
                 self._disconnect()
-                raise  # An older server knows no callers; without a proven user all are equal.
+                raise  # An older server lacks the method; that is harmless for a caller without a proven user.
 
     def _disconnect(self) -> None:
         if self._socket is not None:

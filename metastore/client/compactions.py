@@ -47,7 +47,7 @@ def compaction_type(word: str) -> int:
 def requested(
     client: MetastoreClient, request: ttypes.CompactionRequest, first_id: int
 ) -> list[ttypes.ShowCompactResponseElement]:
-    """Return the compactions that a request became, by id.
+    """Return the compactions that were queued for a request, in the order of their ids.
 
     A request for a partitioned table becomes a request for each partition, with ids from the first on.
     """

@@ -28,7 +28,7 @@ _ADDING = {
 
 
 class RowRule(NamedTuple):
-    """A condition that no row may meet which is written."""
+    """A condition that no written row may meet."""
 
     label: str
     broken: str

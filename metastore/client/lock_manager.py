@@ -165,7 +165,7 @@ class LockManager:
         try:
             self.release(lock_id)
         except MetastoreError:
-            return  # It was granted meanwhile or is out of reach: it ends with its transaction, or times out.
+            return  # The lock was granted meanwhile or is out of reach: it ends with its transaction, or times out.
 
 
 def _component(plan: LockPlan) -> ttypes.LockComponent:

@@ -96,7 +96,7 @@ class StatementLocks(NamedTuple):
 
 
 class LockModes(NamedTuple):
-    """Hive's switches with Hive's defaults; 2.3 has only the first, 3.1 few others (``in_force``)."""
+    """Hive's settings for locks, with Hive's defaults. Hive 2.3 has only the first, 3.1 a few more (``in_force``)."""
 
     strict: bool = True
     """hive.txn.strict.locking.mode"""

@@ -34,10 +34,11 @@ _LOOKED_UP_SINGLY = 32
 
 
 class Locations(dict[str, str]):
-    """The location of each partition, by its key; a new partition's is below the table.
+    """The location of each partition, by its key; a new partition is placed below the table.
 
-    ``known``: partitions that were already looked up. ``existing``: the same mapping for existing rows, whose
-    partitions exist too. ``read``: a function that reads unusual spellings.
+    ``known``: partitions that were already looked up. ``existing``: a mapping that raises an error for an unknown
+    partition, for rows that are already in the table. ``read``: parses partition values in a spelling that Spark does
+    not write.
     """
 
     def __init__(self, client: DomainClient, table: AcidTable, known: Iterable[PartitionPlace], read: Read) -> None:

@@ -149,6 +149,6 @@ def snapshot_directories(
             txn for txn, up_to in compactions.items() if by_write_id or not up_to or not sees_all(write_ids, up_to)
         )
     directories = acid_directories(files, table, places, write_ids, txns, is_past=is_past, is_part=is_part)
-    if is_past:  # This comes after the listing, because the Cleaner works on.
+    if is_past:  # Checked after the listing, because the Cleaner may remove files meanwhile.
         require_kept(files, table.kind, directories, write_ids, cleaned_write_ids(client, table.name))
     return directories

@@ -81,11 +81,11 @@ def read_snapshot(
     *,
     has_said: bool = False,
 ) -> tuple[ValidTxnList, dict[str, ValidWriteIdList], bool]:
-    """Return the lists of a transaction that reads only these tables: the cleaning of others does not wait for it.
+    """Return the snapshot of a transaction that reads only these tables; the cleaning of others does not wait for it.
 
     ``tables``: ``db.table``, including all that it has read so far; ``txns``: its snapshot, if it has one.
-    ``has_said``, and the last of the answer: True if some call has told a metastore. Before that, a release without
-    such a call gives a snapshot all the same: the cleaning of all tables waits for such a transaction.
+    ``has_said``, and the last item of the answer: True if a call has declared tables to the metastore. A metastore
+    without such a call still gives a snapshot; the cleaning of all tables then waits for the transaction.
     Raises: TxnAbortedError, NoSuchTxnError; MetaError if a table was cleaned without waiting for it, or may be.
     """
     try:

@@ -206,8 +206,8 @@ class Transaction:
     def valid_write_ids(self, tables: Iterable[str], *, no_others: bool = False) -> dict[str, ValidWriteIdList]:
         """Return the visible write ids of each ``db.table``; the transaction's own write ids count as valid.
 
-        ``no_others``: it reads no further tables, so the cleaning of those does not wait for it. Raises: MetaError if
-        it asks for another one all the same, and that was cleaned meanwhile.
+        ``no_others``: the transaction reads no other tables, so their cleaning does not wait for it. Raises: MetaError
+        if it reads another table nevertheless, and that table was cleaned meanwhile.
         """
         names = list(tables)
         self._reads |= dict.fromkeys(names)

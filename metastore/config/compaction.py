@@ -13,7 +13,7 @@ _THREADS_OF_POOL = re.compile(r"(?:hive|metastore)(?:\.metastore)?\.compactor\.w
 
 
 def stored_pool(name: str | None) -> str:
-    """Return a pool as it is compared: "" for the default pool, however it was named."""
+    """Return a pool's name in the spelling used for comparison: "" for the default pool."""
     return "" if name is None or name == "default" else name
 
 

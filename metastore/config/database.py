@@ -54,7 +54,7 @@ class DatabaseSettings:
 
     @property
     def full_url(self) -> str:
-        """The URL with the user and the password of their own keys, if it has none."""
+        """The URL; if it names no user, user and password from the settings of their own are added."""
         scheme, _, rest = self.url.partition("://")
         authority, slash, path = rest.partition("/")
         if "@" in authority or not self.user:

@@ -109,7 +109,7 @@ class HookSettings:
 
 
 def require_known(named: Iterable[tuple[str, str, tuple[str, ...]]], missing: tuple[str, ...]) -> None:
-    """Raise InvalidInputError for a class whose work nobody does here. ``named``: keys, their sources and classes."""
+    """Raise InvalidInputError for a class that has no replacement here. ``named``: keys, their sources and classes."""
     for name, source, classes in named:
         for each in classes:
             if each in missing or (each.startswith(_HIVES) and each.rpartition(".")[2] in _DONE) or each in _DONE:

@@ -30,7 +30,7 @@ _DEEPEST = 20
 
 
 def command_line(assignments: Iterable[str]) -> SettingsSource:
-    """``--set KEY=VALUE``; the last wins."""
+    """Read the options ``--set KEY=VALUE``; the last one wins."""
     values = {}
     for assignment in assignments:
         name, mark, text = assignment.partition("=")
@@ -43,7 +43,7 @@ def command_line(assignments: Iterable[str]) -> SettingsSource:
 
 
 def environment(environ: Mapping[str, str]) -> SettingsSource:
-    """``METASTORE_CONF_HIVE_TXN_TIMEOUT=300s``: a key in capitals, with each dot or dash an underscore."""
+    """Read variables such as ``METASTORE_CONF_HIVE_TXN_TIMEOUT=300s``: keys in capitals, _ for each dot or dash."""
     spellings = {_variable(name): name for name in ROWS}
     return SettingsSource(
         "environment",

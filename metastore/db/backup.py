@@ -214,7 +214,7 @@ def _differing(base: Path) -> list[str]:
 
 
 def restore(url: str, source: Path, *, replace: bool, last: Callable[[PgTx], None]) -> None:
-    """Replace a database's content by a backup; ``last``: the last step before others see it.
+    """Replace a database's content by a backup. ``last``: runs as the last step of the same transaction.
 
     ``replace``: drop the metastore that is there. Raises: NotEmptyError, InUseError, InvalidInputError,
     UnavailableError; nothing is changed then.

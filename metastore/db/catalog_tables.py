@@ -66,8 +66,8 @@ databases = Table(
     Index("databases_place_idx", _place("location")), Index("databases_managed_place_idx", _place("managed_location")),
     UniqueConstraint("catalog", "name"))
 
-# A trigger keeps in "wire" what keys and descriptor are in Thrift's binary protocol, the latter without its end; null
-# in rows older than the column. "meta" is null: release 0.2 reads it, and it goes with release_0_2.sql.
+# "wire": keys and descriptor in Thrift's binary protocol, the descriptor without its end. A trigger fills it; null in
+# rows older than the column. "meta" is always null: only release 0.2 reads it, and it goes with release_0_2.sql.
 tables = Table(
     "tables", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
@@ -95,8 +95,8 @@ partition_descriptors = Table(
     Column("digest", Text, primary_key=True),
     Column("sd", JSONB, nullable=False))
 
-# "name" is canonical (metastore.partition_names): it makes a partition unique. "values" is as sent. A trigger keeps in
-# "wire" the other columns in Thrift's binary protocol; it is null in rows older than the column.
+# "name" is canonical (metastore.partition_names): it makes a partition unique. "values" is as sent. "wire": the
+# other columns in Thrift's binary protocol. A trigger fills it; it is null in rows older than the column.
 partitions = Table(
     "partitions", metadata,
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
@@ -119,8 +119,8 @@ functions = Table(
     ForeignKeyConstraint(["catalog", "db"], ["databases.catalog", "databases.name"]))
 
 # "partition" is the partition's name, "" for statistics of the table. "data" is the ColumnStatisticsData union; a
-# trigger keeps in "wire" the struct that a client gets of a column. "write_id": the last that is counted; NULL if it is
-# unknown. "is_whole": no write id up to it was open then.
+# trigger keeps in "wire" the struct that a client gets of a column. "write_id": the last write id that the
+# statistics count; NULL if it is unknown. "is_whole": true if no lower write id was open when they were counted.
 column_statistics = Table(
     "column_statistics", metadata,
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
@@ -148,7 +148,7 @@ table_constraints = Table(
           postgresql_where=text("kind = 'primary_key'")))
 
 # A directory that is moved or removed: announced first, deleted when its files are in their place. The owner renews the
-# row while it works; without that others settle the change (metastore.catalog.service.moves, ADR 40).
+# row while it works; otherwise another process settles it (metastore.catalog.service.moves, ADR 40).
 directory_changes = Table(
     "directory_changes", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
@@ -159,8 +159,8 @@ directory_changes = Table(
     Column("kept", Boolean, nullable=False, server_default=text("false")),
     CheckConstraint("phase IN ('announced', 'begun', 'done', 'undoing', 'undone')", name="phase"))
 
-# This is for catalogs of another metastore: its drops and renames, in progress, of tables that have history here, with
-# the table's next write id. The worker keeps the row locked (metastore.catalog.service.upstream_changes, ADR 50).
+# Drops and renames in progress in an upstream metastore, of tables that have history here, with the table's next write
+# id. The process that works on one keeps its row locked (metastore.catalog.service.upstream_changes, ADR 50).
 upstream_changes = Table(
     "upstream_changes", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),

@@ -78,7 +78,7 @@ class EmbeddedPostgres:
     # ------------------------------------------------------------------------------------------- life
     @contextlib.contextmanager
     def begun(self) -> Iterator[Self]:
-        """Start beside the block, in which `start` waits for it.
+        """Start PostgreSQL in the background while the block runs; `start` waits until it is ready.
 
         After the block, stop a cluster that `start` never awaited.
         """

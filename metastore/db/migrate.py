@@ -58,7 +58,7 @@ class Versions(NamedTuple):
 
 
 class Lendable(connection):
-    """A connection that SQLAlchemy may use while it is ``lent``, but may neither end, commit nor close then."""
+    """A connection that SQLAlchemy may use but, while it is ``lent``, neither commit, roll back nor close."""
 
     lent = False
 
@@ -105,7 +105,7 @@ def versions(url: str) -> Versions:
 
 
 def usable(url: str) -> Versions:
-    """Return the same for a database that is not too new for this release; it may be too old. Nothing changes.
+    """Return the versions of a database that is not too new for this release; it may be too old. Nothing changes.
 
     Raises: SchemaTooNewError, MovedError, UnavailableError.
     """

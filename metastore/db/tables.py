@@ -327,7 +327,7 @@ compaction_queue = Table(
     _instant("heartbeat_at", nullable=True),
     Column("failures", Integer, nullable=False, server_default=text("0")),
     _instant("not_before", nullable=True),
-    # Our own Workers choose by this: enqueued_at without the waiting that counts as done. Null: it is enqueued_at.
+    # Our own Workers take the lowest first: enqueued_at minus the credited waiting time. Null means enqueued_at.
     _instant("turn_at", nullable=True), *_later_compaction_columns(),
     CheckConstraint("state IN ('initiated', 'working', 'ready_for_cleaning')", name="state"),
     Index("compaction_queue_one_active", "catalog", "db", "table", "partition", unique=True,
@@ -342,7 +342,7 @@ completed_compactions = Table(
     CheckConstraint("state IN ('failed', 'succeeded', 'did_not_initiate', 'refused', 'aborted')", name="state"),
     Index(None, "catalog", "db", "table", "partition"))
 
-# The data beside the base of a table or partition, as the Initiator, or a compactor of Hive's, saw it last.
+# The deltas of a table or partition, as the Initiator, or a compactor of Hive's, measured them last.
 delta_measures = Table(
     "delta_measures", metadata, *_table(), Column("partition", Text, nullable=False, server_default=text("''")),
     *(Column(name, Integer, nullable=False, server_default=text("0"))
@@ -350,7 +350,7 @@ delta_measures = Table(
     *(Column(name, BigInteger, nullable=False, server_default=text("0"))
       for name in ("files", "bytes")),
     _instant("at"), Column("obsolete_bytes", BigInteger, nullable=False, server_default=text("0")),
-    # The mean cost of a read beside the base, older scores counting less, as of ``at``.
+    # The mean read cost of the deltas at the time ``at``; older scores count less.
     Column("usual_score", Double, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("catalog", "db", "table", "partition"))
 

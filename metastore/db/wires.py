@@ -150,7 +150,7 @@ class SortedList:
     """SQL for bytes that are wanted as of the same instant."""
 
     def read(self, db: Database) -> tuple[Pieces[bytes], bytes]:
-        """Return the whole list, and the value that is wanted beside it.
+        """Return the whole list, and the additional value of the query.
 
         A short list is one statement, which costs least, and which reads only as many rows as show that a list is long.
         A long list is counted, and fetched from a cursor: PostgreSQL sorts it once, and keeps the rows that are not

@@ -50,7 +50,7 @@ class PurgeService:
         return self._expire(self._expire_txns)
 
     def expire_ahead(self, locks: Collection[Lock]) -> int:
-        """End the silent ones among the owners of these locks; return their number.
+        """End the owners of these locks whose heartbeat has expired; return their number.
 
         Waiters check their locks themselves.
 

@@ -94,7 +94,7 @@ class Compared(NamedTuple):
 
 
 def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, after_id: int, limit: int = BATCH) -> tuple[Expired, set[str]]:
-    """Abort those of the next transactions whose last heartbeat is too old; return also policies whose mapping went.
+    """Abort expired ones among the next ``limit`` transactions; return also the policies that lost their mapping.
 
     A heartbeat that arrives first wins: rows that are locked are left for the next round.
     """

@@ -255,7 +255,7 @@ class LockService:
         _log.info("locks_withdrawn", lock_ids=sorted(lock_ids), reason="the client was gone before it was answered")
 
     def orphan(self, left: Left) -> set[int]:
-        """Record the requests whose connections are gone; return which of the others are still in the queue.
+        """Record the requests whose connections are gone; return the requests in ``left.here`` that are still queued.
 
         A client that connects for each call ends the connection at once, like a killed client: it gets twice the time.
         Serialises on: the rows.

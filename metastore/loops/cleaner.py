@@ -123,7 +123,7 @@ class Cleaner:
     def _each(
         self, work: Callable[[Item], Cleaned], items: Sequence[Item], entity_of: Callable[[Item], Entity]
     ) -> list[Cleaned]:
-        """Run ``work`` on whole tables first: meanwhile no other thread works below them.
+        """Run ``work`` on whole tables, then on partitions, so that no two threads work in the same directory tree.
 
         No two items share a directory.
         """
@@ -211,7 +211,7 @@ class Cleaner:
             with nullcontext() if lives_elsewhere else self._locked_out(request) as blocker:
                 if blocker is None:
                     user = self._remove_abandoned(request.entity, location)
-        except UnavailableError as error:  # The place is taken; if the database fails, so does this.
+        except UnavailableError as error:  # Another object has the place, or the database fails.
             blocker = str(error)
         if blocker is not None:
             self.compactions.leave(request, blocker)
@@ -234,7 +234,7 @@ class Cleaner:
         Raises: UnavailableError if it is taken.
         """
         with self.moves.held(location.rstrip("/")) if self.moves is not None else nullcontext() as place:
-            alike = dict.fromkeys([location, qualified(location, "file:")])  # This is the spelling of the client.
+            alike = dict.fromkeys([location, qualified(location, "file:")])  # Clients may write it with file:.
             user = next(filter(None, (self.compactions.user_of_location(each, entity) for each in alike)), None)
             if user is None:
                 failpoints.hit("cleaner.before_drop")
@@ -282,7 +282,7 @@ class Cleaner:
             return self._own(table, location, list(paths))
 
         listing = self._listing(location)
-        self._remove_leftovers(table, cleaning.txns, cleaning.request.txn_id)  # No request waits for them.
+        self._remove_leftovers(table, cleaning.txns, cleaning.request.txn_id)  # No request asks for these files.
         removed = self._delete(table, location, doomed(listing))
         after = self.files.listing(location)
         keep = mixed_write_ids(top_directories(after), cleaning.write_ids)
@@ -394,7 +394,7 @@ class Cleaner:
         }
 
     def _covered(self, table: Described, cleaning: Cleaning | AbortCleaning) -> Covered:
-        """Return the base that every new reader uses, whatever jobs and stopped writers may still put beside it."""
+        """Return the base that every new reader uses; files that are added later do not change it."""
         if table.lacks_partition:
             return WHOLE_TABLE
         location = table.location.rstrip("/")

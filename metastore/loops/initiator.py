@@ -142,7 +142,7 @@ class Initiator:
         )
 
     def _inputs(self, entities: Sequence[Entity]) -> dict[Entity, CandidateFacts]:
-        """Look all of them up at once; nothing if one of them is in the way of the others: each is looked up alone."""
+        """Look up all entities at once; return nothing if that fails, so that the caller looks up each one alone."""
         try:
             return self.compactions.inputs(entities)
         except Exception as error:  # noqa: BLE001 - each of them is looked up again

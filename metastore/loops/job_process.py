@@ -97,7 +97,7 @@ class JobProcess:
                 said += more
             elif self.lives:
                 pulse()
-            else:  # Its guard was killed, and it may not continue without one.
+            else:  # The guard was killed, and the command may not run without one.
                 return ""
         return said.decode().strip()
 

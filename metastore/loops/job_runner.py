@@ -153,7 +153,7 @@ class SubprocessRunner:
         self.sparks.close()
 
     def _submitted(self, spec: CompactionJobSpec, log: Path, beat: Callable[[], None]) -> int:
-        options = f"{os.environ.get(_SUBMIT_OPTIONS, '')} {IN_UTC}".strip()  # The job finds that JVM at work.
+        options = f"{os.environ.get(_SUBMIT_OPTIONS, '')} {IN_UTC}".strip()  # The JVM starts before the job.
         process = JobProcess(self._command(spec), log, {**self.environment, _SUBMIT_OPTIONS: options})
         try:
             return process.wait(beat)

@@ -47,7 +47,7 @@ class RequestsHeard:
             try:
                 self._listener.connect()
             except UnavailableError as error:
-                _log.warning("compactions_not_heard", reason=str(error))
+                _log.warning("compaction_notifications_unavailable", reason=str(error))
                 self._stopping.wait(_RECONNECT_S)
                 continue
             self._wake()

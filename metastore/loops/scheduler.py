@@ -63,7 +63,7 @@ class Loop:
 
 
 class Scheduler:
-    """Runs loops until it is stopped."""
+    """A scheduler that runs loops until it is stopped."""
 
     def __init__(
         self, loops: Sequence[Loop], leader: Leader, stopping: Event, observer: Observer | None = None
@@ -80,7 +80,7 @@ class Scheduler:
         self._ticking: set[str] = set()
         self._again: set[str] = set()
         """The loops that have to run once more, because there was news during their tick."""
-        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # A tick may take long.
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # It warns about long ticks.
         self._scheduler = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(max(len(loops), 1))},
             job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},

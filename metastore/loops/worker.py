@@ -273,7 +273,7 @@ class _Work:
     def _with_write_id(self, started: Started) -> Started:
         """Give a rebalance a write id, so that its base lies above every other.
 
-        Hive reads the first of two equal ones.
+        Of two bases with equal write ids Hive reads the first.
         """
         name = self._claimed.entity.table
         [answer] = self._worker.write_ids.allocate_table_write_ids([Allocation(name, (started.txn_id,))])
@@ -499,7 +499,7 @@ class _Work:
                     self._worker.compactions.forget(self._started_txn())
         except MetastoreError as error:  # The lease runs out, and the claim is taken back with its transaction.
             self._log.warning("compaction_end_not_recorded", error=str(error))
-        except OSError as error:  # No reader sees them; the Cleaner removes them with other aborted directories.
+        except OSError as error:  # No reader sees these files; the Cleaner removes them with other aborted directories.
             self._log.warning("compaction_results_left", error=str(error))
         return outcome, reason
 

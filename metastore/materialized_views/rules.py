@@ -10,7 +10,7 @@ from metastore.ids import TableName, full_table_name
 
 
 class Since(NamedTuple):
-    """The write ids of a table that a view does not have: those above the mark, and the invalid ids below it."""
+    """The write ids of a table that a view does not contain: all above ``high_watermark``, and the ``invalid`` ones."""
 
     name: TableName
     high_watermark: int

@@ -67,7 +67,7 @@ def is_key(name: str) -> bool:
 
 
 def effect(name: str) -> str:
-    """Return what a key changes, if not both our own file systems and those of compaction jobs."""
+    """Return a note on a key that works only in compaction jobs; "" if it works in our own file systems too."""
     prefix = next((prefix for prefix in _EFFECTIVE if name.startswith(prefix)), None)
     if prefix is None or _is_effective(name, prefix):
         return ""
@@ -75,7 +75,7 @@ def effect(name: str) -> str:
 
 
 def _is_of_files(name: str) -> bool:
-    """Return True for keys of credential files: a job gets what was read from them, and need not reach the files."""
+    """Return True for keys that name credential files. A job gets the credentials and need not read the files."""
     return name.startswith("hadoop.") or name.endswith(".security.credential.provider.path")
 
 

@@ -45,7 +45,7 @@ def options(keys: Mapping[str, str], place: str) -> dict[str, Any]:
 
 
 def accounts(keys: Mapping[str, str]) -> Iterator[str]:
-    """Yield the accounts that keys name."""
+    """Yield the storage accounts that occur in the names of these settings."""
     yield from {found[1] for found in map(_ACCOUNT.search, keys) if found}
 
 

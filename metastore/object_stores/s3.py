@@ -101,7 +101,7 @@ def options(keys: Mapping[str, str], bucket: str) -> dict[str, Any]:
 
 
 def buckets(keys: Mapping[str, str]) -> Iterator[str]:
-    """Yield what may be the bucket of each key of a bucket: names of buckets have dots, as names of keys."""
+    """Yield the possible bucket names in per-bucket keys; both bucket and key names may contain dots."""
     for name in keys:
         words = name.removeprefix(_BUCKET).split(".") if name.startswith(_BUCKET) else []
         yield from (".".join(words[:at]) for at in range(1, len(words)))
@@ -122,7 +122,7 @@ def _place(value: Lookup) -> dict[str, Any]:
     elif endpoint and not endpoint.endswith("s3.amazonaws.com"):
         scheme = "http" if value("connection.ssl.enabled").lower() == "false" else "https"
         client["endpoint_url"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
-    if region and region != "sdk":  # Hadoop's word for: what AWS's client finds.
+    if region and region != "sdk":  # Hadoop writes "sdk" for the region that AWS's client finds by itself.
         client["region_name"] = region
     if style := {"true": "path", "false": "virtual"}.get(value("path.style.access").lower()):
         config["s3"] = {"addressing_style": style}
@@ -158,7 +158,7 @@ def _acl(value: Lookup) -> dict[str, str]:
 
 
 def _credentials(value: Lookup) -> dict[str, Any]:
-    """Return keys, nothing if s3fs looks for them where AWS's clients do, or the links of another chain."""
+    """Return s3fs's options for credentials: keys, none if s3fs uses AWS's default chain, or another chain's links."""
     match links := _links(value, "aws.credentials.provider", _HADOOPS_CHAIN):
         case (Keys(key, secret, token),):
             return {"key": key, "secret": secret, **({"token": token} if token else {})}
@@ -175,7 +175,7 @@ def _credentials(value: Lookup) -> dict[str, Any]:
 
 
 def _links(value: Lookup, name: str, chain: str) -> tuple[Link, ...]:
-    """Return the links of a chain that may have credentials, up to one that has them for certain."""
+    """Return the providers of a chain that may have credentials, up to the first that certainly has them."""
     found: list[Link] = []
     for provider in re.split(r"[\s,]+", value(name) or chain):
         kinds = _PROVIDERS.get(provider.rpartition(".")[2])

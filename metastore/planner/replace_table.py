@@ -64,7 +64,7 @@ def replacing(call: PlannerCall, definitions: Sequence[Body], txn_id: int) -> It
         is_sent = True
         yield
     except MetastoreError as error:
-        if not (is_sent and isinstance(error, AnswerLostError)):  # Otherwise it may be committed.
+        if not (is_sent and isinstance(error, AnswerLostError)):  # After a lost answer it may be committed.
             for table in begun:
                 _alter(call.client, table.name, table.before)
         raise

@@ -160,7 +160,7 @@ def _past(call: PlannerCall, table: AcidTable, write_ids: ValidWriteIdList) -> V
 
 
 def write_ids_at(call: PlannerCall, table: AcidTable, timestamp_ms: int) -> ValidWriteIdList:
-    """Return the write ids committed by then. Raises: InvalidOperationError for a time that is not on record."""
+    """Return the write ids committed by a time. Raises: InvalidOperationError for a time that is not on record."""
     at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=timestamp_ms)
     return txn_calls.valid_write_ids_at(call.client, table.name, at)
 
@@ -270,10 +270,10 @@ def _row_counts(files: Files, table: AcidTable, answer: Answer) -> list[int] | N
 
 
 def _footers_count(table: AcidTable, answer: Answer) -> bool:
-    """Return True if the rows of the footers are the rows that are read."""
+    """Return True if a scan reads exactly as many rows as the footers count."""
     visible = answer["visible"]
     hides = visible["high_watermark"] is not None or visible["hidden"]
-    hides = hides or (visible["not_delete"] and table.kind is TableKind.FULL_ACID)  # Others have no events.
+    hides = hides or (visible["not_delete"] and table.kind is TableKind.FULL_ACID)  # Only full ACID tables have events.
     is_orc = all(directory["format"] == "orc" for directory in answer["directories"])
     return is_orc and answer["deleted"] is None and not answer["cut"] and not hides
 

@@ -61,7 +61,7 @@ def appended(call: PlannerCall) -> Answer:
 
 
 def _record(call: PlannerCall, name: TableName, write_ids: frozenset[int]) -> dict[int, bool]:
-    """Return whether transactions changed rows, by write id, as far as the history has them.
+    """Map write ids to True if their transaction changed existing rows, as far as the history has them.
 
     A write id that the history does not have is missing: the changes of its transaction are unknown.
     """

@@ -40,7 +40,7 @@ def create_like(call: PlannerCall) -> Answer:
 
 
 def drop(call: PlannerCall) -> Answer:
-    """Run DROP TABLE with its files; ``purge``: past any trash."""
+    """Run DROP TABLE with its files; ``purge``: the files do not go to a trash."""
     table = acid_table(call.client, call.body.db_and_table())
     with alone(call, table):
         context = call.client.types.EnvironmentContext({"ifPurge": "true"} if call.body.flag("purge") else {})

@@ -76,7 +76,7 @@ class Turns:
             queue = self._waiting.pop(address)
             queue.popleft().set()
             if queue:
-                self._waiting[address] = queue  # It goes behind all others.
+                self._waiting[address] = queue  # This caller goes behind all others.
 
     def _left(self, address: str, mine: threading.Event) -> bool:
         """Leave the queue; return False if the turn has just come."""

@@ -123,7 +123,7 @@ def _written_table(call: PlannerCall) -> AcidTable:
 
 
 def _has_usual_places(client: DomainClient, table: AcidTable) -> bool:
-    """Return True if all partitions lie below the table by the names that Spark gives them, whichever rows come."""
+    """Return True if every partition is in the directory that Spark would choose for it below the table."""
     types = _types(table)
     if not all(is_text(kind) or kind.kind in _SPELLED_ONCE for kind in types):
         return False

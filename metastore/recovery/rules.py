@@ -29,7 +29,7 @@ class RestoredDirectory(NamedTuple):
 
 
 class Void(NamedTuple):
-    """A write id, and a partition with a directory of it."""
+    """A write id whose commit is lost or in doubt, and the partition that has its directory."""
 
     write_id: int
     partition: str
@@ -47,9 +47,9 @@ class VoidResult(NamedTuple):
 class Known:
     """The restored database's knowledge of a table.
 
-    ``in_doubt``: write ids of transactions that were open, ``open_txns``: those. ``aborted_txns``: their directories
-    are for no reader. ``required``: per partition, write ids that must have a readable directory: those of committed
-    writes, and the highest of each compaction.
+    ``in_doubt``: write ids of the transactions that were open (``open_txns``). ``aborted_txns``: transactions whose
+    directories no reader reads. ``required``: per partition, write ids that must have a readable directory: those of
+    committed writes, and the highest of each compaction.
     """
 
     next_write_id: int

@@ -80,7 +80,7 @@ def _directories(files: Files, table: store.TablePlaces) -> Iterator[RestoredDir
     seen: set[str] = set()
     for place, location, _ in sorted(places):
         if any(place.startswith(f"{outer}/") for outer in seen):
-            continue  # It is listed with the directory around it.
+            continue  # The listing of the outer directory includes this place.
         seen.add(place)
         for path, name in _acid(files.listing(location)):
             whole = f"{place}/{path}"
@@ -91,7 +91,7 @@ def _directories(files: Files, table: store.TablePlaces) -> Iterator[RestoredDir
 def _strangers(
     pg: PgTx, files: Files, tables: Collection[store.TablePlaces]
 ) -> dict[TableName, list[RestoredDirectory]]:
-    """Bases and deltas beside the tables, by the name of the table that would find them: it is not known any more."""
+    """Return bases and deltas outside the known tables, by the name of the table that would be at their place."""
     databases = store.select_databases(pg)
     known = {
         *map(_plain, store.select_locations(pg)),
@@ -132,7 +132,7 @@ def _acid(entries: list[FileEntry]) -> Iterator[tuple[str, DirectoryName]]:
                 break
             try:
                 name = parse_directory(part)
-            except MalformedNameError:  # The error for readers names it.
+            except MalformedNameError:  # Readers get an error about it.
                 break
             if name is not None:
                 path = "/".join(parts[:depth])

@@ -258,7 +258,7 @@ class StreamingConnection:
                 delta.close()
             dynamic = self.table.partition_keys and not self._static
             batch.commit(sorted(self._touched) if dynamic else None)
-        except AnswerLostError:  # It may have been committed, so its files must stay.
+        except AnswerLostError:  # The transaction may be committed, so its files must stay.
             self._state = State.IDLE
             self._end_batch()
             raise
@@ -301,7 +301,7 @@ class StreamingConnection:
 
     def _abort(self, batch: Batch, delta: DeltaFiles[RowFile]) -> None:
         self._state = State.IDLE
-        if not batch.abort():  # It is committed, or may be, so its files must stay.
+        if not batch.abort():  # The transaction may be committed, so its files must stay.
             self._end_batch()
             return
         self.counts.aborted += 1

@@ -159,7 +159,7 @@ class InsertFile:
                 os.fsync(lengths.fileno())
 
     def _create_side_file(self) -> Path:
-        """Make the side file appear with its first length in it: an empty file would mean nothing."""
+        """Create the side file with its first length already in it: an empty side file has no meaning."""
         path = local_path(side_file(self.path))
         if path is None:
             raise OSError(f"{self.path}: files that several transactions share need a file system that can append")

@@ -12,7 +12,7 @@ def pushed_down(array: pa.Array) -> pa.Array:
     """Copy the NULLs of a column's structs into their fields; a column without children stays as it is."""
     if not array.type.num_fields:
         return array
-    if pa.types.is_struct(array.type) and not array.null_count:  # The rows of events are not copied column by column.
+    if pa.types.is_struct(array.type) and not array.null_count:  # Only its fields may need a copy.
         return _struct([pushed_down(field) for field in array.flatten()], array)
     return _of_whole(pa.concat_arrays([array, array[:0]]))  # A copy is no slice.
 

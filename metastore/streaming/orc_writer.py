@@ -196,7 +196,7 @@ def _stored_seconds(values: pa.Array) -> pa.Array:
         return values
     times = values.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     seconds, fraction = np.divmod(times, _SECOND)
-    seconds += (seconds < 0) & (fraction >= _MILLISECOND)  # Java's writer rounds so, and its reader undoes it.
+    seconds += (seconds < 0) & (fraction >= _MILLISECOND)  # Java's writer rounds like this, and its reader reverses it.
     return pa.array(seconds - epoch("UTC"), mask=values.is_null().to_numpy(zero_copy_only=False))
 
 
@@ -252,7 +252,7 @@ def _footer(footer: bytes, times: dict[int, pa.Array], stripes: list[bytes]) -> 
 
 
 def _without_bounds(statistics: list[bytes], times: dict[int, pa.Array]) -> Iterator[bytes]:
-    """Yield columns' statistics; those of times have only the count of values."""
+    """Yield the columns' statistics; for times, only the count of values without bounds."""
     for column, one in enumerate(statistics):
         if column not in times:
             yield one

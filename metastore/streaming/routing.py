@@ -46,7 +46,7 @@ def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
 def _by_partition(
     table: StreamTable, records: pa.Table, static: PartitionValues = ()
 ) -> Iterator[tuple[PartitionValues, pa.Array | None]]:
-    """Yield the partitions of rows, and the positions of their rows; None if all rows are of the same."""
+    """Yield each partition and the positions of its rows; positions are None if there is only one partition."""
     if static or not table.partition_keys:
         yield static, None
         return

@@ -129,7 +129,7 @@ class Server:
         self._apart = {name: handler.apart for name, handler in handlers.items() if handler.apart is not None}
         self._waking = False
         self._resumed: deque[ClientConnection] = deque()
-        self._ahead: deque[ClientConnection] = deque()  # They have sent more than their share.
+        self._ahead: deque[ClientConnection] = deque()  # Connections that gave way after MOST_IN_A_ROW calls.
         self._busy: set[ClientConnection] = set()  # The connections with calls in work, also if the client is gone.
         self._draining: float | None = None
         self._thread = threading.Thread(target=self._run, name="thrift-loop", daemon=True)
@@ -432,7 +432,7 @@ class Server:
         whose socket got the same number. The last of the two closes it: this sets ``busy`` and then looks at
         ``closed``, `_close` the other way round. In the same way no bytes received meanwhile are forgotten.
         """
-        reply = vars(call).pop("reply", b"")  # Only one thread does this.
+        reply = vars(call).pop("reply", b"")  # Only one thread gets the reply.
         if not reply:
             return None
         connection: ClientConnection = call.connection  # type: ignore[assignment]

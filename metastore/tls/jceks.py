@@ -70,7 +70,7 @@ class Sealed:
 def _derived(password: bytes, salt: bytes, rounds: int) -> bytes:
     """Return 24 bytes of a key and 8 of an initialisation vector."""
     halves = [salt[:4], salt[4:]]
-    if halves[0] == halves[1]:  # Java means to turn the first half round, and this is what it does.
+    if halves[0] == halves[1]:  # Java intends to reverse the first half; its code has a bug, which is copied here.
         halves[0] = bytes((salt[3], salt[0], salt[1], salt[3]))
     derived = b""
     for half in halves:
@@ -110,7 +110,7 @@ class _Objects:
         for _, flags, members, _ in reversed(lineage):
             for name, code in members:
                 made[name] = self._fields.number(_SIZES[code]) if code in _SIZES else self.value()
-            if flags & 1:  # The class writes more by itself.
+            if flags & 1:  # The class's writeObject wrote more.
                 self._skip_annotations()
         return made
 

@@ -16,7 +16,10 @@ _KEY_ENTRY, _CERTIFICATE_ENTRY = 1, 2
 
 
 class JavaKeyStore(NamedTuple):
-    """Everything in DER. ``key`` is PKCS8, b"" if the store has none; ``chain`` begins with the key's certificate."""
+    """The content of a key store, in DER.
+
+    ``key``: in PKCS8, b"" if the store has none; ``chain`` begins with the key's certificate.
+    """
 
     key: bytes
     chain: tuple[bytes, ...]

@@ -1,4 +1,4 @@
-"""The bytes of delegation tokens, as Hadoop writes them, and who may have one in whose name.
+"""The bytes of delegation tokens, as Hadoop writes them, and the rule for users who may get a token for another user.
 
 Sources: Hadoop's AbstractDelegationTokenIdentifier, Token.encodeToUrlString and WritableUtils; ProxyUsers for
 ``hadoop.proxyuser.*``.

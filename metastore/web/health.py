@@ -37,7 +37,7 @@ class _Probe:
         self._lock = threading.Lock()
 
     def part(self) -> HealthPart:
-        """Return the state a moment ago."""
+        """Return the part's state as of a moment ago."""
         with self._lock:
             if self._done.is_set() and time.monotonic() - self._at > _PROBE_LASTS_S:
                 self._done.clear()

@@ -246,7 +246,7 @@ class HttpServer:
             said = f"A request from a page of the web ({request.headers['origin'][:100]}) is not answered."
             return said_page(HTTPStatus.FORBIDDEN, "AccessDeniedError", said)
         host = _name_in(request.headers.get("host", ""))
-        if self._tls is None and not self._is_ours(host):  # A certificate is for the right name.
+        if self._tls is None and not self._is_ours(host):  # A certificate proves the name.
             said = (
                 f"A request that calls this service by the name {host[:100]} is not answered, since a page of the web "
                 "could: use its address, or list the name in metastore.http.hosts."

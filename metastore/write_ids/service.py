@@ -42,10 +42,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _PAUSES = timedelta(milliseconds=5), timedelta(mil
 
 
 class Reading(NamedTuple):
-    """Tables and their reader.
+    """The tables of a read, and the reader.
 
-    The reader is given by its transaction list, or by a write id of the first table that it owns; else the reader
-    starts now.
+    The reader is given by its transaction list, or by a write id of the first table that it owns. Without both, the
+    reader starts now.
     """
 
     names: tuple[str, ...]
@@ -167,7 +167,7 @@ class WriteIdService:
     ) -> tuple[ValidTxnList, list[ValidWriteIdList]]:
         """Return the lists by which a transaction reads, and record its tables.
 
-        The Cleaner waits for it with these only.
+        The transaction delays the cleaning of these tables only.
         ``names``: the tables, including all that it has read so far; ``valid_txns``: its snapshot, if it has one.
         Serialises on: the transaction's row. Retry: idempotent.
         Raises: TxnAbortedError, NoSuchTxnError, InvalidInputError; MetaError if a table was cleaned without waiting for
@@ -181,7 +181,7 @@ class WriteIdService:
         return txns, [valid_write_ids(name, known[full_table_name(name)], txns) for name in names]
 
     def add_write_ids_to_min_history(self, txn_id: int, tables: Collection[TableName]) -> None:
-        """Record the tables that a transaction reads: the Cleaner waits for it with these only. Retry: idempotent.
+        """Record the tables that a transaction reads: it delays the cleaning of these only. Retry: idempotent.
 
         Serialises on: the transaction's row. Raises: TxnAbortedError, NoSuchTxnError, MetaError if a table was cleaned
         without waiting for it.

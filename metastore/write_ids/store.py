@@ -118,7 +118,7 @@ def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList
 def select_tables_of_readers(
     db: Database, wanted: Iterable[tuple[TableName, ValidTxnList]]
 ) -> dict[tuple[int, TableName], TableWriteIds]:
-    """Return the state of tables by the reader's mark and the table, in one statement whatever their number.
+    """Return the state of tables, keyed by the reader's high watermark and the table, in one statement.
 
     Ids hidden from one reader are in the answer for all: ``rules.valid_write_ids`` picks those that its reader may not
     see.

@@ -221,7 +221,7 @@ def partitions_altered(
 ) -> list[Event]:
     """Return the events of altered, renamed or ``emptied`` partitions, given as they were and as they are.
 
-    ``together``: as Hive 4.1 and later write them, some thousand in an event of a type that clients before do not know.
+    ``together``: some thousand partitions share an event, of a type that only Hive 4.1 and later know.
     """
     described = _table_text(texts, table)
     if together:
@@ -264,7 +264,7 @@ def partitions_dropped(texts: Texts, table: Table, names: Sequence[str]) -> list
 
 
 def partitions_exchanged(texts: Texts, source: Table, target: Table, moved: Sequence[Partition]) -> list[Event]:
-    """Return the events of partitions that moved to another table: one there, and one for each here."""
+    """Return the events of partitions that moved to another table: one for the target, one for each partition left."""
     gone = [event for partition in moved for event in partitions_dropped(texts, source, [partition.name])]
     return [*partitions_added(texts, target, moved), *gone]
 
@@ -298,7 +298,7 @@ def statistics_updated(
 ) -> list[Event]:
     """Return the events of stored statistics: one for the table, and one for each partition.
 
-    ``parameters``: those that the table ("") and the partitions have now; None: they were not changed.
+    ``parameters``: the present parameters of the table ("") and the partitions; None if they were not changed.
     """
     described, events = _table_text(texts, table), []
     by_place: dict[str, list[ColumnStatistics]] = {}
@@ -321,7 +321,7 @@ def statistics_updated(
 
 
 def statistics_deleted(_texts: Texts, table: Table, partition: str, columns: Sequence[str] | None) -> list[Event]:
-    """Return the events of removed statistics, one for each column as Hive's calls name one; None: one for all."""
+    """Return the events of removed statistics: one for each column, or a single one if ``columns`` is None."""
     kind, more = EventType.DELETE_TABLE_STATISTICS, {}
     if partition:
         kind = EventType.DELETE_PARTITION_STATISTICS

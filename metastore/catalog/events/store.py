@@ -28,7 +28,7 @@ class CatalogEvents:
 
     @property
     def on(self) -> bool:
-        """True if events are recorded: what only they need is read then."""
+        """True if events are recorded; callers then also read the data that only events need."""
         return self.texts is not None
 
     def record(
@@ -41,7 +41,7 @@ class CatalogEvents:
     def insert(
         self, pg: PgTx, build: Callable[Concatenate[Texts, P], list[Event]], *args: P.args, **more: P.kwargs
     ) -> list[int]:
-        """Record events that are all there is to the transaction; return their ids."""
+        """Record events in a transaction that does nothing else; return their ids."""
         return [] if self.texts is None else store.insert_events(pg, build(self.texts, *args, **more))
 
 

@@ -53,7 +53,7 @@ def select_objects(pg: PgTx, places: Sequence[Place]) -> dict[Place, Json]:
 
 
 def _range(place: Place) -> tuple[list[str], list[str] | None]:
-    """Return the range of keys that begin as a place's: from the first on, below the second; None: there is no end."""
+    """Return the range of keys that begin with a place's key: its first key, and the key behind it (None: no end)."""
     first = list(place.key)
     return first, [*first[:-1], first[-1] + _AFTER_EQUALS] if first else None
 

@@ -23,9 +23,9 @@ def counted(files: Iterable[tuple[str, int]]) -> Parameters:
 
 
 def has_files(table: Table) -> bool:
-    """Return True if files in a directory are what the table or its partitions consist of, each of them once.
+    """Return True if all files in a table's directory hold its rows.
 
-    Of a transactional or an Iceberg table its own snapshots say which files count.
+    In a transactional or an Iceberg table a snapshot decides which files count.
     """
     return not is_view(table) and not is_transactional(table.parameters) and not is_iceberg(table)
 
@@ -36,22 +36,22 @@ def are_wanted(parameters: Parameters, context: Mapping[str, str]) -> bool:
 
 
 def are_complete(parameters: Parameters) -> bool:
-    """Return True if all that is counted has been sent."""
+    """Return True if the client has sent all counts."""
     return all(name in parameters for name in _COUNTED)
 
 
 def are_missing(parameters: Parameters, context: Mapping[str, str]) -> bool:
-    """Return True if an altered partition comes without all that is counted, and shall have it."""
+    """Return True if an altered partition comes without all counts, and should get them."""
     return are_wanted(parameters, context) and not are_complete(parameters)
 
 
 def renewed(old: Parameters, new: Parameters, context: Mapping[str, str]) -> Parameters:
-    """Return an altered partition's parameters: what was counted anew is accurate if a task of Hive has counted."""
+    """Return an altered partition's parameters; new counts are marked as accurate if a task of Hive made them."""
     changed = any(old.get(name) != new.get(name) for name in _COUNTED)
     due = are_complete(new) and are_wanted(new, context) and (changed or _GENERATED in context)
     return completed(new, {}, context) if due else new
 
 
 def completed(parameters: Parameters, found: Parameters, context: Mapping[str, str]) -> Parameters:
-    """Return the parameters with what was counted: accurate if a task of Hive wrote the files."""
+    """Return the parameters with the counts, marked as accurate if a task of Hive wrote the files."""
     return marked_basic({**parameters, **found}, accurate=context.get(_GENERATED) == "TASK")

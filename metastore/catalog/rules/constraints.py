@@ -105,9 +105,9 @@ def require_other_columns(columns: Sequence[ConstraintColumn]) -> None:
 
 
 def renamed_columns(old: Table, new: Table) -> dict[str, str | None]:
-    """Return old names of columns that an alteration renames, with their new names; None as new name: removed.
+    """Map the old name of each renamed column to its new name, and of each removed column to None.
 
-    A column is renamed if as many columns are there as before and a new name stands where the old name stood.
+    A column counts as renamed if the number of columns is the same and its position has a new name.
     """
     before = [column["name"] for column in old.sd["cols"]]
     after = [column["name"] for column in new.sd["cols"]]

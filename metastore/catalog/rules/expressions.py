@@ -60,7 +60,7 @@ _CALLED = FUNCTIONS.union(_WORDS.split())
 
 
 def refused_expression(text: str) -> str | None:
-    """Return why an expression of a CHECK or a DEFAULT cannot be evaluated for others, None if it can."""
+    """Return the reason why another user's CHECK or DEFAULT must not be evaluated; None if it may be."""
     if len(text) > _LONGEST:
         return f"it has more than {_LONGEST} characters"
     at, before = 0, [("mark", ""), ("mark", "")]

@@ -387,7 +387,7 @@ _FIRST_DOUBTFUL, _LAST_DOUBTFUL = time(10), time(12)
 
 
 def _sql_timestamp(reader: _Reader) -> None:
-    """Skip an instant of the client's zone, which decides nothing here."""
+    """Skip a timestamp in the client's zone: without the zone it decides nothing."""
     reader.fixed("q")
     reader.fixed("i")
 

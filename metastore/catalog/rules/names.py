@@ -10,7 +10,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
 
 _PLAIN = re.compile(r"[a-z0-9_]+")
-_DATABASE = re.compile(r"(?!@)(?!.*/.*\.|.*\..*/)[a-z0-9_/. $@-]+")  # A way up (``../x``) needs both.
+_DATABASE = re.compile(r"(?!@)(?!.*/.*\.|.*\..*/)[a-z0-9_/. $@-]+")  # Not both / and ., as in ``../x``.
 _TABLE = re.compile(r"[a-z0-9_/. $@:-]+")
 _APART = (".", ":")
 _ESCAPED_IN_REGEX = re.compile(r"[^a-z0-9_/ ]")

@@ -21,7 +21,7 @@ _MAXIMA = ("maxColLen", "avgColLen", "numDVs")  # The least number of distinct v
 
 
 def joined(descriptions: Sequence[Json]) -> Json:
-    """Return the joined statistics; those before a change of kind do not count.
+    """Return the joined statistics; those from before a change of the column's kind do not count.
 
     Sketches are left out: an estimate of distinct values must not claim to be mergeable any further.
     """
@@ -48,7 +48,7 @@ class DescribedColumn(NamedTuple):
     origins: Sequence[StatisticsOrigin] = ()
 
     def seen(self, seen: ValidWriteIdList) -> "DescribedColumn":
-        """Without those partitions whose statistics say nothing of what a reader sees."""
+        """Return the column without the partitions whose statistics describe a state that the reader does not see."""
         kept = [place for place, origin in enumerate(self.origins) if is_estimate(origin, seen)]
         return self._replace(
             partitions=[self.partitions[place] for place in kept],

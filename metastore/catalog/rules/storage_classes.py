@@ -62,7 +62,7 @@ SCHEMA_URL = "avro.schema.url"
 
 
 def refused_storage(sd: Mapping[str, Any] | None, parameters: Parameters, more: Iterable[Classes] = ()) -> str | None:
-    """Return why an insert-only table cannot be stored so, None if it can.
+    """Return the reason why an insert-only table cannot use this storage; None if it can.
 
     ``sd``: the descriptor of the table or of one of its partitions, None where there is none. ``parameters``: the
     table's. ``more``: what the operator allows besides.

@@ -1,6 +1,6 @@
-"""What a client may do with a table by its own words, as get_tables_ext tells it; it refuses nothing.
+"""Access of a client to a table, judged by the capabilities that it names, for get_tables_ext. It refuses nothing.
 
-Rule: each kind of table has the words that a reader and a writer needs; a table may name other words of its own.
+Rule: each kind of table has the capabilities that a reader and a writer need; a table may name its own instead.
 Source: CAT-T10.
 """
 
@@ -20,7 +20,7 @@ _Words = frozenset[str]
 
 
 class AccessType(IntEnum):
-    """Access as on the wire: a sum of bits in Hive, of which it uses these."""
+    """Access as on the wire. In Hive it is a sum of bits, of which only these values are used."""
 
     NONE = 1
     READ_ONLY = 2
@@ -28,7 +28,7 @@ class AccessType(IntEnum):
 
 
 class TableAccess(NamedTuple):
-    """The access, and the words that the client lacks to read and to write; None: no word is asked for."""
+    """The access, and the capabilities that the client lacks to read and to write; None: none is needed."""
 
     type: AccessType
     reads: list[str] | None = None
@@ -37,7 +37,7 @@ class TableAccess(NamedTuple):
 
 @dataclass(frozen=True)
 class _Needs:
-    """The words of a kind of table: those that are told, and the sets of which one is enough."""
+    """The capabilities that a kind of table needs: those named to clients, and the sets of which one is enough."""
 
     reads: tuple[str, ...] = ()
     enough_to_read: tuple[_Words, ...] = ()
@@ -71,7 +71,7 @@ _MATERIALIZED = _Needs(("CONNECTORREAD", "HIVEMQT"), (frozenset(("CONNECTORREAD"
 def table_access(
     table_type: str, parameters: Mapping[str, str], said: Collection[str], *, bucketed: bool
 ) -> TableAccess:
-    """Return the access of a client that says these words."""
+    """Return the access of a client that names these capabilities."""
     needs, words = _needs(table_type, parameters, bucketed=bucketed), frozenset(said)
     if any(enough <= words for enough in needs.enough_to_write):
         return TableAccess(AccessType.READ_WRITE)

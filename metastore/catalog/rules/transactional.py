@@ -28,7 +28,7 @@ _ACID_OUTPUT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
 
 
 def by_default(table: Table) -> Table:
-    """Return the table asking for full ACID if it is managed and could be, unless it refuses (hive.create.as.acid)."""
+    """Return the table as full ACID if it is managed, can be so, and does not say otherwise (hive.create.as.acid)."""
     says_so = any(key.lower() == TRANSACTIONAL for key in table.parameters)
     if says_so or table.type != TableType.MANAGED or not _is_acid_format(table) or table.sd["sortCols"]:
         return table
@@ -44,7 +44,7 @@ def validated_new(table: Table) -> Table:
 
 
 def validated_altered(old: Table, new: Table) -> Table:
-    """Return the altered table, likewise. Raises: MetaError if the change is not allowed."""
+    """Return the altered table, checked as by ``validated_new``. Raises: MetaError if the change is not allowed."""
     if not new.parameters:
         return new
     wanted, parameters = _taken_out(new.parameters)
@@ -71,7 +71,7 @@ def validated_altered(old: Table, new: Table) -> Table:
 
 
 def require_name(table: Table) -> None:
-    """Raise MetaError for a transactional table whose name lists of write ids could not tell from others."""
+    """Raise MetaError for a transactional table whose name would be ambiguous in a list of write ids."""
     if is_transactional(table.parameters) and not is_transactional_name(table.name):
         raise MetaError(
             f"{table.name} cannot be transactional: a transactional table and its database have no . and no : in their "
@@ -103,8 +103,8 @@ def _require_same_buckets(old: Table, new: Table) -> None:
     before, after = (table.parameters.get(BUCKETING, "1") for table in (old, new))
     if old.sd["bucketCols"] and (before == "2") != (after == "2"):
         raise MetaError(
-            f"{old.name}: by 'bucketing_version'='{after}' its rows would be in other buckets than where they have "
-            f"been written to by '{before}': CREATE another table with it and INSERT the rows there"
+            f"{old.name}: its rows are in other buckets than 'bucketing_version'='{after}' says, as they were written "
+            f"with '{before}': CREATE another table with '{after}' and INSERT the rows there"
         )
     declared = _buckets(new)
     if declared and declared != _buckets(old):

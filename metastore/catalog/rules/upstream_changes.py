@@ -51,7 +51,7 @@ class NoteVerdict(StrEnum):
 
 
 def verdict(note: Note, seen: SeenUpstream, now: datetime, patience: timedelta) -> NoteVerdict:
-    """Judge by what the upstream has. What is still there after ``patience`` will stay."""
+    """Decide if a noted change has happened. An object that is still there after ``patience`` will stay."""
     same = seen.table is not None and note.identity in {0, seen.table}
     unchanged = same and (not note.partition or seen.partition)
     if not unchanged:

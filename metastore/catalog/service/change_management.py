@@ -63,7 +63,7 @@ def keep(files: Files, location: str, *, move: bool = False) -> None:
 
 
 def event_files(files: Files, location: str) -> list[str]:
-    """Return what a directory holds as events tell it to a replica: files with checksums and ``cmroot``.
+    """Return the files of a directory as events name them for a replica: with checksum and ``cmroot``.
 
     As in Hive, hidden files and directories are left out. Source: CAT-E6. Raises: OSError.
     """

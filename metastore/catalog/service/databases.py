@@ -216,7 +216,7 @@ class DatabaseService:
             self.db.begin() as pg,
         ):
             if draft.connector:
-                rare_store.lock_concept(pg, "data_connectors")  # Nobody drops it meanwhile because it is in no use.
+                rare_store.lock_concept(pg, "data_connectors")  # No other call drops the unused connector meanwhile.
             database = Database(
                 name,
                 location,

@@ -26,9 +26,9 @@ class Directories:
     files: Files
 
     def require_own(self, locations: Iterable[str | None], action: str) -> None:
-        """Refuse before anything is done, by the texts alone: links are followed when a directory is touched.
+        """Refuse locations outside of the roots before any work, by their text. Links are resolved at a later check.
 
-        ``action``: what cannot be done, and with what. Raises: MetaError.
+        ``action``: the beginning of the message. Raises: MetaError.
         """
         roots = self.files.roots
         for location in locations:
@@ -37,7 +37,7 @@ class Directories:
 
     @contextmanager
     def created(self, location: str | None) -> Iterator[list[str]]:
-        """Make a directory, and remove it again if the block fails and it is still empty; give those that are new.
+        """Make a directory; remove it again if the block fails and it is still empty. Yield the new directories.
 
         The directory stays if the name was taken meanwhile (the winner may use it) or if the outcome of the block is
         unknown.
@@ -48,7 +48,7 @@ class Directories:
 
     @contextmanager
     def created_all(self, locations: Iterable[str]) -> Iterator[list[str]]:
-        """Do the same for several directories."""
+        """Make several directories as ``created`` makes one."""
         made = self.files.make_all(list(locations))
         try:
             _require_made(made)
@@ -86,7 +86,7 @@ class Directories:
             raise MetaError(f"{location} cannot be truncated: {error}") from error
 
     def remove_base(self, location: str, write_id: int) -> None:
-        """Take back what ``write_empty_base`` wrote."""
+        """Remove the base that ``write_empty_base`` wrote."""
         self._remove_quietly(f"{location}/{BaseName(write_id)}", recursive=True)
 
     def exists(self, location: str) -> bool:

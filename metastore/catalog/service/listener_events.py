@@ -56,7 +56,7 @@ class ListenerEvents:
     ) -> list[int]:
         """Record that a client reads a table or partitions anew; return the id of the event.
 
-        ``parameters``: what the client adds to the table's in the event, to know it again.
+        ``parameters``: added to the table's parameters in the event, so that the client recognises the event.
         Raises: NoSuchObjectError, InvalidRequestError.
         """
         with self.db.begin() as pg:

@@ -277,7 +277,7 @@ class DirectoryMoves:
             raise InvalidOperationError(f"Unable to move {move.source} to {move.target}: {error}") from error
 
     def _take_back(self, move: Change, *, brought: bool) -> None:
-        """Undo a move that failed in this process, which then no longer works on it.
+        """Undo a move that failed, and end this process's work on the move.
 
         If this fails too, ``settle_moves`` has the row.
         """
@@ -346,7 +346,7 @@ class DirectoryMoves:
                 removed.append(change)
                 continue
             try:
-                is_removal = change.target is None  # A moved file was kept before the move.
+                is_removal = change.target is None  # Files of a move were kept before it.
                 change_management.remove(self.files, change.source, kept=change.kept and is_removal)
                 removed.append(change)
             except OSError as error:  # The next round finds the row again.

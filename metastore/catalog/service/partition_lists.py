@@ -60,7 +60,7 @@ class _Wires:
 
 @dataclass(frozen=True)
 class PartitionLists:
-    """A reader of selections."""
+    """A reader of selected partitions, whole or piece by piece."""
 
     db: Database
     settings: CatalogSettings

@@ -102,7 +102,7 @@ class PartitionReads:
     def get_partition_names_ps(
         self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
     ) -> Pieces[bytes]:
-        """Return the names of the same, as bytes for clients."""
+        """Return the names of the partitions of ``get_partitions_ps``, as bytes for clients."""
         table = self.table(name)
         return store.listed_names(table, *self._like(table, values)).read(self.db, limit, store.NAMES)
 
@@ -132,7 +132,7 @@ class PartitionReads:
         return self._matching(table, self._expression(table, expr), limit, tell=True)
 
     def get_partition_names_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Pieces[bytes]:
-        """Return the names of the same, as bytes for clients."""
+        """Return the names of the partitions of ``get_partitions_by_expr``, as bytes for clients."""
         selected = self.get_partitions_by_expr(name, expr, limit)
         names = store.listed_names(selected.table, selected.condition, selected.parameters)
         return names.read(self.db, selected.limit, store.NAMES)

@@ -333,9 +333,9 @@ class PartitionService:
         return self._basic_statistics.missing(self._table(name, InvalidOperationError), drafts, context)
 
     def _files_for_replicas(self, table: Table, new: Sequence[Partition]) -> dict[str, list[str]] | None:
-        """Return the files that partitions begin with, by name, as their event tells replicas; None if it does not.
+        """Return the files of new partitions, by partition name, for the event that replicas read; None if not needed.
 
-        Those of a transactional table are told by the commit of their transaction.
+        Files of a transactional table are in the event of the commit instead.
         """
         files = self.directories.files
         if not (self.events.on and files.cmroot) or is_transactional(table.parameters):
@@ -360,7 +360,7 @@ class PartitionService:
 
     @staticmethod
     def _unchanged(pg: PgTx, table: Table) -> Table:
-        """Lock the table and require that it is what it was before the slow part: partitions go below its location."""
+        """Lock the table and return it; refuse if its id, location or keys changed since it was read without a lock."""
         now = table_store.lock_table(pg, table.name, share=True)
         if now is None:
             raise InvalidObjectError(f"{table.name} was dropped meanwhile")

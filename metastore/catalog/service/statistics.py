@@ -95,13 +95,13 @@ class StatisticsService:
         seen = by.write_ids if transactional else None
         if seen is not None:
             found = [each for each in found if rules.is_estimate(each.origin, seen)]
-        is_all = 0 < len(found) == len(wanted) * len(names) and not (has_keys and "" in names)  # Partitions change.
+        is_all = 0 < len(found) == len(wanted) * len(names) and not (has_keys and "" in names)  # More may be added.
         return found, None if seen is None else is_all and rules.are_exact((each.origin for each in found), seen)
 
     def of_partitions(
         self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str, by: Seen = NOBODY
     ) -> tuple[Pieces[bytes], bool | None]:
-        """Return the same as ``get``, of partitions, as bytes for clients."""
+        """Return statistics of partitions as ``get`` does, but as bytes for clients."""
         wanted = list({column.strip().lower() for column in columns})
         names = {canonical(partition): partition for partition in partitions}
         listed = StatisticsList(name, names, wanted, engine)
@@ -201,9 +201,9 @@ class StatisticsService:
 
     @staticmethod
     def _mark(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> dict[str, Parameters]:
-        """Record in the parameters that these statistics hold; return the parameters, by partition.
+        """Mark these statistics as accurate in the parameters; return the parameters by partition.
 
-        For a transactional table that would need its snapshot.
+        A transactional table gets no mark: a snapshot would be needed.
         """
         columns: dict[str, list[str]] = {}
         for statistic in statistics:

@@ -89,7 +89,7 @@ class TableReads:
             raise MetaError(f"No table type {kind!r}: expected one of {', '.join(TableType)}")
         names = table_lists.names(database, pattern, kind).read(self.db, UNLIMITED, table_lists.NAMES)
         if pattern is not None and kind is None and not names.count:
-            remote.refuse_read(self.db.once, database)  # As Hive: its other lists of such a database are empty.
+            remote.refuse_read(self.db.once, database)  # As in Hive, whose other lists of a REMOTE database are empty.
         return names
 
     def get_materialized_views_for_rewriting(self, database: DatabaseName) -> list[str]:
@@ -122,9 +122,9 @@ class TableReads:
     def get_tables_ext(
         self, database: DatabaseName, pattern: str | None, said: Sequence[str], most: int
     ) -> list[tuple[str, TableAccess]]:
-        """Return names that match, sorted, with the access of a client that says these words.
+        """Return the matching names, sorted, with the access of a client that names these capabilities.
 
-        ``most``: of the tables, unless negative. A client that says nothing, or that it wants no filter, gets none.
+        ``most``: the limit, unless negative. A client without capabilities, or with ``UNFILTERED``, gets no names.
         """
         if not said or UNFILTERED in said:
             return []

@@ -93,7 +93,7 @@ class TableService:
                 if constraints:
                     own = [replace(constraint, table=table.name) for constraint in constraints]
                     self.events.record(pg, events.constraints_added, constraint_service.add_to_table(pg, table, own))
-                self.moves.require_free(pg, [place])  # It is last: callers may hold locks of tables.
+                self.moves.require_free(pg, [place])  # This lock is last: callers may hold locks of tables.
 
     def translate_table_dryrun(self, draft: Table, context: Mapping[str, str]) -> Table:
         """Return the table as ``create_table`` would store it, its location included; nothing is made.
@@ -246,7 +246,7 @@ class TableService:
         if not self._basic_statistics.are_due(draft, context):
             return draft
         rows = self.db.once(store.SELECT_TABLE, name)
-        kept = not rows or not has_files(store.table_of(rows[0]))  # A client may leave out what makes the kind.
+        kept = not rows or not has_files(store.table_of(rows[0]))  # The client may omit the kind.
         return draft if kept else self._basic_statistics.altered(draft, context)
 
     @property
@@ -304,7 +304,7 @@ class TableService:
         return old, altered
 
     def _require_places(self, pg: PgTx, old: Table, altered: Table) -> None:
-        """Require that a table that moves or becomes transactional may have its place, and its partitions theirs."""
+        """Require that no other object has a directory of a table that moves or becomes transactional."""
         wanted: list[str | None] = []
         if altered.location != old.location:
             self.moves.require_free(pg, [altered.location])
@@ -331,7 +331,7 @@ class TableService:
         return database
 
     def _record_truncated(self, pg: PgTx, table: Table, partitions: Sequence[str] | None) -> None:
-        """Record what a truncation leaves of the table or its partitions; Hive tells it as both before and after."""
+        """Record the table or partitions after a truncation. As in Hive, the event's old and new object are equal."""
         if not self.events.on:
             return
         if table.partition_keys:

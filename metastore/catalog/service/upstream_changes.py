@@ -57,7 +57,7 @@ class Tables(Protocol):
     """The questions that the upstream must answer. Raises: UnavailableError."""
 
     def identity(self, name: TableName) -> int | None:
-        """Return an id that distinguishes the table from others that get its name; None: there is no such table."""
+        """Return an id that differs from that of any later table with the same name; None if there is no such table."""
 
     def has_partition(self, name: TableName, partition: str) -> bool:
         """Return True if the table has the partition (by canonical name)."""
@@ -101,7 +101,7 @@ class UpstreamChanges:
     def drop_partitions(
         self, name: TableName, partitions: Sequence[str] | None, forward: Forward, changer: Changer = ANYBODY
     ) -> Forwarded:
-        """Forget the history of partitions that the upstream drops; None: all that are gone afterwards."""
+        """Forget the history of partitions that the upstream drops; None: all that it lacks afterwards."""
         identity = self.tables.identity(name) if self._has_history(name) else None
         with self.db.begin() as pg:
             require_exclusive(pg, f"DROP PARTITION of {name}", partition_objects(name, partitions or ()), changer)
@@ -245,7 +245,7 @@ class UpstreamChanges:
         except MetastoreError as error:
             if not answers:
                 raise
-            # The client gets the upstream's answer; a keeper does the rest.
+            # The client gets the upstream's answer; the house-keeping loop settles the note later.
             _log.warning("upstream_change_left", notes=list(ids), reason=str(error))
         [answer] = answers
         if isinstance(answer, UnavailableError):

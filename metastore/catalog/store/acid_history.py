@@ -42,7 +42,7 @@ ON CONFLICT (catalog, db, "table") DO UPDATE SET
 _CARRY_READERS = f"""
 UPDATE min_history AS o SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT} AND NOT EXISTS (
     SELECT FROM min_history AS n WHERE n.txn_id = o.txn_id AND (n.catalog, n.db, n."table") = (%s, %s, %s))"""
-# For the other readers the new name has a row.
+# These readers have a row of the new name already: the two rows become one.
 _MERGE_READERS = f"""
 WITH carried AS (DELETE FROM min_history WHERE {_OBJECT} RETURNING txn_id, min_write_id)
 INSERT INTO min_history AS m (txn_id, catalog, db, "table", min_write_id)
@@ -58,7 +58,7 @@ def delete_table_history(pg: PgTx, table: TableName) -> None:
 
 
 def delete_database_history(pg: PgTx, database: DatabaseName) -> None:
-    """Forget the same of everything in a database that is dropped."""
+    """Forget components, owners of write ids and compactions of every table in a database that is dropped."""
     statements = _forgetting("catalog = %s AND db = %s")
     pg.sql("; ".join(statements), (*database,) * len(statements))
 

@@ -17,7 +17,7 @@ LEASE = timedelta(seconds=60)
 GRACE = timedelta(minutes=5)
 """The time for which places of a change without an owner stay blocked: its last step may still take effect."""
 _CREATORS = 0x64697273  # "dirs": a call that gives a place to an object holds this lock, shared, until COMMIT.
-# This is a superset of the overlapping places: paths are compared as text.
+# These are all overlapping places, and perhaps more: paths are compared as text.
 _SELECT_NEAR = (
     "SELECT place FROM ({changing}) AS c WHERE starts_with(place, %(around)s) OR starts_with(%(around)s, place)"
 )

@@ -57,9 +57,9 @@ def is_decided(predicate: Predicate, default: str) -> bool:
 
 
 def leading(keys: Sequence[str], values: Sequence[str]) -> Sql:
-    """Return a condition on ``p.name`` for partitions whose first values are these, none of them empty.
+    """Return a condition on ``p.name`` for partitions whose first key values are ``values``, none of them empty.
 
-    It is a range of names.
+    The condition is a range of names.
     """
     if not values:
         return _ANYTHING

@@ -91,7 +91,7 @@ def select_names(
 
 
 def listed_names(table: Table, condition: str = "true", parameters: Sequence[Any] = ()) -> TextList:
-    """Return the same as bytes for clients."""
+    """Return the names that ``select_names`` returns, as bytes for clients."""
     return TextList(f"partitions p WHERE p.table_id = %s AND {condition}", (table.id, *parameters), "p.name")
 
 
@@ -125,7 +125,7 @@ def lock_partitions(pg: PgTx, table: Table, names: Sequence[str]) -> list[Partit
 
 
 def lock_doomed(pg: PgTx, table: Table, names: Sequence[str]) -> list[Doomed]:
-    """Return the same for a drop, which needs fewer fields."""
+    """Return and lock partitions as ``lock_partitions`` does, with only the fields that a drop needs."""
     rows = pg.sql(
         "SELECT name, location, parameters ->> 'is_archived', parameters ->> 'original_location' FROM partitions "
         f"WHERE table_id = %s AND {_NAMED} ORDER BY name FOR UPDATE",
@@ -152,7 +152,7 @@ def _insert(pg: PgTx, table: Table, partitions: Sequence[Partition], digests: Ma
 
 
 def update_partitions(pg: PgTx, table: Table, partitions: Sequence[Partition]) -> None:
-    """Overwrite partitions that are locked, all but their names and values, some thousand in a statement."""
+    """Overwrite all fields of locked partitions except name and values, some thousand partitions in a statement."""
     digests = insert_descriptors(pg, table, partitions)
     for some in _batches(partitions):
         pg.sql(
@@ -208,7 +208,7 @@ def insert_descriptors(pg: PgTx, table: Table, partitions: Iterable[Partition]) 
 
 
 def select_shared_locations(pg: PgTx, table: Table, locations: Sequence[str]) -> set[str]:
-    """Return those of the locations that a partition of the table has."""
+    """Return the locations that are in use by partitions of the table."""
     return {
         location
         for (location,) in pg.sql(

@@ -36,7 +36,7 @@ class StatisticsList:
     """The write ids up to one of which statistics must describe, if that is known; None: any statistics."""
 
     def only(self, origins: Iterable[StatisticsOrigin]) -> "StatisticsList":
-        """Of these alone."""
+        """Return the list of only those statistics that have one of these origins."""
         return replace(self, write_ids=[origin.write_id for origin in origins if origin.write_id is not None])
 
     def origins(self, pg: PgTx) -> tuple[bool, dict[StatisticsOrigin, int]] | None:
@@ -57,7 +57,7 @@ class StatisticsList:
             return self.within(opened.enter_context(db.begin(snapshot=True)), opened)
 
     def within(self, pg: PgTx, opened: ExitStack) -> Pieces[bytes]:
-        """Return the entries, in a snapshot that ends with ``opened``, which ends with the entries."""
+        """Return the entries. ``opened``: holds the snapshot's transaction, and is closed with the entries."""
         [(count,)] = pg.sql(_COUNT, self._values(list(self.partitions)))
         return Pieces(count, self._pieces(pg), opened.pop_all()) if count else Pieces(0, iter(()), ExitStack())
 

@@ -153,7 +153,7 @@ def names(database: DatabaseName, pattern: str | None, kind: str | None) -> Text
 
 
 def metas(catalog: str, db_pattern: str | None, pattern: str | None, kinds: Sequence[str]) -> WireList:
-    """Return lines of a table list; None and empty: any database, any name, any type."""
+    """Return the table list of get_table_meta. A pattern of None matches any name; empty ``kinds`` match any type."""
     db = only_name(db_pattern)
     db_regex = pattern_regex(db_pattern) if db is None else None
     return WireList(

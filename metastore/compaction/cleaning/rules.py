@@ -33,7 +33,10 @@ class DeclaredReading(StrEnum):
 
     @classmethod
     def of(cls, this: int | None, of_any: int | None) -> "DeclaredReading":
-        """Return what marks say: that of this table, and the highest of any table; None where there is no mark."""
+        """Return the declaration that a transaction's marks stand for.
+
+        ``this``: the mark for this table; ``of_any``: the highest mark of any table; None where there is no mark.
+        """
         if this is not None:
             return cls.NOT_THIS if this < 0 else cls.THIS
         return cls.ANYTHING if of_any is None or of_any < 0 else cls.OTHERS
@@ -78,7 +81,7 @@ LOOK_AGAIN = timedelta(minutes=5)
 
 
 def is_kept(request: Compaction, now: datetime, retention: timedelta) -> bool:
-    """Return True while the files that a compaction has replaced stay for what was planned before it."""
+    """Return True while files that a compaction replaced are kept for queries that were planned before it."""
     return request.committed_at is not None and now < request.committed_at + retention
 
 
@@ -91,11 +94,11 @@ def gate(
     *,
     per_table: bool,
 ) -> Gate:
-    """Return the verdict of transactions on cleaning a request now.
+    """Decide whether open transactions allow the cleaning of a request now.
 
     Hive 4 hands over the files of a CREATE TABLE AS, and then aborts its transaction. ``txn_state`` None: it is no
     longer on record. ``open_txns``: the open transactions, at least those with ids up to the request's ``next_txn_id``.
-    ``per_table``: a transaction that declares its tables is waited for with those only.
+    ``per_table``: a transaction that declares its tables delays the cleaning of those tables only.
     """
     if txn_state == "aborted" and request.abandoned_place is None:
         return Gate(
@@ -123,7 +126,7 @@ def gate_of_table(
     replaced_at: datetime | None = None,
     shares: str | None = None,
 ) -> Gate:
-    """Return the verdict of a table on removing files of it. A history property that cannot be read keeps everything.
+    """Decide whether a table's files may be removed. An unreadable history property keeps all files.
 
     ``replaced_at``: the time at which the files were replaced; None: they never were current files of the table.
     ``shares``: the sentence of ``shared``, if another table has the directory.
@@ -153,7 +156,7 @@ def is_own(place: str, homes: Collection[str], others: Collection[str]) -> bool:
     """Return True if a directory or file is the table's own.
 
     The innermost place around it must be the table's, and no place of another may lie inside.
-    ``homes``: the table's places, of which one is around it; ``others``: those of others. A place of both counts as the
+    ``homes``: the table's directories, one of which contains it; ``others``: those of other objects. One in both is the
     table's.
     """
     if any(other == place or other.startswith(f"{place}/") for other in others):
@@ -220,14 +223,14 @@ def may_read(txn: OpenTxn, *, per_table: bool) -> bool:
 
 
 def may_come_to_read(txn: OpenTxn, *, per_table: bool) -> bool:
-    """Return True if a transaction may read the table now or later: it may still declare what it has not declared."""
+    """Return True if a transaction may read the table now or later: it may still declare more tables."""
     return not per_table or txn.reading is not DeclaredReading.NOT_THIS
 
 
 def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timedelta) -> list[Compaction]:
     """Return one request for each entity.
 
-    Of those whose waiting time is over, it is the one with the lowest highest write id.
+    Of those whose waiting time is over, it is the one whose ``highest_write_id`` is the lowest.
     """
     chosen: dict[Entity, Compaction] = {}
     for candidate in sorted(requests, key=lambda request: (request.highest_write_id or 0, request.id)):
@@ -300,7 +303,7 @@ def dead_staging(names: Iterable[str], txns: ValidTxnList) -> list[str]:
 
 
 def superseded_outputs(names: Iterable[str], txn_id: int | None) -> list[str]:
-    """Return unproven outputs that were put aside by compactions before a proven one."""
+    """Return directories of refused outputs that compactions with a lower transaction id than ``txn_id`` put aside."""
     return [name for name in names if (owner := unproven_owner(name)) is not None and owner < (txn_id or 0)]
 
 

@@ -105,7 +105,7 @@ class CleanerService:
         with self.db.begin() as pg:
             if queue.lock_ready_for_cleaning(pg, request.id) is None:
                 return None
-            lists = components.select_lists(pg, request.entity.table)  # It is first: a later commit hides nothing.
+            lists = components.select_lists(pg, request.entity.table)  # A later commit must hide no reader.
             siblings = [sibling for sibling in queue.select_queue_of(pg, request.entity) if sibling.has_files_to_clean]
             gates = self._gates(pg, siblings)
             if request.id not in gates or gates[request.id].verdict is not CleaningVerdict.CLEAN:
@@ -206,7 +206,7 @@ class CleanerService:
         return [(entity, retry) for entity in sorted(due) if not _pauses(retry := retries.get(entity), now)]
 
     def start_aborted(self, entity: Entity) -> AbortCleaning:
-        """Take up an entity when its turn comes: a list of a thousand may be hours old by then."""
+        """Read the present state of an entity whose turn has come; the list of entities may be hours old."""
         with self.db.begin(durable=False) as pg:
             table = self.catalog.described(pg, entity)
             lists = components.select_lists(pg, entity.table)
@@ -292,7 +292,7 @@ class CleanerService:
         for request in ready:
             state = states.get(request.txn_id or 0)
             up_to = request.next_txn_id or 0
-            held = oldest is not None and oldest <= up_to  # For most requests: no transaction delays them.
+            held = oldest is not None and oldest <= up_to  # For most requests this is False, and a query is saved.
             open_txns = store.select_open_txns(pg, up_to, request.entity.table) if held else []
             decided = gate(
                 request,
@@ -303,7 +303,7 @@ class CleanerService:
                 per_table=self.settings.use_min_history,
             )
             if decided.verdict is CleaningVerdict.NOTE_END:
-                queue.update_committed(pg, request.id)  # now is certainly late enough
+                queue.update_committed(pg, request.id)  # The exact time is unknown, but it is not later than now.
                 decided = decided._replace(verdict=CleaningVerdict.WAIT)
             gates[request.id] = decided
         return gates

@@ -79,7 +79,7 @@ def select_aborted(
 def delete_aborted(
     pg: PgTx, entity: Entity, page: Sequence[AbortedWrite], up_to: int | None, keep: Collection[int], covered: Covered
 ) -> int:
-    """Forget those of aborted writes that may be forgotten; return their number. Arguments as of ``is_forgettable``."""
+    """Delete the records of aborted writes that ``is_forgettable`` allows; return their number."""
     gone = [write for write in page if is_forgettable(write, up_to, keep, covered)]
     if gone:
         pg.sql(

@@ -74,7 +74,7 @@ class Plan(NamedTuple):
 
     @property
     def reads(self) -> int:
-        """The bytes that it would read; if none is due, those of a major compaction."""
+        """The bytes that the due compaction would read; if none is due, the bytes of a major one."""
         return sum(each.size for each in self.inputs if self.type is not CompactionType.MINOR or _is_delta(each))
 
 
@@ -189,7 +189,7 @@ def delays_of_cleaning(holders: Iterable[Holder], *, per_table: bool) -> list[Ho
 
 
 def estimate(earlier: Sequence[Compaction], kind: CompactionType, entity: Entity) -> tuple[timedelta | None, str]:
-    """Return the duration of earlier ones, and their source: the entity, else any; the newest five count."""
+    """Return the expected duration and its source: the newest five compactions of this entity, else of any entity."""
     done = [
         (request, request.committed_at - request.started_at)
         for request in earlier

@@ -258,6 +258,6 @@ class ExplainingService:
             facts.table.parameters, facts.table.partition_parameters, facts.whole.now, replaced_at=since
         )
         text = text or kept.reason
-        # While the files are kept, no end of a reader would let them go.
+        # While the retention time runs, ending a reader would not free the files.
         holders = [] if is_kept(request, facts.whole.now, retention) else facts.whole.holders
         return why_not_cleaned(request, text, holders, per_table=settings.use_min_history)

@@ -109,7 +109,7 @@ class Aborts:
 
     @property
     def count(self) -> bool:
-        """True if they need an action."""
+        """True if the leftovers ask for a compaction or a cleaning."""
         return self.too_many or self.too_old
 
     def __or__(self, other: "Aborts") -> "Aborts":
@@ -125,7 +125,10 @@ class AbortRule(NamedTuple):
     max_age: timedelta
 
     def judged(self, writes: Iterable[tuple[Entity, int, datetime]], now: datetime) -> Iterator[tuple[Entity, Aborts]]:
-        """Yield the entities of (entity, transactions, start of the oldest) that ask for one."""
+        """Yield entities whose aborted writes ask for a compaction.
+
+        ``writes``: (entity, number of transactions, start of the oldest).
+        """
         for entity, txns, oldest in writes:
             aborts = Aborts.judged(txns, oldest, now, self.max_txns, self.max_age)
             if aborts.count:

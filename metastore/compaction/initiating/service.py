@@ -85,7 +85,7 @@ class InitiatorService:
     catalog: EntityCatalog = OWN_CATALOG
 
     def candidates(self, since: datetime | None, again: Iterable[Entity] = ()) -> Candidates:
-        """Return entities written since then (None: ever), left from the last round, or with too many or old aborts."""
+        """Return entities written after ``since`` (None: ever), those to check again, and those with many aborts."""
         with self.db.begin(durable=False) as pg:
             now = pg.now
         written = dict.fromkeys(again)
@@ -107,7 +107,7 @@ class InitiatorService:
         return self.db.threads(self.settings.initiator_checks)
 
     def inputs(self, entities: Sequence[Entity]) -> dict[Entity, CandidateFacts]:
-        """Look up candidates, in as many statements as for one. What is kept is read before the lists."""
+        """Look up candidates, in as many statements as for one. Stored listings are read before the write-id lists."""
         if not entities:
             return {}
         with self.db.begin(durable=False) as pg:
@@ -135,7 +135,7 @@ class InitiatorService:
         return kept.listing.measured if kept and holds else None
 
     def keep(self, listings: Sequence[MeasuredListing]) -> None:
-        """Keep what was listed. Serialises on: the entities' rows, in their order."""
+        """Store the listings. Serialises on: the entities' rows, in their order."""
         with self.db.begin(durable=False) as pg:
             inventory.upsert(pg, listings)
 
@@ -240,7 +240,7 @@ class InitiatorService:
                 gone = [row for entity in by_entity.values() for row in expendable(entity, retention, pg.now)]
                 queue.delete_history(pg, gone)
             count += len(gone)
-            # The last entity may go on behind the page: its remaining rows are checked again, with the rest of it.
+            # The last entity may continue on the next page, so that page begins with this entity's remaining rows.
             last = rows[-1].entity if rows else None
             after = next(
                 (component.entity for component in reversed(rows) if component.entity != last), after if gone else last

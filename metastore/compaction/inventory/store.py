@@ -18,7 +18,7 @@ _SELECT_KEPT = _SQL.text("select_kept", wanted=WANTED, largest=LARGEST_ID)
 
 
 def upsert(pg: PgTx, listings: Sequence[MeasuredListing]) -> None:
-    """Keep what listings found, unless a later one is known."""
+    """Store the results of listings, unless a later listing is stored."""
     if listings:
         rows = [
             (

@@ -1,4 +1,4 @@
-"""Read costs of tables and partitions beside their bases, and files that only wait for the Cleaner.
+"""Read costs of the deltas of tables and partitions, and files that only wait for the Cleaner.
 
 Rule: a score is in files: opening one costs as much as reading 4 MiB (Spark's spark.sql.files.openCostInBytes), so it
 is the files of the deltas, and their bytes divided by that. 0: readers open the base alone. A delta is small below a
@@ -33,7 +33,7 @@ class Counted(StrEnum):
 
 
 class Deltas(NamedTuple):
-    """The files beside a base. ``files`` and ``size``: of the deltas that readers read.
+    """The delta files of a table or partition. ``files`` and ``size``: of the deltas that readers read.
 
     ``obsolete_size``: the bytes of files that no new reader reads.
     """
@@ -47,7 +47,7 @@ class Deltas(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The read amplification: the cost of a read beside its base, in files."""
+        """The read amplification: the cost of reading the deltas, as a number of files."""
         return self.files + self.size / OPEN_COST
 
 

@@ -1,4 +1,4 @@
-"""Measures for /metrics, and read costs beside the bases of tables."""
+"""Measures for /metrics, and the read costs of tables' deltas."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +14,7 @@ _LATELY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class MeasuringService:
-    """The figures that the Initiator has seen, and those of Hive's compactors, which call `update` and `remove`."""
+    """Figures that the Initiator measured, and those that Hive's compactors report through `update` and `remove`."""
 
     db: Database
     settings: CompactionSettings
@@ -43,7 +43,7 @@ class MeasuringService:
         return [("unattended_writes", str(each.table), float(each.number)) for each in most]
 
     def costliest(self, limit: int) -> list[DeltasOf]:
-        """Return the tables and partitions with the highest read cost beside the base."""
+        """Return the tables and partitions whose deltas cost readers most."""
         with self.db.begin(durable=False) as pg:
             return store.select_costliest(pg, limit)
 

@@ -23,7 +23,7 @@ _COST = float(OPEN_COST)
 
 
 def _usual(at: str) -> str:
-    """Return SQL for the mean of a row's score at an instant: until then the score has been as measured."""
+    """Return SQL for the mean score of a row at an instant, as if the last measured score had not changed since."""
     passed = f"0.5 ^ (greatest(0, extract(epoch FROM {at} - m.at)) / {HALF_LIFE_OF_SCORES.total_seconds()})"
     return f"m.usual_score + (m.files + m.bytes / {_COST} - m.usual_score) * (1 - {passed})"
 

@@ -51,7 +51,7 @@ def open_at_once(bucket: Sequence[MergedFile]) -> int:
 
 
 def _write_ids(file: InputFile) -> tuple[int, int]:
-    """Return the lowest and the highest write id of the rows in a file, or of those that its events name."""
+    """Return the lowest and the highest write id that the events of a file may name, by its directory."""
     match parse_directory(file.path.rsplit("/", 2)[-2]):
         case DeltaName() as name:
             return (0 if name.is_delete else name.min_write_id), name.max_write_id
@@ -62,7 +62,7 @@ def _write_ids(file: InputFile) -> tuple[int, int]:
 
 
 class Stripe(NamedTuple):
-    """A stripe: ``lowest`` and ``highest`` bound its ROW__IDs number by number, ``last`` is that of its last row."""
+    """A stripe: ``lowest`` and ``highest`` bound each number of its ROW__IDs; ``last``: the last row's ROW__ID."""
 
     rows: int
     size: int

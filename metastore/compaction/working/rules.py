@@ -198,7 +198,10 @@ def _names(evidence: OutputEvidence) -> Iterator[str]:
 
 
 def _shares(evidence: OutputEvidence) -> Iterator[str]:
-    """Rows in = rows out + rows left out, each bucket its share; their ids go on from bucket to bucket."""
+    """Yield faults of a rebalance: rows in must equal rows out plus rows left out, and each bucket must hold its share.
+
+    Row ids must continue from bucket to bucket.
+    """
     read = _sum(evidence.tallies)
     rows, deletes = (
         sum(file.rows for file in evidence.inputs if file.is_of_deletes == is_delete) for is_delete in (False, True)
@@ -229,7 +232,7 @@ def _shares(evidence: OutputEvidence) -> Iterator[str]:
 
 
 def _counts(evidence: OutputEvidence) -> Iterator[str]:
-    """Rows in = rows out + rows left out, for each bucket."""
+    """Yield faults of the counts: for each bucket, rows in must equal rows out plus rows left out."""
     for tally in evidence.tallies:
         if tally.lowest_writer != tally.highest_writer:
             yield f"One task's writer got events of the buckets {tally.lowest_writer} to {tally.highest_writer}"
@@ -261,7 +264,7 @@ def _counts(evidence: OutputEvidence) -> Iterator[str]:
 
 
 def _deleted(place: str, evidence: OutputEvidence, read: Tally) -> Iterator[str]:
-    """Each deleted row is left out once, and no delete event is lost."""
+    """Yield faults of deletes: each deleted row must be left out once, and no delete event may be lost."""
     if read.deleted != read.found:
         yield f"{place}: {read.deleted} events were left out for {read.found} deleted rows"
     if (evidence.is_major or evidence.is_rebalance) and read.highest_named > evidence.highest_write_id:

@@ -48,7 +48,7 @@ def _wire(states: Sequence[tuple[LockState, int]], types: Sequence[tuple[LockTyp
         ThriftField(11, WireType.TEXT, "host"),
         ThriftField(12, WireType.I32, "heartbeat_count"),
         ThriftField(13, WireType.TEXT, "agent_info"),
-        # A lock that waits says for whom.
+        # A waiting lock names its blocker.
         ThriftField(14, WireType.I64, f"CASE WHEN {_WAITS} THEN blocked_by_ext_id END", optional=True),
         ThriftField(15, WireType.I64, f"CASE WHEN {_WAITS} THEN blocked_by_int_id END", optional=True),
         ThriftField(16, WireType.I64, "int_id"),

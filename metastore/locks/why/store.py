@@ -47,7 +47,10 @@ class RecordedWaits(NamedTuple):
 
 
 def select_waits(db: Database, lock_id: int, txn_id: int, table: TableName | None) -> RecordedWaits:
-    """All that wait, those whom they may wait for, and those in question (0 and None: not so)."""
+    """Return all waiting locks, their possible blockers, and the locks in question.
+
+    The question is a lock, a transaction or a table; 0 and None mean that it is not asked about.
+    """
     catalog, database, name = table or (None, None, None)
     rows = db.once(_LOCKS, {"lock": lock_id, "txn": txn_id, "catalog": catalog, "db": database, "table": name})
     waits = RecordedWaits(rows[0][0] if rows else None, [], {}, {})

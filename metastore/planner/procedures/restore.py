@@ -99,7 +99,10 @@ def _look(call: PlannerCall, table: AcidTable, txn: Transaction) -> Callable[[Va
 def _oldest(
     call: PlannerCall, table: AcidTable, present: ValidWriteIdList, look: Callable[[ValidWriteIdList], object]
 ) -> int:
-    """Return the lowest readable write id. Points are lost up to a base: if one exists, all later ones do."""
+    """Return the lowest write id that a reader can still see.
+
+    Cleaning removes the oldest points first. So if one point is readable, all later ones are.
+    """
 
     def is_there(write_id: int) -> bool:
         try:

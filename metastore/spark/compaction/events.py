@@ -37,13 +37,13 @@ Range = tuple[RowKey | None, RowKey | None]
 
 
 def ranges(firsts: Sequence[RowKey]) -> list[Range]:
-    """Return the ranges before the first of these ROW__IDs, between them, and from the last on."""
+    """Return ranges of ROW__IDs: before the first one, from each one to the next, and from the last one on."""
     return list(pairwise([None, *firsts, None]))
 
 
 @dataclass(frozen=True)
 class CompactionInputs:
-    """The inputs of a compaction. ``write_ids``: those whose events the compaction sees."""
+    """The inputs of a compaction. ``write_ids``: the write ids whose events the compaction sees."""
 
     state: AcidState
     sources: Sources

@@ -175,7 +175,7 @@ class _Job:
     """True if ordered files are merged; else their events are sorted again."""
 
     def passes(self, inputs: CompactionInputs) -> int:
-        """Return how often Spark's stages take in a row: once at the read, and once behind each shuffle."""
+        """Return how many times Spark's stages read each row: once from the files, and once after each shuffle."""
         of_a_rebalance = 0 if self.spec.kind != "rebalance" else 4 if self.spec.order_by else 1
         return of_a_rebalance + (1 if self._reading(inputs).buckets(inputs.read) else 2)
 
@@ -302,7 +302,7 @@ class _Job:
         empty: bool = False,
         in_place: bool = True,
     ) -> Iterator[StagedWrite]:
-        """Return complete, proven directories without their names; those of an earlier step are not ``in_place``."""
+        """Yield complete, proven directories that are not published. ``in_place`` is False for an intermediate step."""
         hadoop, location = Hadoop(self.spark), self.spec.location
         orc = orc_settings(self.spec.properties) if in_place else _OF_A_STEP.copy()
         compression = orc.pop("orc.compress", "zlib").lower()
@@ -312,7 +312,7 @@ class _Job:
         with ExitStack() as kept:
             for number, (name, events) in enumerate(outputs.items()):
                 staging = f"{location}/{compaction_staging(self.spec.txn_id, number if in_place else _STEP_BEFORE)}"
-                for leftover in (staging, f"{location}/{name}"):  # of a failed attempt under this transaction
+                for leftover in (staging, f"{location}/{name}"):  # left by a failed attempt of this transaction
                     hadoop.delete(leftover)
                 written = kept.enter_context(
                     copied_stripes(self.spark, events, name, location, staging)

@@ -41,9 +41,9 @@ class Task(NamedTuple):
 def merged_events(
     spark: SparkSession, events: StructType, tasks: Sequence[Task], sizes: Mapping[str, int], number: str = ""
 ) -> DataFrame:
-    """Return the events, and ``OF_DELETES``.
+    """Return the events, with the column ``OF_DELETES``.
 
-    ``sizes``: of the files, by path; ``number``: a column for a task's number.
+    ``sizes``: the files' sizes, by path; ``number``: the name of a column for a task's number.
     """
     described = to_java(
         [

@@ -23,7 +23,7 @@ _EXACT = Context(prec=100)
 
 @dataclass(frozen=True)
 class Observed:
-    """Rows to pass on, and the tallies of those that were passed on."""
+    """Rows that pass through unchanged, and tallies of the rows that have passed."""
 
     rows: DataFrame
     types: Mapping[str, str]

@@ -71,7 +71,7 @@ def compact_rows(
         else _stored_by_spark(spark, files, here, table.file_format, [file.path for file in inputs])
     )
     hadoop, staging = Hadoop(spark), f"{spec.location}/{compaction_staging(spec.txn_id)}"
-    for leftover in (staging, f"{spec.location}/{name}"):  # of a failed attempt: only this job writes here
+    for leftover in (staging, f"{spec.location}/{name}"):  # left by a failed attempt: only this job writes here
         hadoop.delete(leftover)
     seen = Observed.of(copies.rows, described if copies.columns is not RAW and copies.read else {})
     published = write_plain(

@@ -139,7 +139,7 @@ class JobProof:
         ]
 
     def _set_aside(self, directories: Sequence[tuple[str, str]]) -> str:
-        """Keep these (path, name) under a hidden name, in place of an earlier attempt's; return it, "" for none."""
+        """Move these (path, name) below a hidden name, in place of an earlier attempt's; return the name, or ""."""
         location = self.spec.location
         for name, _ in self.hadoop.children(location):
             if unproven_owner(name) is not None:

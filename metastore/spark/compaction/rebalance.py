@@ -179,7 +179,7 @@ def _bucket(keys: Sequence[_Key], bounds: Sequence[tuple[Any, ...]], lowest: int
 
 
 def _reaches(keys: Sequence[_Key], bound: tuple[Any, ...]) -> Column:
-    """Return a condition: the row has these keys, or sorts behind them."""
+    """Return a condition that holds for a row whose keys equal ``bound`` or sort after it."""
     pairs = reversed(list(zip(keys, bound, strict=True)))
     return reduce(lambda rest, pair: pair[0].behind(pair[1]) | (pair[0].equals(pair[1]) & rest), pairs, F.lit(True))  # noqa: FBT003
 

@@ -52,7 +52,7 @@ def scan_files(
 ) -> DataFrame:
     """Return the events that meet all of ``where``; the columns are ``before``, ``columns``, then ``after``.
 
-    To Spark a scan of the columns alone is a scan of flat files.
+    For Spark a scan of ``columns`` alone looks like a scan of flat files.
     """
     content = file_statuses(files)
     name = sha256(content).hexdigest()

@@ -252,7 +252,7 @@ class _Writing:
         staged.files.append(WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0))
 
     def complete(self) -> list[Staged]:
-        """Add the version file; return the directory, if there is one, which then lacks only its final name."""
+        """Add the version file; return the directory, which then lacks only its final name, or nothing without rows."""
         if self.staged is None:
             return []
         if not self.staged.uploads:

@@ -27,7 +27,7 @@ _UNKNOWN = "DIGEST-MD5: IO error acquiring password"
 
 
 def token_mechanism(password_of: Callable[[bytes], bytes | None]) -> Callable[[str], Mechanism]:
-    """Return what makes a mechanism for each negotiation.
+    """Return a function that makes a mechanism for each negotiation.
 
     ``password_of``: returns the password of a valid token by its identifier; it may wait for PostgreSQL.
     """

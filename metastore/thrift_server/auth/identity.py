@@ -52,6 +52,6 @@ def of_certificate(certificate: Mapping[str, Any] | None, named_by: str) -> Iden
         names = [value for kind, value in certificate.get("subjectAltName", ()) if kind in {"email", "URI", "DNS"}]
     else:
         names = [value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"]
-        if len(names) > 1:  # Other programs would read the first, or the last.
+        if len(names) > 1:  # Some programs read the first, others the last.
             raise AccessDeniedError(f"The certificate names {len(names)} users ({', '.join(names)}): one is needed")
     return Identity(names[0], IdentityProof.CERTIFICATE) if names and names[0] else NOBODY

@@ -25,7 +25,7 @@ _CHOICE = 4
 def gssapi_mechanism(
     principal: str, keytab: str, protection: Collection[str], local_names: LocalNames
 ) -> Callable[[str], Mechanism]:
-    """Return what makes a mechanism for each negotiation.
+    """Return a function that makes a mechanism for each negotiation.
 
     ``protection``: the layers that are offered. Raises: InvalidInputError (no library, or an unusable keytab).
     """

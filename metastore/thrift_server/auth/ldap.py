@@ -20,7 +20,7 @@ class LdapDirectory:
     """A directory server that knows the users."""
 
     def __init__(self, settings: IdentitySettings) -> None:
-        """Prepare it. Raises: InvalidInputError (no library, or no address)."""
+        """Prepare the directory. Raises: InvalidInputError (no library, or no address)."""
         try:
             self._ldap3: Any = importlib.import_module("ldap3")
             self._escape_filter: Any = importlib.import_module("ldap3.utils.conv").escape_filter_chars
@@ -105,5 +105,5 @@ class LdapDirectory:
             yield connection if connection.bind() else None
         finally:
             connection.unbind()
-            if connection.socket is not None:  # The library leaves that of a failed connect open.
+            if connection.socket is not None:  # The library leaves the socket of a failed connect open.
                 connection.socket.close()

@@ -24,7 +24,7 @@ def own_principal(settings: IdentitySettings) -> str:
 
 
 def local_names(settings: IdentitySettings) -> LocalNames | None:
-    """Return the names of users by their principals; None without Kerberos. Raises: InvalidInputError."""
+    """Return the mapping of principals to user names; None without Kerberos. Raises: InvalidInputError."""
     if not settings.uses_kerberos:
         return None
     return LocalNames(settings.auth_to_local, Principal.of(own_principal(settings)).realm)

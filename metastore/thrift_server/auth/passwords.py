@@ -84,7 +84,7 @@ class FailedLogins:
     """The failures by address and by user: a pause after each beyond the first few."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Begin without any."""
+        """Begin without failures."""
         self._now = now
         self._failures: dict[str, tuple[int, float]] = {}
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class FailedLogins:
 
 
 def plain_mechanism(check: Check, failures: FailedLogins) -> Callable[[str], Mechanism]:
-    """Return what makes a mechanism for a negotiation with an address."""
+    """Return a function that makes a mechanism for a negotiation with an address."""
     return lambda host: _Plain(check, failures, host)
 
 

@@ -107,7 +107,7 @@ class Negotiation:
 
     @property
     def waits(self) -> bool:
-        """True if the next step may wait for others."""
+        """True if the next step may wait for another system."""
         return self.mechanism is not None and self.mechanism.waits
 
     @property

@@ -62,7 +62,7 @@ def catalog_to_thrift(catalog: Catalog) -> Any:
 
 
 def database_from_thrift(database: Any, name: str | None = None) -> DatabaseDraft:
-    """Decode a request for a database. ``name``: what is altered, which need not be named again.
+    """Decode a request for a database. ``name``: the altered database, which the request need not name again.
 
     Raises: MetaError without a name.
     """
@@ -80,7 +80,7 @@ def database_from_thrift(database: Any, name: str | None = None) -> DatabaseDraf
 
 
 def remote_of(kind: int | None, connector: str | None, remote_name: str | None) -> tuple[str | None, str | None]:
-    """Return data connector, "" without one, and name there of a database of type REMOTE; None and None for others."""
+    """Return the data connector ("" if missing) and the remote name of a REMOTE database; None twice for others."""
     if kind != ttypes.DatabaseType.REMOTE:
         return None, None
     return (connector or "").strip(), remote_name or None
@@ -173,7 +173,7 @@ def descriptor_from_thrift(sd: Any) -> Json:
 def descriptor_to_thrift(sd: Json) -> Any:
     """Encode a complete storage descriptor.
 
-    Most of it are columns, which are made without looking at declarations.
+    Most of it is columns, which are encoded by fixed code.
     """
     struct = struct_from_json(ttypes.StorageDescriptor, {name: value for name, value in sd.items() if name != "cols"})
     struct.cols = fields_to_thrift(sd["cols"])

@@ -74,7 +74,7 @@ def struct_text(struct: Any) -> str:
 
 @cache
 def _fields(kind: type) -> list[tuple[str, str, Callable[[Any, Any], str], Any]]:
-    """Return what a kind of structs has: each field's name, the text before its value, the value's writer."""
+    """Return the fields of a struct type: name, the JSON text before the value, and the writer of the value."""
     return [
         (name, f'"{number}":{{"{_TAGS[ttype]}":', _WRITERS[ttype], args)
         for number, ttype, name, args, _ in filter(None, kind.thrift_spec)  # type: ignore[attr-defined]

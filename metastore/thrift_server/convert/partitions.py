@@ -70,7 +70,7 @@ def draft_of(
 ) -> PartitionDraft:
     """Decode a client's partition.
 
-    ``target``: the catalog of a partition that names none. ``columns``: for a partition that comes without.
+    ``target``: the catalog of a partition that names none. ``columns``: for a partition that is sent without columns.
     """
     return drafts_of([struct], target, columns)[0]
 
@@ -80,7 +80,7 @@ def drafts_of(
     target: TableName | None = None,
     columns: list[ttypes.FieldSchema] | None = None,
 ) -> list[PartitionDraft]:
-    """Decode several partitions likewise.
+    """Decode several partitions as ``draft_of`` does.
 
     A descriptor equal to the descriptor before it, but for the location, is converted once.
     """
@@ -218,9 +218,9 @@ def is_grouped(table: Table) -> bool:
 
 
 def grouped(table: Table, partitions: Iterable[ttypes.Partition]) -> list[ttypes.PartitionSpec]:
-    """Encode partitions in a specification for each descriptor that they share; those outside of the table in one list.
+    """Encode partitions: a specification for each shared descriptor, and a list of those outside the table's location.
 
-    Descriptors are equal but for a location below the table's. A partition without one has none to be outside of.
+    Descriptors are equal but for a location below the table's. A partition without a location is in no list.
     """
     root, groups, outside = table.location or "", dict[tuple[bool, bytes], list[ttypes.Partition]](), []
     for partition in partitions:

@@ -90,6 +90,6 @@ def request_to_json(spec: Sequence[Any], values: Sequence[Any]) -> Json:
 
 
 def answer_from_json(spec: Any, answer: Any) -> Any:
-    """Convert an answer to what its declaration says. ``spec``: the result's only field."""
+    """Convert an answer from JSON to the type that the method returns. ``spec``: the method's result, of one field."""
     [(_, kind, _, args, _)] = spec
     return _value_from_json(kind, args, answer)

@@ -25,7 +25,7 @@ class History(Protocol):
     """The history of transactions."""
 
     def tell(self, errors: Sequence[object]) -> None:
-        """Append the outcomes of their transactions to the errors' texts."""
+        """Append the outcome of the named transaction to each error's text."""
 
     def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
         """Return the transactions that were aborted lately with these locks, by lock."""

@@ -64,7 +64,7 @@ def wire_exception(error: BaseException, method: str, declared: Container[type])
         return error
     text = str(error) or type(error).__name__
     if len(text) > LONGEST_TEXT:
-        text = f"{text[: LONGEST_TEXT // 2]} ... {text[-LONGEST_TEXT // 2 :]}"  # A sentence may begin with a name.
+        text = f"{text[: LONGEST_TEXT // 2]} ... {text[-LONGEST_TEXT // 2 :]}"  # Long names may come first.
     if isinstance(error, errors.NoAnswerError):
         return TApplicationException(TApplicationException.MISSING_RESULT, text)
     if isinstance(error, errors.MetastoreError):

@@ -240,7 +240,7 @@ class Middleware:
                 return
             for piece in coming:
                 rest = sender.send(data)
-                call.cut_off = True  # The flag is for the case that the rest does not follow.
+                call.cut_off = True  # Set in case the rest of the answer cannot be read.
                 if rest is None:
                     call.reply = after
                     return

@@ -39,7 +39,7 @@ class CompactionOperatorHandlers:
         )
 
     def metastore_table_top(self, _call: Call, limit: int | None) -> list[ttypes.ReadCost]:
-        """Return the tables and partitions with the highest read cost beside the base."""
+        """Return the tables and partitions whose deltas cost readers most."""
         if limit is None or not 0 < limit <= _MOST_TABLES:
             raise InvalidRequestError(f"limit is {limit}: say from 1 to {_MOST_TABLES}")
         return [_read_cost(each) for each in self._measuring.costliest(limit)]

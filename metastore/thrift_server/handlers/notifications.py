@@ -68,7 +68,7 @@ class NotificationHandlers:
     def add_write_notification_log_in_batch(
         self, call: Call, rqst: ttypes.WriteNotificationLogBatchRequest
     ) -> ttypes.WriteNotificationLogBatchResponse:
-        """Record the same for many partitions: all of them or none."""
+        """Record written files of many partitions: all of them or none."""
         call.log(table=f"{rqst.db}.{rqst.table}")
         self.events.add_write_notification_log(self.writes.of_requests(rqst.catalog, rqst.requestList or ()))
         return ttypes.WriteNotificationLogBatchResponse()

@@ -294,7 +294,7 @@ class PartitionReadHandlers:
         return self._answer(selected, shape, itself)
 
     def _answer(self, selected: Selection, shape: Shape, whole: Callable[[list[Any]], R]) -> R | InPieces:
-        """Return the selected partitions; ``whole``: the result, from the list of them."""
+        """Return the selected partitions. ``whole``: builds the method's result from their list."""
         table = selected.table.name
         if not self._in_pieces or shape.include or shape.exclude:
             return whole(encode_partitions(table, self._partitions.lists.partitions(selected), shape))
@@ -305,7 +305,7 @@ class PartitionReadHandlers:
         return self._specs(selected, itself)
 
     def _specs(self, selected: Selection, whole: Callable[[list[Any]], R]) -> R | InPieces:
-        """Return the selected partitions as a specification; ``whole``: the result, from the list of it."""
+        """Return the selected partitions as specifications. ``whole``: builds the method's result from their list."""
         table = selected.table
         if is_grouped(table):
             return whole(grouped(table, encode_partitions(table.name, self._partitions.lists.partitions(selected))))

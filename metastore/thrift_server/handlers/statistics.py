@@ -109,7 +109,7 @@ class StatisticsHandlers:
         return ttypes.TableStatsResult(statistics_to_thrift(statistics), is_exact)
 
     def get_partitions_statistics_req(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> InPieces:
-        """Return the same of several partitions; a partition without any is left out."""
+        """Return statistics of several partitions; partitions without statistics are left out."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         found, is_exact = self._statistics.of_partitions(
             name, request.partNames or [], request.colNames or [], request.engine or HIVE, seen_of(request)

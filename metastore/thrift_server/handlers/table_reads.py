@@ -110,7 +110,7 @@ class TableReadHandlers:
         return self._tables.get_materialized_views_for_rewriting(_required(db))
 
     def get_all_materialized_view_objects_for_rewriting(self, _call: Call) -> list[ttypes.Table]:
-        """Return the same as tables, of the whole default catalog."""
+        """Return the tables of all such materialized views of the default catalog."""
         return [table_to_thrift(view) for view in self._tables.get_all_materialized_view_objects_for_rewriting()]
 
     def get_table_meta(
@@ -131,7 +131,7 @@ class TableReadHandlers:
         return self._tables.get_table_names_by_filter(database_name(db), TableFilter.of(text).accepts, most)
 
     def get_tables_ext(self, _call: Call, request: ttypes.GetTablesExtRequest) -> list[ttypes.ExtendedTableInfo]:
-        """Return names that match, with what the client may do by the words that it says. No limit is a limit of 0."""
+        """Return the matching names, with the access that the client's capabilities allow. No limit counts as 0."""
         database = DatabaseName(request.catalog.strip().lower(), request.database.strip().lower())
         said, most = request.processorCapabilities or (), request.limit or 0
         tables = self._tables.get_tables_ext(database, request.tableNamePattern, said, most)
@@ -169,7 +169,7 @@ class TableReadHandlers:
 
 
 def _extended(name: str, access: table_access.TableAccess, fields: int) -> ttypes.ExtendedTableInfo:
-    """Return what a client has asked of a table: 1 is the access, 2 are the words that it lacks."""
+    """Return the fields that a client requested: bit 1 is the access, bit 2 the missing capabilities."""
     info = ttypes.ExtendedTableInfo(name)
     if fields & _ACCESS:
         info.accessType = int(access.type)

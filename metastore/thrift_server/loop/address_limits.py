@@ -62,7 +62,11 @@ class AddressLimits:
     """Every address with connections, or with transactions or locks that may still be there."""
 
     def __init__(self, settings: LimitSettings, forget_after: timedelta = timedelta(0)) -> None:
-        """Prepare the limits; ``forget_after``: a silent transaction or lock is gone by then."""
+        """Prepare the limits.
+
+        ``forget_after``: the time for which an address without connections keeps its counts. After it, a transaction or
+        lock without heartbeats has expired.
+        """
         self.settings = settings
         self.on = any(getattr(settings, kind) for kind in KINDS)
         self._forget_after = max(forget_after.total_seconds(), _MEMORY_SECONDS)

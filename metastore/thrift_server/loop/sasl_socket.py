@@ -75,7 +75,7 @@ class SaslSocket:
                     data, self._received = bytes(self._received), bytearray()
                     return data
                 return self._inner.recv(size)
-            content = self._unframed()  # It may have come with the last message of the negotiation.
+            content = self._unframed()  # The first frame may have come with the last message of the negotiation.
             if not content:
                 piece = self._inner.recv(size)
                 if not piece:
@@ -112,7 +112,7 @@ class SaslSocket:
         self._inner.close()
 
     def _negotiate(self, *, may_wait: bool) -> int:
-        """Go on until something must be waited for."""
+        """Continue the negotiation until it must wait for the client or for a thread."""
         negotiation = self._negotiation
         while negotiation is not None:
             if not self._flush():

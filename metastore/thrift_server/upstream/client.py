@@ -118,7 +118,7 @@ class UpstreamCatalog:
             return None
         try:
             database = self._client.ask("get_database", database_of(entity.table.database))
-        except NoSuchObjectError:  # It was dropped since the table was looked up, and the table with it.
+        except NoSuchObjectError:  # The database was dropped with the table since the look-up.
             return None
         partition = self._client.partition(entity.table, entity.partition) if entity.partition else None
         location = (partition or table).sd.location or ""
@@ -164,7 +164,7 @@ class UpstreamCatalog:
         return f"some table of the upstream, which cannot be asked who has {location}"
 
     def homes(self, _pg: PgTx, _entity: Entity) -> list[str] | None:
-        """Return None for unknown; no file is removed by it: see `user_of`."""
+        """Return None: the places are unknown, so no file is removed. See `user_of`."""
         return None
 
     def sharer(self, _pg: PgTx, _table: Described) -> str | None:

@@ -109,9 +109,9 @@ class Upstream:
         raise UnavailableError("; ".join(reasons))
 
     def said_first(self, client: Connection, without: bytes = b"") -> tuple[bytes, ...]:
-        """Return the messages about the client, proven or not, and its settings.
+        """Return the messages that a new connection sends first: the client's user, proven or not, and its settings.
 
-        ``without``: the one to be sent now.
+        ``without``: a message to leave out, because it is sent next.
         """
         session, proven = session_of(client), client.identity.user
         said = (*((self.set_ugi(proven),) if proven else session.user), *session.settings)
@@ -140,7 +140,7 @@ class Upstream:
             if self._tls is not None:
                 sock = self._tls.get().wrap_socket(sock, server_hostname=address.host)
             for raw in said_first:
-                self._exchange(sock, raw, self.reply("set_ugi"))  # Its answer does not matter: a server may refuse.
+                self._exchange(sock, raw, self.reply("set_ugi"))  # The answer does not matter: a server may refuse.
         except BaseException:
             sock.close()
             raise

@@ -62,11 +62,10 @@ class Outgoing:
         close: Callable[[ClientConnection], None],
         ring: Callable[[], None],
     ) -> None:
-        """Prepare them. ``pass_on``: sends a part of an answer, and tells if the client takes more at once.
+        """Prepare the methods. ``pass_on``: sends a part of an answer, and tells if the client takes more at once.
 
-        ``end``: ends the call.
-        ``end`` gets the answer that is still to be sent. ``close``: closes the client's connection. ``ring``: wakes the
-        loop.
+        ``end``: ends the call, and gets the rest of the answer. ``close``: closes the client's connection. ``ring``:
+        wakes the loop.
         """
         self.pass_on, self.end, self.close, self.ring = pass_on, end, close, ring
 
@@ -113,7 +112,7 @@ class Forwarder:
             except MetastoreError as error:
                 self._end(link, error, outcome=type(error).__name__)
                 return
-        if link.said != session_of(client).version:  # It has changed its user since.
+        if link.said != session_of(client).version:  # The client has changed its user since this connection was used.
             self._drop(link)
         self._attempt(link)
 
@@ -144,7 +143,7 @@ class Forwarder:
         return True
 
     def taken(self, client: ClientConnection) -> None:
-        """Read the rest: the client has taken the passed bytes."""
+        """Continue to read from the upstream, since the client has taken the bytes passed so far."""
         link: UpstreamLink | None = client.link
         if link is not None and link.sock is not None and link.header is not None:
             link.moved = time.monotonic()
@@ -160,7 +159,7 @@ class Forwarder:
         for link in list(self._links.values()):
             silent = now - link.moved
             if link.header is not None and link.client.sending is None and silent > self._timeout:
-                link.attempts = 2  # It has waited long enough.
+                link.attempts = 2  # No further attempt: the call has waited long enough.
                 self._broken(link, TimeoutError())
 
     # ------------------------------------------------------------------------------------------------ steps
@@ -251,7 +250,7 @@ class Forwarder:
         assert link.held is not None  # noqa: S101 - the method is of those
         if header.method in link.lacks:
             if complete:
-                link.reply = None  # It is complete, even if the connection breaks now.
+                link.reply = None  # The answer is complete, even if the connection breaks now.
                 self._wanted.put(partial(self._in_older_words, link, header, outcome, bytes(link.held)))
             return False
         if complete and outcome == "APPLICATION_EXCEPTION" and is_unknown(link.held):
@@ -269,7 +268,7 @@ class Forwarder:
         header, pending, passed = link.header, link.asked, link.passed
         self._drop(link)
         if header is None or (pending and link.reply is None):
-            return  # It ended while idle, or while the answer is being translated.
+            return  # The connection ended while idle, or while the answer is being translated.
         _log.info("upstream_connection_broken", method=header.method, **link.client.who, reason=reason(error))
         if passed:  # The client has half an answer already.
             self._count(header.method, "BROKEN_OFF", link)

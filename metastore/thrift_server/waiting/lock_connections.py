@@ -38,7 +38,7 @@ class LockConnections:
     def took(self, lock_id: int, connection: Connection, *, tied: bool = True) -> None:
         """Record a request that was made. ``tied``: True if its client keeps a connection over several calls."""
         with self._lock:
-            known = self._held.get(lock_id)  # A client that lost the answer made it again.
+            known = self._held.get(lock_id)  # A client that lost the answer repeated the request.
             self._held[lock_id] = _held(connection, tied=tied and known is None)
 
     def looked(self, lock_id: int, connection: Connection) -> None:

@@ -57,7 +57,7 @@ class Waiting(Generic[Waiter]):
         self._lock = threading.Lock()
         self._waiters: dict[Waiter, tuple[int, float]] = {}
         self._by_lock: dict[int, set[Waiter]] = {}
-        self._released: dict[int, int] = {}  # The latest, each with its place in the order of notifications.
+        self._released: dict[int, int] = {}  # The latest releases, each with its place in the order of notifications.
         self.heard = 0
         """The number of releases heard; a value from before a look at the queue goes with it to `add`."""
         self._hears = False  # Other replicas can wake us: without that no call waits here.
@@ -133,7 +133,7 @@ class Waiting(Generic[Waiter]):
         self.released([int(words[-1]) for line in news if CHANNEL in line and (words := line.split())])
 
     def take(self, lock_ids: Iterable[int], most: int) -> list[Waiter]:
-        """Take at most ``most`` waiters for these locks: they are not woken, since the caller has news for them."""
+        """Remove and return at most ``most`` waiters for these locks. They are not woken: the caller answers them."""
         with self._lock:
             waiters = [waiter for lock_id in lock_ids for waiter in self._by_lock.get(lock_id, ())][:most]
             for waiter in waiters:
@@ -216,5 +216,5 @@ class Waiting(Generic[Waiter]):
             _log.warning("lock_listener_not_connected", reason=str(error))
         else:
             with self._lock:
-                self.heard += _REMEMBERED + 1  # Some may have been missed: a waiter with an earlier check checks again.
+                self.heard += _REMEMBERED + 1  # Releases may be missing: a waiter with an earlier check checks again.
                 self._hears = True

@@ -77,7 +77,7 @@ class ParkedCalls:
     def _note_looks(self, calls: Sequence[Call]) -> None:
         looks = {call.args[0].lockid: call.connection for call in calls}
         if self._holders is not None:
-            for lock_id, connection in looks.items():  # The checks of a batch for a lock count once.
+            for lock_id, connection in looks.items():  # Several checks of one lock in a batch count once.
                 self._holders.looked(lock_id, connection)
 
     def _end_expired(self, states: Mapping[Call, State]) -> bool:
@@ -87,12 +87,12 @@ class ParkedCalls:
             return False
         try:
             return self._purges.expire_ahead(ahead) > 0
-        except MetastoreError as error:  # The answers are true all the same, and the house-keeper runs later.
+        except MetastoreError as error:  # The answers are still correct, and the house-keeper ends the blockers later.
             _log.warning("expiry_not_looked_for", reason=str(error))
             return False
 
     def _park(self, waiting: Waiting[Call], states: Mapping[Call, State], heard: int) -> set[Call]:
-        """Let calls wait for their blockers. Return those that do. ``heard``: the count before the check."""
+        """Park calls that wait for a blocker, and return them. ``heard``: the count of releases before the check."""
         parked: set[Call] = set()
         unwatched: dict[Call, Lock] = {}
         for call, state in states.items():

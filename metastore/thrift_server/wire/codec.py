@@ -321,7 +321,7 @@ def _walk_struct(cls: Any, rule: Rule) -> Walk | None:
 
     def walk(value: Any) -> Complaint | None:
         nonlocal nested
-        if nested is None:  # It is prepared late, since structs may contain themselves.
+        if nested is None:  # Prepared at the first use, since structs may contain themselves.
             entries = filter(None, cls.thrift_spec)
             nested = [(entry[2], walk) for entry in entries if (walk := _walk_of(entry[1], entry[3], rule))]
         if own and (complaint := own(value)):

@@ -74,7 +74,7 @@ class StructCounter:
     def _struct(self, cls: type, spec: Spec) -> list[Any]:
         made = self._made.get(id(spec))
         if made is None:
-            made = self._made[id(spec)] = [self._maker(cls), None]  # It precedes its fields: structs may nest.
+            made = self._made[id(spec)] = [self._maker(cls), None]  # Before its fields: they may need it.
             made[1] = self.spec(spec)
         return made
 

@@ -70,7 +70,7 @@ class ArgumentsCodec(Protocol):
     older: Any
 
     def source(self, data: bytes, at: int) -> MessageSource:
-        """Return the source from which they are read: a message, and their start."""
+        """Return a source that reads the arguments from ``at`` on."""
 
 
 class WireProtocol(Protocol):
@@ -306,7 +306,7 @@ class CompactProtocol(_Accelerated):
             end = start + int.from_bytes(piece[at:start])
             source = MessageSource(
                 piece, end + 1 + _LENGTH.size
-            )  # It stands behind the type of the list's structs, and its length.
+            )  # The first struct follows the list's element type and its length.
             [count] = _LENGTH.unpack_from(piece, end + 1)
             yield _varint(end - start) + piece[start:end] + self._length(struct, count, _STRUCT)
             for _ in range(count):

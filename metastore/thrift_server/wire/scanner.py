@@ -54,7 +54,7 @@ class _ScannerBase:
     def advance(self, data: bytes | bytearray) -> bool:
         """Continue the walk: see `Scanner`."""
         self._data = data
-        if self.at > len(data):  # It is in the middle of a text or of a list of numbers.
+        if self.at > len(data):  # The data ends inside a text or a list of numbers.
             return False
         return next(self._walk, True) is True and self.at <= len(data)
 

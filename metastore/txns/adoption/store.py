@@ -217,7 +217,7 @@ class AdoptedState(NamedTuple):
 
 
 def select_kept(pg: PgTx) -> AdoptedState:
-    """Read it, with the marks kept from moving."""
+    """Read the state, with its marks locked."""
     marks = lock_marks(pg)
     [(open_txns,)] = pg.sql("SELECT count(*) FROM txns WHERE state = 'open'")
     [(compactions,)] = pg.sql("SELECT count(*) FROM compaction_queue WHERE state <> 'initiated'")

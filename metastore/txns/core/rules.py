@@ -159,7 +159,7 @@ class Conflict(NamedTuple):
 
 
 def conflicts(component: Component, written: CommittedWrite) -> bool:
-    """First committer wins: both change rows of the same object, and the writer committed after this txn began."""
+    """Return True if the first committer wins: both change rows of an object, and it committed after this one began."""
     return (
         component.changes_rows
         and written.operation in {Operation.UPDATE, Operation.DELETE}

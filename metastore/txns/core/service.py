@@ -181,9 +181,9 @@ class TxnService:
         ]
 
     def abort_txns(self, requests: Sequence[Sequence[AbortRequest]]) -> list[None]:
-        """Abort those that are open and leave the others alone, without an error. Retry: idempotent."""
+        """Abort the open transactions among these, and ignore ended ones without an error. Retry: idempotent."""
         wanted = {abort.txn_id: (abort.txn_id, abort.code, reason(abort)) for request in requests for abort in request}
-        # The owners may not know of it: if a crash undid the abort, they would commit.
+        # The abort must be durable: its owner may not know of it, and could commit if a crash undid the abort.
         self._abort(list(wanted.values()), replayed=set(), silent=set(), durable=True)
         return [None] * len(requests)
 
@@ -347,7 +347,7 @@ class TxnService:
     def _abort(
         self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], silent: set[int], *, durable: bool = False
     ) -> dict[int, TxnState]:
-        """Abort, and flag the databases whose replication is broken by it; return the states before."""
+        """Abort transactions, and flag the databases whose replication this breaks; return the states before."""
         effective = [(txn_id, code, reason) for txn_id, code, reason in aborts if txn_id not in silent]
         rows = store.abort_at_once(self.db, effective, durable=durable) if effective else []
         if len(effective) < len(aborts):

@@ -1,4 +1,4 @@
-"""An event as whoever writes it has it: the log adds its number, where and when."""
+"""An event as its writer builds it; the log adds its number, its place and its time."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

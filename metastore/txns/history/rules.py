@@ -113,7 +113,7 @@ def _recorded(record: Record) -> Answer:
 
 
 class LeftWrite(NamedTuple):
-    """Something that an aborted transaction is still listed for: ``cleaned``, its files are gone; more may come."""
+    """A write for which an aborted transaction is still listed. ``cleaned``: its files are gone, but more may come."""
 
     object: str
     write_id: int | None
@@ -122,7 +122,7 @@ class LeftWrite(NamedTuple):
 
 
 def listed(left: Iterable[LeftWrite]) -> str | None:
-    """Why snapshots still name an aborted transaction; None when they need not."""
+    """Return the reason why snapshots still name an aborted transaction; None if they need not."""
     there = list(left)
     if not there:
         return None

@@ -144,9 +144,9 @@ class HistoryService:
             history_store.update_written_rows(pg, txn_id, rows)
 
     def tell(self, errors: Sequence[object]) -> None:
-        """Append the outcomes of their transactions to the texts of those errors that name one.
+        """Append the outcome of the transaction to each error that names an ended transaction.
 
-        An error that cannot be explained, because the database is unavailable, stays as it is.
+        If the database is unavailable, the errors stay as they are.
         """
         ended = [error for error in errors if isinstance(error, EndedError) and error.txn_id is not None]
         if not ended:

@@ -104,12 +104,12 @@ def delete_history(pg: PgTx, before: datetime, keep: int) -> int:
 
 
 def select_evidence(db: Database, txn_ids: Collection[int]) -> dict[int, TxnEvidence]:
-    """All that is left of the transactions, by id, as of one instant."""
+    """Return all that is recorded of the transactions, by id, as of one instant."""
     return {left.txn_id: left for left in map(_evidence, db.once(_EVIDENCE, {"ids": bigints(txn_ids)}))}
 
 
 def select_settled(db: Database, txn_id: int) -> TxnEvidence:
-    """All that is left of one transaction, once nobody is ending it at the moment.
+    """Return all that is recorded of a transaction, after waiting for a call that is just ending it.
 
     A call that ends a transaction holds its row FOR UPDATE; heartbeats and this query do not wait for each other.
     """
@@ -120,7 +120,7 @@ def select_settled(db: Database, txn_id: int) -> TxnEvidence:
 
 
 def select_life(db: Database, txn_id: int) -> RecordedLife:
-    """All that is left of one transaction, with what it wrote and locked."""
+    """Return all that is recorded of a transaction, with its writes and locks."""
     [(now, writes, write_count, locks, lock_count, *evidence)] = db.once(
         _LIFE, {"txn": txn_id, "ids": bigints([txn_id])}
     )

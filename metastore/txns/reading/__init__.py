@@ -1,1 +1,1 @@
-"""Tables that a transaction declares to read: the Cleaner waits for it with these only."""
+"""Tables that a transaction declares to read: it delays the cleaning of these tables only."""

@@ -21,7 +21,7 @@ class StreamBatch(NamedTuple):
     plan: str
 
     def required(self) -> "StreamBatch":
-        """Return the same batch. Raises: InvalidRequestError if it cannot be recorded."""
+        """Check the batch and return it. Raises: InvalidRequestError if it cannot be recorded."""
         if not self.query_id or self.batch_id < 0 or max(len(self.query_id), len(self.plan)) > LONGEST_TEXT:
             raise InvalidRequestError(
                 f"A batch has a query's id, a number from 0 on and a plan of at most {LONGEST_TEXT} characters"

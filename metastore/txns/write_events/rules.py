@@ -25,7 +25,7 @@ def encoded(
 
 
 def encoded_of_insert(files: Sequence[str], checksums: Sequence[str], cmroot: str) -> list[str]:
-    """Return the same for an insert's event, whose files are not joined to one text. Raises: InvalidRequestError."""
+    """Return the encoded files for an insert's event, not joined to one text. Raises: InvalidRequestError."""
     if checksums and len(checksums) != len(files):
         raise InvalidRequestError(f"filesAddedChecksum has {len(checksums)} entries for {len(files)} files")
     return _encoded(files, (), checksums, cmroot)

@@ -45,7 +45,7 @@ def _new(work: Work) -> Json:
 
 
 def _altered(old: Json, work: Work) -> Json:
-    """Replace URL, parameters and owner, and what else the request has; name and type stay."""
+    """Replace URL, parameters and owner, and the other fields that the request sets; name and type stay."""
     new = work.request["newConnector"]
     kept = {field: value for field, value in old.items() if field != "ownerName"}
     given = {

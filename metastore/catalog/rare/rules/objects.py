@@ -18,7 +18,7 @@ Key = tuple[str, ...]
 
 
 class Kind(NamedTuple):
-    """A kind of objects. ``name``: as it is stored, and as messages call one."""
+    """A kind of objects. ``name``: the stored text, which messages show too."""
 
     name: str
     in_database: bool = False
@@ -41,7 +41,7 @@ SCHEDULED_QUERY = Kind("scheduled query")
 
 
 class Place(NamedTuple):
-    """An object's kind and key; in a scope also the first parts of keys, which stand for all that begin so."""
+    """An object's kind and key. In a scope, a key may be cut short and stand for all keys that begin with it."""
 
     kind: Kind
     key: Key
@@ -65,7 +65,7 @@ class Work:
 
 
 class Outcome(NamedTuple):
-    """The answer, and objects to store, by place; None: to remove."""
+    """The answer of a call, and the objects to store, by place. None in place of an object removes it."""
 
     answer: Any = None
     changes: Mapping[Place, Json | None] = {}
@@ -83,7 +83,7 @@ KeyOf = Callable[[Json], Key]
 
 
 def name_of(value: str | None, what: str) -> str:
-    """Return a name as it is stored. Raises: MetaError if it is missing."""
+    """Return a name in its stored spelling. Raises: MetaError if it is missing."""
     if value is None:
         raise MetaError(f"Null {what} is not allowed")
     return value.strip().lower()
@@ -154,7 +154,7 @@ def alter(
     altered: Callable[[Json, Work], Json],
     beside: Callable[[Json], Sequence[Place]] = lambda _: (),
 ) -> Method:
-    """Declare a method that replaces an object by what ``altered`` makes of it. It raises NoSuchObjectError."""
+    """Declare a method that replaces an object by the result of ``altered``. The method raises NoSuchObjectError."""
 
     def rule(work: Work) -> Outcome:
         key = key_of(work.request)

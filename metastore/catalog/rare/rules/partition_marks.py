@@ -1,6 +1,6 @@
-"""Marks of partitions that were loaded: of the names of a table and of values, whether the partition exists or not.
+"""Marks of loaded partitions. A mark names a table and partition values; the partition need not exist.
 
-A mark stays when the table goes. Source: CAT-R6.
+A mark stays when the table is dropped. Source: CAT-R6.
 """
 
 from metastore.catalog.rare.rules.objects import (

@@ -1,4 +1,4 @@
-"""Stored procedures and packages of HPL/SQL: adding replaces, dropping is fine with nothing there.
+"""Stored procedures and packages of HPL/SQL: adding one replaces it, dropping an absent one is no error.
 
 Their names are as sent; those of their databases are lower case. Source: CAT-R2.
 """
@@ -28,7 +28,7 @@ PACKAGE = Kind("package", in_database=True)
 
 
 def _key(field: str) -> KeyOf:
-    """Return the function that makes the key out of a request. ``field``: the name's."""
+    """Return a function that builds the key from a request. ``field``: the field with the name."""
 
     def key_of(request: Json) -> Key:
         database = name_of(request.get("dbName"), "database name")
@@ -38,7 +38,7 @@ def _key(field: str) -> KeyOf:
 
 
 def _body(name: str, *required: str) -> Callable[[Work], Json]:
-    """Return the function that makes what is stored. ``name``: the name's field."""
+    """Return a function that builds the stored object. ``name``: the field with its name."""
 
     def body_of(work: Work) -> Json:
         catalog, db, _ = _key(name)(work.request)

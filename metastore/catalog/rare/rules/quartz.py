@@ -66,7 +66,7 @@ _LEAP_YEARS = {year for year in range(_YEAR.least, _YEAR.greatest + 1) if isleap
 
 
 def next_execution(schedule: str, after: datetime) -> int | None:
-    """Return the first second since the epoch that lies after an instant and is due; None if there is none.
+    """Return the first due time after an instant, in seconds since the epoch; None if there is none.
 
     Times are those of the zone of ``after``, or of this process if that has none. Raises: InvalidInputError.
     """
@@ -89,7 +89,7 @@ def next_execution(schedule: str, after: datetime) -> int | None:
 
 
 def _forms(fields: list[str]) -> Iterator[str]:
-    """Return expressions of croniter of which one or the other is due when this one is. Raises: ValueError."""
+    """Return croniter expressions; the given expression is due whenever one of them is. Raises: ValueError."""
     *time, day, month, weekday, year = fields if len(fields) == 7 else [*fields, "*"]  # noqa: PLR2004 - with a year
     if len(time) != len(_TIME):
         raise ValueError(f"there are {len(fields)} fields")
@@ -108,7 +108,7 @@ def _list(values: set[int]) -> str:
 
 
 def _days(text: str) -> Iterator[tuple[str, set[int], set[int]]]:
-    """Return days of the month as croniter says them, each with the months and years in which they are so."""
+    """Yield days of the month in croniter's syntax, each with the months and years in which it holds."""
     months, years = _MONTH.values("*"), _YEAR.values("*")
     if before := _FROM_LAST_DAY.fullmatch(text):
         for length, of, within in (
@@ -126,7 +126,7 @@ def _days(text: str) -> Iterator[tuple[str, set[int], set[int]]]:
 
 
 def _weekday(text: str) -> str:
-    """Return a day of the week as croniter says it, from SUN = 0 on."""
+    """Return a day of the week in croniter's numbering, where SUN is 0."""
     if match := _LAST_OR_NTH.fullmatch(text):
         day = _WEEKDAY.value(match[1]) - 1
         return f"L{day}" if match[2] == "L" else f"{day}{match[2]}"

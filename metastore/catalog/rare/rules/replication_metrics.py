@@ -16,7 +16,7 @@ def _scope(request: Json) -> list[Place]:
 
 
 def _added(work: Work) -> Outcome:
-    """Add metrics, or replace what is sent of the same execution's: an empty text counts as not sent."""
+    """Add metrics of an execution, or replace the fields that are sent; an empty text counts as not sent."""
     changes = dict(work.found)
     for sent in work.request["replicationMetricList"]:
         known = changes.get(_place(sent), sent)

@@ -79,7 +79,7 @@ def _require_positive(parallelism: int | None, error: type[InvalidObjectError | 
         raise error(f"Query parallelism should be positive, not {parallelism}")
 
 
-# What clients get
+# Answers to clients
 
 
 def _summary(key: Key, plan: Json) -> Json:

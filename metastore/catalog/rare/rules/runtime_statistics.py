@@ -1,4 +1,4 @@
-"""Statistics of runs, by which HiveServer2 plans a query anew: added with the time, read from the newest back.
+"""Statistics of runs, by which HiveServer2 plans a query anew. Each has its time, and the newest are read first.
 
 Source: CAT-R3.
 """

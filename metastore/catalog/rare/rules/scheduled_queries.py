@@ -161,7 +161,7 @@ def _progress(work: Work) -> Outcome:
 
 
 def _moved(key: Key, body: Json, state: State, work: Work, info: Json) -> Changes:
-    """Return the changes after the active execution of a query came to a state. ``info``: what is told of it."""
+    """Return the changes for an active execution that reaches a state. ``info``: the client's report about it."""
     now = _seconds(work)
     told = {field: info[field] for field in ("executorQueryId", "errorMessage") if field in info}
     if "errorMessage" in told:
@@ -186,7 +186,7 @@ def _ended(key: Key, execution: Json, *further: str) -> Changes:
 
 
 def _after_failures(key: Key, body: Json, work: Work, number: int) -> Changes:
-    """Return a query that rests, or is disabled, if its last executions failed."""
+    """Return the query; it is paused or disabled if its last executions failed."""
     failures, now = body["failures"], _seconds(work)
     disables, skips = work.settings.disable_after, work.settings.skip_after
     due = body["nextExecution"]

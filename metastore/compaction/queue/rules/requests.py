@@ -313,7 +313,7 @@ def is_silent(claimed: Compaction, now: datetime, lease: timedelta) -> bool:
 
 
 def too_deadly(deaths: int, reason: str) -> str | None:
-    """Return why a compaction whose Workers died is not begun once more; None: it may not be the cause."""
+    """Return the reason to give up a compaction whose Workers died; None if it may not be the cause."""
     if deaths < MOST_DEATHS:
         return None
     return (

@@ -52,16 +52,14 @@ def head_start(benefit: Benefit | None) -> timedelta:
 
 
 def full_pools(working: Mapping[str, int], limits: Mapping[str, int]) -> list[str]:
-    """Return the pools that are at their limits. ``working``: the number in work, of the pools with any."""
+    """Return the pools that are at their limits. ``working``: the number of working compactions by pool."""
     return [pool for pool, limit in limits.items() if working.get(pool, 0) >= limit]
 
 
 def over_share(working: Iterable[Key], share: float) -> list[Key]:
-    """Return the keys that would exceed their share of the Workers with one more.
+    """Return the keys that may not get one more Worker, because it would exceed their share.
 
-    Each working compaction names its key.
-
-    Every share is at least one Worker. ``working``: those of one pool.
+    Every share is at least one Worker. ``working``: the key of each working compaction of one pool.
     """
     counts: dict[Key, int] = {}
     total = 0

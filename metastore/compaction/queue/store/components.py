@@ -133,7 +133,7 @@ def select_lists(pg: PgTx, table: TableName) -> Lists:
 
 
 def select_lists_of(pg: PgTx, tables: Iterable[TableName]) -> dict[TableName, Lists]:
-    """Return the same of several tables, all as of one instant."""
+    """Return the lists of several tables, all as of one instant."""
     wanted = list(dict.fromkeys(tables))
     rows = pg.sql(
         _SELECT_LISTS, dict(zip(("catalogs", "dbs", "tables"), map(list, zip(*wanted, strict=True)), strict=True))
@@ -149,7 +149,7 @@ def select_lists_of(pg: PgTx, tables: Iterable[TableName]) -> dict[TableName, Li
 
 
 def _listed(rows: Sequence[tuple[int, str | None]]) -> tuple[int, int | None, tuple[int, ...], frozenset[int]]:
-    """Return the mark (which has no state), the smallest open id, all exceptions, and the aborted ones."""
+    """Return the high watermark (the row without a state), the smallest open id, all exceptions, and aborted ids."""
     mark = max((number for number, state in rows if state is None), default=0)
     states = {number: state for number, state in rows if state is not None}
     aborted = frozenset(number for number, state in states.items() if state == "aborted")

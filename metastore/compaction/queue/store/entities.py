@@ -149,7 +149,7 @@ class OwnCatalog:
 
     def places_inside(self, pg: PgTx, table: Described, location: str) -> list[str]:
         """See `EntityCatalog`."""
-        but = table.table_id if table.lacks_partition else 0  # whose partitions are not others'
+        but = table.table_id if table.lacks_partition else 0  # A table's own partitions are not foreign places.
         rows = pg.sql(_SELECT_INSIDE, {"at": location.rstrip("/"), "table_id": table.table_id, "but": but})
         return [place for (place,) in rows]
 
@@ -170,7 +170,7 @@ OWN_CATALOG = OwnCatalog()
 
 
 def require_available(db: Database, catalog: EntityCatalog) -> None:
-    """For who was told that something is unavailable: raises UnavailableError unless it is only what was asked for."""
+    """Raise UnavailableError if the database or the catalog is down, not just the object that was looked up."""
     db.once("SELECT 1", durable=False)
     catalog.require_available()
 

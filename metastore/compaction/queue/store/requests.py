@@ -342,7 +342,7 @@ def update_waiting_again(
 ) -> bool:
     """Move a request from working to initiated, fenced by the attempt; SHOW COMPACTIONS shows the reason.
 
-    ``deaths``: of its Workers.
+    ``deaths``: the number of its Workers that died.
     """
     pg.sql(
         "UPDATE compaction_queue SET state = 'initiated', worker_id = NULL, worker_version = NULL,"
@@ -508,7 +508,7 @@ def select_shown(pg: PgTx, wanted: Filter) -> list[Compaction]:
 
 
 def shown(wanted: Filter) -> tuple[str, str, list[Any]]:
-    """Return the rows of `Compaction`, their order, and the parameters of both."""
+    """Return SQL for the rows of `Compaction` and for their order, and its parameters."""
     conditions, values = [], []
     for column in ("id", "catalog", "db", "table", "partition", "type", "state"):
         value = getattr(wanted, column)

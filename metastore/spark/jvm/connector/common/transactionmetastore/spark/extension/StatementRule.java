@@ -27,9 +27,10 @@ import transactionmetastore.spark.write.AcidWrites;
  * A rule that gives a statement one transaction over all its tables: also those of subqueries, views and other databases.
  *
  * Spark applies it to each plan that it analyses, and to a view's plan before the plan around the view. All tables of a
- * plan enter the same transaction, in a block the block's transaction. If the statement writes a transactional table, its writing
- * transaction reads all tables: Spark has begun it, or before 4.2 the table itself. If the statement writes a table of
- * Spark's own, Spark drops that transaction, and the tables get a reader.
+ * plan enter the same transaction; in a block it is the block's. If the statement writes a transactional table, all its
+ * tables are read in the writing transaction. From 4.2 on Spark begins that transaction; before, the written table begins
+ * it. If the statement writes a table of Spark's own, Spark drops that transaction, and this rule gives the tables a
+ * transaction that only reads.
  *
  * The rule changes tables in place and returns the same plan, since a frame's tables are part of each plan that is made of
  * the frame. A plan that only reads gets a transaction for each run: see QueryReadRule.

@@ -105,7 +105,7 @@ public class CopiedStripes {
         return form.toString();
     }
 
-    /** Makes a file of the stripes of others, all of one form and in this order. */
+    /** Copies the stripes of files into one file, in the order of the files, which must have the same form. */
     public void copy(String paths, String path, Configuration settings) throws IOException {
         Writer out = null;
         StringBuilder index = new StringBuilder();

@@ -184,7 +184,7 @@ public final class EventFile implements OrcFile.WriterCallback {
         return mostTimes;
     }
 
-    /** Returns the number of events that do not belong behind the one before them. */
+    /** Returns the number of events that are out of order. */
     public long unsorted() {
         return unsorted;
     }
@@ -194,7 +194,7 @@ public final class EventFile implements OrcFile.WriterCallback {
         return firstRowId;
     }
 
-    /** Returns the number of events whose row id is not one above that of the event before them. */
+    /** Returns the number of events whose row id is not the previous event's row id plus 1. */
     public long jumps() {
         return jumps;
     }

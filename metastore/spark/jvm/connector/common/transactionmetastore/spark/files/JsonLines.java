@@ -45,8 +45,8 @@ import org.apache.hive.common.util.TimestampParser;
  * A SerDe of lines that are JSON objects. It replaces Hive's two JsonSerDes where Spark lacks them.
  *
  * It reads the same values as Hive 4's: fields are matched by name in any case, or as "_col" and their position; fields
- * without a column are skipped. Both of Hive's read its output. Hive reads numbers through doubles, so a decimal that is no
- * double is written as a text; so is -0.0, which decimals do not have.
+ * without a column are skipped. Both of Hive's SerDes read its output. Hive reads numbers through doubles, so a decimal
+ * that is no double is written as a text; so is -0.0, which decimals do not have.
  */
 public class JsonLines extends AbstractSerDe {
     private final ObjectMapper mapper =

@@ -81,8 +81,8 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
     }
 
     /**
-     * Checks the classes of a sequence file's records: the file names them and its reader creates them, so they must be the
-     * classes that are written.
+     * Refuses a sequence file with unexpected record classes: the file names the classes, and its reader would create
+     * objects of any class.
      */
     static void requireKnownRecords(Path path, Configuration settings) throws IOException {
         FSDataInputStream in = path.getFileSystem(settings).open(path);

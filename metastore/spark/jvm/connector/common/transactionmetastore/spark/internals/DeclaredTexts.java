@@ -22,7 +22,7 @@ public final class DeclaredTexts {
         return type(column) instanceof CharType text ? text.length() : 0;
     }
 
-    /** Returns columns as plans have them, with their declared types beside STRING. */
+    /** Returns columns as plans have them: of type STRING, with the declared type as metadata. */
     public static StructType asStrings(StructType declared) {
         return CharVarcharUtils.replaceCharVarcharWithStringInSchema(declared);
     }

@@ -33,9 +33,9 @@ import org.apache.hadoop.conf.Configuration;
 /**
  * The TLS settings for calls to a planner: metastore/client/tls.py.
  *
- * They are the keys of the session's own Hive client, and those that this client lacks: a certificate of the caller's, and
- * whether the host's name is checked. Files may be PEM, PKCS12 or JKS, several with "," between them; the content shows the
- * format. If a trust store is named, no other authority is trusted.
+ * The settings of the session's Hive client apply. Two more are ours, since that client lacks them: the caller's own
+ * certificate, and whether the host's name is checked. Files may be PEM, PKCS12 or JKS, several with "," between
+ * them; the content shows the format. If a trust store is named, no other authority is trusted.
  */
 record Tls(String trusted, String trustedPassword, String own, String ownPassword, boolean isNameVerified) {
     static final String TRUSTED = "hive.metastore.truststore.path", OWN = "metastore.client.keystore.path";

@@ -151,8 +151,8 @@ final class FooterValues {
     }
 
     /**
-     * Returns the result: the groups' keys, then the aggregates. "keysOf": the keys of each directory. Null if a footer
-     * lacks something.
+     * Returns the result: the groups' keys, then the aggregates. "keysOf": the keys of each directory. Returns null
+     * if a footer lacks something.
      */
     List<Object[]> rows(ScanPlan plan, List<InternalRow> keysOf, Configuration settings) {
         Map<Integer, List<Bounds[]>> bounds = new HashMap<>();

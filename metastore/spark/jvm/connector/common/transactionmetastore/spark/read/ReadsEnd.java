@@ -97,7 +97,7 @@ public final class ReadsEnd extends SparkListener {
     }
 
     /**
-     * Ends the reads of an execution, or those outside of executions, except for jobs that still run: they continue them.
+     * Ends the reads of an execution, or the reads outside of executions. Jobs that still run continue their reads.
      * "since": jobs that began earlier read other transactions.
      */
     private void end(Long execution, long since, Set<AcidTransaction> reads) {

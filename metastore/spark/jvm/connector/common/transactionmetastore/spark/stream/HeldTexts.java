@@ -9,8 +9,8 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.internals.TextChecks;
 /**
- * The texts of a stream's rows in the form of their columns: a CHAR with its blanks, and none that is too long. In other
- * writes Spark adds these expressions itself.
+ * Checks of texts in a stream's rows: a CHAR is padded with blanks, and a text that is too long is refused. In other
+ * writes Spark itself adds expressions for this.
  */
 record HeldTexts(TextChecks columns) implements Serializable {
     static HeldTexts of(StructType row) {

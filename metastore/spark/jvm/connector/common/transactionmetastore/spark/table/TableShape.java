@@ -54,8 +54,8 @@ public record TableShape(String name, String location, StructType columns, Struc
     }
 
     /**
-     * The buckets of CLUSTERED BY; a count of 0 means none. "hiveTypes": types of the columns, as in the metastore; "sort":
-     * columns by which each file is sorted, as orders.
+     * The buckets of CLUSTERED BY; a count of 0 means none. "hiveTypes": types of the columns, as in the metastore;
+     * "sort": the columns by which each file is sorted, with their directions.
      */
     public record Buckets(int count, int version, List<String> columns, List<String> hiveTypes, List<TableDefinition.Sorted> sort)
             implements Serializable {

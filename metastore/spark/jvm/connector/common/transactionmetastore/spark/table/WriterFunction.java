@@ -31,7 +31,7 @@ public final class WriterFunction implements UnboundFunction {
     private static final String PREFIX = "__acid_writer";
     private static final char APART = '|';
     private static final int SPREAD = 64;
-    /** The zone of buckets that no zone changes: those of version 2. */
+    /** The zone for buckets of version 2, which do not depend on a time zone. */
     public static final String NO_ZONE = "UTC";
     private final String name;
 

@@ -13,10 +13,10 @@ import transactionmetastore.spark.planner.PlannerClient;
  * A hold on a table's old files that a stream has yet to read, between its batches too: a read transaction that is always
  * open.
  *
- * Rule: the Cleaner keeps the files that a compaction replaced if that was committed while the transaction was open.
- * Earlier compactions have only seen write ids up to its mark. So another transaction takes its place when the stream has
- * reached the mark of the first: the Cleaner waits for a stream no longer than the stream lags behind, and only with its
- * table. Like any transaction without heartbeats it expires.
+ * Rule: the Cleaner keeps files that a compaction replaced while this transaction was open. Compactions from before it
+ * cover only write ids up to its high watermark. When the stream has read up to that mark, a new transaction takes
+ * over. So the Cleaner waits for this table only, and no longer than the stream lags behind. Like any transaction
+ * without heartbeats, the hold expires.
  */
 public final class StreamHold {
     private static final long UNKNOWN = Long.MAX_VALUE;

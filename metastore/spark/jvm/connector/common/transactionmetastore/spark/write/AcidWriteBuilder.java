@@ -51,7 +51,7 @@ public final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwr
         return truncate();
     }
 
-    /** Accepts any condition: Spark would refuse the others without a reason. */
+    /** Accepts any condition: overwrite() refuses unsupported ones with a reason, which Spark would not give. */
     @Override
     public boolean canOverwrite(Predicate[] conditions) {
         return true;

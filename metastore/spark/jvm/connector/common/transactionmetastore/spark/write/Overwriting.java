@@ -56,7 +56,7 @@ record Overwriting(Map<String, String> named, boolean isWhole, boolean isOfAllNa
         return new Overwriting(named, false, isOfAllNamed, List.of());
     }
 
-    /** Returns it in the planner's form. */
+    /** Returns the replaced rows in the planner's form. */
     Object argument(TableShape table) {
         if (isWhole || table.keys().length() == 0) return "all";
         if (!emptied.isEmpty()) return Map.of("keys", emptied);
