@@ -91,7 +91,7 @@ class CatalogServices:
             listener_events=ListenerEvents(db, settings.catalog, events),
             materialized_views=MaterializedViewService(db),
             moves=moves,
-            rare=RareService(db, settings.rare),
+            rare=RareService(db, settings.rare, events),
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from metastore.errors import AlreadyExistsError, MetaError, NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG
+from metastore.txns.events.rules import Event
 
 Json = dict[str, Any]
 Key = tuple[str, ...]
@@ -65,10 +66,11 @@ class Work:
 
 
 class Outcome(NamedTuple):
-    """The answer, and objects to store, by place; None: to remove."""
+    """The answer, objects to store, by place (None: to remove), and events of the change."""
 
     answer: Any = None
     changes: Mapping[Place, Json | None] = {}
+    events: Sequence[Event] = ()
 
 
 class Method(NamedTuple):
