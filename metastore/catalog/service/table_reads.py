@@ -138,7 +138,7 @@ class TableReads:
     def get_fields(self, database: DatabaseName, name: str) -> list[Json]:
         """Return the data columns; ``t.column`` asks for those of ``t``.
 
-        Raises: UnknownTableError, also without the database.
+        Raises: UnknownTableError, also without the database; MetaError in a database of type REMOTE.
         """
         return list(self._described(database, name).sd["cols"])
 
@@ -152,5 +152,6 @@ class TableReads:
         wanted = dict.fromkeys((whole, TableName(*database, name.partition(".")[0].lower())))
         found = [row for each in wanted for row in self.db.once(store.SELECT_TABLE, each)]
         if not found:
+            remote.refuse_read(self.db.once, database)
             raise UnknownTableError(f"{whole} table not found")
         return store.table_of(found[0])

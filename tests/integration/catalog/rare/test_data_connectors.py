@@ -120,15 +120,15 @@ def test_tables_of_a_remote_database_are_not_read_here(r):
         with pytest.raises(T.MetaException, match="REMOTE database r are read where its data connector PG says"):
             call()
     assert (r.get_all_tables("r"), r.get_tables_by_type("r", "*", "MANAGED_TABLE"), r.get_table_meta("r", "*", [])) == ([], [], [])
-    with pytest.raises(T.NoSuchObjectException):
-        r.get_partition_names("r", "t", -1)
+    assert r.get_partition_names("r", "t", -1) == []
 
 
 def test_nothing_is_made_in_a_remote_database(r):
     for call, words in (
             (lambda: r.create_table(r.table(db="r")), "Create table"), (lambda: r.drop_table("r", "t", True), "Drop table"),
             (lambda: r.alter_table("r", "t", r.table(db="r")), "Alter table"),
-            (lambda: r.create_function(T.Function("f", "r", "c", "ann", USER, 0, T.FunctionType.JAVA, [])), "Create function")):
+            (lambda: r.create_function(T.Function("f", "r", "c", "ann", USER, 0, T.FunctionType.JAVA, [])), "Create function"),
+            (lambda: r.create_stored_procedure(T.StoredProcedure("p", "R", "hive", "ann", "s")), "Create stored procedure")):
         with pytest.raises(T.MetaException, match=f"{words} in REMOTE database r is not allowed"):
             call()
     r.drop_database("r", True, False)
