@@ -319,7 +319,8 @@ class DatabaseService:
                 for directory in (database.location, database.managed_location)
                 if directory and not self._is_needed(pg, directory, doomed)
             ]
-            removals = self.moves.announce_removals(pg, 0, self._ours([*own, *data]) if delete_data else [])
+            places = self._ours([*own, *data]) if delete_data else []
+            removals = self.moves.announce_removals(pg, 0, places, trash_of=changer.trash_of)
         self.moves.remove(removals)
 
     def _require_places(self, pg: PgTx, *places: str | None) -> None:
