@@ -119,7 +119,7 @@ class DatabaseService:
             raise InvalidObjectError(f"{catalog.name} is not a valid catalog name")
         if self.db.once(store.SELECT_CATALOG, (catalog.name,)):
             raise AlreadyExistsError(f"Catalog {catalog.name} already exists")
-        catalog = replace(catalog, location=locations.qualified(catalog.location, self.warehouse))
+        catalog = self._at(catalog, catalog.location)
         with self.db.begin() as pg:
             self._require_places(pg, catalog.location)
         with self.directories.created(catalog.location), self.db.begin() as pg:
@@ -136,14 +136,14 @@ class DatabaseService:
             )
             store.insert_database(pg, default)
             self.events.record(pg, events.database_created, default)
-            self.events.record(pg, events.catalog_created, catalog)
+            self.events.record(pg, events.catalog_created, _as_given(catalog, self.warehouse))
 
     def get_catalog(self, name: str) -> Catalog:
         """Return a catalog. Raises: NoSuchObjectError."""
         rows = self.db.once(store.SELECT_CATALOG, (name,))
         if not rows:
             raise NoSuchObjectError(f"No catalog {name}")
-        return Catalog(*rows[0])
+        return _as_given(Catalog(*rows[0]), self.warehouse)
 
     def get_catalogs(self) -> list[str]:
         """Return the names of all catalogs, sorted."""
@@ -158,13 +158,14 @@ class DatabaseService:
             old = store.lock_catalog(pg, name)
             if catalog.name != name:
                 raise InvalidOperationError("You cannot change a catalog's name")
-            location = locations.qualified(catalog.location, self.warehouse) if catalog.location else old.location
-            description = catalog.description or old.description
-            if location != old.location:
-                self._require_places(pg, location)
-            altered = replace(old, location=location, description=description)
+            altered = replace(old, description=catalog.description or old.description)
+            if catalog.location:
+                altered = self._at(altered, catalog.location)
+            if altered.location != old.location:
+                self._require_places(pg, altered.location)
             store.update_catalog(pg, altered)
-            self.events.record(pg, events.catalog_altered, old, altered)
+            told = _as_given(old, self.warehouse), _as_given(altered, self.warehouse)
+            self.events.record(pg, events.catalog_altered, *told)
 
     def drop_catalog(self, name: str, *, if_exists: bool) -> None:
         """Remove an empty catalog with its ``default`` database.
@@ -330,6 +331,9 @@ class DatabaseService:
             removals = self.moves.announce_removals(pg, 0, places, trash_of=changer.trash_of)
         self.moves.remove(removals)
 
+    def _at(self, catalog: Catalog, given: str) -> Catalog:
+        return replace(catalog, location=locations.qualified(given, self.warehouse), given_location=given)
+
     def _require_places(self, pg: PgTx, *places: str | None) -> None:
         self.moves.require_free(pg, places)
         self.moves.require_available(pg, places, Taker())
@@ -362,6 +366,14 @@ class DatabaseService:
         """
         kept = [table.location for table in dropped if table.location and not tables.data_is_deletable(table)]
         return any(locations.is_below(location, directory) for location in kept) or bool(select_users(pg, [directory]))
+
+
+def _as_given(catalog: Catalog, warehouse: str) -> Catalog:
+    """Return a catalog with the location that a client gave, unless an older server changed it since."""
+    given = catalog.given_location
+    if given is None or locations.qualified(given, warehouse) != catalog.location:
+        return catalog
+    return replace(catalog, location=given)
 
 
 def _given(location: str | None, old: Database) -> str | None:
