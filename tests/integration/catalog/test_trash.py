@@ -22,6 +22,11 @@ def catalog_settings(tmp_path):
 
 
 @pytest.fixture
+def server_settings():
+    return {"fs.trash.interval": "60"}
+
+
+@pytest.fixture
 def files(tmp_path):
     return Files(roots=Roots((str(tmp_path / "other"), str(tmp_path / "wh"))))
 
@@ -131,3 +136,13 @@ def test_the_trash_is_not_moved_to_the_trash():
     inside = "file:/wh/.Trash/a/Current/wh/t"
     assert place_in_trash(inside, "file:/wh", "b") is None
     assert (is_in_trash("file:/wh/t", inside), is_in_trash("file:/wh/t", None), is_in_trash("file:/wh/u", inside)) == (True, False, False)
+
+
+def test_a_server_has_it_by_its_settings(client, tmp_path):
+    client.create_database(T.Database(name="d"))
+    client.create_table(T.Table(tableName="t", dbName="d", sd=T.StorageDescriptor(cols=[T.FieldSchema("id", "int")], serdeInfo=T.SerDeInfo())))
+    directory = tmp_path / "warehouse" / "d.db" / "t"
+    (directory / "f").write_text("rows")
+    client.drop_table("d", "t", True)
+    [user] = (tmp_path / "warehouse" / ".Trash").iterdir()
+    assert (user / "Current" / directory.relative_to("/") / "f").read_text() == "rows"
