@@ -73,6 +73,12 @@ class Roots:
         parts = parts_of(location)
         return parts is not None and any(_is_below(parts, root, inside=inside) for root in self._parts())
 
+    def above(self, location: str) -> str | None:
+        """Return the first root above a stored location, in the location's spelling; None: there is none."""
+        parts = parts_of(location) or ()
+        found = next((root for root in self._parts() if _is_below(parts, root, inside=True)), None)
+        return None if found is None else location.rsplit("/", len(parts) - len(found))[0]
+
     def require(self, location: str, *, inside: bool = False) -> None:
         """Raise OutsideError for a location that is not below a root, or that a link leads out of it."""
         if not self.covers(location, inside=inside):

@@ -14,6 +14,7 @@ CREATE TABLE catalogs (
 	location TEXT NOT NULL,
 	description TEXT,
 	create_time INTEGER DEFAULT 0 NOT NULL,
+	given_location TEXT,
 	CONSTRAINT catalogs_pkey PRIMARY KEY (name)
 );
 
@@ -1588,4 +1589,4 @@ CREATE TABLE IF NOT EXISTS alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version (version_num) VALUES ('0048');
+INSERT INTO alembic_version (version_num) VALUES ('0049');

@@ -6,6 +6,7 @@ from datetime import timedelta
 from threading import Event
 
 from metastore.app.services import Services
+from metastore.catalog.service.trash import TrashKeeper
 from metastore.config import LockSettings, Settings
 from metastore.loops.backlog import LOOK as BACKLOG_LOOK
 from metastore.loops.backlog import BacklogCounter
@@ -18,6 +19,9 @@ from metastore.loops.scheduler import Loop
 
 _TOKEN_INTERVAL = timedelta(hours=1)
 """The time between removals of expired delegation tokens, as Hadoop's ExpiredTokenRemover has it."""
+
+_TRASH_INTERVAL = timedelta(hours=1)
+"""The longest time between two looks at the trash."""
 
 
 def server_loops(services: Services, settings: Settings) -> list[Loop]:
@@ -39,6 +43,7 @@ def server_loops(services: Services, settings: Settings) -> list[Loop]:
         *_catalog_loops(services, settings),
         Loop("table_opens", services.write_ids.note_opens, timedelta(minutes=1), everywhere=True),
         *_change_management(services, settings),
+        *_trash(services, settings.catalog.trash_interval),
         *_lock_loops(services, settings.locks),
     ]
 
@@ -96,6 +101,13 @@ def _change_management(services: Services, settings: Settings) -> list[Loop]:
     if not settings.catalog.cm_enabled:
         return []
     return [Loop("kept_files", services.kept_files.purge, settings.catalog.cm_interval)]
+
+
+def _trash(services: Services, interval: timedelta) -> list[Loop]:
+    if not interval or services.upstream is not None:
+        return []
+    keeper = TrashKeeper(services.catalog.moves, interval)
+    return [Loop("trash", keeper.tidy, min(interval, _TRASH_INTERVAL))]
 
 
 def _lock_loops(services: Services, settings: LockSettings) -> list[Loop]:

@@ -6,7 +6,7 @@ named step of `metastore.app.server` and `metastore.app.worker`.
 
 import dataclasses
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from metastore.catalog.events.store import CatalogEvents
 from metastore.catalog.rare.service import RareService
@@ -77,7 +77,8 @@ class CatalogServices:
     @classmethod
     def of(cls, db: Database, settings: Settings, files: Files, events: CatalogEvents) -> "CatalogServices":
         """Build each service. ``events``: the recorder of changes."""
-        directories, moves = Directories(files), DirectoryMoves(db, files)
+        directories = Directories(files)
+        moves = DirectoryMoves(db, files, has_trash=settings.catalog.trash_interval > timedelta(0))
         return cls(
             databases=DatabaseService(db, settings.catalog, directories, moves, events),
             tables=TableService(db, settings.catalog, directories, moves, events),
@@ -91,7 +92,7 @@ class CatalogServices:
             listener_events=ListenerEvents(db, settings.catalog, events),
             materialized_views=MaterializedViewService(db),
             moves=moves,
-            rare=RareService(db, settings.rare),
+            rare=RareService(db, settings.rare, events),
         )
 
 

@@ -33,6 +33,8 @@ class Catalog:
     location: str
     description: str | None = None
     create_time: int = 0
+    given_location: str | None = None
+    """The location as a client gave it."""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,10 @@ class CatalogSettings:
     cm_retain: timedelta = key(_H, "hive.repl.cm.retain", "240h", "How long.")
     cm_interval: timedelta = key(
         _S, "hive.repl.cm.interval", "3600s", "Pause between removals of what was kept longer than that.")
+    trash_interval: timedelta = key(
+        duration("m", timedelta(0)), "fs.trash.interval", "0",
+        "How long dropped data of tables, partitions and databases stays in `.Trash/<user>` of its root; 0: it is "
+        "removed at once, as where a client says `PURGE` or a table `auto.purge`.")
     default_partition_name: str = key(
         values.TEXT, "hive.exec.default.partition.name", "__HIVE_DEFAULT_PARTITION__",
         "Partition value that stands for null or the empty string.", "metastore.default.partition.name")

@@ -54,7 +54,8 @@ def _place(column: str) -> TextClause:
 catalogs = Table(
     "catalogs", metadata,
     Column("name", _Name, primary_key=True),
-    Column("location", Text, nullable=False), Column("description", Text), _int("create_time"))
+    Column("location", Text, nullable=False), Column("description", Text), _int("create_time"),
+    Column("given_location", Text))
 
 databases = Table(
     "databases", metadata,

@@ -226,10 +226,14 @@ class LockQueue:
 
 
 class Changer(NamedTuple):
-    """The caller that is about to drop, rename or empty an object: its transactions, and its locks without one."""
+    """The caller that is about to drop, rename or empty an object: its transactions, and its locks without one.
+
+    ``trash_of``: the user whose trash may get the object's data; None: the caller wants none of it in a trash.
+    """
 
     txn_ids: frozenset[int] = frozenset()
     lock_ids: frozenset[int] = frozenset()
+    trash_of: str | None = None
 
     def owns(self, lock: Lock) -> bool:
         """Return True if the lock belongs to the changer."""

@@ -20,7 +20,7 @@ from metastore.catalog.model import (
     Table,
 )
 from metastore.catalog.rules.partitions import Partition
-from metastore.ids import DatabaseName, TableName
+from metastore.ids import DEFAULT_CATALOG, DatabaseName, TableName
 from metastore.partition_names import values_for
 from metastore.txns.events.rules import Event
 
@@ -154,9 +154,12 @@ def function_dropped(_texts: Texts, name: TableName) -> list[Event]:
     return [_of_database(EventType.DROP_FUNCTION, name.database, functionName=name.table)]
 
 
-def connector_changed(_texts: Texts, kind: EventType, catalog: str, connector: str) -> list[Event]:
-    """Return the event of a data connector, for which Hive has types of events and no message."""
-    return [Event(kind, catalog, None, None, {"connector": connector})]
+def connector_changed(kind: EventType, connector: str) -> list[Event]:
+    """Return the event of a data connector, for which Hive has types of events and no message.
+
+    Connectors belong to no catalog; readers find the event in the default one.
+    """
+    return [Event(kind, DEFAULT_CATALOG, None, None, {"connector": connector})]
 
 
 # Tables

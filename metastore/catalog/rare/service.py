@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from metastore.catalog.events.store import SILENT, CatalogEvents
 from metastore.catalog.rare import store
 from metastore.catalog.rare.rules.objects import (
     PARTITION_MARK,
@@ -36,6 +37,7 @@ class RareService:
 
     db: Database
     settings: RareSettings
+    events: CatalogEvents = SILENT
 
     def run(self, concept: str, method: Method, request: Json, user: str | None = None) -> Any:
         """Apply a method's rule to the objects in its scope, and store its changes; return its answer.
@@ -49,9 +51,11 @@ class RareService:
         with self.db.begin(snapshot=not method.changes) as pg:
             number = store.lock_concept(pg, concept) if method.changes else 0
             work = Work(request, store.select_objects(pg, places), pg.now, number, self.settings, user)
-            answer, changes = method.rule(work)
-            store.update_objects(pg, changes)
-        return answer
+            outcome = method.rule(work)
+            store.update_objects(pg, outcome.changes)
+            if outcome.events:
+                self.events.record(pg, lambda _: list(outcome.events))
+        return outcome.answer
 
     def purge(self) -> RareReport:
         """Remove objects that did not change for longer than their kind is kept."""

@@ -13,7 +13,7 @@ from metastore.ids import DatabaseName
 
 BATCH = 10_000
 _ELSEWHERE = {
-    DATABASE: "SELECT jsonb_build_object('parameters', parameters) FROM databases WHERE catalog = %s AND name = %s",
+    DATABASE: "SELECT jsonb_build_object('connector', connector) FROM databases WHERE catalog = %s AND name = %s",
     REMOTE_DATABASES: "SELECT jsonb_build_object('names', jsonb_agg(catalog || '.' || name ORDER BY catalog, name)) "
     "FROM databases WHERE lower(connector) = %s HAVING count(*) > 0",
     TABLE: "SELECT jsonb_build_object('partitionKeys', partition_keys, 'parameters', parameters) FROM tables "

@@ -46,6 +46,11 @@ def data_is_deletable(table: Table) -> bool:
     return not is_view(table)
 
 
+def trash_of(table: Table, user: str | None) -> str | None:
+    """Return the user whose trash gets the table's dropped data; None: it is removed, as ``auto.purge`` says."""
+    return None if is_true(table.parameters.get("auto.purge")) else user
+
+
 def follows_its_name(table: Table) -> bool:
     """Return True if the directory belongs to the table and is renamed with it, if it lies where the name puts it."""
     if is_iceberg(table) or is_view(table):

@@ -7,6 +7,7 @@ leaves the file where it was, and the remover tries again: no file is removed th
 
 from dataclasses import dataclass
 from datetime import timedelta
+from time import time_ns
 
 from metastore.catalog.model import Table
 from metastore.catalog.rules import change_management as rules
@@ -28,10 +29,13 @@ def needed(pg: PgTx, files: Files, table: Table) -> bool:
     return database is not None and rules.is_needed(database.parameters, table.type)
 
 
-def remove(files: Files, location: str, *, kept: bool) -> None:
-    """Remove a file or directory; an absent path is fine. Raises: OSError."""
+def remove(files: Files, location: str, *, kept: bool, trash: str | None = None) -> None:
+    """Remove a file or directory, or move it to its place in the ``trash``; an absent path is fine. Raises: OSError."""
     recycle(files, location, kept=kept)
-    files.delete(location)
+    if trash is None:
+        files.delete(location)
+    elif files.exists(location):  # As Hadoop: what has the place already keeps it.
+        files.rename(location, f"{trash}{time_ns() // 1_000_000}" if files.exists(trash) else trash)
 
 
 def empty(files: Files, location: str, *, kept: bool) -> None:

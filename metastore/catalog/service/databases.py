@@ -69,12 +69,19 @@ class DatabaseService:
         """The directory of new databases; the warehouse itself unless a place for external tables is configured."""
         return locations.qualified(self.settings.external_warehouse or self.settings.warehouse, self.warehouse)
 
-    def _managed_location(self, location: str) -> str | None:
-        """Return the directory for managed tables of a database.
+    def _default_managed_location(self, name: DatabaseName) -> str | None:
+        """Return the directory for managed tables of a database without given locations; None: its own directory.
 
-        This is its own directory, unless there is a warehouse for external tables.
+        This is in the warehouse, if there is another one for external tables.
         """
-        return None if self.external_warehouse == self.warehouse else location
+        if self.external_warehouse == self.warehouse or name.catalog != DEFAULT_CATALOG:
+            return None
+        return self.warehouse if name.db == DEFAULT_DATABASE else locations.child(self.warehouse, f"{name.db}.db")
+
+    def _told(self, database: Database) -> Database:
+        """Return a database as clients and events have it: without a managed location that was not given."""
+        is_given = database.managed_location != self._default_managed_location(database.name)
+        return database if is_given else replace(database, managed_location=None)
 
     def ensure_default_objects(self) -> None:
         """Create catalog ``hive`` and database ``default`` unless they are there. Any number of servers may start."""
@@ -90,7 +97,7 @@ class DatabaseService:
                     name,
                     self.external_warehouse,
                     "Default Hive database",
-                    self._managed_location(self.warehouse),
+                    self._default_managed_location(name),
                     owner="public",
                     owner_type=ROLE,
                     create_time=now,
@@ -112,7 +119,7 @@ class DatabaseService:
             raise InvalidObjectError(f"{catalog.name} is not a valid catalog name")
         if self.db.once(store.SELECT_CATALOG, (catalog.name,)):
             raise AlreadyExistsError(f"Catalog {catalog.name} already exists")
-        catalog = replace(catalog, location=locations.qualified(catalog.location, self.warehouse))
+        catalog = self._at(catalog, catalog.location)
         with self.db.begin() as pg:
             self._require_places(pg, catalog.location)
         with self.directories.created(catalog.location), self.db.begin() as pg:
@@ -129,14 +136,14 @@ class DatabaseService:
             )
             store.insert_database(pg, default)
             self.events.record(pg, events.database_created, default)
-            self.events.record(pg, events.catalog_created, catalog)
+            self.events.record(pg, events.catalog_created, _as_given(catalog, self.warehouse))
 
     def get_catalog(self, name: str) -> Catalog:
         """Return a catalog. Raises: NoSuchObjectError."""
         rows = self.db.once(store.SELECT_CATALOG, (name,))
         if not rows:
             raise NoSuchObjectError(f"No catalog {name}")
-        return Catalog(*rows[0])
+        return _as_given(Catalog(*rows[0]), self.warehouse)
 
     def get_catalogs(self) -> list[str]:
         """Return the names of all catalogs, sorted."""
@@ -151,13 +158,14 @@ class DatabaseService:
             old = store.lock_catalog(pg, name)
             if catalog.name != name:
                 raise InvalidOperationError("You cannot change a catalog's name")
-            location = locations.qualified(catalog.location, self.warehouse) if catalog.location else old.location
-            description = catalog.description or old.description
-            if location != old.location:
-                self._require_places(pg, location)
-            altered = replace(old, location=location, description=description)
+            altered = replace(old, description=catalog.description or old.description)
+            if catalog.location:
+                altered = self._at(altered, catalog.location)
+            if altered.location != old.location:
+                self._require_places(pg, altered.location)
             store.update_catalog(pg, altered)
-            self.events.record(pg, events.catalog_altered, old, altered)
+            told = _as_given(old, self.warehouse), _as_given(altered, self.warehouse)
+            self.events.record(pg, events.catalog_altered, *told)
 
     def drop_catalog(self, name: str, *, if_exists: bool) -> None:
         """Remove an empty catalog with its ``default`` database.
@@ -207,8 +215,8 @@ class DatabaseService:
         root = self.external_warehouse if name.catalog == DEFAULT_CATALOG else catalog_location
         location = locations.qualified(draft.location or locations.child(root, f"{name.db}.db"), root)
         managed = locations.qualified(draft.managed_location, self.warehouse) if draft.managed_location else None
-        if managed is None and draft.location is None and name.catalog == DEFAULT_CATALOG:
-            managed = self._managed_location(locations.child(self.warehouse, f"{name.db}.db"))
+        if managed is None and draft.location is None:
+            managed = self._default_managed_location(name)
         with self.db.begin() as pg:
             self._require_places(pg, location, managed)
         with (
@@ -232,14 +240,14 @@ class DatabaseService:
             if not store.insert_database(pg, database):
                 raise AlreadyExistsError(f"Database {name} already exists")
             self.moves.require_free(pg, [location, managed])
-            self.events.record(pg, events.database_created, database)
+            self.events.record(pg, events.database_created, self._told(database))
 
     def get_database(self, name: DatabaseName) -> Database:
         """Return a database. Raises: NoSuchObjectError."""
         rows = self.db.once(store.SELECT_DATABASE, name)
         if not rows:
             raise NoSuchObjectError(f"There is no database named {name}")
-        return store.database_of(rows[0])
+        return self._told(store.database_of(rows[0]))
 
     def get_databases(self, catalog: str, pattern: str | None) -> list[str]:
         """Return names that match, sorted; none if there is no such catalog."""
@@ -272,7 +280,7 @@ class DatabaseService:
             if (altered.location, altered.managed_location) != (old.location, old.managed_location):
                 self._require_places(pg, altered.location, altered.managed_location)
             store.update_database(pg, altered)
-            self.events.record(pg, events.database_altered, old, altered)
+            self.events.record(pg, events.database_altered, self._told(old), self._told(altered))
 
     def drop_database(
         self, name: DatabaseName, *, delete_data: bool, cascade: bool, changer: Changer = ANYBODY
@@ -313,14 +321,18 @@ class DatabaseService:
             gone = functions.delete_functions_of(pg, name)
             acid_history.delete_database_history(pg, name)
             store.delete_database(pg, name)
-            self.events.record(pg, events.database_dropped, database, gone, doomed)
+            self.events.record(pg, events.database_dropped, self._told(database), gone, doomed)
             own = [
                 directory
                 for directory in (database.location, database.managed_location)
                 if directory and not self._is_needed(pg, directory, doomed)
             ]
-            removals = self.moves.announce_removals(pg, 0, self._ours([*own, *data]) if delete_data else [])
+            places = self._ours([*own, *data]) if delete_data else []
+            removals = self.moves.announce_removals(pg, 0, places, trash_of=changer.trash_of)
         self.moves.remove(removals)
+
+    def _at(self, catalog: Catalog, given: str) -> Catalog:
+        return replace(catalog, location=locations.qualified(given, self.warehouse), given_location=given)
 
     def _require_places(self, pg: PgTx, *places: str | None) -> None:
         self.moves.require_free(pg, places)
@@ -354,6 +366,14 @@ class DatabaseService:
         """
         kept = [table.location for table in dropped if table.location and not tables.data_is_deletable(table)]
         return any(locations.is_below(location, directory) for location in kept) or bool(select_users(pg, [directory]))
+
+
+def _as_given(catalog: Catalog, warehouse: str) -> Catalog:
+    """Return a catalog with the location that a client gave, unless an older server changed it since."""
+    given = catalog.given_location
+    if given is None or locations.qualified(given, warehouse) != catalog.location:
+        return catalog
+    return replace(catalog, location=given)
 
 
 def _given(location: str | None, old: Database) -> str | None:

@@ -16,6 +16,7 @@ from time import monotonic
 from uuid import uuid4
 
 from metastore.catalog.rules.locations import outermost
+from metastore.catalog.rules.trash import is_in_trash, place_in_trash
 from metastore.catalog.service import change_management
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.ownership import Ownership
@@ -44,6 +45,8 @@ class DirectoryMoves:
     """The time for which a round of ``settle_moves`` waits for its pending work."""
     settling: set[str] = field(default_factory=set)
     """The hosts at which this process is still settling something."""
+    has_trash: bool = False
+    """True if dropped data goes to the trash of whoever drops it."""
 
     # These checks run in PostgreSQL transactions of other calls.
 
@@ -152,11 +155,19 @@ class DirectoryMoves:
     # Removals
 
     def announce_removals(
-        self, pg: PgTx, table_id: int, places: Iterable[str | None], *, kept: bool = False
+        self, pg: PgTx, table_id: int, places: Iterable[str | None], *, kept: bool = False, trash_of: str | None = None
     ) -> list[Change]:
-        """Record in the transaction that drops their object which directories go, also those inside another."""
+        """Record in the transaction that drops their object which directories go, also those inside another.
+
+        ``trash_of``: the user whose trash gets them, where there is one; None: they are removed.
+        """
         doomed = outermost(place for place in places if place)
-        return store.insert_removals(pg, self.owner, table_id, doomed, kept=kept)
+        targets = [self._place_in_trash(place, trash_of) for place in doomed]
+        return store.insert_removals(pg, self.owner, table_id, doomed, targets, kept=kept)
+
+    def _place_in_trash(self, place: str, user: str | None) -> str | None:
+        root = self.files.roots.above(place) if self.has_trash and self.files.roots is not None else None
+        return None if user is None or root is None else place_in_trash(place, root, user)
 
     def remove(self, removals: Sequence[Change]) -> None:
         """Remove the directories after COMMIT. A failure is logged, and tried again by ``settle_moves``."""
@@ -346,8 +357,9 @@ class DirectoryMoves:
                 removed.append(change)
                 continue
             try:
-                is_removal = change.target is None  # Files of a move were kept before it.
-                change_management.remove(self.files, change.source, kept=change.kept and is_removal)
+                trash = change.target if is_in_trash(change.source, change.target) else None
+                is_removal = trash is not None or change.target is None  # A moved file was kept before the move.
+                change_management.remove(self.files, change.source, kept=change.kept and is_removal, trash=trash)
                 removed.append(change)
             except OSError as error:  # The next round finds the row again.
                 _log.warning("directory_not_removed", location=change.source, reason=str(error))

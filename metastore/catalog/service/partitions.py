@@ -21,7 +21,7 @@ from metastore.catalog.rules.locations import is_below
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_predicate import keeps
 from metastore.catalog.rules.partitions import Doomed, Partition, PartitionDraft
-from metastore.catalog.rules.tables import data_is_deletable, is_view
+from metastore.catalog.rules.tables import data_is_deletable, is_view, trash_of
 from metastore.catalog.service import change_management
 from metastore.catalog.service.basic_statistics import BasicStatistics
 from metastore.catalog.service.directories import Directories
@@ -258,7 +258,7 @@ class PartitionService:
         with self.db.begin() as pg:
             table = self._locked(pg, name, NoSuchObjectError)
             dropped, pieces = self._drop(pg, table, names, changer, if_exists=if_exists, is_wanted=is_wanted)
-            removals = self._doomed(pg, table, dropped) if delete_data else []
+            removals = self._doomed(pg, table, dropped, changer) if delete_data else []
         self._remove(table, removals)
         return Dropped(table, len(dropped), pieces)
 
@@ -317,7 +317,7 @@ class PartitionService:
                     raise NoSuchObjectError(f"Some partitions to drop are missing: no partition of {name} matches")
                 names.update(dict.fromkeys(kept))
             dropped, pieces = self._drop(pg, table, list(names), changer, if_exists=True, is_wanted=is_wanted)
-            removals = self._doomed(pg, table, dropped) if delete_data else []
+            removals = self._doomed(pg, table, dropped, changer) if delete_data else []
         self._remove(table, removals)
         return Dropped(table, len(dropped), pieces)
 
@@ -429,7 +429,7 @@ class PartitionService:
             self.events.record(pg, events.partitions_dropped, table, present)
         return dropped, pieces
 
-    def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Doomed]) -> list[Change]:
+    def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Doomed], changer: Changer) -> list[Change]:
         """Announce the removal of directories that the table owns and no remaining partition shares.
 
         Raises: MetaError.
@@ -439,7 +439,8 @@ class PartitionService:
         doomed = [location for location in locations if location not in shared]
         self.directories.require_own(doomed, f"Partitions of {table.name} cannot be dropped with their data")
         kept = bool(doomed) and change_management.needed(pg, self.directories.files, table)
-        return self.moves.announce_removals(pg, table.id, doomed, kept=kept)
+        trash = trash_of(table, changer.trash_of)
+        return self.moves.announce_removals(pg, table.id, doomed, kept=kept, trash_of=trash)
 
     def _remove(self, table: Table, removals: Sequence[Change]) -> None:
         self.moves.remove(removals)

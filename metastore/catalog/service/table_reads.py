@@ -138,7 +138,7 @@ class TableReads:
     def get_fields(self, database: DatabaseName, name: str) -> list[Json]:
         """Return the data columns; ``t.column`` asks for those of ``t``.
 
-        Raises: UnknownTableError, also without the database.
+        Raises: UnknownTableError, also without the database; MetaError in a database of type REMOTE.
         """
         return list(self._described(database, name).sd["cols"])
 

@@ -171,7 +171,8 @@ class TableService:
             acid_history.delete_table_history(pg, name)
             self.events.record(pg, events.table_dropped, table)
             kept = bool(doomed) and change_management.needed(pg, self.directories.files, table)
-            removals = self.moves.announce_removals(pg, table.id, doomed, kept=kept)
+            trash_of = tables.trash_of(table, changer.trash_of)
+            removals = self.moves.announce_removals(pg, table.id, doomed, kept=kept, trash_of=trash_of)
         self.moves.remove(removals)
 
     def truncate_table(

@@ -25,7 +25,7 @@ SELECT_ROOM_FOR_DATABASE = (
 SELECT_DATABASE_NAMES = (
     "SELECT name FROM databases WHERE catalog = %s AND (%s::text IS NULL OR name ~ %s) ORDER BY name"
 )
-SELECT_CATALOG = "SELECT name, location, description, create_time FROM catalogs WHERE name = %s"
+SELECT_CATALOG = "SELECT name, location, description, create_time, given_location FROM catalogs WHERE name = %s"
 SELECT_CATALOG_NAMES = "SELECT name FROM catalogs ORDER BY name"
 
 
@@ -116,9 +116,9 @@ def insert_catalog(pg: PgTx, catalog: Catalog) -> bool:
     """Add a catalog; False if the name is taken."""
     return bool(
         pg.sql(
-            "INSERT INTO catalogs (name, location, description, create_time) VALUES (%s, %s, %s, %s) "
-            "ON CONFLICT (name) DO NOTHING RETURNING name",
-            (catalog.name, catalog.location, catalog.description, catalog.create_time),
+            "INSERT INTO catalogs (name, location, description, create_time, given_location) "
+            "VALUES (%s, %s, %s, %s, %s) ON CONFLICT (name) DO NOTHING RETURNING name",
+            (catalog.name, catalog.location, catalog.description, catalog.create_time, catalog.given_location),
         )
     )
 
@@ -134,8 +134,8 @@ def lock_catalog(pg: PgTx, name: str) -> Catalog:
 def update_catalog(pg: PgTx, catalog: Catalog) -> None:
     """Overwrite a catalog's location and description."""
     pg.sql(
-        "UPDATE catalogs SET location = %s, description = %s WHERE name = %s",
-        (catalog.location, catalog.description, catalog.name),
+        "UPDATE catalogs SET location = %s, description = %s, given_location = %s WHERE name = %s",
+        (catalog.location, catalog.description, catalog.given_location, catalog.name),
     )
 
 

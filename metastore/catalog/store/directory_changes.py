@@ -42,7 +42,9 @@ class Phase(StrEnum):
 
 
 class Change(NamedTuple):
-    """A move of a directory from ``source`` to ``target``, or its removal (None). ``table_id``: the owner; 0: no table.
+    """A move of a directory from ``source`` to ``target``, or its removal (None, or a place in the trash).
+
+    ``table_id``: the owner; 0: no table.
 
     ``kept``: replicas may need its files.
     """
@@ -56,17 +58,19 @@ class Change(NamedTuple):
 
 def insert_move(pg: PgTx, owner: str, table_id: int, source: str, target: str, *, kept: bool) -> Change:
     """Announce a move; COMMIT before anything is touched."""
-    return _insert(pg, owner, table_id, [source], target, Phase.ANNOUNCED, kept=kept)[0]
+    return _insert(pg, owner, table_id, [source], [target], Phase.ANNOUNCED, kept=kept)[0]
 
 
-def insert_removals(pg: PgTx, owner: str, table_id: int, places: Sequence[str], *, kept: bool) -> list[Change]:
-    """Announce removals in the transaction that drops what is there."""
-    return _insert(pg, owner, table_id, places, None, Phase.DONE, kept=kept) if places else []
+def insert_removals(
+    pg: PgTx, owner: str, table_id: int, places: Sequence[str], targets: Sequence[str | None] = (), *, kept: bool
+) -> list[Change]:
+    """Announce removals in the transaction that drops what is there. ``targets``: the places' own in the trash."""
+    return _insert(pg, owner, table_id, places, targets, Phase.DONE, kept=kept) if places else []
 
 
 def insert_hold(pg: PgTx, owner: str, place: str) -> Change:
     """Keep all objects out of a place that has none, from COMMIT on; if its owner dies, only the row goes."""
-    return _insert(pg, owner, 0, [place], None, Phase.ANNOUNCED)[0]
+    return _insert(pg, owner, 0, [place], (), Phase.ANNOUNCED)[0]
 
 
 def update_phase(pg: PgTx, change: Change, owner: str, before: Phase, after: Phase) -> bool:
@@ -134,12 +138,19 @@ def _overlapping(pg: PgTx, query: str, places: Sequence[str]) -> str | None:
 
 
 def _insert(
-    pg: PgTx, owner: str, table_id: int, sources: Sequence[str], target: str | None, phase: Phase, *, kept: bool = False
+    pg: PgTx,
+    owner: str,
+    table_id: int,
+    sources: Sequence[str],
+    targets: Sequence[str | None],
+    phase: Phase,
+    *,
+    kept: bool = False,
 ) -> list[Change]:
     rows = pg.sql(
         "INSERT INTO directory_changes (table_id, source, target, phase, owner, renewed_at, kept)"
-        " SELECT %s, source, %s, %s, %s, %s, %s FROM unnest(%s::text[]) AS u (source)"
+        " SELECT %s, source, target, %s, %s, %s, %s FROM unnest(%s::text[], %s::text[]) AS u (source, target)"
         " RETURNING id, table_id, source, target, kept",
-        (table_id, target, phase, owner, pg.now, kept, list(sources)),
+        (table_id, phase, owner, pg.now, kept, list(sources), list(targets)),
     )
     return [Change(*row) for row in rows]

@@ -136,7 +136,7 @@ class TableHandlers:
         delete_data: bool | None,
         environment: ttypes.EnvironmentContext | None,
     ) -> None:
-        """Remove a table. There is no trash, so that ``ifPurge`` changes nothing."""
+        """Remove a table; ``ifPurge``: its data does not go to a trash."""
         self._tables.drop_table(
             table_name_of(db, name), delete_data=bool(delete_data), changer=self._changers.of(call, environment)
         )
@@ -166,7 +166,7 @@ class TableHandlers:
         return ttypes.TruncateTableResponse()
 
     def cm_recycle(self, _call: Call, request: ttypes.CmRecycleRequest) -> ttypes.CmRecycleResponse:
-        """Keep files for replicas, before their table's writer replaces them. There is no trash to ``purge`` from."""
+        """Keep files for replicas, before their table's writer replaces them; none goes to a trash."""
         self._tables.recycle(required_name(request.dataPath, "path"))
         return ttypes.CmRecycleResponse()
 

@@ -98,7 +98,7 @@ def files():
 
 @pytest.fixture
 def hive(database, tmp_path, catalog_settings, files):
-    directories, moves = Directories(files), DirectoryMoves(database, files)
+    directories, moves = Directories(files), DirectoryMoves(database, files, has_trash=bool(catalog_settings.trash_interval))
     databases = DatabaseService(database, catalog_settings, directories, moves)
     databases.ensure_default_objects()
     handlers = (

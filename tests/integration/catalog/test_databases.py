@@ -22,10 +22,10 @@ def get_catalog(hive, name="c1"):
 def test_catalog_has_a_directory_and_a_default_database(hive):  # CAT-1
     catalog(hive, description="first")
     found = get_catalog(hive, "C1")
-    assert (found.name, found.description, found.locationUri) == ("c1", "first", f"file:{hive.warehouse.parent}/c1")
+    assert (found.name, found.description, found.locationUri) == ("c1", "first", f"{hive.warehouse.parent}/c1")
     assert found.createTime > 0
     assert (hive.warehouse.parent / "c1").is_dir()
-    assert hive.get_database("@c1#default").locationUri == found.locationUri
+    assert hive.get_database("@c1#default").locationUri == f"file:{found.locationUri}"
 
 
 def test_catalog_cannot_be_created_below_a_file(hive, tmp_path):  # CAT-2
@@ -52,12 +52,29 @@ def test_catalog_needs_a_name_and_a_location(hive, name, location):
         catalog(hive, name, locationUri=location)
 
 
+def test_the_location_of_a_catalog_is_answered_as_it_was_given(hive, database, tmp_path):
+    given, other = f"file://{tmp_path}//c1/", f"{tmp_path}/x/../c2"
+    catalog(hive, locationUri=given)
+    assert get_catalog(hive).locationUri == given
+    assert hive.get_database("@c1#default").locationUri == f"file:{tmp_path}/c1"
+    hive.create_database(T.Database(name="d", catalogName="c1"))
+    assert hive.get_database("@c1#d").locationUri == f"file:{tmp_path}/c1/d.db"
+    hive.alter_catalog(T.AlterCatalogRequest("c1", T.Catalog(name="c1", description="new")))
+    assert get_catalog(hive).locationUri == given
+    hive.alter_catalog(T.AlterCatalogRequest("c1", T.Catalog(name="c1", locationUri=other)))
+    assert get_catalog(hive).locationUri == other
+    with database.begin() as pg:
+        assert pg.sql("SELECT location FROM catalogs WHERE name = 'c1'") == [(f"file:{tmp_path}/c2",)]
+        pg.sql("UPDATE catalogs SET location = 'file:/by/an/older/server' WHERE name = 'c1'")
+    assert get_catalog(hive).locationUri == "file:/by/an/older/server"
+
+
 def test_alter_catalog(hive):  # CAT-6, CAT-7, CAT-8, CAT-9
     catalog(hive, description="old")
     hive.alter_catalog(T.AlterCatalogRequest("c1", T.Catalog(name="c1", locationUri="/elsewhere")))
-    assert (get_catalog(hive).locationUri, get_catalog(hive).description) == ("file:/elsewhere", "old")
+    assert (get_catalog(hive).locationUri, get_catalog(hive).description) == ("/elsewhere", "old")
     hive.alter_catalog(T.AlterCatalogRequest("c1", T.Catalog(name="c1", description="new")))
-    assert (get_catalog(hive).locationUri, get_catalog(hive).description) == ("file:/elsewhere", "new")
+    assert (get_catalog(hive).locationUri, get_catalog(hive).description) == ("/elsewhere", "new")
     with pytest.raises(T.NoSuchObjectException):
         hive.alter_catalog(T.AlterCatalogRequest("c9", T.Catalog(name="c9")))
     with pytest.raises(T.InvalidOperationException):

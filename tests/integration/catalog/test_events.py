@@ -61,6 +61,18 @@ def test_databases(client):
     assert (kind, db, message["db"]) == ("DROP_DATABASE", "d1", after)
 
 
+def test_data_connectors(client):
+    url, drop = "jdbc:postgresql://host/db", T.DropDataConnectorRequest
+    connector = T.DataConnector("Pg", "postgres", url)
+    steps = [("CREATE_DATACONNECTOR", lambda: client.create_dataconnector_req(T.CreateDataConnectorRequest(connector))),
+             ("ALTER_DATACONNECTOR", lambda: client.alter_dataconnector_req(T.AlterDataConnectorRequest("PG", T.DataConnector(url="u")))),
+             ("DROP_DATACONNECTOR", lambda: client.drop_dataconnector_req(drop("pg")))]
+    for kind, step in steps:
+        assert told(client, step) == [(kind, None, None, {"connector": "pg"})]
+    assert told(client, lambda: client.drop_dataconnector_req(drop("pg", True))) == []
+    assert told(client, client.get_dataconnectors) == []
+
+
 def test_a_database_goes_after_what_is_in_it(d):
     for name in ("a", "b"):
         d.create_table(table(name))

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from metastore.thrift_gen.hive_metastore import ttypes as T
+from tests.support.catalog_events import decoded, events, last_id
 
 ORC = "org.apache.hadoop.hive.ql.io.orc."
 MSCK = "org.apache.hadoop.hive.metastore.MsckPartitionExpressionProxy"
@@ -148,9 +149,30 @@ def test_managed_tables_stay_in_the_warehouse(client, table, tmp_path):
 
     assert managed == f"file:{tmp_path}/warehouse/d.db/m"
     assert external == f"file:{tmp_path}/external/d.db/x"
-    assert client.get_database("default").managedLocationUri == f"file:{tmp_path}/warehouse"
+    client.alter_database("d", client.get_database("d"))  # What was left out is still where managed tables go.
+    client.create_table(_named(table(tableType="MANAGED_TABLE"), "n"))
+    assert client.get_table("d", "n").sd.location == f"file:{tmp_path}/warehouse/d.db/n"
     client.drop_database("d", True, True)
     assert not (tmp_path / "warehouse" / "d.db").exists()
+
+
+@pytest.mark.parametrize("server_settings", [lambda tmp_path: {
+    "hive.metastore.warehouse.external.dir": (tmp_path / "external").as_uri()}], indirect=True)
+def test_a_managed_location_is_told_where_it_was_given(client, tmp_path):
+    given = f"file:{tmp_path}/warehouse/elsewhere"
+    client.create_database(T.Database(name="d"))
+    client.create_database(T.Database(name="g", managedLocationUri=given))
+    client.create_database(T.Database(name="a"))
+    client.alter_database("a", T.Database(name="a", managedLocationUri=given + "2"))
+    found = {name: client.get_database(name) for name in ("default", "d", "g", "a")}
+    assert {name: each.managedLocationUri for name, each in found.items()} == {"default": None, "d": None, "g": given, "a": given + "2"}
+    last = last_id(client)
+    client.drop_database("d", True, True)
+    client.create_database(T.Database(name="d"))
+    client.alter_database("d", T.Database(name="d"))
+    messages = [decoded(each) for each in events(client, last)]
+    told = [each for message in messages for name, each in message.items() if name.startswith("db") and isinstance(each, T.Database)]
+    assert [each.managedLocationUri for each in told] == [None] * 4
 
 
 def test_one_metastore_has_one_id(client, server):

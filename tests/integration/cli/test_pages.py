@@ -145,7 +145,6 @@ def test_follow_what_happens(client, server, capsys, monkeypatch):
     client.commit_txn(client.types.CommitTxnRequest(txn_id))
     names = {"txn_id": txn_id}
     follow("follow-what-happens.md", {"thrift://localhost:9083": server.thrift_uri}, text=lambda _: None, python=lambda text: exec(text, names))
-    names["client"].close()  # a later block of the page connects it again
     assert "CREATE_TABLE sales orders" in capsys.readouterr().out
 
 

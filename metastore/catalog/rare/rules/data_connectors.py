@@ -1,5 +1,6 @@
 """Data connectors: the places that databases of type REMOTE stand for."""
 
+from metastore.catalog.events.rules import EventType, connector_changed
 from metastore.catalog.model import USER
 from metastore.catalog.rare.rules.objects import (
     REMOTE_DATABASES,
@@ -72,14 +73,27 @@ def _drop(work: Work) -> Outcome:
     return Outcome(changes={place: None})
 
 
+def _recorded(kind: EventType, method: Method) -> Method:
+    """Return a method with an event for each changed connector."""
+
+    def rule(work: Work) -> Outcome:
+        outcome = method.rule(work)
+        return outcome._replace(
+            events=[event for _, [name] in outcome.changes for event in connector_changed(kind, name)]
+        )
+
+    return method._replace(rule=rule)
+
+
 METHODS = {
-    "create_dataconnector_req": create(CONNECTOR, _new_key, _new),
+    "create_dataconnector_req": _recorded(EventType.CREATE_CONNECTOR, create(CONNECTOR, _new_key, _new)),
     "get_dataconnector_req": get(CONNECTOR, _key),
     "get_dataconnectors": read(
         lambda _: [Place(CONNECTOR, ())], lambda work: [name for (name,) in all_of(CONNECTOR, work.found)]
     ),
-    "alter_dataconnector_req": alter(CONNECTOR, _key, _altered),
-    "drop_dataconnector_req": Method(
-        lambda request: [Place(CONNECTOR, _key(request)), Place(REMOTE_DATABASES, _key(request))], _drop
+    "alter_dataconnector_req": _recorded(EventType.ALTER_CONNECTOR, alter(CONNECTOR, _key, _altered)),
+    "drop_dataconnector_req": _recorded(
+        EventType.DROP_CONNECTOR,
+        Method(lambda request: [Place(CONNECTOR, _key(request)), Place(REMOTE_DATABASES, _key(request))], _drop),
     ),
 }

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from metastore.errors import AlreadyExistsError, MetaError, NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG
+from metastore.txns.events.rules import Event
 
 Json = dict[str, Any]
 Key = tuple[str, ...]
@@ -26,7 +27,7 @@ class Kind(NamedTuple):
 
 
 DATABASE = Kind("database")
-"""The databases of the catalog, which rules may see as ``{"parameters": ...}``; their keys are (catalog, database)."""
+"""The databases of the catalog, which rules may see as ``{"connector": ...}``; their keys are (catalog, database)."""
 REMOTE_DATABASES = Kind("remote databases")
 """The databases of type REMOTE that a data connector stands for, as ``{"names": [...]}`` unless there are none."""
 TABLE = Kind("table")
@@ -65,10 +66,14 @@ class Work:
 
 
 class Outcome(NamedTuple):
-    """The answer of a call, and the objects to store, by place. None in place of an object removes it."""
+    """The answer of a call, the objects to store, by place, and the events of the change.
+
+    None in place of an object removes it.
+    """
 
     answer: Any = None
     changes: Mapping[Place, Json | None] = {}
+    events: Sequence[Event] = ()
 
 
 class Method(NamedTuple):
@@ -126,9 +131,11 @@ def get(kind: Kind, key_of: KeyOf) -> Method:
     )
 
 
-def put(kind: Kind, key_of: KeyOf, body_of: Callable[[Work], Json]) -> Method:
-    """Declare a method that adds an object or replaces the one of this name."""
-    return Method(lambda _: (), lambda work: Outcome(changes={Place(kind, key_of(work.request)): body_of(work)}))
+def put(
+    kind: Kind, key_of: KeyOf, body_of: Callable[[Work], Json], beside: Callable[[Json], Sequence[Place]] = lambda _: ()
+) -> Method:
+    """Declare a method that adds an object or replaces the one of this name. ``beside``: objects ``body_of`` sees."""
+    return Method(beside, lambda work: Outcome(changes={Place(kind, key_of(work.request)): body_of(work)}))
 
 
 def create(

@@ -6,6 +6,7 @@ Their names are as sent; those of their databases are lower case. Source: CAT-R2
 from collections.abc import Callable
 
 from metastore.catalog.rare.rules.objects import (
+    DATABASE,
     Json,
     Key,
     KeyOf,
@@ -22,6 +23,7 @@ from metastore.catalog.rare.rules.objects import (
     put,
     read,
 )
+from metastore.errors import MetaError
 
 PROCEDURE = Kind("stored procedure", in_database=True)
 PACKAGE = Kind("package", in_database=True)
@@ -49,6 +51,19 @@ def _body(name: str, *required: str) -> Callable[[Work], Json]:
     return body_of
 
 
+def _procedure(work: Work) -> Json:
+    """Return what is stored of a procedure. Raises: MetaError in a database of type REMOTE; packages may be there."""
+    body = _body("name", "ownerName", "source")(work)
+    database = work.found.get(_database_of(work.request)[0], {})
+    if database.get("connector") is not None:
+        raise MetaError(f"Create stored procedure in REMOTE database {body['dbName']} is not allowed")
+    return body
+
+
+def _database_of(request: Json) -> list[Place]:
+    return [Place(DATABASE, _key("name")(request)[:2])]
+
+
 def _names(kind: Kind) -> Method:
     """Declare a method that lists the names in a database, or in a whole catalog."""
 
@@ -61,7 +76,7 @@ def _names(kind: Kind) -> Method:
 
 
 METHODS = {
-    "create_stored_procedure": put(PROCEDURE, _key("name"), _body("name", "ownerName", "source")),
+    "create_stored_procedure": put(PROCEDURE, _key("name"), _procedure, _database_of),
     "get_stored_procedure": get(PROCEDURE, _key("procName")),
     "drop_stored_procedure": drop(PROCEDURE, _key("procName"), if_exists=True),
     "get_all_stored_procedures": _names(PROCEDURE),

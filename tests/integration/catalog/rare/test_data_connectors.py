@@ -127,7 +127,8 @@ def test_nothing_is_made_in_a_remote_database(r):
     for call, words in (
             (lambda: r.create_table(r.table(db="r")), "Create table"), (lambda: r.drop_table("r", "t", True), "Drop table"),
             (lambda: r.alter_table("r", "t", r.table(db="r")), "Alter table"),
-            (lambda: r.create_function(T.Function("f", "r", "c", "ann", USER, 0, T.FunctionType.JAVA, [])), "Create function")):
+            (lambda: r.create_function(T.Function("f", "r", "c", "ann", USER, 0, T.FunctionType.JAVA, [])), "Create function"),
+            (lambda: r.create_stored_procedure(T.StoredProcedure("p", "R", "hive", "ann", "s")), "Create stored procedure")):
         with pytest.raises(T.MetaException, match=f"{words} in REMOTE database r is not allowed"):
             call()
     r.drop_database("r", True, False)

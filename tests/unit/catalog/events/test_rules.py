@@ -18,7 +18,7 @@ def partition(value):
 
 
 def test_a_connector_has_an_event_of_hives_type():
-    [event] = rules.connector_changed(TEXTS, EventType.ALTER_CONNECTOR, "hive", "mysql")
+    [event] = rules.connector_changed(EventType.ALTER_CONNECTOR, "mysql")
     assert event == ("ALTER_DATACONNECTOR", "hive", None, None, {"connector": "mysql"})
 
 
