@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,7 +54,7 @@ class Rpc:
             raise AttributeError(method)
 
         def call(*args: Any) -> Any:
-            answer = handler(Call(method, args, None), *args)  # type: ignore[arg-type]
+            answer = handler(Call(method, args, SimpleNamespace(user=None)), *args)  # type: ignore[arg-type]
             return decoded(method, answer) if isinstance(answer, InPieces) else answer
 
         return call
