@@ -85,8 +85,6 @@ class PartitionService:
         Serialises on: nothing but the names; an alteration of the table is waited for.
         Raises: InvalidObjectError (no table), AlreadyExistsError, MetaError.
         """
-        if not drafts:  # As Hive, which does not look for the table then.
-            return []
         table = self._table(name, InvalidObjectError)
         rules.require_of_table(name, drafts)
         default = self.settings.default_partition_name

@@ -70,7 +70,11 @@ class PartitionHandlers:
         """Add several partitions; skip existing ones if the request says so; return those that were added."""
         name, shared = table_of(request.dbName, request.tblName, request.catName), _shared_schema(request)
         drafts, context = drafts_of(request.parts or (), name, shared), context_of(request.environmentContext)
-        added = self._partitions.add_partitions(name, drafts, context, if_not_exists=bool(request.ifNotExists))
+        added = (
+            self._partitions.add_partitions(name, drafts, context, if_not_exists=bool(request.ifNotExists))
+            if drafts
+            else []
+        )
         return ttypes.AddPartitionsResult(_wanted(request, name, added), partitionColSchema=shared)
 
     def append_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
