@@ -8,7 +8,7 @@ _LONGEST_VARINT = 10
 
 
 class ProtobufField(NamedTuple):
-    """One field of a message: an integer for VARINT, else its bytes; and how it stood in the message."""
+    """One field of a protobuf message. ``value``: an integer for VARINT, else bytes; ``raw``: the field as encoded."""
 
     number: int
     wire_type: int

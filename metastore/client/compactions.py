@@ -142,5 +142,5 @@ def _is_untouched(row: ttypes.ShowCompactResponseElement) -> bool:
 
 
 def _is_begun(row: ttypes.ShowCompactResponseElement) -> bool:
-    """Return True if the Cleaner has begun, whatever the result. Without a Cleaner, nothing was removed."""
+    """Return True if the Cleaner has started on this compaction, successfully or not; before, no file is gone."""
     return (row.cleanerStart or 0) > 0

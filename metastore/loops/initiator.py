@@ -151,7 +151,7 @@ class Initiator:
             return {}
 
     def _require_available(self, error: Exception) -> None:
-        """Raise UnavailableError unless only the requested entity is unavailable."""
+        """Raise UnavailableError if the database or the whole catalog cannot be reached, not just one table."""
         if isinstance(error, UnavailableError):
             self.compactions.require_available()
 

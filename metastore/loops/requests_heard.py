@@ -29,7 +29,8 @@ class RequestsHeard:
         self._listener, self._wake = Listener(url, CHANNEL), wake
         self._stopping = Event()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        weakref.finalize(self, os.close, self._bell)  # The thread may outlive stop(), and still polls it.
+        # Not closed by stop(): the thread may outlive stop() and still poll the eventfd.
+        weakref.finalize(self, os.close, self._bell)
         self._thread = Thread(target=self._run, name="compactions-heard", daemon=True)
 
     def start(self) -> None:

@@ -39,7 +39,10 @@ def show_create(call: PlannerCall) -> Answer:
 
 
 def statement(name: TableName, table: Any, constraints: Any, usual_place: str) -> str:
-    """Return the CREATE TABLE of a table of the metastore's. ``constraints``: its own, None if it knows none."""
+    """Return the statement that creates a table.
+
+    ``table``: as the metastore describes it; ``constraints``: the table's, None if the metastore has no constraints.
+    """
     sd, keys = table.sd, table.partitionKeys or ()
     items = [*_columns((*sd.cols, *keys), constraints), *_named_constraints(constraints)]
     clauses = [f"CREATE TABLE {_identifier(name.db)}.{_identifier(name.table)} (\n  {_LINES.join(items)})"]

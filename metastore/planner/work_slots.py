@@ -40,7 +40,7 @@ class Turns:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Lend this thread's turn, if it has one, to others inside the block."""
+        """Release this thread's turn, if it holds one, while the block runs; then wait for a turn again."""
         holder = getattr(self._local, "holder", None)
         if holder is None:
             yield

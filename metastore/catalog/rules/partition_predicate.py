@@ -114,7 +114,7 @@ def keeps(predicate: Predicate, values: Sequence[str], default: str = DEFAULT_PA
             answer = _compare(predicate, values[column] or default, default)
             if values[column] or predicate.kind not in TEXTS:
                 return answer
-            # An empty text is the default partition to the server, and may be a text to an engine.
+            # The server treats an empty value as the default partition; an engine may treat it as an empty string.
             return agreed((answer, holds_for_text(predicate, "")))
         case NullTest(column, _, negated):
             if values[column] in {"", default}:

@@ -100,9 +100,10 @@ def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> 
 
 
 def _forgetting(which: str) -> list[str]:
-    """Return statements that lock the row of the next write id and then forget its owners.
+    """Return SQL statements that delete the ACID history of tables.
 
-    The lock makes sure that no allocation in progress is missed.
+    They lock the tables' rows of next write ids before they delete the owners of write ids: the lock waits for an
+    allocation in progress.
     """
     return [
         *(f"DELETE FROM {name} WHERE {which}" for name in _PER_PARTITION),

@@ -165,7 +165,10 @@ class CleanerService:
                     return count
 
     def end(self, request: Compaction, state: CompactionState, message: str | None) -> bool:
-        """Move a request from ready for cleaning to refused, failed, or succeeded for an entity that is gone."""
+        """End a request that is READY_FOR_CLEANING, and move it to the history.
+
+        ``state``: REFUSED, FAILED, or SUCCEEDED where the table or partition no longer exists.
+        """
         with self.db.begin() as pg:
             return queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING, state, message)
 
@@ -258,7 +261,7 @@ class CleanerService:
                 )
 
     def require_available(self) -> None:
-        """Raise UnavailableError unless only a single table is unavailable at this moment."""
+        """Raise UnavailableError if the whole catalog cannot be reached now, not just a single table."""
         entities.require_available(self.db, self.catalog)
 
     def partitions(self, entity: Entity) -> list[tuple[str, str]]:

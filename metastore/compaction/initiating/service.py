@@ -180,7 +180,7 @@ class InitiatorService:
             return True
 
     def require_available(self) -> None:
-        """Raise UnavailableError unless only a single table is unavailable at this moment."""
+        """Raise UnavailableError if the whole catalog cannot be reached now, not just a single table."""
         require_available(self.db, self.catalog)
 
     def revoke_dead_claims(self) -> list[Revoked]:

@@ -85,6 +85,6 @@ def _whole(seen: Mapping[str, Any], number: int) -> Whole:
 
 
 def _text(bound: Any) -> str | None:
-    if isinstance(bound, Decimal):  # always with all digits of the type behind the point
+    if isinstance(bound, Decimal):  # It has all digits of its type's scale, so the unscaled integer is exact.
         return str(int(_EXACT.scaleb(bound, -int(bound.as_tuple().exponent))))
     return None if bound is None else str(bound)

@@ -25,7 +25,7 @@ OPERATORS_ONLY = frozenset(
         "update_master_key",
         "remove_master_key",
         "get_master_keys",
-        # This is a remote Worker's call: it renews no lease, so it may keep a claim for any time.
+        # Calls of remote Workers: a remote Worker renews no lease, so its caller could hold a claim for ever.
         "find_next_compact",
         "find_next_compact2",
         "update_compactor_state",

@@ -95,7 +95,7 @@ class Forwarder:
         for link in list(self._links.values()):
             self._drop(link)
 
-    # ------------------------------------------------------------------------------------------------ by the loop
+    # ----------------------------------------------------------------------------------------- called by the event loop
 
     def put(self, client: ClientConnection, message: Message) -> None:
         """Begin a call; its client is busy until ``Outgoing.end``."""
@@ -162,7 +162,7 @@ class Forwarder:
                 link.attempts = 2  # No further attempt: the call has waited long enough.
                 self._broken(link, TimeoutError())
 
-    # ------------------------------------------------------------------------------------------------ steps
+    # ------------------------------------------------------------------------------------------ steps of the event loop
 
     def _attempt(self, link: UpstreamLink) -> None:
         link.attempts += 1
@@ -315,7 +315,7 @@ class Forwarder:
             link.interest = interest
             self._epoll.modify(link.fd, interest)
 
-    # ------------------------------------------------------------------------------------------------ other threads
+    # ------------------------------------------------------------------------------------------ called by other threads
 
     def _work(self) -> None:
         while (step := self._wanted.get()) is not None:

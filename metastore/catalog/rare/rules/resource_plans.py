@@ -254,7 +254,8 @@ def _replaced(request: Json, plans: Plans, work: Work) -> tuple[str | None, Plan
         raise InvalidOperationError("Cannot change values during replace.")
     if ("name" in changes) == (changes.get("status") == Status.ACTIVE):
         raise InvalidOperationError(
-            f"Must specify a name, or the active plan; received {changes.get('name')}, {changes.get('status')}"
+            "Specify either a name, or the status ACTIVE to replace the active plan; received "
+            f"name={changes.get('name')}, status={changes.get('status')}"
         )
     name = name_of(request["resourcePlanName"], "resourcePlanName")
     new_name = name_of(changes["name"], "name") if "name" in changes else _active(plans)

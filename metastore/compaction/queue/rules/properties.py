@@ -108,9 +108,9 @@ def refused_property(properties: Mapping[str, str], known: Mapping[str, str] | N
 
 
 def refused_output(request: Mapping[str, str]) -> str | None:
-    """Return why a request cannot ask for such an output, None if it can.
+    """Return the reason to refuse a request's properties of its output; None if all are accepted.
 
-    A property without effect is refused.
+    A property that would not change the compaction's output is refused.
     """
     for key, value in request.items():
         name = key.lower().removeprefix(_OUTPUT_PREFIX)

@@ -27,13 +27,13 @@ import transactionmetastore.spark.write.AcidWrites;
  * A rule that gives a statement one transaction over all its tables: also those of subqueries, views and other databases.
  *
  * Spark applies it to each plan that it analyses, and to a view's plan before the plan around the view. All tables of a
- * plan enter the same transaction; in a block it is the block's. If the statement writes a transactional table, all its
- * tables are read in the writing transaction. From 4.2 on Spark begins that transaction; before, the written table begins
- * it. If the statement writes a table of Spark's own, Spark drops that transaction, and this rule gives the tables a
- * transaction that only reads.
+ * plan enter the same transaction; inside a block of statements, this is the block's. If the statement writes a
+ * transactional table, all its tables are read in the writing transaction: from Spark 4.2 on Spark begins it, in older
+ * versions the written table does. If the statement writes only a table of Spark's own, Spark ends the transaction that it
+ * has begun, and this rule gives the tables one that only reads.
  *
- * The rule changes tables in place and returns the same plan, since a frame's tables are part of each plan that is made of
- * the frame. A plan that only reads gets a transaction for each run: see QueryReadRule.
+ * The rule changes tables in place and returns the same plan, because all plans that are made of a frame share its table
+ * objects. A plan that only reads gets a transaction for each run: see QueryReadRule.
  */
 final class StatementRule extends Rule<LogicalPlan> {
     private static final TreeNodeTag<Boolean> IS_OF_NEW_ROWS_ALONE = new TreeNodeTag<>("acid.merge.of.new.rows.alone");

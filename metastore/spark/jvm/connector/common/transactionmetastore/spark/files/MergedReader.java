@@ -34,13 +34,12 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * A reader of files' events, merged in the order of ROW__IDs; of one row delete events come first, the latest one first. It
- * runs in the tasks.
+ * A reader that merges the events of several files by ROW__ID. It runs in Spark's tasks. Among the events of one row,
+ * delete events come first, the latest of them first. Each file must be sorted in this order.
  *
- * A range of ROW__IDs begins inside the files. The reader skips the events before it by stripes, and in one stripe by ids
- * alone. Each file has to be in that order. A file is opened when the merge reaches the lowest write id that the file may
- * hold, and closed after its last event. So deltas of inserts, each with write ids of its own, are open one after the
- * other.
+ * A task reads one range of ROW__IDs. To find its beginning in a file, the reader skips whole stripes; in the stripe where
+ * the range may begin it reads only the ids. A file is opened when the merge reaches the lowest write id that the file may
+ * hold, and closed after its last event. So insert deltas, which share no write ids, are open one at a time.
  */
 public class MergedReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;

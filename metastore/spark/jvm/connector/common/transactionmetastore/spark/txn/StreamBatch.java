@@ -17,7 +17,7 @@ import transactionmetastore.spark.planner.PlannerClient;
  * A batch of a streaming query, as its target table stores it: metastore/txns/streams/rules.py.
  *
  * "plan": a digest of Spark's plan of the batch. Spark writes the plan down before it runs a batch, and repeats the same
- * plan. metastore/spark/streaming.py computes the same digest, so a query may go on with either.
+ * plan. metastore/spark/streaming.py computes the same digest, so a query may change between Python and Java.
  */
 public record StreamBatch(String table, String query, long batch, String plan) {
     public static StreamBatch of(String table, String query, long batch, String checkpoint, Configuration settings) {

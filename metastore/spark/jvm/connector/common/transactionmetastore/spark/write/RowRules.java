@@ -45,7 +45,7 @@ record RowRules(List<String> labels, RowConditions broken) implements Serializab
         }
     }
 
-    /** Returns a column with the blanks of a CHAR, since Spark sometimes writes it without, as a default in 4.1. */
+    /** Returns the column, padded with blanks to the length of its CHAR type: Spark 4.1 leaves them out of DEFAULT values. */
     private static Column padded(StructField field) {
         String name = WriterFunction.quoted(field.name());
         int length = DeclaredTexts.blanksUpTo(field);
