@@ -70,6 +70,7 @@ def test_the_page_has_every_variable_and_the_image_says_that_it_is_one():
     assert all(key.name in text for name, key in keys_of(HookSettings) if not key.without_effect)
 
 
+@pytest.mark.timeout(120, method="signal")  # a start that hangs says where, and ends no worker
 def test_what_starts_apaches_image_starts_ours(postgres, tmp_path):
     """The variables of its documentation, on PostgreSQL; a password with what a shell and a URL would take for theirs."""
     place, (ready, log) = urlsplit(postgres.postgres.tcp_url), (tmp_path / "ready.json", tmp_path / "log")
@@ -84,11 +85,11 @@ def test_what_starts_apaches_image_starts_ours(postgres, tmp_path):
                        "SERVICE_OPTS": f"-Xmx1G {' '.join(f'-D{name}={shlex.quote(text)}' for name, text in options.items())}",
                        "HIVE_CUSTOM_CONF_DIR": str(tmp_path / "conf")}
         with log.open("wb") as said, subprocess.Popen([sys.executable, "-m", "metastore", "serve", "--data-dir", tmp_path / "data", "--ready-file", ready],
-                                                      env=environment, stdout=said, stderr=said) as server:
+                                                      env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said) as server:
             try:
                 until(lambda: ready.exists() or server.poll() is not None)
                 assert ready.exists(), log.read_text()
-                with MetastoreClient(json.loads(ready.read_text())["thrift"]) as client:
+                with MetastoreClient(json.loads(ready.read_text())["thrift"], timeout_s=30) as client:
                     assert client.get_database("default").locationUri == (tmp_path / "warehouse").as_uri().replace("///", "/")
             finally:
                 server.terminate()
