@@ -33,6 +33,12 @@ def test_identifiers_and_tokens_come_back(identifier):
     assert decoded_token(encoded_token(data, b"secret")) == (data, b"secret")
 
 
+@pytest.mark.parametrize(("data", "what"), [(BYTES + b"x", "damaged"), (b"\x01" + BYTES[1:], "unknown version"), (BYTES[:-1], "cut off")])
+def test_identifiers_that_are_not_whole_are_refused(data, what):
+    with pytest.raises(InvalidInputError, match=what):
+        TokenIdentifier.decoded(data)
+
+
 @given(st.binary(max_size=60))
 def test_other_bytes_are_refused(data):
     with contextlib.suppress(InvalidInputError):
