@@ -26,7 +26,7 @@ _UNSAFE = {"fsync": "off", "full_page_writes": "off"}
 
 
 class Severity(StrEnum):
-    """How bad a finding is; the value is shown."""
+    """The severity of a finding; its value is shown."""
 
     WRONG = "wrong"
     """Something is lost, refused or stands still."""
@@ -76,7 +76,10 @@ class TableState(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What was seen. ``commit``: the time of a durable commit; ``clock``: this machine's clock minus PostgreSQL's."""
+    """The facts that the checks judge.
+
+    ``commit``: the time of a durable commit; ``clock``: this machine's clock minus PostgreSQL's.
+    """
 
     version: int
     settings: Mapping[str, str]

@@ -307,7 +307,7 @@ def test_names_are_the_companys():
 
 @pytest.mark.parametrize("component", ["server", "worker"])
 def test_files_of_hive_are_read_before_the_charts_own_settings(component):
-    """What the chart sets wins, so that ports and places are those of the Service and of the volumes."""
+    """Check that the chart's settings win, so that ports and places are those of the Service and of the volumes."""
     pods, values = pods_of_company()
     pod = pods[component]["spec"]
     args = pod["containers"][0]["args"]

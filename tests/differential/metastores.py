@@ -50,7 +50,7 @@ class Asked:
         self.version, self.work = version, str(work)
         self.connection = Connection(*address)
         self.known = {}
-        """What ids this server gave, by name: a call's ``{"$id": "txn"}`` stands for them."""
+        """The ids that this server gave, by name: a call's ``{"$id": "txn"}`` stands for them."""
 
 
 @contextmanager

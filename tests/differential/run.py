@@ -29,11 +29,11 @@ class Difference(NamedTuple):
     theirs: object
     ours: object
     why: str
-    """What both said, where one refused."""
+    """The two answers, where one refused."""
 
     @property
     def text(self):
-        """What patterns of known differences are matched with."""
+        """Return the text that patterns of known differences are matched with."""
         return f"{self.version} {self.method} {self.line}"
 
 

@@ -59,7 +59,7 @@ def opened():
 
 
 def runners(session, opened, /, **names):
-    """How to run blocks of SQL and of Python: the Spark of a page is the shared one, and its names stay from block to block."""
+    """Return functions that run blocks of SQL and of Python: the Spark of a page is the shared one, and its names stay from block to block."""
     def sql(text):
         for statement in statements(text):
             session.sql(statement).collect()

@@ -121,7 +121,7 @@ def test_partitions_are_appended_and_added_by_name_of_their_directory(d):
 
 
 def test_partitions_are_altered(d, place):
-    """What a partition has is not counted again, whatever lies there meanwhile; what it lacks is."""
+    """Check that statistics which a partition has are kept, whatever lies there meanwhile, and missing ones counted."""
     d.create("t", keys="p:string")
     new = d.add_partition(partition(d, place("p")))
     (d.warehouse / "at" / "p" / "more").write_text("1234567")
