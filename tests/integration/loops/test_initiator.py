@@ -126,7 +126,7 @@ def test_what_fails_for_a_cause_outside_of_the_table_is_tried_again_soon(lake, t
         test_clock.advance(timedelta(minutes=5))
 
     assert 4 <= tried <= 6
-    test_clock.advance(HOUR * 2)
+    test_clock.advance(HOUR * 5)  # the last pause is at most twice the two hours between the last two tries
     assert kinds(initiator.tick()) == [("d.t", "major")]
 
 
